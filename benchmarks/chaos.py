@@ -41,9 +41,9 @@ import yaml
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, list_box_labels, write_corpus
 from pairwright.datasets.verification.checks import verify
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.script import Script
-from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 SAME = ("pairs", "retrieval", "tokens", "candidates", "annotations", "rejected", "rationales", "shards")
 STAGES = (
@@ -282,11 +282,11 @@ def main() -> int:
     parser.add_argument("--patience", type=float, default=900.0, help="seconds, after which no build is begun")
     parser.add_argument("--state", type=Path, help="folder to go on in, and to leave for the next run")
     chosen = parser.parse_args()
-    script = Script(latency_ms=chosen.latency_ms, rules=RULES)
+    script = ServerScript(latency_ms=chosen.latency_ms, rules=RULES)
     with _folder(chosen) as folder, ExitStack() as stack:
         kept = folder / "state.json"
         state = State(**json.loads(kept.read_text())) if kept.exists() else State()
-        server = stack.enter_context(in_thread(App(script), port=state.port))
+        server = stack.enter_context(serve_in_thread(ServerApp(script), port=state.port))
         state.port = server.port
         if not (folder / "build.yaml").exists():
             write_corpus(folder, CorpusSpec(pairs=chosen.pairs, images=False))

@@ -45,7 +45,7 @@ from pairwright.datasets.records import Annotation, Example, Origin, Pair, Turn,
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import write_shards
-from pairwright.generators.language.pool import count
+from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
@@ -124,7 +124,7 @@ def _article(word: str) -> str:
 def with_edits(samples: Sequence[Sample], seed: int) -> Written:
     """Return the samples with the rules' negatives and positives that the oracle finds false, and true."""
     tokens = load_tagger().tag([sample.pair.caption for sample in samples])
-    pool = count(tokens).frozen()
+    pool = count_captions(tokens).frozen()
     makers: tuple[RuleGenerator, ...] = (
         RuleNegatives(load_wordnet(), pool, NegativeOptions(NEGATIVES, seed=seed)),
         RulePositives(load_wordnet(), pool, PositiveOptions(POSITIVES, seed=seed)),

@@ -27,24 +27,29 @@ from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge_tur
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.conversations import LETTERS, TYPES, ConversationOptions, TemplateConversations
-from pairwright.generators.facts import questions
-from pairwright.generators.facts.fact import Fact
+from pairwright.generators.conversations import question_templates
+from pairwright.generators.conversations.facts import Fact
+from pairwright.generators.conversations.template_generator import (
+    LETTERS,
+    TYPES,
+    ConversationOptions,
+    TemplateConversations,
+)
 from pairwright.generators.language.tagger import load_tagger
 
 BATCH = 256
 FEWEST = 15
 RELATED = {
     "there": (
-        questions.IS_THERE_ONE,
-        questions.ARE_THERE_ANY,
-        questions.IS_THERE_SOME,
-        questions.HOW_MANY,
-        questions.ONE_OR_OTHER,
+        question_templates.IS_THERE_ONE,
+        question_templates.ARE_THERE_ANY,
+        question_templates.IS_THERE_SOME,
+        question_templates.HOW_MANY,
+        question_templates.ONE_OR_OTHER,
     ),
-    "place": (questions.WHERE, questions.IS_IT_THERE),
-    "size": (questions.WHICH_LARGER, questions.WHICH_SMALLER),
-    "deed": (questions.DOING, questions.ACTING),
+    "place": (question_templates.WHERE, question_templates.IS_IT_THERE),
+    "size": (question_templates.WHICH_LARGER, question_templates.WHICH_SMALLER),
+    "deed": (question_templates.DOING, question_templates.ACTING),
 }
 SENTENCES = {"conversation", "brief"}  # what the oracle reads
 PRESENCE = re.compile(
@@ -139,11 +144,11 @@ def once(facts: Sequence[Fact]) -> set[tuple[object, ...]]:
     another and the other to it; which of two is larger and which smaller; what somebody does and to what; which half
     several are in, and how many of them. That there is more of one than of another is none where both are counted.
     """
-    counted = {fact.about for fact in facts if fact.wordings is questions.HOW_MANY}
+    counted = {fact.about for fact in facts if fact.wordings is question_templates.HOW_MANY}
     return {
         _told(fact)
         for fact in facts
-        if fact.wordings is not questions.MORE_THAN or not {(label,) for label in fact.about} <= counted
+        if fact.wordings is not question_templates.MORE_THAN or not {(label,) for label in fact.about} <= counted
     }
 
 
@@ -152,8 +157,8 @@ def _told(fact: Fact) -> tuple[object, ...]:
     for family, wordings in RELATED.items():
         if fact.wordings in wordings:
             return family, (fact.about[0] if family == "there" else about), fact.fields.get("action", "")
-    axis = {questions.LEFT_OR_RIGHT: 0, questions.UPPER_OR_LOWER: 1}.get(fact.wordings)
-    if fact.wordings is questions.HOW_MANY_IN_HALF:
+    axis = {question_templates.LEFT_OR_RIGHT: 0, question_templates.UPPER_OR_LOWER: 1}.get(fact.wordings)
+    if fact.wordings is question_templates.HOW_MANY_IN_HALF:
         axis = int(fact.fields["half"] in {"upper", "lower"})
     if axis is not None:
         return "half", about, axis

@@ -19,8 +19,8 @@ from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 
-from pairwright.generators.llm.cache import Cache, CachedModel
-from pairwright.generators.llm.messages import Message, Reply, Request, Usage
+from pairwright.generators.llm.cache.store import Cache, CachedModel
+from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
 
 ENDPOINT = "http://localhost:8000"
 AT_ONCE = 64

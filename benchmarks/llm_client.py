@@ -38,15 +38,15 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.generators.llm.budget import Budget
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.loops import new_loop
-from pairwright.generators.llm.messages import Message, Reply, Request
+from pairwright.generators.llm.client.event_loop import new_event_loop
+from pairwright.generators.llm.client.messages import Message, Reply, Request
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.settings import LLMSettings
+from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.prices import Prices
-from pairwright.generators.llm.runner import Done, Row
-from pairwright.generators.llm.server.faults import KINDS
-from pairwright.generators.llm.session import Session, Wrap
-from pairwright.generators.llm.settings import LLMSettings
-from pairwright.generators.llm.talks import Talk
+from pairwright.generators.llm.runner import LLMRow, RowResult
+from pairwright.generators.llm.session import ModelWrapper, Session
+from pairwright.generators.llm.testing.faults import KINDS
 
 if not __package__:  # started by its path
     sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -58,7 +58,7 @@ FATAL = {"401", "quota"}
 UNREAD = 0.1  # seconds that an answer may lie unread in the buffers of connections
 
 
-def describe(number: int, attempt: int) -> Talk[str]:
+def describe(number: int, attempt: int) -> LLMStep[str]:
     """Ask one request; return "kept", or why not."""
     messages = (Message("system", SYSTEM), Message("user", caption(number)))
     request = Request(messages, "m", {"temperature": 0.7, "max_tokens": 64}, sample=attempt, row=str(number))
@@ -66,9 +66,9 @@ def describe(number: int, attempt: int) -> Talk[str]:
     return judged(outcome)
 
 
-def judged(outcome: Reply | Failure) -> str:
+def judged(outcome: Reply | RequestError) -> str:
     """Return "kept", or in a word why not."""
-    if isinstance(outcome, Failure):
+    if isinstance(outcome, RequestError):
         return outcome.word
     if outcome.refusal:
         return "refused"
@@ -101,7 +101,7 @@ class Job:
 def client(job: Job) -> dict[str, Any]:
     """Do a job in this process; return what it took."""
     if job.transport.startswith("openai"):
-        with asyncio.Runner(loop_factory=new_loop) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return dict(runner.run(bare_run(job.transport, job.url, job.rows, job.at_once)))
     settings = LLMSettings.from_env(
         {},
@@ -113,11 +113,11 @@ def client(job: Job) -> dict[str, Any]:
         timeout=job.timeout,
     )
     prices = Prices.of(given="0.15/0.6")
-    budget: Wrap = lambda model: Budget(model, prices, max_cost=1000.0)  # noqa: E731 - short
+    budget: ModelWrapper = lambda model: Budget(model, prices, max_cost=1000.0)  # noqa: E731 - short
     with Session(settings, cache=Path(job.cache), inside=[budget]) as session:
-        list(session.run([Row("first", partial(describe, -1))]))  # imports and connects
+        list(session.run([LLMRow("first", partial(describe, -1))]))  # imports and connects
         wall, cpu = time.perf_counter(), time.process_time()
-        _written(session.run((Row(str(n), partial(describe, n)) for n in range(job.rows)), of=job.rows), job.out)
+        _written(session.run((LLMRow(str(n), partial(describe, n)) for n in range(job.rows)), of=job.rows), job.out)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         totals = session.totals()
     return {
@@ -130,7 +130,7 @@ def client(job: Job) -> dict[str, Any]:
     }
 
 
-def _written(done: Iterator[Done[str]], out: str) -> None:
+def _written(done: Iterator[RowResult[str]], out: str) -> None:
     if not out:
         for _ in done:
             pass

@@ -25,10 +25,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
-from pairwright.generators.llm.client import open_model, open_transport
-from pairwright.generators.llm.loops import new_loop
-from pairwright.generators.llm.messages import Message, Request
-from pairwright.generators.llm.settings import LLMSettings
+from pairwright.generators.llm.client.event_loop import new_event_loop
+from pairwright.generators.llm.client.factory import open_model, open_transport
+from pairwright.generators.llm.client.messages import Message, Request
+from pairwright.generators.llm.client.settings import LLMSettings
 
 Ask = Callable[[str], Awaitable[str]]
 
@@ -154,7 +154,7 @@ def main() -> None:
         parser.add_argument(hidden, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        with asyncio.Runner(loop_factory=new_loop) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             print(json.dumps(runner.run(run(given.one, given.url, given.rows, int(given.at_once)))))
         return
     print(f"{'':16} " + " ".join(f"{case + ' rows/s':>16} {'CPU ms':>7}" for case in given.cases), flush=True)

@@ -43,11 +43,11 @@ from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
 from pairwright.filters.attacks.accuracy import attack_accuracy
 from pairwright.flows.processes import cores
-from pairwright.generators.balance import Account
-from pairwright.generators.language.ngrams import TrigramModel
-from pairwright.generators.language.pool import PoolCounts, PoolStatistics, count
+from pairwright.generators.balance import BalanceReport
+from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics, count_captions
 from pairwright.generators.language.tagger import choose_pipeline, load_tagger
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.language.trigram_model import TrigramModel
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import FOR_BENCHMARKS, TYPES, NegativeOptions, RuleNegatives
 
@@ -77,7 +77,7 @@ def counted(pairs: Sequence[Pair]) -> PoolStatistics:
     """Return the statistics of the captions, whose tokens are not kept."""
     tagger, counts = load_tagger(), PoolCounts()
     for start in range(0, len(pairs), CHUNK):
-        counts = counts.merged(count(tagger.tag([pair.caption for pair in pairs[start : start + CHUNK]])))
+        counts = counts.merged(count_captions(tagger.tag([pair.caption for pair in pairs[start : start + CHUNK]])))
     return counts.frozen()
 
 
@@ -290,13 +290,13 @@ def main() -> None:
         print(json.dumps(figures, indent=1))
         return
     tokens = load_tagger().tag([pair.caption for pair in pairs])
-    pool = count(tokens).frozen()
+    pool = count_captions(tokens).frozen()
     train = [pair.caption for pair in pairs if not under_test(pair)]
     model = TrigramModel.fit(train)
     figures = {"captions": len(pairs), "speed": timed(pairs, pool, asked.seed)}
     for both in (False, True):
         maker = RuleNegatives(load_wordnet(), pool, NegativeOptions(both_sides=both))
-        account, rows, given = Account(), defaultdict(list), Counter[str]()
+        account, rows, given = BalanceReport(), defaultdict(list), Counter[str]()
         for pair, words in zip(pairs, tokens, strict=True):
             made = annotated(maker, pair, words, asked.seed)
             account.add(made)

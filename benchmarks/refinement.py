@@ -55,7 +55,7 @@ from pairwright.filters.scorers.auxiliary import AUXILIARY_SCORERS, auxiliary_sc
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, fixed_scorers
 from pairwright.flows.generating import Request, run_generator
-from pairwright.generators.language.ngrams import TrigramModel
+from pairwright.generators.language.trigram_model import TrigramModel
 
 TARGETS = (0.51, 0.52, 0.55, 0.60)
 # What SugarCrepe kept of its own candidates.

@@ -13,7 +13,7 @@ from typing import Any
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.packed_tokens import PackedTokens, pack, unpack
-from pairwright.generators.language.pool import PoolCounts, count
+from pairwright.generators.language.pool_statistics import PoolCounts, count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.registry import Materials, build_generator
@@ -25,7 +25,7 @@ Waiting = tuple[Pair, PackedTokens | None]
 def tag_and_count(captions: Sequence[str]) -> tuple[PoolCounts, list[PackedTokens]]:
     """Return what is counted of some captions, and their tokens."""
     tokens = load_tagger().tag(captions)
-    return count(tokens), [pack(words) for words in tokens]
+    return count_captions(tokens), [pack(words) for words in tokens]
 
 
 def tokens_of(batch: Sequence[Waiting]) -> Iterable[list[Token]]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from pairwright.datasets.shards.content_counts import EDITED_KINDS
-from pairwright.generators.balance import BINS, Account
-from pairwright.generators.new_words import words_put_in
+from pairwright.generators.balance import POSITION_BINS, BalanceReport
+from pairwright.generators.edits.inserted_words import inserted_words_of_edits
 
 NEGATIVE, POSITIVE = "hard_negative", "hard_positive"
 
@@ -79,7 +79,7 @@ def new_words(frame: pl.DataFrame) -> list[tuple[str, ...]]:
     sides = (frame["edit"].list.eval(pl.element().struct.field(side)).to_list() for side in ("from", "to"))
     edits = ([*zip(*both, strict=True)] for both in zip(*sides, strict=True))
     forms, targets = frame["form"].to_list(), frame["target"].to_list()
-    return [words_put_in(*row) for row in zip(forms, targets, edits, strict=True)]
+    return [inserted_words_of_edits(*row) for row in zip(forms, targets, edits, strict=True)]
 
 
 def numbers_of(frame: pl.DataFrame, name: pl.Expr) -> dict[str, int]:
@@ -87,7 +87,7 @@ def numbers_of(frame: pl.DataFrame, name: pl.Expr) -> dict[str, int]:
     return dict(frame.select(name.alias("name")).group_by("name").len().sort("name").iter_rows())
 
 
-def add_to_account(account: Account, frame: pl.DataFrame) -> None:
+def add_to_account(account: BalanceReport, frame: pl.DataFrame) -> None:
     """Count annotations, as `Account.add` does."""
     rows = frame.filter(pl.col("kind") == account.kind).with_columns(type=type_name(), tally=tally_name())
     account.asked.update(numbers_of(rows, pl.col("type")))
@@ -107,7 +107,7 @@ def add_to_account(account: Account, frame: pl.DataFrame) -> None:
         "edit", empty_as_null=False
     )
     place = pl.col("edit").struct.field("from_span").list.first() / pl.max_horizontal("length", 1)
-    tenth = (place * BINS).cast(pl.Int64).clip(upper_bound=BINS - 1)
+    tenth = (place * POSITION_BINS).cast(pl.Int64).clip(upper_bound=POSITION_BINS - 1)
     for type_, at, number in edits.select("type", tenth=tenth).group_by("type", "tenth").len().iter_rows():
         account.places[type_][at] += number
 

@@ -28,10 +28,10 @@ from pairwright.flows.llm_generating import failed_path
 from pairwright.flows.llm_planning import plan_maker
 from pairwright.flows.talking import Talks
 from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.plan import StagePlan, sample_of
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.prompts.book import PromptBook
 from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult, Units
 
 ANSWERS_KIND = "answers"
@@ -71,7 +71,7 @@ def plan_judging(request: JudgingRequest, asking: Asking) -> StagePlan:
     references = [f"{question.reference}." for question in questions]
     answers = {name: read_answers(Path(name), questions) if _is_file(name) else references for name in request.models}
     judge = _judge(asking, questions, answers)
-    return plan_maker(judge, sample_of(judge.pairs, seed=asking.seed), load_tagger(), asking, asking.seed)
+    return plan_maker(judge, sample_rows(judge.pairs, seed=asking.seed), load_tagger(), asking, asking.seed)
 
 
 def judge_models(

@@ -9,16 +9,24 @@ from typing import IO
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.annotation_files import Write, open_writer
-from pairwright.generators.balance import Limits, Line, Verdict, balanced, is_limited, judge, line_of
+from pairwright.generators.balance import (
+    BalanceLimits,
+    BalanceResult,
+    BalanceRow,
+    balance_row,
+    find_excess_rows,
+    is_balanced,
+    reject_excess_rows,
+)
 
 
 @contextmanager
 def open_balanced(
     path: Path,
     generator: str,
-    limits: Limits,
+    limits: BalanceLimits,
     add: Callable[[Sequence[Annotation]], None],
-    judged: Callable[[Verdict], None],
+    judged: Callable[[BalanceResult], None],
 ) -> Iterator[Write]:
     """Give a function that takes a pair and its annotations; as `annotation_files.open_writer`, but balanced.
 
@@ -38,22 +46,22 @@ def open_balanced(
             add(rows)
             write(pair, rows)
 
-        if limits == Limits():
+        if limits == BalanceLimits():
             yield put
             return
-        lines: list[Line] = []
+        lines: list[BalanceRow] = []
         with tempfile.TemporaryFile(dir=path.absolute().parent) as spool:
 
             def set_aside(pair: Pair, rows: Sequence[Annotation]) -> None:
-                lines.extend(line_of(row) for row in rows if is_limited(row, generator) and row.status == "kept")
+                lines.extend(balance_row(row) for row in rows if is_balanced(row, generator) and row.status == "kept")
                 pickle.dump((pair, list(rows)), spool)
 
             yield set_aside
-            verdict = judge(lines, limits)
+            verdict = find_excess_rows(lines, limits)
             judged(verdict)
             spool.seek(0)
             for pair, rows in _read(spool):
-                put(pair, list(balanced(rows, verdict.gone)))
+                put(pair, list(reject_excess_rows(rows, verdict.gone)))
 
 
 def _read(spool: IO[bytes]) -> Iterator[tuple[Pair, list[Annotation]]]:

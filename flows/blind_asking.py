@@ -17,10 +17,10 @@ from pairwright.flows.llm_generating import failed_path
 from pairwright.flows.llm_planning import plan_maker
 from pairwright.flows.talking import Talks
 from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.plan import StagePlan, sample_of
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.prompts.book import PromptBook
 
 
 def texts_to_ask(frame: pl.DataFrame) -> list[TextPair]:
@@ -81,7 +81,7 @@ def plan_gaps(rows: Sequence[TextPair], asking: Asking) -> StagePlan:
         PairwrightError: when it could not begin.
     """
     asking.settings()  # what cannot work is told first
-    sample = sample_of(map(pair_for_row, rows), seed=asking.seed)
+    sample = sample_rows(map(pair_for_row, rows), seed=asking.seed)
     return plan_maker(_maker(asking, rows), sample, load_tagger(), asking, asking.seed)
 
 

@@ -60,7 +60,7 @@ from pairwright.flows.task_runs import Reported
 from pairwright.flows.versions import finished, newest, place_of_full, place_of_increment
 from pairwright.flows.vocabularies import config_with_vocabulary
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.llm.budget import Bill
+from pairwright.generators.llm.budget import SpendingTotals
 from pairwright.indexes.retrieval.queries import read_queries
 
 
@@ -198,7 +198,7 @@ def _refuse_what_is_missing(config: BuildConfig, folder: Path) -> None:
     if config.retrieve and not is_remote(config.retrieve.queries):
         read_queries(Path(config.retrieve.queries))
     if config.by_model and not (folder / "receipts").exists():  # else there may be nothing left to ask
-        asking_of(config.llm, folder, Bill(), seed=config.seed).check()
+        asking_of(config.llm, folder, SpendingTotals(), seed=config.seed).check()
 
 
 async def _full(config: BuildConfig, folder: Path, this: _Run) -> dict[str, Any]:

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.local import TOKENS
-from pairwright.generators.llm.local_prompts import Prompt
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.local.chat_template import RenderedPrompt
+from pairwright.generators.llm.local.model import MAX_BATCH_TOKENS
 from pairwright.training.attention.calibration import TEMPERATURE, Calibration, FloatArray, attention_shares
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ class Calibrated:
         return f"calibrated-linear-t{self.temperature!r}-last-half"
 
     @contextmanager
-    def around(self, model: Any, tokenizer: Any, prompts: Sequence[Prompt]) -> "Iterator[RecordedAttention | None]":
+    def around(
+        self, model: Any, tokenizer: Any, prompts: Sequence[RenderedPrompt]
+    ) -> "Iterator[RecordedAttention | None]":
         """Hold the calibration while a batch is written, as `local_writing.Around` does.
 
         Yields:
@@ -77,11 +79,11 @@ class Calibrated:
             yield seen
 
 
-def _relevances(model: Any, tokenizer: Any, prompt: Prompt, how: Calibration) -> FloatArray:
+def _relevances(model: Any, tokenizer: Any, prompt: RenderedPrompt, how: Calibration) -> FloatArray:
     from pairwright.training.attention.decoder import DocumentDecoder
     from pairwright.training.attention.prompts import DocumentPrompt
 
-    reader = DocumentDecoder(model, tokenizer, batch=max(1, min(_READ, TOKENS // len(prompt.tokens))))
+    reader = DocumentDecoder(model, tokenizer, batch=max(1, min(_READ, MAX_BATCH_TOKENS // len(prompt.tokens))))
     asked = DocumentPrompt(prompt.text, prompt.letters, prompt.marks)
     _check_room(reader, asked)
     return reader.relevances([asked], how)[0]
@@ -96,4 +98,4 @@ def _check_room(reader: "DocumentDecoder", prompt: "DocumentPrompt") -> None:
     for place in range(len(prompt.spans)):
         tokens = len(tokenize_prompt(prompt.with_dummy(place, dummy), reader.tokenizer).ids)
         if room is not None and tokens > room:
-            raise Failure("context_too_long", f"{tokens:,} tokens to calibrate it, and the model reads {room:,}")
+            raise RequestError("context_too_long", f"{tokens:,} tokens to calibrate it, and the model reads {room:,}")

@@ -19,11 +19,11 @@ from typing import Self, TypeVar
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.records import compact_json
-from pairwright.generators.llm.context_talks import reading
+from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.document_steps import with_documents_in_step
 from pairwright.generators.llm.documents import Document
-from pairwright.generators.llm.runner import Row
-from pairwright.generators.llm.talks import Talk
-from pairwright.generators.nearest_captions import NearestCaptions
+from pairwright.generators.llm.nearest_captions import NearestCaptions
+from pairwright.generators.llm.runner import LLMRow
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ class Given:
         """Put the record in place, or remove it."""
         self._stack.__exit__(kind, error, at)
 
-    def rows(self, rows: Iterable[tuple[Row[T], str, str]]) -> Iterator[Row[T]]:
+    def rows(self, rows: Iterable[tuple[LLMRow[T], str, str]]) -> Iterator[LLMRow[T]]:
         """Yield the rows with their documents, of rows, texts by which to look them up, and keys of their pairs."""
         if self._context is None:
             yield from (row for row, _, _ in rows)
@@ -96,8 +96,8 @@ class Given:
                 yield replace(row, talk=partial(_talk, row.talk, documents))
 
 
-def _talk(talk: Callable[[int], Talk[T]], documents: Sequence[Document], attempt: int) -> Talk[T]:
-    return reading(talk(attempt), documents)
+def _talk(talk: Callable[[int], LLMStep[T]], documents: Sequence[Document], attempt: int) -> LLMStep[T]:
+    return with_documents_in_step(talk(attempt), documents)
 
 
 def record_path(out: Path) -> Path:

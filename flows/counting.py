@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pairwright.generators.balance import Given, Verdict
-from pairwright.generators.tally import Tally
-from pairwright.generators.turns.type_mix import counted_out
+from pairwright.generators.balance import BalanceResult, TypeBalance
+from pairwright.generators.conversations.type_ratios import assign_types
+from pairwright.generators.counts import AnnotationCounts
 
 MOST_PASSES = 8  # where one in three is rejected, eight leave one in six thousand
 
@@ -27,7 +27,7 @@ def counted(options: Mapping[str, Any], keys: Iterable[str], seed: int) -> dict[
     """
     counts = options.get("counts")
     rest = {name: value for name, value in options.items() if name != "counts"}
-    return {**rest, "only": counted_out(keys, counts, seed)} if counts else rest
+    return {**rest, "only": assign_types(keys, counts, seed)} if counts else rest
 
 
 @dataclass
@@ -55,12 +55,12 @@ class Filling:
         """Return the maker's options for the next pass."""
         return counted({**self.options, "counts": self._ask}, self.keys(), self.seed)
 
-    def missing(self, tally: Tally) -> dict[str, int]:
+    def missing(self, tally: AnnotationCounts) -> dict[str, int]:
         """Return for each type that a pass has not filled how many are missing."""
         counts: Mapping[str, int] = self.options.get("counts") or {}
         return {kind: asked - tally.kept[kind] for kind, asked in counts.items() if tally.kept[kind] < asked}
 
-    def goes_on(self, tally: Tally, pairs: int) -> bool:
+    def goes_on(self, tally: AnnotationCounts, pairs: int) -> bool:
         """Return whether another pass is to be made, which then asks about further pairs.
 
         Args:
@@ -87,12 +87,12 @@ def told_missing(missing: Mapping[str, int]) -> str:
     )
 
 
-def asked_and_given(options: Mapping[str, Any], tally: Tally) -> Verdict:
+def asked_and_given(options: Mapping[str, Any], tally: AnnotationCounts) -> BalanceResult:
     """Return, for each type of ``counts``, how many pairs were asked about (``available``) and how many rows are given."""
     counts: Mapping[str, int] = options.get("counts") or {}
     types = {}
     for kind, asked in counts.items():
         over = tally.rejected[kind]["over_quota"]
         available = tally.kept[kind] + tally.rejected[kind].total() - over
-        types[kind] = Given(asked, available, tally.kept[kind], None, 0)
-    return Verdict({}, types)
+        types[kind] = TypeBalance(asked, available, tally.kept[kind], None, 0)
+    return BalanceResult({}, types)

@@ -25,7 +25,7 @@ from pairwright.flows.receipts import Counts, Job, Receipt, run_job, still_valid
 from pairwright.flows.scope import Scope, stage_names
 from pairwright.flows.story import Story
 from pairwright.flows.task_runs import Reported, as_task_run, batches, runs_per_stage
-from pairwright.generators.registry import asks_model
+from pairwright.generators.registry import needs_model
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ async def engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
 
 
 def _runs_per_stage(config: BuildConfig) -> int:
-    of_parts = 2 + sum(not asks_model(this.generator) for this in generations(config))  # with tag and shards
+    of_parts = 2 + sum(not needs_model(this.generator) for this in generations(config))  # with tag and shards
     return runs_per_stage(len(stage_names(config)), of_parts)
 
 

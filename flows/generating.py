@@ -27,14 +27,14 @@ from pairwright.flows.balanced_writing import open_balanced
 from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.flows.processes import Crew
 from pairwright.flows.vocabularies import hint, wants_vocabulary
-from pairwright.generators.balance import Account, Limits, Verdict, limited_kind
-from pairwright.generators.language.general import GeneralEnglish, usable_pool
+from pairwright.generators.balance import BalanceLimits, BalanceReport, BalanceResult, balanced_kind
+from pairwright.generators.counts import AnnotationCounts
+from pairwright.generators.edits.general_english import GeneralEnglish, pool_or_general_english
 from pairwright.generators.language.packed_tokens import PackedTokens
-from pairwright.generators.language.pool import PoolCounts, PoolStatistics
+from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.registry import Materials, asks_pool
-from pairwright.generators.tally import Tally
+from pairwright.generators.registry import Materials, needs_pool
 
 POOL_CAPTIONS = 200_000  # whose words are counted for what is written
 CHECKED_CAPTIONS = 50_000  # ... and for checks, which tag them in one process
@@ -62,7 +62,7 @@ class Request:
     read: ReadOptions
     pool: str
     out: Path
-    limits: Limits = field(default_factory=Limits)
+    limits: BalanceLimits = field(default_factory=BalanceLimits)
     workers: int = 1
 
 
@@ -76,9 +76,9 @@ class Work:
         labels: of the boxes that were seen.
     """
 
-    account: Account
-    verdict: Verdict = field(default_factory=Verdict)
-    tally: Tally = field(default_factory=Tally)
+    account: BalanceReport
+    verdict: BalanceResult = field(default_factory=BalanceResult)
+    tally: AnnotationCounts = field(default_factory=AnnotationCounts)
     captions: int = 0
     turns: int = 0
     labels: set[str] = field(default_factory=set)
@@ -88,9 +88,9 @@ class Work:
     @classmethod
     def of(cls, generator: str) -> "Work":
         """Return the work of a generator, by its name, before it begins."""
-        return cls(Account(limited_kind(generator)))
+        return cls(BalanceReport(balanced_kind(generator)))
 
-    def judged(self, verdict: Verdict) -> None:
+    def judged(self, verdict: BalanceResult) -> None:
         """Take down what limits left."""
         self.verdict = verdict
 
@@ -175,10 +175,10 @@ def materials(request: Request, note: Callable[[str], None]) -> Materials:
 def _chosen(request: Request, crew: Crew, note: Callable[[str], None]) -> tuple[Materials, dict[str, PackedTokens]]:
     """Return what a generator may draw on, and the tokens of the captions that were tagged for it."""
     wordnet = load_wordnet()
-    if not asks_pool(request.generator):
+    if not needs_pool(request.generator):
         return Materials(wordnet, GeneralEnglish(wordnet), request.seed), {}
     statistics, known = counted(request, crew)
-    pool = usable_pool(statistics, wordnet)
+    pool = pool_or_general_english(statistics, wordnet)
     if not isinstance(pool, PoolStatistics):
         note("Too few captions to tell which words go together: going by general English. --pool FILE does better.")
     return Materials(wordnet, pool, request.seed), known

@@ -16,7 +16,7 @@ from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.remote.local_copies import GIB, LocalCopies
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.sections import InputSection
-from pairwright.generators.language.tagger import CARRIED, choose_pipeline, tagger_status
+from pairwright.generators.language.tagger import BUNDLED_PIPELINE, choose_pipeline, tagger_status
 from pairwright.generators.language.wordnet_table import table_path
 
 UNDER_INPUT = OptionNames("under input")
@@ -94,7 +94,7 @@ def named_state(names: Iterable[str]) -> str:
 def tagger_state(name: str) -> str:
     """Return what tells one tagger from another: its name and version, and the files of a pipeline in a folder."""
     source = Path(choose_pipeline(name))
-    files = "" if source == CARRIED or not source.is_dir() else file_state([source])
+    files = "" if source == BUNDLED_PIPELINE or not source.is_dir() else file_state([source])
     return f"{tagger_status(name)[1]} {files}"
 
 

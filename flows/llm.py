@@ -23,22 +23,26 @@ from pairwright.flows.context import Context
 from pairwright.flows.receipts import hash_of
 from pairwright.flows.sections import LLMSection
 from pairwright.generators.language.tokens import Tagger
-from pairwright.generators.llm.adapting import AdaptedModel, Refusals
-from pairwright.generators.llm.anew import Anew
-from pairwright.generators.llm.batch import cancel_batches, in_batches, ledger_beside
-from pairwright.generators.llm.budget import Bill, Budget
-from pairwright.generators.llm.client import check_key
-from pairwright.generators.llm.local import in_local, local_settings
-from pairwright.generators.llm.local_folder import LocalFolder, find_local, is_local
-from pairwright.generators.llm.messages import Request as LLMRequest
-from pairwright.generators.llm.messages import Usage
-from pairwright.generators.llm.parameters import WithParameters, with_parameters
+from pairwright.generators.llm.batch.model import batch_client, cancel_batches, ledger_path
+from pairwright.generators.llm.budget import Budget, SpendingTotals
+from pairwright.generators.llm.client.factory import require_api_key
+from pairwright.generators.llm.client.messages import Request as LLMRequest
+from pairwright.generators.llm.client.messages import Usage
+from pairwright.generators.llm.client.parameter_overrides import ParameterOverrides, override_parameters
+from pairwright.generators.llm.client.request_adaptation import AdaptedModel, RefusedParts
+from pairwright.generators.llm.client.resampling import ResamplingModel
+from pairwright.generators.llm.client.response_formats import (
+    FixedFormatModel,
+    NegotiatedFormatModel,
+    apply_response_format,
+)
+from pairwright.generators.llm.client.settings import LLMSettings
+from pairwright.generators.llm.local.folder import LocalFolder, find_local_model, is_local
+from pairwright.generators.llm.local.model import local_client, local_settings
 from pairwright.generators.llm.prices import Price, Prices
-from pairwright.generators.llm.runner import Spent
-from pairwright.generators.llm.schema_forms import ForcedForm, FormedModel, as_form
-from pairwright.generators.llm.session import Open, Session, Snapshot, Wrap
-from pairwright.generators.llm.settings import LLMSettings
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.llm.runner import RequestTotals
+from pairwright.generators.llm.session import ClientOpener, ModelWrapper, Session, Snapshot
+from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.protocols import LLMGenerator
 from pairwright.generators.registry import LLMMaterials, Materials
 
@@ -64,7 +68,7 @@ class Asking:
     cache: Path
     retry_failed: bool = False
     seed: int = 0
-    bill: Bill = field(default_factory=Bill, compare=False)
+    bill: SpendingTotals = field(default_factory=SpendingTotals, compare=False)
     context: Context | None = None
     calibrated: Calibrated | None = None
 
@@ -75,7 +79,7 @@ class Asking:
         Raises:
             PairwrightError: there is none of that name, or packages are missing.
         """
-        return find_local(self.section.model) if is_local(self.section.model) else None
+        return find_local_model(self.section.model) if is_local(self.section.model) else None
 
     @property
     def model(self) -> str:
@@ -119,7 +123,7 @@ class Asking:
         """
         settings = self.settings()
         if self.local is None:
-            check_key(settings)
+            require_api_key(settings)
         if self.section.max_cost is not None:
             self.prices().needed(self.model)
 
@@ -133,12 +137,12 @@ class Asking:
         """
         self.check()
         section, prices = self.section, self.prices()
-        refusals = Refusals(say) if self.local is None else None
-        inside: list[Wrap] = []
+        refusals = RefusedParts(say) if self.local is None else None
+        inside: list[ModelWrapper] = []
         if refusals is not None:  # a local model takes all parameters, and the words of a schema by itself
             inside.append(partial(AdaptedModel, refusals=refusals))
             if section.structured == "auto":
-                inside.append(partial(FormedModel, refusals=refusals))
+                inside.append(partial(NegotiatedFormatModel, refusals=refusals))
         inside.append(
             lambda model: Budget(
                 model,
@@ -163,10 +167,10 @@ class Asking:
             stop=stop,
         )
 
-    def _opened(self, say: Callable[[str], None]) -> Open | None:
+    def _opened(self, say: Callable[[str], None]) -> ClientOpener | None:
         if self.local is not None:
-            return in_local(self.local, around=self.calibrated.around if self.calibrated is not None else None)
-        return in_batches(say=say) if self.section.batch else None
+            return local_client(self.local, around=self.calibrated.around if self.calibrated is not None else None)
+        return batch_client(say=say) if self.section.batch else None
 
     def cancel_batches(self, say: Callable[[str], None]) -> list[str]:
         """Cancel what runs at the server of this cache's batches; return their ids.
@@ -176,15 +180,15 @@ class Asking:
         """
         if self.local is not None:
             raise UsageError(f"{self.section.model} is on this machine and has no batches. Leave --batch-cancel out.")
-        return asyncio.run(cancel_batches(self.settings(), ledger_beside(self.cache), say=say))
+        return asyncio.run(cancel_batches(self.settings(), ledger_path(self.cache), say=say))
 
-    def _outside(self) -> Sequence[Wrap]:
+    def _outside(self) -> Sequence[ModelWrapper]:
         section = self.section
-        outside: list[Wrap] = [Anew]
+        outside: list[ModelWrapper] = [ResamplingModel]
         if section.structured != "auto":
-            outside.append(partial(ForcedForm, form=section.structured))
+            outside.append(partial(FixedFormatModel, form=section.structured))
         if self.parameters:
-            outside.append(partial(WithParameters, parameters=self.parameters))
+            outside.append(partial(ParameterOverrides, parameters=self.parameters))
         return outside
 
     def materials(self, materials: Materials, tagger: Tagger) -> LLMMaterials:
@@ -198,9 +202,9 @@ class Asking:
 
     def changed(self, request: LLMRequest) -> LLMRequest:
         """Return a request as it is asked: with the section's parameters and form."""
-        request = with_parameters(request, self.parameters) if self.parameters else request
+        request = override_parameters(request, self.parameters) if self.parameters else request
         section = self.section
-        return request if section.structured == "auto" else as_form(request, section.structured)
+        return request if section.structured == "auto" else apply_response_format(request, section.structured)
 
     def shape(self) -> str:
         """Return what shapes the answers of a whole stage: what `identity` has, with the user's prompts by content."""
@@ -218,7 +222,7 @@ class Asking:
         """Return a hash over all that shapes a maker's requests, its rows excepted."""
         return hash_of([maker.name, maker.version, list(maker.prompts), compact_json(options), seed, self._server()])
 
-    def told(self, spent: Spent, before: Bill | None = None) -> dict[str, Any]:
+    def told(self, spent: RequestTotals, before: SpendingTotals | None = None) -> dict[str, Any]:
         """Return what manifests and results tell of a stage: the model, its server, what was paid; no secrets.
 
         ``in_all`` is what the answers cost that its rows rest on, whenever they were paid for: by a run that was
@@ -229,7 +233,7 @@ class Asking:
             spent: on the stage's rows, cached answers included.
             before: the bill as it stood when what is told of began; None: the whole run is told of.
         """
-        bill = self.bill.since(before or Bill())
+        bill = self.bill.since(before or SpendingTotals())
         usage = Usage(
             spent.prompt_tokens + spent.kept_prompt_tokens,
             spent.completion_tokens + spent.kept_completion_tokens,
@@ -251,7 +255,7 @@ _SETTINGS = frozenset(LLMSection.model_fields)
 
 
 def asking_of(
-    section: LLMSection | None, root: Path, bill: Bill, *, retry_failed: bool = False, seed: int = 0
+    section: LLMSection | None, root: Path, bill: SpendingTotals, *, retry_failed: bool = False, seed: int = 0
 ) -> Asking:
     """Return how the stages of a build ask: one cache and one bill for all of them.
 

@@ -26,7 +26,7 @@ from pairwright.flows.talking import Talks
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.runner import Spent
+from pairwright.generators.llm.runner import RequestTotals
 from pairwright.generators.llm.session import Session, Snapshot
 from pairwright.generators.protocols import LLMGenerator
 from pairwright.generators.registry import build_llm_generator
@@ -63,7 +63,7 @@ def run_llm_generator(
     remove_stale_temporaries(partial, failed_path(request.out), request.out)
     with asking.session(watch=watch, say=note) as session:
         run = _Pass(request, asking, session, tagger, partial, captions, note)
-        passed = Spent()
+        passed = RequestTotals()
         work, failed = run(build_llm_generator(request.generator, made, filling.now()), retry=asking.retry_failed)
         while filling.goes_on(work.tally, captions):
             passed = session.totals().spent

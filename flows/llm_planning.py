@@ -24,20 +24,20 @@ from pairwright.flows.llm import Asking, asking_of
 from pairwright.flows.rationale_asking import maker_of, row_of
 from pairwright.flows.stages.rationales import STAGE, TASK
 from pairwright.flows.talking import talk_about
-from pairwright.generators.language.general import GeneralEnglish
+from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.llm.budget import Bill
-from pairwright.generators.llm.cache import Cache
-from pairwright.generators.llm.messages import Request as LLMRequest
-from pairwright.generators.llm.plan import Range, Sample, StagePlan, plan_stage, sample_of
-from pairwright.generators.llm.runner import Row
-from pairwright.generators.llm.talks import Talk
+from pairwright.generators.llm.budget import SpendingTotals
+from pairwright.generators.llm.cache.store import Cache
+from pairwright.generators.llm.client.messages import Request as LLMRequest
+from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.cost_estimate import EstimatedRange, RowSample, StagePlan, plan_stage, sample_rows
+from pairwright.generators.llm.runner import LLMRow
 from pairwright.generators.protocols import LLMGenerator
-from pairwright.generators.rationales.rationales import Settings
+from pairwright.generators.rationales.generator import RationaleSettings
 from pairwright.generators.rationales.task_files import open_task
-from pairwright.generators.registry import Materials, asks_model, build_llm_generator
+from pairwright.generators.registry import Materials, build_llm_generator, needs_model
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ def plan_llm_generator(request: Request, asking: Asking, note: Callable[[str], N
     keys = (pair.key for batch in read_pairs(request.read) for pair in batch.pairs)
     maker = build_llm_generator(request.generator, made, counted(request.options, keys, request.seed))
     pairs = (pair for batch in read_pairs(request.read) for pair in batch.pairs)
-    return plan_maker(maker, sample_of(pairs, seed=request.seed), tagger, asking, request.seed)
+    return plan_maker(maker, sample_rows(pairs, seed=request.seed), tagger, asking, request.seed)
 
 
 def plan_build(config: BuildConfig, out: Path) -> list[StagePlan]:
@@ -66,14 +66,14 @@ def plan_build(config: BuildConfig, out: Path) -> list[StagePlan]:
     Raises:
         PairwrightError: when it could not begin.
     """
-    stages = [this for this in generations(config) if asks_model(this.generator)]
+    stages = [this for this in generations(config) if needs_model(this.generator)]
     if not stages and not config.rationales:
         return []
-    asking = asking_of(config.llm, out, Bill(), seed=config.seed)
+    asking = asking_of(config.llm, out, SpendingTotals(), seed=config.seed)
     tagger, wordnet = load_tagger(config.tagger), load_wordnet()
     # Which words a pool uses changes what is kept, not what is asked.
     made = asking.materials(Materials(wordnet, GeneralEnglish(wordnet), config.seed), tagger)
-    sample = sample_of(_pairs_of(config, out), seed=config.seed)
+    sample = sample_rows(_pairs_of(config, out), seed=config.seed)
     plans = []
     for this in stages:
         keys = (pair.key for pair in _pairs_of(config, out))
@@ -84,11 +84,11 @@ def plan_build(config: BuildConfig, out: Path) -> list[StagePlan]:
     return plans
 
 
-def _plan_rationales(config: BuildConfig, sample: Sample[Pair], asking: Asking) -> StagePlan:
+def _plan_rationales(config: BuildConfig, sample: RowSample[Pair], asking: Asking) -> StagePlan:
     """Plan for as many negatives as can be kept, each of its own and about as long as its caption."""
     assert config.rationales is not None
     task = open_task(TASK)
-    maker = maker_of(task, Settings(seed=config.seed, **config.rationales.model_dump()), asking)
+    maker = maker_of(task, RationaleSettings(seed=config.seed, **config.rationales.model_dump()), asking)
     most = len(config.negatives.types) * config.negatives.per_type if config.negatives else 1
     rows = []
     for pair in sample.items:
@@ -113,7 +113,7 @@ def _pairs_of(config: BuildConfig, out: Path) -> Iterator[Pair]:
         yield from batch.pairs
 
 
-def plan_maker(maker: LLMGenerator, sample: Sample[Pair], tagger: Tagger, asking: Asking, seed: int) -> StagePlan:
+def plan_maker(maker: LLMGenerator, sample: RowSample[Pair], tagger: Tagger, asking: Asking, seed: int) -> StagePlan:
     """Return what a maker would ask about pairs, by a sample of them.
 
     Raises:
@@ -121,16 +121,16 @@ def plan_maker(maker: LLMGenerator, sample: Sample[Pair], tagger: Tagger, asking
     """
     tokens = tagger.tag([pair.caption for pair in sample.items])
     rows = (
-        (Row(pair.key, partial(talk_about, maker, seed, pair, words)), pair.caption, pair.key)
+        (LLMRow(pair.key, partial(talk_about, maker, seed, pair, words)), pair.caption, pair.key)
         for pair, words in zip(sample.items, tokens, strict=True)
     )
     return plan_rows(maker.name, list(Given(asking.context).rows(rows)), sample.total, asking)
 
 
-def plan_rows(stage: str, rows: Sequence[Row[T]], total: int | None, asking: Asking) -> StagePlan:
+def plan_rows(stage: str, rows: Sequence[LLMRow[T]], total: int | None, asking: Asking) -> StagePlan:
     """Return what rows would ask, and with them all ``total`` that they stand for; errors as in `plan_maker`."""
 
-    def talk(row: Row[T], attempt: int) -> Talk[T]:
+    def talk(row: LLMRow[T], attempt: int) -> LLMStep[T]:
         return _as_sent(row.talk(attempt), asking.changed)
 
     with ExitStack() as stack:
@@ -145,7 +145,7 @@ def plan_rows(stage: str, rows: Sequence[Row[T]], total: int | None, asking: Ask
             batch=asking.section.batch,
         )
     # How fast this machine is, a plan does not know.
-    return plan if asking.local is None else replace(plan, seconds=Range())
+    return plan if asking.local is None else replace(plan, seconds=EstimatedRange())
 
 
 def _has_cache(path: Path) -> bool:
@@ -153,7 +153,7 @@ def _has_cache(path: Path) -> bool:
     return path.exists() and (path.is_dir() or path.stat().st_size > 0)
 
 
-def _as_sent(talk: Talk[T], change: Callable[[LLMRequest], LLMRequest]) -> Talk[T]:
+def _as_sent(talk: LLMStep[T], change: Callable[[LLMRequest], LLMRequest]) -> LLMStep[T]:
     """Hold a talk with its requests as they would be sent."""
     try:
         requests = next(talk)

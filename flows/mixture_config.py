@@ -9,7 +9,7 @@ from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.mixtures.sources import ImageCheckMode, SourceFormat
 from pairwright.flows.config_reading import messages, read_settings
 from pairwright.flows.sections import Section
-from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT
+from pairwright.generators.conversations.question_templates import CHOICE_FORMAT, SHORT_FORMAT
 
 PROMPTS = {"short": SHORT_FORMAT, "choice": CHOICE_FORMAT}
 

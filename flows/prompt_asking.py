@@ -27,16 +27,16 @@ from pairwright.flows.llm_generating import failed_path
 from pairwright.flows.llm_planning import plan_rows
 from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.flows.receipts import hash_of
-from pairwright.generators.llm.answers import Answer, asked
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.plan import StagePlan, sample_of
-from pairwright.generators.llm.runner import Done, Row
+from pairwright.generators.llm.output.answers import Answer, request_answers
+from pairwright.generators.llm.output.plain_text import TextShape
+from pairwright.generators.llm.runner import LLMRow, RowResult
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.llm.talks import Talk
-from pairwright.generators.llm.texts import TextShape
-from pairwright.generators.prompting.files import Prompt, PromptBook
-from pairwright.generators.prompting.values import values_of
+from pairwright.generators.prompts.book import Prompt, PromptBook
+from pairwright.generators.prompts.pair_values import pair_values
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,16 @@ class _Rows:
     attempt: Callable[[str], int]
     under_way: deque[Pair] = field(default_factory=deque)
 
-    def of(self, pairs: Iterator[Pair]) -> Iterator[tuple[Row[Answer[str]], str, str]]:
+    def of(self, pairs: Iterator[Pair]) -> Iterator[tuple[LLMRow[Answer[str]], str, str]]:
         for pair in pairs:
             self.under_way.append(pair)
             yield (
-                Row(pair.key, partial(_talk, self.prompt, self.model, pair), self.attempt(pair.key)),
+                LLMRow(pair.key, partial(_talk, self.prompt, self.model, pair), self.attempt(pair.key)),
                 pair.caption,
                 pair.key,
             )
 
-    def pair_of(self, done: Done[Answer[str]]) -> Pair:
+    def pair_of(self, done: RowResult[Answer[str]]) -> Pair:
         pair = self.under_way.popleft()
         while pair.key != done.row:  # a row that was given up when the run ended
             pair = self.under_way.popleft()
@@ -134,7 +134,7 @@ def plan_prompt(request: PromptRequest, asking: Asking) -> StagePlan:
         PairwrightError: when it could not begin.
     """
     prompt = _prompt(request, asking)
-    sample = sample_of(_pairs(request.read, SkipCounts()), seed=asking.seed)
+    sample = sample_rows(_pairs(request.read, SkipCounts()), seed=asking.seed)
     rows = _Rows(prompt, asking.model, lambda _: 0).of(iter(sample.items))
     return plan_rows(prompt.name, list(Given(asking.context).rows(rows)), sample.total, asking)
 
@@ -144,7 +144,7 @@ def _prompt(request: PromptRequest, asking: Asking) -> Prompt:
     prompt = PromptBook(Path(folder) if folder else None).get(request.prompt)
     if prompt.answer != "text":
         raise UsageError(f"prompt {prompt.name}: its answer is {prompt.answer}. Name one whose answer is text.")
-    given = values_of(Pair("", "a caption"))
+    given = pair_values(Pair("", "a caption"))
     if missing := sorted(prompt.needs - given.keys()):
         raise UsageError(
             f"prompt {prompt.name}: it asks for {', '.join(missing)}, and a pair gives {', '.join(given)}. "
@@ -161,16 +161,16 @@ def _pairs(read: ReadOptions, broken: SkipCounts) -> Iterator[Pair]:
         yield from batch.pairs
 
 
-def _talk(prompt: Prompt, model: str, pair: Pair, attempt: int) -> Talk[Answer[str]]:
-    request = prompt.request(values_of(pair), model=model, row=pair.key, sample=attempt)
-    [answer] = yield from asked([request], TextShape("text"))
+def _talk(prompt: Prompt, model: str, pair: Pair, attempt: int) -> LLMStep[Answer[str]]:
+    request = prompt.request(pair_values(pair), model=model, row=pair.key, sample=attempt)
+    [answer] = yield from request_answers([request], TextShape("text"))
     return answer
 
 
-def _line(pair: Pair, done: Done[Answer[str]], prompt: Prompt, model: str) -> dict[str, Any]:
+def _line(pair: Pair, done: RowResult[Answer[str]], prompt: Prompt, model: str) -> dict[str, Any]:
     answer, error = done.result, done.error
     if answer is None:
-        reason = error.word if isinstance(error, Failure) else "bad_row"
+        reason = error.word if isinstance(error, RequestError) else "bad_row"
         answer = Answer(None, reason)
     text = answer.value if answer.value is not None else answer.raw
     return {

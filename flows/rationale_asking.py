@@ -19,14 +19,21 @@ from pairwright.flows.rationale_files import files_of, open_examples
 from pairwright.flows.rationale_rows import read_items
 from pairwright.flows.rationales import RationaleRequest, Work, numbered, opened
 from pairwright.flows.receipts import hash_of
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.plan import StagePlan, sample_of
-from pairwright.generators.llm.runner import Done, Row
+from pairwright.generators.llm.runner import LLMRow, RowResult
 from pairwright.generators.llm.session import Session, Snapshot
-from pairwright.generators.prompting.files import PromptBook
-from pairwright.generators.rationales.rationales import NAME, VERSION, Judged, Rationales, Settings, row_key
-from pairwright.generators.rationales.tasks import Item, Task
+from pairwright.generators.prompts.book import PromptBook
+from pairwright.generators.rationales.generator import (
+    NAME,
+    VERSION,
+    JudgedExample,
+    RationaleGenerator,
+    RationaleSettings,
+    row_key,
+)
+from pairwright.generators.rationales.tasks import TaskDefinition, TaskRow
 
 
 def ask_rationales(
@@ -88,20 +95,20 @@ def plan_rationales(request: RationaleRequest, asking: Asking) -> StagePlan:
 
     task = opened(request)
     maker = maker_of(task, request.settings, asking)
-    sample = sample_of(numbered(read_items(task, request.read, Counter())), seed=request.settings.seed)
+    sample = sample_rows(numbered(read_items(task, request.read, Counter())), seed=request.settings.seed)
     rows = ((row_of(maker, item, ordinal), item.input, item.key) for item, ordinal in sample.items)
     return plan_rows(NAME, list(Given(asking.context).rows(rows)), sample.total, asking)
 
 
-def maker_of(task: Task, settings: Settings, asking: Asking) -> Rationales:
+def maker_of(task: TaskDefinition, settings: RationaleSettings, asking: Asking) -> RationaleGenerator:
     """Return what makes the rows of a task by a model."""
     section = asking.section
     book = PromptBook(Path(section.prompts) if section.prompts else None)
     prompt = task.prompt_of(book, label_given=settings.label_given)
-    return Rationales(task, settings, prompt, asking.model)
+    return RationaleGenerator(task, settings, prompt, asking.model)
 
 
-def identity_of(maker: Rationales, asking: Asking) -> str:
+def identity_of(maker: RationaleGenerator, asking: Asking) -> str:
     """Return a hash over all that shapes the requests, the rows excepted."""
     section, settings = asking.section, maker.settings
     own = [NAME, VERSION, maker.prompt.id if maker.prompt else "", settings.label_given, settings.samples]
@@ -123,13 +130,13 @@ def _put_in_place(partial_out: Path, out: Path) -> None:
         partial_out.rmdir()
 
 
-def row_of(maker: Rationales, item: Item, ordinal: int, attempt: int = 0) -> Row[Judged]:
+def row_of(maker: RationaleGenerator, item: TaskRow, ordinal: int, attempt: int = 0) -> LLMRow[JudgedExample]:
     """Return a row that a session runs."""
     name = _name(item, ordinal)
-    return Row(name, lambda attempt: maker.ask(item, ordinal=ordinal, row=name, attempt=attempt), attempt)
+    return LLMRow(name, lambda attempt: maker.ask(item, ordinal=ordinal, row=name, attempt=attempt), attempt)
 
 
-def _name(item: Item, ordinal: int) -> str:
+def _name(item: TaskRow, ordinal: int) -> str:
     return f"{row_key(item)}-{ordinal}" if ordinal else row_key(item)
 
 
@@ -137,12 +144,12 @@ def _name(item: Item, ordinal: int) -> str:
 class RationaleTalks:
     """The talks of a run, and the rows that are under way, in order."""
 
-    maker: Rationales
+    maker: RationaleGenerator
     failed: FailedRows
     given: Given = field(default_factory=lambda: Given(None))
-    under_way: deque[tuple[Item, int]] = field(default_factory=deque)
+    under_way: deque[tuple[TaskRow, int]] = field(default_factory=deque)
 
-    def hold(self, session: Session, items: Iterator[Item], *, of: int) -> Iterator[Judged]:
+    def hold(self, session: Session, items: Iterator[TaskRow], *, of: int) -> Iterator[JudgedExample]:
         """Give each row as it was judged, in order; errors as `flows.talking.Talks.hold`."""
         for done in session.run(self._rows(items), of=of):
             item, ordinal = self.under_way.popleft()
@@ -150,19 +157,19 @@ class RationaleTalks:
                 item, ordinal = self.under_way.popleft()
             yield self._ended(item, ordinal, done)
 
-    def _rows(self, items: Iterator[Item]) -> Iterator[Row[Judged]]:
+    def _rows(self, items: Iterator[TaskRow]) -> Iterator[LLMRow[JudgedExample]]:
         return self.given.rows(self._plain(items))
 
-    def _plain(self, items: Iterator[Item]) -> Iterator[tuple[Row[Judged], str, str]]:
+    def _plain(self, items: Iterator[TaskRow]) -> Iterator[tuple[LLMRow[JudgedExample], str, str]]:
         for item, ordinal in numbered(items):
             self.under_way.append((item, ordinal))
             row = row_of(self.maker, item, ordinal, self.failed.attempt(_name(item, ordinal)))
             yield row, item.input, item.key
 
-    def _ended(self, item: Item, ordinal: int, done: Done[Judged]) -> Judged:
+    def _ended(self, item: TaskRow, ordinal: int, done: RowResult[JudgedExample]) -> JudgedExample:
         if done.result is None:
             self.failed.note(done)
-            reason = done.error.word if isinstance(done.error, Failure) else "bad_row"
+            reason = done.error.word if isinstance(done.error, RequestError) else "bad_row"
             return self.maker.broken_off(item, reason, ordinal)
         self.failed.note(done, done.result.example.reason)
         return done.result

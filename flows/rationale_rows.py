@@ -19,8 +19,8 @@ from pairwright.datasets.suggestions import require_known
 from pairwright.filters.candidates.files import read_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.rows import candidate_rows
-from pairwright.generators.rationales.matching import Raw, rows_of, rows_of_candidate
-from pairwright.generators.rationales.tasks import Item, RowFault, Task
+from pairwright.generators.rationales.image_text_matching import RawRow, rows_from_candidate, rows_from_sample
+from pairwright.generators.rationales.tasks import TaskDefinition, TaskRow, TaskRowError
 
 MATCHING = frozenset({"known", "caption"})  # the fields of a task that hard negatives can fill
 
@@ -42,7 +42,7 @@ class TaskInput:
     on_error: ErrorPolicy = "stop"
 
 
-def read_items(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[Item]:
+def read_items(task: TaskDefinition, given: TaskInput, broken: Counter[str]) -> Iterator[TaskRow]:
     """Give the rows of an input as items of a task, in order; ``broken`` counts those that are skipped, by reason.
 
     Raises:
@@ -51,7 +51,7 @@ def read_items(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[I
     return (item for item in read_places(task, given, broken) if item is not None)
 
 
-def read_places(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[Item | None]:
+def read_places(task: TaskDefinition, given: TaskInput, broken: Counter[str]) -> Iterator[TaskRow | None]:
     """Give the rows of an input as items of a task, and None in the place of each that is skipped.
 
     Raises:
@@ -68,7 +68,7 @@ def read_places(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[
         named = {name: row[column] for name, column in given.columns.items() if column in row}
         try:
             yield _as_named(task, given.columns).item({**row, **named}, key)
-        except RowFault as fault:
+        except TaskRowError as fault:
             if given.on_error == "stop":
                 raise InputError(
                     str(fault), where=place, fix="Correct the row, or name your columns with --columns."
@@ -77,7 +77,7 @@ def read_places(task: Task, given: TaskInput, broken: Counter[str]) -> Iterator[
             yield None
 
 
-def _as_named(task: Task, columns: Mapping[str, str]) -> Task:
+def _as_named(task: TaskDefinition, columns: Mapping[str, str]) -> TaskDefinition:
     """Return the task with the user's columns in place of its own."""
     from dataclasses import replace
 
@@ -87,7 +87,7 @@ def _as_named(task: Task, columns: Mapping[str, str]) -> Task:
     return replace(task, fields=fields, label_columns=(("label",),) if "label" in columns else task.label_columns)
 
 
-def _table_rows(given: TaskInput, broken: Counter[str]) -> Iterator[tuple[str, Raw | None]]:
+def _table_rows(given: TaskInput, broken: Counter[str]) -> Iterator[tuple[str, RawRow | None]]:
     located = locate_input(given.path, given.format)
     for file in located.files:
         for row in FORMAT_READERS[located.format](file):
@@ -101,14 +101,14 @@ def _table_rows(given: TaskInput, broken: Counter[str]) -> Iterator[tuple[str, R
                 yield row.place, None
 
 
-def _matching_rows(path: str, on_error: ErrorPolicy, broken: Counter[str]) -> Iterator[tuple[str, Raw]] | None:
+def _matching_rows(path: str, on_error: ErrorPolicy, broken: Counter[str]) -> Iterator[tuple[str, RawRow]] | None:
     """Return the rows that hard negatives make; None where INPUT is a table of rows."""
     given = Path(path)
     if is_build(given) or given.suffix == ".tar" or (given.is_dir() and any(given.glob("*.tar"))):
         return (
             (f"{path}: {sample.pair.key}", raw)
             for sample in open_sample_source(given).samples()
-            for raw in rows_of(sample)
+            for raw in rows_from_sample(sample)
         )
     return _candidates(given, on_error, broken) if _holds_candidates(given) else None
 
@@ -125,7 +125,7 @@ def _holds_candidates(path: Path) -> bool:
     return "known" not in fields and any(name in fields for name in ("negative", "negative_caption", "neg_caption"))
 
 
-def _candidates(path: Path, on_error: ErrorPolicy, broken: Counter[str]) -> Iterator[tuple[str, Raw]]:
+def _candidates(path: Path, on_error: ErrorPolicy, broken: Counter[str]) -> Iterator[tuple[str, RawRow]]:
     screening = InvalidRowPolicy(on_error)
     frame = read_candidates(path, screening)
     broken.update(screening.skipped.rows)
@@ -134,7 +134,7 @@ def _candidates(path: Path, on_error: ErrorPolicy, broken: Counter[str]) -> Iter
         if candidate["status"] != "kept":
             broken["rejected_candidate"] += 1
             continue
-        for row, key in rows_of_candidate(candidate, judged):
+        for row, key in rows_from_candidate(candidate, judged):
             yield f"{path}: row {number}", (row, key if _is_key(key) else "")
 
 

@@ -15,12 +15,12 @@ from pairwright.datasets.exports.rationales import DEFAULT_STUDENT_ROWS, Student
 from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.flows.rationale_files import check_out, files_of, open_examples
 from pairwright.flows.rationale_rows import TaskInput, read_places
-from pairwright.generators.rationales.outputs import Outputs, outputs_for
-from pairwright.generators.rationales.rationales import Judged, Rationales, Settings, row_key
+from pairwright.generators.rationales.generator import JudgedExample, RationaleGenerator, RationaleSettings, row_key
+from pairwright.generators.rationales.imported_outputs import RowOutputs, read_row_outputs
 from pairwright.generators.rationales.task_files import open_task
-from pairwright.generators.rationales.tasks import Item, Task
+from pairwright.generators.rationales.tasks import TaskDefinition, TaskRow
 
-SETTINGS = Settings()
+SETTINGS = RationaleSettings()
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class RationaleRequest:
     task: str
     read: TaskInput
     out: Path
-    settings: Settings = SETTINGS
+    settings: RationaleSettings = SETTINGS
     rows: StudentRows = DEFAULT_STUDENT_ROWS
 
 
@@ -60,7 +60,7 @@ class Work:
     written: int = 0
     started: float = field(default_factory=time.perf_counter)
 
-    def add(self, done: Judged, written: int, file: str = "") -> None:
+    def add(self, done: JudgedExample, written: int, file: str = "") -> None:
         """Count a row, and the student rows that it made."""
         example = done.example
         self.judged += 1
@@ -131,7 +131,7 @@ def import_rationales(request: RationaleRequest, outputs: Sequence[Path]) -> dic
     task, work = opened(request, *map(str, outputs)), Work()
     places = list(read_places(task, request.read, work.broken))
     items = [item for item in places if item is not None]
-    maker = Rationales(task, request.settings)
+    maker = RationaleGenerator(task, request.settings)
     with open_examples(request.out, request.rows) as write:
         for (item, ordinal), said in zip(numbered(items), _outputs(places, outputs), strict=True):
             judged = maker.judge(item, said.texts, ordinal=ordinal, request=said.file)
@@ -139,19 +139,19 @@ def import_rationales(request: RationaleRequest, outputs: Sequence[Path]) -> dic
     return work.result(request.out)
 
 
-def _outputs(places: Sequence[Item | None], paths: Sequence[Path]) -> list[Outputs]:
+def _outputs(places: Sequence[TaskRow | None], paths: Sequence[Path]) -> list[RowOutputs]:
     """Return what was said about each row that is there."""
     there = sum(item is not None for item in places)
     try:
-        said = outputs_for(len(places), paths)
+        said = read_row_outputs(len(places), paths)
     except UsageError:
         if there == len(places):
             raise
-        return outputs_for(there, paths)
+        return read_row_outputs(there, paths)
     return [each for item, each in zip(places, said, strict=True) if item is not None]
 
 
-def opened(request: RationaleRequest, *outputs: str) -> Task:
+def opened(request: RationaleRequest, *outputs: str) -> TaskDefinition:
     """Return the task of a request.
 
     Raises:
@@ -163,7 +163,7 @@ def opened(request: RationaleRequest, *outputs: str) -> Task:
     return open_task(request.task)
 
 
-def numbered(items: Iterable[Item]) -> Iterator[tuple[Item, int]]:
+def numbered(items: Iterable[TaskRow]) -> Iterator[tuple[TaskRow, int]]:
     """Give each item with how many with the same content came before."""
     seen: Counter[str] = Counter()
     for item in items:

@@ -15,11 +15,11 @@ from pairwright.filters.validation.records import ValidationRow
 from pairwright.flows.beside import pairs_beside
 from pairwright.flows.generating import CHECKED_CAPTIONS
 from pairwright.generators.edit_checks.checks import EditChecks
-from pairwright.generators.language.general import usable_pool
-from pairwright.generators.language.pool import count
+from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.triples import Remembering, Triples
+from pairwright.generators.triples import CachingTagger, Triples
 
 
 def with_reused(frame: pl.DataFrame, corpus: str, note: Callable[[str], None]) -> pl.DataFrame:
@@ -41,9 +41,9 @@ def with_reused(frame: pl.DataFrame, corpus: str, note: Callable[[str], None]) -
         note("No negative is a caption of another image: there is nothing to reuse. A larger --corpus may have some.")
         return frame
     known = collect_facts(_pairs(frame, corpus), {group for group, _ in found})
-    wordnet, tagger = load_wordnet(), Remembering(load_tagger())
+    wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
     captions = list(islice((text for each in known.values() for text in each.captions), CHECKED_CAPTIONS))
-    pool = usable_pool(count(tagger.tag(captions)).frozen(), wordnet)
+    pool = pool_or_general_english(count_captions(tagger.tag(captions)).frozen(), wordnet)
     tagger.learn(text for _, row in found for text in (row["caption"], row["negative"]))
     questions = (
         (

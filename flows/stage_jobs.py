@@ -19,9 +19,9 @@ from pairwright.flows.stages.rationales import STAGE as RATIONALES
 from pairwright.flows.stages.rationales import RationaleStage
 from pairwright.flows.stages.shards import Packing, part_sizes, part_state, plan_shards, write_one_shard
 from pairwright.flows.stages.tag import tag_part
-from pairwright.generators.llm.budget import Bill
-from pairwright.generators.rationales.rationales import Settings
-from pairwright.generators.registry import asks_model, generator_identity
+from pairwright.generators.llm.budget import SpendingTotals
+from pairwright.generators.rationales.generator import RationaleSettings
+from pairwright.generators.registry import generator_fingerprint, needs_model
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class StageJobs:
     engine: Engine
     home: Path
     retry_failed: bool = False
-    bill: Bill = field(default_factory=Bill)
+    bill: SpendingTotals = field(default_factory=SpendingTotals)
 
     async def tag(self, pairs: Receipt, parts: Sequence[str]) -> tuple[Receipt, ...]:
         """Tag the captions of each part."""
@@ -98,8 +98,8 @@ class StageJobs:
 
     async def generate(self, this: Generation, parts: Sequence[str], inputs: Sequence[Receipt]) -> tuple[Receipt, ...]:
         """Let a generator annotate the pairs of each part."""
-        state = f"{generator_identity(this.generator)} {wordnet_state()}"
-        if not asks_model(this.generator):
+        state = f"{generator_fingerprint(this.generator)} {wordnet_state()}"
+        if not needs_model(this.generator):
             return await self.each(this.stage, parts, inputs, generate_part, this, state=state)
         retry = self.retry_failed and has_failed_rows(self.engine.root, this.stage)
         asking = asking_of(self.config.llm, self.home, self.bill, seed=self.config.seed, retry_failed=retry)
@@ -120,7 +120,7 @@ class StageJobs:
         retry = self.retry_failed and has_failed_rows(root, RATIONALES)
         asking = asking_of(config.llm, self.home, self.bill, seed=config.seed, retry_failed=retry)
         made = tuple(this.stage for this in generations(config))
-        settings = Settings(seed=config.seed, **section.model_dump())
+        settings = RationaleSettings(seed=config.seed, **section.model_dump())
         stage = RationaleStage(made, settings, choice_of(config), asking, self.engine.progress, self.engine.stop)
         if asking.retry_failed:
             receipt_path(root, RATIONALES, "all").unlink(missing_ok=True)

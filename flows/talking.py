@@ -14,11 +14,11 @@ from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.datasets.rng import make_rng
 from pairwright.flows.context import Given
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES, RequestError
+from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.failures import WORDS, Failure
-from pairwright.generators.llm.runner import Done, Row
+from pairwright.generators.llm.runner import LLMRow, RowResult
 from pairwright.generators.llm.session import Session
-from pairwright.generators.llm.talks import Talk
 from pairwright.generators.protocols import LLMGenerator
 
 TaggedPair = tuple[Pair, Sequence[Token]]
@@ -66,17 +66,17 @@ class Talks:
                 pair = self.under_way.popleft()
             yield pair, self._ended(pair, done)
 
-    def rows(self, pairs: Iterable[TaggedPair]) -> Iterator[Row[list[Annotation]]]:
+    def rows(self, pairs: Iterable[TaggedPair]) -> Iterator[LLMRow[list[Annotation]]]:
         """Return the rows that a session runs."""
         return self.given.rows(self._plain(pairs))
 
-    def _plain(self, pairs: Iterable[TaggedPair]) -> Iterator[tuple[Row[list[Annotation]], str, str]]:
+    def _plain(self, pairs: Iterable[TaggedPair]) -> Iterator[tuple[LLMRow[list[Annotation]], str, str]]:
         for pair, tokens in pairs:
             self.under_way.append(pair)
             talk = partial(talk_about, self.maker, self.seed, pair, tokens)
-            yield Row(pair.key, talk, self.failed.attempt(pair.key)), pair.caption, pair.key
+            yield LLMRow(pair.key, talk, self.failed.attempt(pair.key)), pair.caption, pair.key
 
-    def _ended(self, pair: Pair, done: Done[list[Annotation]]) -> list[Annotation]:
+    def _ended(self, pair: Pair, done: RowResult[list[Annotation]]) -> list[Annotation]:
         if done.error is not None:
             self.failed.note(done)
             return [self._broken_off(pair, done.error)]
@@ -93,13 +93,13 @@ class Talks:
             origin=origin,
             source_text=pair.caption,
             status="rejected",
-            reason=error.word if isinstance(error, Failure) else "bad_row",
+            reason=error.word if isinstance(error, RequestError) else "bad_row",
         )
 
 
 def talk_about(
     maker: LLMGenerator, seed: int, pair: Pair, tokens: Sequence[Token], attempt: int
-) -> Talk[list[Annotation]]:
+) -> LLMStep[list[Annotation]]:
     """Return a maker's talk about a pair; its chance is that of (seed, maker, pair)."""
     rng = make_rng(seed, 0, maker.name, maker.version, pair.key)
     return maker.annotate(pair, tokens, rng, attempt=attempt)
@@ -112,6 +112,6 @@ def _why_failed(rows: Sequence[Annotation], unanswered: int) -> str:
     """
     reasons = Counter(row.reason for row in rows if row.status == "rejected" and row.reason not in NOTHING_TO_DO)
     if unanswered:
-        reasons = Counter({word: count for word, count in reasons.items() if word in WORDS}) or reasons
+        reasons = Counter({word: count for word, count in reasons.items() if word in REQUEST_ERROR_CODES}) or reasons
     kept = any(row.status == "kept" for row in rows)
     return reasons.most_common(1)[0][0] if reasons and (unanswered or not kept) else ""

@@ -31,15 +31,22 @@ from pairwright.flows.generating import BATCH, CHECKED_CAPTIONS
 from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_checks.checks import EditChecks
-from pairwright.generators.language.general import usable_pool
-from pairwright.generators.language.pool import PoolStatistics, count
+from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.positives import TYPES as POSITIVES
-from pairwright.generators.positives import Maker, PositiveOptions, makers
+from pairwright.generators.positives import PositiveOptions, RewriteRule, rewrite_rules
 from pairwright.generators.registry import Materials
-from pairwright.generators.triples import Negative, Positive, Remembering, Triples, offers_by_rules, same_place
+from pairwright.generators.triples import (
+    CachingTagger,
+    TripleNegative,
+    TriplePositive,
+    Triples,
+    overlap,
+    rule_candidates,
+)
 
 NAME, VERSION = "triples", 1
 NO_POSITIVE = "no_positive"
@@ -81,10 +88,10 @@ class Group:
 
     caption: Caption
     rows: list[int]
-    negatives: list[Negative]
+    negatives: list[TripleNegative]
 
     @property
-    def usable(self) -> list[tuple[int, Negative]]:
+    def usable(self) -> list[tuple[int, TripleNegative]]:
         """The rows whose negative is one."""
         return [(row, negative) for row, negative in zip(self.rows, self.negatives, strict=True) if not negative.reason]
 
@@ -98,10 +105,10 @@ class Group:
 class Outcome:
     """What became of the rows, by their position: the negative as read, and its positive or why it has none."""
 
-    negatives: dict[int, Negative] = field(default_factory=dict)
-    positives: dict[int, Positive | str] = field(default_factory=dict)
+    negatives: dict[int, TripleNegative] = field(default_factory=dict)
+    positives: dict[int, TriplePositive | str] = field(default_factory=dict)
 
-    def add(self, group: Group, found: Mapping[int, Positive | str]) -> None:
+    def add(self, group: Group, found: Mapping[int, TriplePositive | str]) -> None:
         """Take note of a group."""
         self.negatives.update(zip(group.rows, group.negatives, strict=True))
         self.positives.update(found)
@@ -124,11 +131,11 @@ class TripleWork:
         self.frame = read_candidates(request.input, self._screening)
         refuse_no_rows(request.input, self.frame.height)
         wordnet, self.tagger = load_wordnet(), load_tagger()
-        pool = usable_pool(self._statistics(), wordnet)
+        pool = pool_or_general_english(self._statistics(), wordnet)
         if not isinstance(pool, PoolStatistics):
             note("Too few captions to tell which words go together: going by general English. --pool FILE does better.")
         self.materials = Materials(wordnet, pool, request.seed)
-        self.remembering = Remembering(self.tagger)
+        self.remembering = CachingTagger(self.tagger)
         self.triples = Triples(
             EditChecks(wordnet, pool, self.remembering),
             self.remembering,
@@ -138,7 +145,7 @@ class TripleWork:
 
     def _statistics(self) -> PoolStatistics:
         captions = islice(self._pool_captions(), CHECKED_CAPTIONS)
-        return count(tag_all(self.tagger, list(captions))).frozen()
+        return count_captions(tag_all(self.tagger, list(captions))).frozen()
 
     def _pool_captions(self) -> Iterator[str]:
         if not self.request.pool:
@@ -175,27 +182,27 @@ class TripleWork:
         given = self.frame["negative"]
         return Group(caption, rows, self._read(caption, [(given[row], told[row]) for row in rows]))
 
-    def _read(self, caption: Caption, given: Sequence[tuple[str, str]]) -> list[Negative]:
-        found: list[Negative] = []
+    def _read(self, caption: Caption, given: Sequence[tuple[str, str]]) -> list[TripleNegative]:
+        found: list[TripleNegative] = []
         for text, told in given:
             taken = [negative.text for negative in found if not negative.reason]
             found.append(self.triples.read(caption, text, told, taken))
         return found
 
-    def chosen(self, group: Group, offered: Mapping[str, Sequence[Positive]]) -> dict[int, Positive | str]:
+    def chosen(self, group: Group, offered: Mapping[str, Sequence[TriplePositive]]) -> dict[int, TriplePositive | str]:
         """Return for each row whose negative is one the positive, or why it has none.
 
         Args:
             group: the rows.
             offered: positives of the caption by type; types that were not tried are left out.
         """
-        found: dict[int, Positive | str] = {}
+        found: dict[int, TriplePositive | str] = {}
         for row, negative in group.usable:
             found[row] = "no_such_type"
             for types in self.triples.rounds(negative.type):
                 offers = [offer for kind in types for offer in offered.get(kind, ())]
                 found[row] = self.triples.choose(group.caption, negative, offers, group.against)
-                if isinstance(found[row], Positive):
+                if isinstance(found[row], TriplePositive):
                     break
         return found
 
@@ -204,7 +211,7 @@ class TripleWork:
 
         Returns:
             ``rows``, ``kept``, ``rejected`` (reason to number; all of them together are the rows), ``types`` (of the
-            negatives, likewise), ``positives`` (type to number), ``same_place`` (positives that edit the words that the
+            negatives, likewise), ``positives`` (type to number), ``overlap`` (positives that edit the words that the
             negative edits), ``mended`` (negatives put into the format of their caption), ``no_positive`` (why),
             ``broken`` and ``broken_captions`` (as `datasets.skipped` tells them), ``seconds``, ``out``.
         """
@@ -245,15 +252,15 @@ class TripleWork:
         row["edit"] = _edits(negative.edits) or (given["edit"] if negative.text == given["negative"] else [])
         if negative.mended:
             row.setdefault("negative_as_given", given["negative"])
-        if not isinstance(positive, Positive):
+        if not isinstance(positive, TriplePositive):
             return row | {"status": "rejected", "reason": NO_POSITIVE, "why_no_positive": positive}
         return row | _beside(negative, positive, row["scores"])
 
 
-def _beside(negative: Negative, positive: Positive, scores: Mapping[str, float]) -> dict[str, Any]:
+def _beside(negative: TripleNegative, positive: TriplePositive, scores: Mapping[str, float]) -> dict[str, Any]:
     form, _, target = positive.type.partition("-")
     told = {"positive": positive.text, "positive_form": form, "positive_target": target}
-    near = float(same_place(positive.edits, negative.places))
+    near = float(overlap(positive.edits, negative.places))
     return {**told, "positive_edit": _edits(positive.edits), "scores": {**scores, "same_place": near}}
 
 
@@ -269,7 +276,7 @@ def run_by_rules(request: TripleRequest, note: Callable[[str], None]) -> dict[st
     """
     work, outcome = TripleWork(request, note), Outcome()
     known = work.materials
-    rules = makers(known.wordnet, known.pool, minimum=PositiveOptions().minimum)
+    rules = rewrite_rules(known.wordnet, known.pool, minimum=PositiveOptions().minimum)
     for batch in work.batches():
         offered = [_offered(work, rules, group) for group in batch]
         near = zip(batch, offered, strict=True)
@@ -279,19 +286,19 @@ def run_by_rules(request: TripleRequest, note: Callable[[str], None]) -> dict[st
     return work.finish(outcome)
 
 
-def _offered(work: TripleWork, rules: Mapping[str, Maker], group: Group) -> dict[str, list[Positive]]:
+def _offered(work: TripleWork, rules: Mapping[str, RewriteRule], group: Group) -> dict[str, list[TriplePositive]]:
     seed = make_rng(work.request.seed, 0, NAME, VERSION, group.caption.pair.key).getrandbits(60)
-    offered: defaultdict[str, list[Positive]] = defaultdict(list)
-    for offer in offers_by_rules(rules, group.caption, _wanted(work.triples, group), seed):
+    offered: defaultdict[str, list[TriplePositive]] = defaultdict(list)
+    for offer in rule_candidates(rules, group.caption, _wanted(work.triples, group), seed):
         offered[offer.type].append(offer)
     return offered
 
 
-def _near(group: Group, offered: Mapping[str, Sequence[Positive]]) -> Iterator[str]:
+def _near(group: Group, offered: Mapping[str, Sequence[TriplePositive]]) -> Iterator[str]:
     """Yield the positives that will be compared with a negative: tagged together they take a tenth of the time."""
     for offers in offered.values():
         for offer in offers:
-            if any(negative.may_meet(offer) for _, negative in group.usable):
+            if any(negative.is_compatible(offer) for _, negative in group.usable):
                 yield offer.text
 
 

@@ -20,15 +20,15 @@ from pairwright.flows.llm_planning import plan_maker
 from pairwright.flows.talking import Talks
 from pairwright.flows.triples import NAME, Group, Outcome, TripleRequest, TripleWork
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.plan import StagePlan, sample_of
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.llm.talks import Talk
 from pairwright.generators.llm_positives import NAME as MAKER
 from pairwright.generators.llm_positives import TYPES, VERSION
 from pairwright.generators.protocols import LLMGenerator
 from pairwright.generators.registry import LLMMaterials, build_llm_generator
-from pairwright.generators.triples import Positive, offers_of
+from pairwright.generators.triples import TriplePositive, kept_positives
 
 
 class WantedPositives:
@@ -59,7 +59,7 @@ class WantedPositives:
 
     def annotate(
         self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
-    ) -> Talk[list[Annotation]]:
+    ) -> LLMStep[list[Annotation]]:
         """Return the talk about a caption, which ends in one annotation for each type that was asked for."""
         group, rows = self._groups[pair.key], list[Annotation]()
         asked: set[str] = set()
@@ -74,16 +74,16 @@ def _next_types(work: TripleWork, group: Group, rows: Sequence[Annotation], aske
     found = work.chosen(group, by_type(rows))
     wanted: set[str] = set()
     for row, negative in group.usable:
-        if not isinstance(found[row], Positive):
+        if not isinstance(found[row], TriplePositive):
             left = (set(types) - asked for types in work.triples.rounds(negative.type))
             wanted |= next((types for types in left if types), set())
     return tuple(kind for kind in TYPES if kind in wanted)
 
 
-def by_type(rows: Iterable[Annotation]) -> dict[str, list[Positive]]:
+def by_type(rows: Iterable[Annotation]) -> dict[str, list[TriplePositive]]:
     """Return the positives that were kept, by type."""
-    offered: defaultdict[str, list[Positive]] = defaultdict(list)
-    for offer in offers_of(rows):
+    offered: defaultdict[str, list[TriplePositive]] = defaultdict(list)
+    for offer in kept_positives(rows):
         offered[offer.type].append(offer)
     return offered
 
@@ -150,5 +150,5 @@ def plan_by_model(request: TripleRequest, asking: Asking, note: Callable[[str], 
     work = TripleWork(request, note)
     groups = _askable(work, (group for batch in work.batches() for group in batch))
     maker = WantedPositives(work, asking.materials(work.materials, work.tagger), groups)
-    sample = sample_of((group.caption.pair for group in groups), seed=request.seed)
+    sample = sample_rows((group.caption.pair for group in groups), seed=request.seed)
     return plan_maker(maker, sample, work.tagger, asking, request.seed)

@@ -12,7 +12,7 @@ from typing import Any, overload
 
 from pairwright.flows.stages.generate import Generation
 from pairwright.flows.summary import cost_told, types_told
-from pairwright.generators.balance import Limits
+from pairwright.generators.balance import BalanceLimits
 
 _ADDED = ("refined_away", "balanced_away", "for_training")
 _MADE = ("made", "kept", "rejected")
@@ -123,13 +123,15 @@ def _sum(one: Any, other: Any) -> Any:
 @overload
 def limits_left(limited: Generation, before: Mapping[str, Any]) -> Generation: ...
 @overload
-def limits_left(limited: Limits, before: Mapping[str, Any], stage: str) -> Limits: ...
-def limits_left(limited: Generation | Limits, before: Mapping[str, Any], stage: str = "") -> Generation | Limits:
+def limits_left(limited: BalanceLimits, before: Mapping[str, Any], stage: str) -> BalanceLimits: ...
+def limits_left(
+    limited: Generation | BalanceLimits, before: Mapping[str, Any], stage: str = ""
+) -> Generation | BalanceLimits:
     """Return what quotas of a build leave for an increment: a maker that is asked for so many, or limits of a set.
 
     A cap on words holds among the new texts alone: within both, it is within the union.
     """
-    if isinstance(limited, Limits):
+    if isinstance(limited, BalanceLimits):
         return replace(limited, quota=_left(limited.quota, before, stage, "given"))
     counts = limited.options.get("counts")
     if not counts or limited.to_balance:

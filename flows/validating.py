@@ -40,17 +40,17 @@ from pairwright.flows.llm_planning import plan_maker
 from pairwright.flows.overwriting import refuse_overwriting
 from pairwright.flows.talking import Talks
 from pairwright.generators.edit_checks.checks import EditChecks
-from pairwright.generators.language.general import usable_pool
-from pairwright.generators.language.pool import count
+from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.images import Images
-from pairwright.generators.llm.plan import StagePlan, sample_of
+from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.prompting.files import PromptBook
-from pairwright.generators.triples import Remembering, Triples
+from pairwright.generators.prompts.book import PromptBook
+from pairwright.generators.triples import CachingTagger, Triples
 
 Witness = Literal["context", "clip", "llm"]
 WITNESSES: tuple[Witness, ...] = get_args(Witness)
@@ -174,10 +174,12 @@ class Validation:
         several = sum(len(each.captions) + len(each.boxes) > 1 for each in known.values())
         if not several:
             note("No image has another caption or a box: only rewordings can be found. --captions FILE tells more.")
-        wordnet, tagger = load_wordnet(), Remembering(load_tagger())
+        wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
         captions = (text for each in known.values() for text in each.captions)
-        statistics = count(tag_all(tagger, list(islice(dict.fromkeys(captions), CHECKED_CAPTIONS)))).frozen()
-        triples = Triples(EditChecks(wordnet, usable_pool(statistics, wordnet), tagger), tagger, as_given=True)
+        statistics = count_captions(tag_all(tagger, list(islice(dict.fromkeys(captions), CHECKED_CAPTIONS)))).frozen()
+        triples = Triples(
+            EditChecks(wordnet, pool_or_general_english(statistics, wordnet), tagger), tagger, as_given=True
+        )
         standing = self.standing()
 
         def verdicts() -> Iterator[tuple[int, ValidationVerdict]]:
@@ -239,7 +241,7 @@ class Validation:
     def judge(self, asking: Asking, questions: Iterable[ValidationRow]) -> NegativeJudge:
         """Return the maker of verdicts."""
         prompts = asking.section.prompts
-        return NegativeJudge(PromptBook(Path(prompts) if prompts else None), asking.model, Images(), questions)
+        return NegativeJudge(PromptBook(Path(prompts) if prompts else None), asking.model, MessageImages(), questions)
 
     def finish(self) -> dict[str, Any]:
         """Write the rows and return what became of them.
@@ -317,7 +319,7 @@ def plan_validation(request: ValidationRequest, asking: Asking, note: Callable[[
     if "context" in request.by:
         work.context(note)
     questions = list(work.standing().values())
-    sample = sample_of(map(pair_for_row, questions), seed=request.seed)
+    sample = sample_rows(map(pair_for_row, questions), seed=request.seed)
     return plan_maker(work.judge(asking, questions), sample, load_tagger(), asking, request.seed)
 
 

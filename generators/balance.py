@@ -8,7 +8,7 @@ A word may always be in one row, though: in a set of fewer than 1 / share rows (
 What goes is rejected with a reason, `overused_word` or `over_quota`; a hard positive that only rejected negatives named
 goes too, as `without_negative`.
 
-Memory: about 100 bytes a kept row by `judge_lines`, and a `Line` of 200 more by `judge`, whatever the length of the texts.
+Memory: about 100 bytes a kept row by `find_excess_in_frame`, and a `Line` of 200 more by `judge`, whatever the length of the texts.
 """
 
 from collections import Counter, defaultdict
@@ -22,21 +22,21 @@ import polars as pl
 
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.shards.content_counts import annotation_type
-from pairwright.generators.new_words import new_words
-from pairwright.generators.tally import Tally
+from pairwright.generators.counts import AnnotationCounts
+from pairwright.generators.edits.inserted_words import inserted_words
 
-BINS = 10
-LINES: dict[str, pl.DataType] = {
+POSITION_BINS = 10
+ROW_SCHEMA: dict[str, pl.DataType] = {
     "key": pl.String(),
     "id": pl.String(),
     "type": pl.Categorical(),
     "words": pl.List(pl.Categorical()),
 }
-_SHOWN = 20
+_MAX_LISTED_WORDS = 20
 _KINDS = {"negatives": "hard_negative", "positives": "hard_positive"}
 
 
-def limited_kind(generator: str) -> str:
+def balanced_kind(generator: str) -> str:
     """Return the kind of the rows of a generator that can be balanced (``hard_negative``); empty when there is none.
 
     Hard positives that stand beside negatives go with these; they are not balanced by themselves.
@@ -44,14 +44,14 @@ def limited_kind(generator: str) -> str:
     return _KINDS.get(generator.rpartition("-")[2], "")  # "rules-negatives", "llm-positives"
 
 
-def is_limited(row: Annotation, generator: str) -> bool:
+def is_balanced(row: Annotation, generator: str) -> bool:
     """Say whether limits on what a generator made are for this row: of its kind, or any of its conversations."""
-    kind = limited_kind(generator)
+    kind = balanced_kind(generator)
     return row.kind == kind if kind else bool(row.turns)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BalanceLimits:
     """What a set may hold.
 
     Attributes:
@@ -65,7 +65,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BalanceRow:
     """What balance has to know of a kept row."""
 
     key: str
@@ -75,7 +75,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class TypeBalance:
     """What limits left of the rows of a type.
 
     Attributes:
@@ -98,33 +98,33 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BalanceResult:
     """Which rows have to go (id to reason), and what that leaves of each type."""
 
     gone: Mapping[str, str] = field(default_factory=dict)
-    types: Mapping[str, Given] = field(default_factory=dict)
+    types: Mapping[str, TypeBalance] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, dict[str, int | None]]:
         """Return for each type ``asked``, ``available``, ``given``, ``most`` and ``used``, as `Given` tells."""
         return {kind: given.as_json() for kind, given in sorted(self.types.items())}
 
 
-def line_of(row: Annotation) -> Line:
+def balance_row(row: Annotation) -> BalanceRow:
     """Return the line of a kept row."""
-    return Line(row.key, row.id, annotation_type(row), new_words(row))
+    return BalanceRow(row.key, row.id, annotation_type(row), inserted_words(row))
 
 
-def judge(lines: Iterable[Line], limits: Limits) -> Verdict:
+def find_excess_rows(lines: Iterable[BalanceRow], limits: BalanceLimits) -> BalanceResult:
     """Return which rows have to go such that the others are within the limits, and as many as can be.
 
     The verdict tells of all types that rows or the quotas name.
     """
     named = [(line.key, line.id, line.type, line.words) for line in lines]
-    gone, types = judge_lines(pl.DataFrame(named, LINES, orient="row"), limits)
-    return Verdict(dict(gone.iter_rows()), types)
+    gone, types = find_excess_in_frame(pl.DataFrame(named, ROW_SCHEMA, orient="row"), limits)
+    return BalanceResult(dict(gone.iter_rows()), types)
 
 
-def judge_lines(lines: pl.DataFrame, limits: Limits) -> tuple[pl.DataFrame, dict[str, Given]]:
+def find_excess_in_frame(lines: pl.DataFrame, limits: BalanceLimits) -> tuple[pl.DataFrame, dict[str, TypeBalance]]:
     """Judge as `judge`, a hundred bytes a line.
 
     Args:
@@ -135,34 +135,36 @@ def judge_lines(lines: pl.DataFrame, limits: Limits) -> tuple[pl.DataFrame, dict
         ``id`` and ``reason`` of each row that has to go, and what is left of each type.
     """
     gone = [pl.DataFrame(schema={"id": pl.String, "reason": pl.String})]
-    types = {kind: Given(quota, 0, 0, None, 0) for kind, quota in limits.quota.items()}
+    types = {kind: TypeBalance(quota, 0, 0, None, 0) for kind, quota in limits.quota.items()}
     for kind in lines["type"].unique().cast(pl.String).sort().to_list():
-        rows = _with_places(lines.filter(pl.col("type") == kind).drop("type").sort("key", "id"))
+        rows = _with_word_ranks(lines.filter(pl.col("type") == kind).drop("type").sort("key", "id"))
         quota = limits.quota.get(kind)
-        left, most = _size(rows["nth"].to_list(), len(rows) if quota is None else min(quota, len(rows)), limits.share)
+        left, most = _max_size(
+            rows["nth"].to_list(), len(rows) if quota is None else min(quota, len(rows)), limits.share
+        )
         if left == len(rows):
-            types[kind] = Given(quota, len(rows), left, most, _most_used(rows))
+            types[kind] = TypeBalance(quota, len(rows), left, most, _top_word_count(rows))
             continue
-        judged = _taken(rows, left, most, full=left == quota)
+        judged = _assign_reasons(rows, left, most, full=left == quota)
         gone.append(judged.filter(pl.col("reason") != "").select("id", "reason"))
-        types[kind] = Given(quota, len(rows), left, most, _most_used(judged.filter(pl.col("reason") == "")))
+        types[kind] = TypeBalance(quota, len(rows), left, most, _top_word_count(judged.filter(pl.col("reason") == "")))
     return pl.concat(gone), types
 
 
-def _with_places(rows: pl.DataFrame) -> pl.DataFrame:
+def _with_word_ranks(rows: pl.DataFrame) -> pl.DataFrame:
     """Return rows with ``nth``: before how many others in their order a row has a word; the most, where it has two."""
     word = rows.with_row_index("row").select("row", "words").explode("words").drop_nulls()
     nth = word.with_columns(nth=pl.int_range(pl.len()).over("words")).group_by("row").agg(pl.col("nth").max())
     return rows.with_row_index("row").join(nth, on="row", how="left", maintain_order="left").drop("row")
 
 
-def _most_used(rows: pl.DataFrame) -> int:
+def _top_word_count(rows: pl.DataFrame) -> int:
     """Return in how many rows the word is that most have."""
     used = rows.select(pl.col("words").explode()).drop_nulls().group_by("words").len()["len"]
     return max(used.to_list(), default=0)
 
 
-def _taken(rows: pl.DataFrame, left: int, most: int | None, *, full: bool) -> pl.DataFrame:
+def _assign_reasons(rows: pl.DataFrame, left: int, most: int | None, *, full: bool) -> pl.DataFrame:
     """Return rows of one type in their order with the ``reason`` for which each goes, empty for the first ``left`` others.
 
     ``full``: that many fill the quota, and what comes after them is over it.
@@ -178,7 +180,7 @@ def _taken(rows: pl.DataFrame, left: int, most: int | None, *, full: bool) -> pl
     )
 
 
-def _size(places: Sequence[int | None], wanted: int, share: float) -> tuple[int, int | None]:
+def _max_size(places: Sequence[int | None], wanted: int, share: float) -> tuple[int, int | None]:
     """Return how many rows can be left, ``wanted`` at most, and in how many of them a word may be then.
 
     A size n is possible when the rows that are within the cap *of n* are n or more. The largest such n is found from
@@ -203,7 +205,7 @@ def _size(places: Sequence[int | None], wanted: int, share: float) -> tuple[int,
     return 0, 1
 
 
-def balanced(rows: Iterable[Annotation], gone: Mapping[str, str]) -> Iterator[Annotation]:
+def reject_excess_rows(rows: Iterable[Annotation], gone: Mapping[str, str]) -> Iterator[Annotation]:
     """Yield the rows of one pair, or of whole pairs, with those that `judge` found rejected.
 
     Args:
@@ -224,7 +226,7 @@ def balanced(rows: Iterable[Annotation], gone: Mapping[str, str]) -> Iterator[An
 
 
 @dataclass
-class Account:
+class BalanceReport:
     """What was asked for, made and rejected, by type; which words were put in, and where. It grows by `add`.
 
     Only rows of its kind count; there is nothing to tell when that is empty.
@@ -233,7 +235,7 @@ class Account:
     kind: str = "hard_negative"
     asked: Counter[str] = field(default_factory=Counter)
     made: Counter[str] = field(default_factory=Counter)
-    tally: Tally = field(default_factory=Tally)
+    tally: AnnotationCounts = field(default_factory=AnnotationCounts)
     words: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     places: defaultdict[str, Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
 
@@ -250,10 +252,10 @@ class Account:
 
     def _add_kept(self, kind: str, row: Annotation) -> None:
         places = self.places[kind]
-        self.words[kind].update(new_words(row))
+        self.words[kind].update(inserted_words(row))
         for edit in row.edits:
             place = edit.before_span[0] / max(len(row.source_text), 1)
-            places[min(int(place * BINS), BINS - 1)] += 1
+            places[min(int(place * POSITION_BINS), POSITION_BINS - 1)] += 1
 
     def as_json(self) -> dict[str, Any]:
         """Return, for each type, its counts, words and places.
@@ -270,13 +272,13 @@ class Account:
                 "kept": counts["kept"],
                 "rejected": counts["rejected"],
                 "words": len(self.words[kind]),
-                "most_used": [list(item) for item in _most(self.words[kind])],
+                "most_used": [list(item) for item in _top_words(self.words[kind])],
                 "top_share": round(max(self.words[kind].values(), default=0) / max(counts["kept"], 1), 4),
-                "positions": [self.places[kind][place] for place in range(BINS)],
+                "positions": [self.places[kind][place] for place in range(POSITION_BINS)],
             }
             for kind, counts in self.tally.by_type().items()
         }
 
 
-def _most(words: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(words.items(), key=lambda item: (-item[1], item[0]))[:_SHOWN]
+def _top_words(words: Counter[str]) -> list[tuple[str, int]]:
+    return sorted(words.items(), key=lambda item: (-item[1], item[0]))[:_MAX_LISTED_WORDS]

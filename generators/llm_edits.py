@@ -16,11 +16,11 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_checks.checks import Checked, EditChecks
 from pairwright.generators.edit_checks.kinds import Asked
 from pairwright.generators.edit_checks.reasons import nearness
-from pairwright.generators.llm.answers import Answer
-from pairwright.generators.llm.messages import Request, Schema
-from pairwright.generators.llm.schemas import schema_of
-from pairwright.generators.prompting.files import Prompt
-from pairwright.generators.prompting.values import values_of
+from pairwright.generators.llm.client.messages import Request, Schema
+from pairwright.generators.llm.output.answers import Answer
+from pairwright.generators.llm.output.json_schema import build_schema
+from pairwright.generators.prompts.book import Prompt
+from pairwright.generators.prompts.pair_values import pair_values
 
 # What goes and what comes is asked for so that the model thinks of it first; what the edit is, the caption tells.
 Words = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
@@ -46,7 +46,7 @@ class Rewritten(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class EditCandidate:
     """A text written for a type, or why there is none.
 
     Attributes:
@@ -65,7 +65,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class PairRequests:
     """How requests about one pair are made: the model, the row, and which of several answers."""
 
     pair: Pair
@@ -74,22 +74,22 @@ class Asking:
 
     def request(self, prompt: Prompt, values: dict[str, object], shape: type[BaseModel], ordinal: int = 0) -> Request:
         """Return a request; ``values`` go beside those of the pair."""
-        given = {**values_of(self.pair), **values}
-        schema: Schema = schema_of(shape)
+        given = {**pair_values(self.pair), **values}
+        schema: Schema = build_schema(shape)
         return prompt.request(given, model=self.model, row=self.pair.key, sample=self.first + ordinal, schema=schema)
 
 
-def of_rewritten(kind: str, prompt: Prompt, answer: Answer[Rewritten]) -> Candidate:
+def candidate_from_answer(kind: str, prompt: Prompt, answer: Answer[Rewritten]) -> EditCandidate:
     """Return what came of a request for one edit."""
     if answer.value is None:
-        return Candidate(kind, prompt=prompt.id, request=answer.key, reason=answer.reason)
+        return EditCandidate(kind, prompt=prompt.id, request=answer.key, reason=answer.reason)
     if not answer.value.possible:
-        return Candidate(kind, prompt=prompt.id, request=answer.key, reason="no_edit")
-    return Candidate(kind, answer.value.caption, prompt.id, answer.key)
+        return EditCandidate(kind, prompt=prompt.id, request=answer.key, reason="no_edit")
+    return EditCandidate(kind, answer.value.caption, prompt.id, answer.key)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class AnnotationBuilder:
     """What a maker has to give for each caption.
 
     Attributes:
@@ -104,7 +104,7 @@ class Wanted:
     per_type: int
     origin: Origin
 
-    def annotations(self, caption: Caption, found: Sequence[Candidate], checks: EditChecks) -> list[Annotation]:
+    def annotations(self, caption: Caption, found: Sequence[EditCandidate], checks: EditChecks) -> list[Annotation]:
         """Return an annotation for each candidate, kept or rejected with a reason; at least ``per_type`` of each type.
 
         Of a type come first the kept ones in their order, then the others, that which came nearest to success first.
@@ -115,7 +115,7 @@ class Wanted:
             checks: on texts.
         """
         written = [(at, candidate) for at, candidate in enumerate(found) if not candidate.reason]
-        asked = [(_asked(self.kind, candidate.type), candidate.text) for _, candidate in written]
+        asked = [(_requested_edit(self.kind, candidate.type), candidate.text) for _, candidate in written]
         checked = checks.check_all(caption, asked)
         outcomes = {at: outcome for (at, _), outcome in zip(written, checked, strict=True)}
         pairs = [
@@ -126,15 +126,15 @@ class Wanted:
         for name in dict.fromkeys((*self.types, *(candidate.type for candidate in found))):
             own = [pair for pair in pairs if pair[0].type == name]
             missing = self.per_type - len(own) if name in self.types else 0
-            own += [(Candidate(name), Checked("", reason="no_edit"))] * missing
+            own += [(EditCandidate(name), Checked("", reason="no_edit"))] * missing
             made += [
                 self._annotation(caption.pair, ordinal, candidate, outcome)
-                for ordinal, (candidate, outcome) in enumerate(_ranked(own, self.per_type))
+                for ordinal, (candidate, outcome) in enumerate(_rank_candidates(own, self.per_type))
             ]
         return made
 
-    def _annotation(self, pair: Pair, ordinal: int, candidate: Candidate, checked: Checked) -> Annotation:
-        asked = _asked(self.kind, candidate.type)
+    def _annotation(self, pair: Pair, ordinal: int, candidate: EditCandidate, checked: Checked) -> Annotation:
+        asked = _requested_edit(self.kind, candidate.type)
         origin = replace(self.origin, prompt=candidate.prompt or self.origin.prompt, request=candidate.request)
         return Annotation(
             id=annotation_id(pair.key, self.kind, origin, f"{candidate.type}/{ordinal}", checked.text),
@@ -152,7 +152,7 @@ class Wanted:
         )
 
 
-def _ranked(found: Sequence[tuple[Candidate, Checked]], count: int) -> list[tuple[Candidate, Checked]]:
+def _rank_candidates(found: Sequence[tuple[EditCandidate, Checked]], count: int) -> list[tuple[EditCandidate, Checked]]:
     """Return the good ones in their order, those beyond ``count`` as spare, then the others, nearest to success first."""
     good = [item for item in found if not item[1].reason]
     rest = sorted((item for item in found if item[1].reason), key=lambda item: -nearness(item[1].reason))
@@ -160,6 +160,6 @@ def _ranked(found: Sequence[tuple[Candidate, Checked]], count: int) -> list[tupl
     return [*good[:count], *spare, *rest]
 
 
-def _asked(kind: str, name: str) -> Asked:
+def _requested_edit(kind: str, name: str) -> Asked:
     form, _, target = name.partition("-")
     return Asked(kind, form, target)

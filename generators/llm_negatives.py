@@ -26,16 +26,16 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Tagger, Token
-from pairwright.generators.llm.answers import asked
-from pairwright.generators.llm.listed import Entry, ListShape
-from pairwright.generators.llm.talks import Talk
-from pairwright.generators.llm_edits import Asking, Candidate, Wanted, Words
-from pairwright.generators.llm_workflow import Workflow
-from pairwright.generators.prompting.files import Prompt, PromptBook
+from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.output.answers import request_answers
+from pairwright.generators.llm.output.lists import ListEntry, ListShape
+from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests, Words
+from pairwright.generators.prompts.book import Prompt, PromptBook
+from pairwright.generators.sugarcrepe_workflow import SugarCrepeWorkflow
 
 NAME = "llm-negatives"
 VERSION = 9
-AT_ONCE = "negatives-at-once"
+ONE_CALL_PROMPT = "negatives-at-once"
 
 Type = Literal[
     "replace-object",
@@ -62,7 +62,7 @@ class Negative(BaseModel):
     @field_validator("type", mode="before")
     @classmethod
     def _as_it_is_named(cls, value: object) -> object:
-        return named(value) if isinstance(value, str) else value
+        return normalize_type(value) if isinstance(value, str) else value
 
     @field_validator("caption", mode="before")
     @classmethod
@@ -77,10 +77,10 @@ class Negatives(BaseModel):
     negatives: list[Negative]
 
 
-LIST = ListShape(Negatives, Negative)
+NEGATIVES_SHAPE = ListShape(Negatives, Negative)
 
 
-def named(kind: str) -> str:
+def normalize_type(kind: str) -> str:
     """Return "REPLACE_OBJECT" and "Replace object" as the type that they mean."""
     return "-".join(re.split(r"[\s_-]+", kind.strip().lower()))
 
@@ -138,9 +138,9 @@ class LLMNegatives:
         self._checks = EditChecks(thesaurus, pool, tagger)
         self._model = model
         origin = Origin(NAME, VERSION, self.options.seed, model)
-        self._wanted = Wanted("hard_negative", self.options.types, self.options.per_type, origin)
-        self._at_once = book.get(AT_ONCE) if self.options.variant == "one-call" else None
-        self._workflow = Workflow(book, self.options.types, self.options.per_type)
+        self._wanted = AnnotationBuilder("hard_negative", self.options.types, self.options.per_type, origin)
+        self._at_once = book.get(ONE_CALL_PROMPT) if self.options.variant == "one-call" else None
+        self._workflow = SugarCrepeWorkflow(book, self.options.types, self.options.per_type)
 
     @property
     def prompts(self) -> Sequence[str]:
@@ -149,32 +149,32 @@ class LLMNegatives:
 
     def annotate(
         self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
-    ) -> Talk[list[Annotation]]:
+    ) -> LLMStep[list[Annotation]]:
         """Return the talk about ``pair``, which ends in at least ``per_type`` annotations for each type."""
         seed = rng.getrandbits(64)
-        asking = Asking(pair, self._model, attempt * self.options.per_type)
+        asking = PairRequests(pair, self._model, attempt * self.options.per_type)
         prompt = self._at_once
         found = yield from (self._workflow.talk(asking, seed) if prompt is None else self._in_one_call(asking, prompt))
         return self._wanted.annotations(Caption(pair, tokens), found, self._checks)
 
-    def _in_one_call(self, asking: Asking, prompt: Prompt) -> Talk[list[Candidate]]:
+    def _in_one_call(self, asking: PairRequests, prompt: Prompt) -> LLMStep[list[EditCandidate]]:
         only = [] if set(self.options.types) == set(TYPES) else list(self.options.types)
         requests = [
             asking.request(prompt, {"types": only}, Negatives, ordinal) for ordinal in range(self.options.per_type)
         ]
-        answers = yield from asked(requests, LIST)
-        found: list[Candidate] = []
+        answers = yield from request_answers(requests, NEGATIVES_SHAPE)
+        found: list[EditCandidate] = []
         for answer in answers:
             if answer.value is None:
-                found += [Candidate(kind, "", prompt.id, answer.key, answer.reason) for kind in self.options.types]
+                found += [EditCandidate(kind, "", prompt.id, answer.key, answer.reason) for kind in self.options.types]
             else:
                 found += [
-                    Candidate(kind, text, prompt.id, answer.key, reason)
+                    EditCandidate(kind, text, prompt.id, answer.key, reason)
                     for kind, text, reason in self._written(answer.value)
                 ]
         return found
 
-    def _written(self, entries: Sequence[Entry[Negative]]) -> Iterator[tuple[str, str, str]]:
+    def _written(self, entries: Sequence[ListEntry[Negative]]) -> Iterator[tuple[str, str, str]]:
         """Yield type, text and reason of each entry of an answer, and of each type that it leaves out."""
         kinds = [entry.value.type if entry.value is not None else _type_of(entry) for entry in entries]
         left_out = [kind for kind in TYPES if kind in self.options.types and kind not in kinds]
@@ -192,9 +192,9 @@ class LLMNegatives:
                 yield own, _text_of(entry), self._unasked(own) or word
         yield from ((kind, "", because) for kind in left_out)
 
-    def _meant(self, entry: Entry[Negative], left_out: Sequence[str]) -> str:
+    def _meant(self, entry: ListEntry[Negative], left_out: Sequence[str]) -> str:
         """Return the type under which an entry is counted that names none: one of its form, and one that is missing."""
-        form = named(str(entry.said.get("type"))).partition("-")[0]
+        form = normalize_type(str(entry.said.get("type"))).partition("-")[0]
         free = [*left_out, *self.options.types]
         return next((kind for kind in free if kind.startswith(f"{form}-")), free[0])
 
@@ -202,12 +202,12 @@ class LLMNegatives:
         return "" if kind in self.options.types else "not_asked"
 
 
-def _type_of(entry: Entry[Negative]) -> str:
+def _type_of(entry: ListEntry[Negative]) -> str:
     """Return the type that a bad entry names; empty where it names none that there is."""
-    kind = named(str(entry.said.get("type")))
+    kind = normalize_type(str(entry.said.get("type")))
     return kind if kind in TYPES else ""
 
 
-def _text_of(entry: Entry[Negative]) -> str:
+def _text_of(entry: ListEntry[Negative]) -> str:
     text = entry.said.get("caption")
     return text if isinstance(text, str) else ""

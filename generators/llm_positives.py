@@ -19,14 +19,20 @@ from pairwright.generators.captions.context import words_of
 from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Tagger, Token
-from pairwright.generators.llm.answers import asked
-from pairwright.generators.llm.talks import Talk
-from pairwright.generators.llm_edits import Asking, Candidate, Rewritten, Wanted, of_rewritten
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.output.answers import request_answers
+from pairwright.generators.llm_edits import (
+    AnnotationBuilder,
+    EditCandidate,
+    PairRequests,
+    Rewritten,
+    candidate_from_answer,
+)
+from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-positives"
 VERSION = 9
-FEWER_THAN = 15  # words of a caption that is asked about for a swap
+MAX_SWAP_WORDS = 15  # words of a caption that is asked about for a swap
 
 _PROMPTS = {
     "replace-object": "positive-replace-object",
@@ -82,7 +88,9 @@ class LLMPositives:
         require_known("no such type of positive:", self.options.types, TYPES)
         self._checks = EditChecks(thesaurus, pool, tagger)
         self._model = model
-        self._wanted = Wanted("hard_positive", self.options.types, 1, Origin(NAME, VERSION, self.options.seed, model))
+        self._wanted = AnnotationBuilder(
+            "hard_positive", self.options.types, 1, Origin(NAME, VERSION, self.options.seed, model)
+        )
         self._prompts = {kind: book.get(_PROMPTS[kind]) for kind in self.options.types}
 
     @property
@@ -97,17 +105,22 @@ class LLMPositives:
         rng: random.Random,  # noqa: ARG002 - the protocol's; nothing is drawn
         *,
         attempt: int = 0,
-    ) -> Talk[list[Annotation]]:
+    ) -> LLMStep[list[Annotation]]:
         """Return the talk about ``pair``, which ends in one annotation for each type."""
-        asking = Asking(pair, self._model, attempt)
-        wanted = [kind for kind in self.options.types if kind != "swap-object" or may_swap(pair.caption)]
-        answers = yield from asked([asking.request(self._prompts[kind], {}, Rewritten) for kind in wanted], Rewritten)
-        found = [of_rewritten(kind, self._prompts[kind], answer) for kind, answer in zip(wanted, answers, strict=True)]
-        found += [Candidate(kind, reason="no_and") for kind in self.options.types if kind not in wanted]
+        asking = PairRequests(pair, self._model, attempt)
+        wanted = [kind for kind in self.options.types if kind != "swap-object" or is_swappable(pair.caption)]
+        answers = yield from request_answers(
+            [asking.request(self._prompts[kind], {}, Rewritten) for kind in wanted], Rewritten
+        )
+        found = [
+            candidate_from_answer(kind, self._prompts[kind], answer)
+            for kind, answer in zip(wanted, answers, strict=True)
+        ]
+        found += [EditCandidate(kind, reason="no_and") for kind in self.options.types if kind not in wanted]
         return self._wanted.annotations(Caption(pair, tokens), found, self._checks)
 
 
-def may_swap(caption: str) -> bool:
+def is_swappable(caption: str) -> bool:
     """Whether a caption has "and" and few words, so that a model can be trusted to exchange its sides."""
     words = words_of(caption)
-    return "and" in words and len(words) < FEWER_THAN
+    return "and" in words and len(words) < MAX_SWAP_WORDS

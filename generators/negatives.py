@@ -19,14 +19,14 @@ from functools import partial
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.as_written import as_seen, as_written
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import BothOutcome, Edited, edited_annotation, first_good, first_pair
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.positives import makers
+from pairwright.generators.positives import rewrite_rules
 from pairwright.generators.rules.adding_attributes import add_attribute, both_attributes
 from pairwright.generators.rules.adding_objects import add_object, both_objects
 from pairwright.generators.rules.alternatives import alternatives_in
@@ -41,8 +41,8 @@ from pairwright.generators.rules.swapping import swap_attribute, swap_object
 NAME = "rules-negatives"
 VERSION = 21
 
-Maker = Callable[[Caption, Candidates, Draws], Iterator[Outcome]]
-MAKERS: dict[str, Maker] = {
+EditRule = Callable[[Caption, Candidates, RandomStream], Iterator[Outcome]]
+EDIT_RULES: dict[str, EditRule] = {
     "replace-object": replace_object,
     "replace-attribute": replace_attribute,
     "replace-relation": replace_relation,
@@ -53,11 +53,11 @@ MAKERS: dict[str, Maker] = {
     "shuffle": shuffle,
 }
 # What makes a negative and its positive together, since one alone would be the longer text.
-BOTH_SIDES: dict[str, Callable[[Caption, Candidates, Draws], Iterator[BothOutcome]]] = {
+BOTH_SIDES: dict[str, Callable[[Caption, Candidates, RandomStream], Iterator[BothOutcome]]] = {
     "add-object": both_objects,
     "add-attribute": both_attributes,
 }
-TYPES = tuple(MAKERS)
+TYPES = tuple(EDIT_RULES)
 FOR_TRAINING = frozenset({"shuffle"})  # never in a benchmark
 FOR_BENCHMARKS = tuple(kind for kind in TYPES if kind not in FOR_TRAINING)
 
@@ -108,16 +108,18 @@ class RuleNegatives:
         require_known("no such type of negative:", self.options.types, TYPES)
         if self.options.per_type < 1:
             raise UsageError(f"per_type must be at least 1, not {self.options.per_type}.")
-        self._rewordings = makers(thesaurus, pool, minimum=self.options.minimum) if self.options.both_sides else {}
+        self._rewordings = (
+            rewrite_rules(thesaurus, pool, minimum=self.options.minimum) if self.options.both_sides else {}
+        )
         exchanged = (
             {} if self.options.last_resorts else {"replace-relation": partial(replace_relation, last_resorts=False)}
         )
-        self._makers = MAKERS | exchanged
+        self._makers = EDIT_RULES | exchanged
         self._candidates = Candidates.of(thesaurus, pool, minimum=self.options.minimum, least=self.options.least)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return ``per_type`` annotations for each type, in the order of the options; positives after their types."""
-        return as_written(self._made(*as_seen(pair, tokens), rng), pair)
+        return restore_invisible(self._made(*strip_invisible(pair, tokens), rng), pair)
 
     def _made(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         caption, seed = Caption(pair, tokens), rng.getrandbits(60)
@@ -125,13 +127,13 @@ class RuleNegatives:
         taken = {pair.caption, *pair.captions}
         positives = Positives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
-        untold = _not_told(caption)
+        untold = _negated_or_uncertain_spans(caption)
         for kind in self.options.types:
-            draws = Draws(seeds[kind])
+            draws = RandomStream(seeds[kind])
             if self.options.both_sides and kind in BOTH_SIDES:
                 made += self._additions(caption, kind, draws, positives, taken)
                 continue
-            outcomes = _stated(self._makers[kind](caption, self._candidates, draws), untold)
+            outcomes = _without_uncertain(self._makers[kind](caption, self._candidates, draws), untold)
             for ordinal in range(self.options.per_type):
                 row = self._row(first_good(caption, outcomes, taken), pair, f"{kind}/{ordinal}")
                 if self.options.both_sides and kind not in FOR_TRAINING and row.status == "kept":
@@ -140,10 +142,12 @@ class RuleNegatives:
         return made + positives.rows
 
     def _additions(
-        self, caption: Caption, kind: str, draws: Draws, positives: Positives, taken: set[str]
+        self, caption: Caption, kind: str, draws: RandomStream, positives: Positives, taken: set[str]
     ) -> list[Annotation]:
         """Return false additions, each beside a true one in the same place."""
-        outcomes = _stated_both(BOTH_SIDES[kind](caption, self._candidates, draws), _not_told(caption))
+        outcomes = _without_uncertain_pairs(
+            BOTH_SIDES[kind](caption, self._candidates, draws), _negated_or_uncertain_spans(caption)
+        )
         rows = []
         for ordinal in range(self.options.per_type):
             false, true = first_pair(caption, outcomes, taken)
@@ -155,19 +159,19 @@ class RuleNegatives:
         return edited_annotation(found, pair, "hard_negative", attempt, self._origin)
 
 
-def _not_told(caption: Caption) -> tuple[Denied, ...]:
+def _negated_or_uncertain_spans(caption: Caption) -> tuple[Denied, ...]:
     """Return what a caption does not tell as true: what it denies, or leaves open by "or"."""
     return (*denied_in(caption.pair.caption), *alternatives_in(caption))
 
 
-def _stated(outcomes: Iterator[Outcome], untold: Sequence[Denied]) -> Iterator[Outcome]:
+def _without_uncertain(outcomes: Iterator[Outcome], untold: Sequence[Denied]) -> Iterator[Outcome]:
     """Yield the outcomes, but none that changes what the caption does not tell: it may be as true as the caption."""
     if not untold:
         return outcomes
     return (each if isinstance(each, str) or not touches(untold, each) else "true_of_image" for each in outcomes)
 
 
-def _stated_both(outcomes: Iterator[BothOutcome], untold: Sequence[Denied]) -> Iterator[BothOutcome]:
+def _without_uncertain_pairs(outcomes: Iterator[BothOutcome], untold: Sequence[Denied]) -> Iterator[BothOutcome]:
     """Do so for additions that come in twos, at one place."""
     if not untold:
         return outcomes

@@ -23,14 +23,14 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION, Annotation, Box, Pair, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
-from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NAME, TYPES, VERSION, NegativeOptions, RuleNegatives
 
 Texts = dict[str, tuple[str, ...]]
-_SHOWN = 60  # letters of a wrong value in a message
+_MAX_SHOWN_CHARS = 60  # letters of a wrong value in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +78,13 @@ class OnlineNegatives:
             MissingResource: WordNet or the tagger is not set up.
             UsageError: an unknown type, or a caption that is no text.
         """
-        _refuse_other_than_text(caption, "caption")
+        _check_is_text(caption, "caption")
         if len(caption) > self.max_caption:
             return _by_type(self.types, ())
         words = load_tagger(self.tagger).tag([caption])[0] if tokens is None else tokens
         pair = Pair(pair_key("", "", caption), caption, captions=_texts(captions), boxes=tuple(boxes))
         rng = make_rng(self.seed, epoch, NAME, VERSION, pair.key)
-        maker = _maker(self.pool, self.types, self.per_type, last_resorts=self.last_resorts)
+        maker = _build_generator(self.pool, self.types, self.per_type, last_resorts=self.last_resorts)
         return _by_type(self.types, maker.annotate(pair, words, rng))
 
     def many(self, captions: Sequence[str], *, epoch: int = 0) -> list[Texts]:
@@ -97,26 +97,26 @@ class OnlineNegatives:
 def _texts(captions: Sequence[str]) -> tuple[str, ...]:
     """Return captions, all of which are texts; one text alone would be read letter by letter."""
     if isinstance(captions, str | bytes) or not isinstance(captions, Iterable):
-        raise UsageError(f"captions must be a list of texts, not {_shown(captions)}. Put a single one in a list.")
+        raise UsageError(f"captions must be a list of texts, not {_shorten(captions)}. Put a single one in a list.")
     texts = tuple(captions)
     for at, caption in enumerate(texts):
-        _refuse_other_than_text(caption, f"captions[{at}]")
+        _check_is_text(caption, f"captions[{at}]")
     return texts
 
 
-def _refuse_other_than_text(caption: object, named: str) -> None:
+def _check_is_text(caption: object, named: str) -> None:
     if not isinstance(caption, str):
         raise UsageError(
-            f"{named} must be a text, not {_shown(caption)}. Leave out rows without a caption, or give '', of which "
+            f"{named} must be a text, not {_shorten(caption)}. Leave out rows without a caption, or give '', of which "
             "no negatives are made."
         )
 
 
-def _shown(given: object) -> str:
+def _shorten(given: object) -> str:
     """Return a value as a message shows it, long ones cut off."""
     text = repr(given)
     kind = "" if given is None else f" ({type(given).__name__})"
-    return (text if len(text) <= _SHOWN else text[:_SHOWN] + "...") + kind
+    return (text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "...") + kind
 
 
 def _by_type(types: Sequence[str], rows: Sequence[Annotation]) -> Texts:
@@ -128,7 +128,7 @@ def _by_type(types: Sequence[str], rows: Sequence[Annotation]) -> Texts:
 
 
 @lru_cache(maxsize=8)
-def _maker(pool: Path, types: tuple[str, ...], per_type: int, *, last_resorts: bool) -> RuleNegatives:
+def _build_generator(pool: Path, types: tuple[str, ...], per_type: int, *, last_resorts: bool) -> RuleNegatives:
     options = NegativeOptions(types=types, per_type=per_type, last_resorts=last_resorts)
     return RuleNegatives(load_wordnet(), _statistics(pool), options)
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.as_written import as_seen, as_written
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import edited_annotation, first_good
+from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.rules.coordination import swap_around_and
@@ -29,10 +29,10 @@ VERSION = 10
 TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
 
 
-Maker = Callable[[Caption, random.Random], Iterator[Outcome]]
+RewriteRule = Callable[[Caption, random.Random], Iterator[Outcome]]
 
 
-def makers(thesaurus: Thesaurus, pool: Pool, *, minimum: int) -> dict[str, Maker]:
+def rewrite_rules(thesaurus: Thesaurus, pool: Pool, *, minimum: int) -> dict[str, RewriteRule]:
     """Return the maker of each type; they share one memory of synonyms."""
     reworder = Reworder(thesaurus, pool, minimum=minimum)
     return {
@@ -76,11 +76,11 @@ class RulePositives:
     def __init__(self, thesaurus: Thesaurus, pool: Pool, options: PositiveOptions | None = None) -> None:
         self.options = options or PositiveOptions()
         require_known("no such type of positive:", self.options.types, TYPES)
-        self._makers = makers(thesaurus, pool, minimum=self.options.minimum)
+        self._makers = rewrite_rules(thesaurus, pool, minimum=self.options.minimum)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return one annotation for each type, in the order of the options."""
-        seen, tokens = as_seen(pair, tokens)
+        seen, tokens = strip_invisible(pair, tokens)
         caption = Caption(seen, tokens)
         seed, origin = rng.getrandbits(60), Origin(NAME, VERSION, self.options.seed)
         taken = {seen.caption, *seen.captions}
@@ -89,4 +89,4 @@ class RulePositives:
             rng.seed(seed + TYPES.index(kind))
             found = first_good(caption, self._makers[kind](caption, rng), taken)
             made.append(edited_annotation(found, seen, "hard_positive", kind, origin))
-        return as_written(made, pair)
+        return restore_invisible(made, pair)

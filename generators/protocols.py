@@ -14,7 +14,7 @@ from typing import Protocol
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.llm.talks import Talk
+from pairwright.generators.llm.client.steps import LLMStep
 
 
 class RuleGenerator(Protocol):
@@ -70,7 +70,7 @@ class LLMGenerator(Protocol):
 
     def annotate(
         self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
-    ) -> Talk[list[Annotation]]:
+    ) -> LLMStep[list[Annotation]]:
         """Return the talk about ``pair``, which ends in its annotations, kept and rejected.
 
         Args:

@@ -22,17 +22,17 @@ from typing import Any, cast
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.conversations import ConversationOptions, TemplateConversations
-from pairwright.generators.language.general import GeneralEnglish
-from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.conversations.llm_generator import LLMConversationOptions, LLMConversations
+from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
+from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.language.wordnet import WordNet
-from pairwright.generators.llm_conversations import LLMConversationOptions, LLMConversations
 from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import PositiveOptions, RulePositives
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.protocols import LLMGenerator, RuleGenerator
 
 GROUP, LLM_GROUP = "pairwright.generators", "pairwright.llm_generators"
@@ -56,14 +56,14 @@ class LLMMaterials(Materials):
     tagger: Tagger
 
 
-Maker = Callable[..., Any]
+GeneratorFactory = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class BuiltIn:
+class BuiltInGenerator:
     """A generator that comes with pairwright: how it is made and what it does."""
 
-    make: Maker
+    make: GeneratorFactory
     about: str
     asks_pool: bool = True
     asks_model: bool = False
@@ -96,15 +96,17 @@ def _llm_conversations(materials: LLMMaterials, **options: Any) -> LLMGenerator:
     return LLMConversations(materials.wordnet, materials.tagger, materials.prompts, materials.model, chosen)
 
 
-BUILT_IN: Mapping[str, BuiltIn] = {
-    "rules-negatives": BuiltIn(_negatives, "hard negatives: replace or swap objects, attributes, relations"),
-    "rules-positives": BuiltIn(_positives, "hard positives: synonyms, and swaps around 'and'"),
-    "template-conversations": BuiltIn(
+BUILT_IN: Mapping[str, BuiltInGenerator] = {
+    "rules-negatives": BuiltInGenerator(_negatives, "hard negatives: replace or swap objects, attributes, relations"),
+    "rules-positives": BuiltInGenerator(_positives, "hard positives: synonyms, and swaps around 'and'"),
+    "template-conversations": BuiltInGenerator(
         _conversations, "question-answer turns that captions and boxes prove", asks_pool=False
     ),
-    "llm-negatives": BuiltIn(_llm_negatives, "hard negatives of seven types, written by a model", asks_model=True),
-    "llm-positives": BuiltIn(_llm_positives, "hard positives, written by a model", asks_model=True),
-    "llm-conversations": BuiltIn(
+    "llm-negatives": BuiltInGenerator(
+        _llm_negatives, "hard negatives of seven types, written by a model", asks_model=True
+    ),
+    "llm-positives": BuiltInGenerator(_llm_positives, "hard positives, written by a model", asks_model=True),
+    "llm-conversations": BuiltInGenerator(
         _llm_conversations, "conversations, descriptions and reasoning by a model", asks_pool=False, asks_model=True
     ),
 }
@@ -117,9 +119,9 @@ def build_generator(name: str, materials: Materials, options: Mapping[str, Any])
         UsageError: when there is none of that name, the name is taken twice, it cannot be imported, it does not take
             these options, or it asks a model.
     """
-    if asks_model(name):
+    if needs_model(name):
         raise UsageError(f"generator {name} asks a model. Name one, with --method llm and --model, or under `llm:`.")
-    return cast("RuleGenerator", _built(name, materials, options))
+    return cast("RuleGenerator", _build(name, materials, options))
 
 
 def build_llm_generator(name: str, materials: LLMMaterials, options: Mapping[str, Any]) -> LLMGenerator:
@@ -128,33 +130,33 @@ def build_llm_generator(name: str, materials: LLMMaterials, options: Mapping[str
     Raises:
         UsageError: as `build_generator`, and when it asks no model.
     """
-    _maker(name)
-    if not asks_model(name):
+    _find_factory(name)
+    if not needs_model(name):
         raise UsageError(f"generator {name} asks no model. Leave the model out.")
-    return cast("LLMGenerator", _built(name, materials, options))
+    return cast("LLMGenerator", _build(name, materials, options))
 
 
-def _built(name: str, materials: Materials, options: Mapping[str, Any]) -> Any:
-    make = _maker(name)
+def _build(name: str, materials: Materials, options: Mapping[str, Any]) -> Any:
+    make = _find_factory(name)
     try:
         return make(materials, **options)
     except TypeError as error:
         raise UsageError(f"generator {name} does not take the options {dict(options)}: {error}.") from None
 
 
-def asks_model(name: str) -> bool:
+def needs_model(name: str) -> bool:
     """Say whether a generator asks a model."""
     if name in BUILT_IN:
         return BUILT_IN[name].asks_model
-    return any(point.name == name and point.group == LLM_GROUP for point in _third_party())
+    return any(point.name == name and point.group == LLM_GROUP for point in _entry_points())
 
 
-def generator_identity(name: str) -> str:
+def generator_fingerprint(name: str) -> str:
     """Return what tells one state of a third party's generator from another: package, version, hash of its module.
 
     Built-in generators give their name alone: a build already depends on their source.
     """
-    points = [point for point in _third_party() if point.name == name]
+    points = [point for point in _entry_points() if point.name == name]
     if not points:
         return name
     try:
@@ -166,36 +168,36 @@ def generator_identity(name: str) -> str:
     return f"{name} {owner} {hashlib.sha256(source).hexdigest()}"
 
 
-def asks_pool(name: str) -> bool:
+def needs_pool(name: str) -> bool:
     """Say whether a generator may ask the statistics of the pool; of a third party's it is not known, so yes."""
     return name not in BUILT_IN or BUILT_IN[name].asks_pool
 
 
-def listing() -> list[tuple[str, str, str]]:
+def list_generators() -> list[tuple[str, str, str]]:
     """Return (name, where it comes from, what it does) of every generator, built-in ones first."""
     rows = [(name, "pairwright", entry.about) for name, entry in BUILT_IN.items()]
-    rows += [(point.name, point.dist.name if point.dist else "?", point.value) for point in _third_party()]
+    rows += [(point.name, point.dist.name if point.dist else "?", point.value) for point in _entry_points()]
     return rows
 
 
-def _maker(name: str) -> Maker:
-    named = [point for point in _third_party() if point.name == name]
+def _find_factory(name: str) -> GeneratorFactory:
+    named = [point for point in _entry_points() if point.name == name]
     if name in BUILT_IN and not named:
         return BUILT_IN[name].make
     if not named:
-        require_known("no generator named", [name], [known for known, _, _ in listing()])
+        require_known("no generator named", [name], [known for known, _, _ in list_generators()])
     if name in BUILT_IN or len(named) > 1:
         owners = ", ".join(sorted(point.dist.name if point.dist else point.value for point in named))
         raise UsageError(f"the generator name {name!r} is taken more than once ({owners}). Uninstall or rename one.")
     return _load(named[0])
 
 
-def _third_party() -> tuple[EntryPoint, ...]:
+def _entry_points() -> tuple[EntryPoint, ...]:
     """Return the entry points of both groups; where they are read, every installed package is."""
-    return _declared(tuple((folder, _changed(folder)) for folder in sys.path))
+    return _read_entry_points(tuple((folder, _modified_time(folder)) for folder in sys.path))
 
 
-def _changed(folder: str) -> int:
+def _modified_time(folder: str) -> int:
     try:
         return Path(folder).stat().st_mtime_ns  # a folder is changed by what is installed there or taken away
     except OSError:
@@ -203,14 +205,14 @@ def _changed(folder: str) -> int:
 
 
 @lru_cache(maxsize=1)
-def _declared(_folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+def _read_entry_points(_folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
     there = entry_points()
     points = [*there.select(group=GROUP), *there.select(group=LLM_GROUP)]
     return tuple(sorted(points, key=lambda point: (point.name, point.value)))
 
 
-def _load(point: EntryPoint) -> Maker:
+def _load(point: EntryPoint) -> GeneratorFactory:
     try:
-        return cast("Maker", point.load())
+        return cast("GeneratorFactory", point.load())
     except (ImportError, AttributeError) as error:
         raise UsageError(f"generator {point.name} ({point.value}) cannot be loaded: {error}.") from None

@@ -23,19 +23,19 @@ from pairwright.generators.edit_checks.unwrapping import sameness
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.negatives import FOR_BENCHMARKS
 from pairwright.generators.positives import TYPES as POSITIVES
-from pairwright.generators.positives import Maker
+from pairwright.generators.positives import RewriteRule
 
 TYPES = FOR_BENCHMARKS
-UNTRUE = frozenset({"no_edit", "identical", "duplicate", "same_meaning", "true_of_image"})
-_REREAD = frozenset({"another_form", "another_target", "same_words", "other_words"})
-_OTHERS_FIRST_TO_LAST = ("replace-attribute", "replace-relation", "replace-object", "swap-object")
+DISQUALIFYING_REASONS = frozenset({"no_edit", "identical", "duplicate", "same_meaning", "true_of_image"})
+_RETYPE_REASONS = frozenset({"another_form", "another_target", "same_words", "other_words"})
+_FALLBACK_TYPES = ("replace-attribute", "replace-relation", "replace-object", "swap-object")
 # What describes a thing may be a noun too ("a brick building"), but what names one seldom only describes.
-_LIKELIEST = tuple(sorted(TYPES, key=lambda kind: kind != "replace-attribute"))
-_MOST_REMEMBERED = 4096
+_TYPES_BY_LIKELIHOOD = tuple(sorted(TYPES, key=lambda kind: kind != "replace-attribute"))
+_CACHE_SIZE = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Negative:
+class TripleNegative:
     """A negative as it was read.
 
     Attributes:
@@ -54,13 +54,13 @@ class Negative:
     mended: bool = False
     reason: str = ""
 
-    def may_meet(self, positive: "Positive") -> bool:
+    def is_compatible(self, positive: "TriplePositive") -> bool:
         """Whether a positive may edit the same words: it does, or nobody knows which words this one edits."""
-        return not self.places or same_place(positive.edits, self.places)
+        return not self.places or overlap(positive.edits, self.places)
 
 
 @dataclass(frozen=True, slots=True)
-class Positive:
+class TriplePositive:
     """A hard positive that may go beside a negative; edits are those of the caption."""
 
     text: str
@@ -68,7 +68,7 @@ class Positive:
     edits: tuple[Edit, ...]
 
 
-class Remembering:
+class CachingTagger:
     """A tagger that tags a text once as long as it remembers it.
 
     Args:
@@ -86,7 +86,7 @@ class Remembering:
 
     def learn(self, texts: Iterable[str]) -> None:
         """Tag texts that will be asked for; others are forgotten when there are too many."""
-        if len(self._known) > _MOST_REMEMBERED:
+        if len(self._known) > _CACHE_SIZE:
             self._known.clear()
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         if new:
@@ -113,7 +113,7 @@ class Triples:
         self._checks, self._tagger = checks, tagger
         self._any_type, self._as_given = any_type, as_given
 
-    def read(self, caption: Caption, text: str, told: str, taken: Collection[str]) -> Negative:
+    def read(self, caption: Caption, text: str, told: str, taken: Collection[str]) -> TripleNegative:
         """Return a negative as the checks see it.
 
         Args:
@@ -123,19 +123,19 @@ class Triples:
             taken: negatives of the caption that stand already.
         """
         found, kind = self._typed(caption, text, told, taken)
-        if self._as_given and found.reason not in UNTRUE:
+        if self._as_given and found.reason not in DISQUALIFYING_REASONS:
             edits = found.edits if found.text == text and not found.reason else ()
-            return Negative(text, kind, edits, found.edits)
+            return TripleNegative(text, kind, edits, found.edits)
         if found.reason:
-            return Negative(text, kind, reason=found.reason)
-        return Negative(found.text, kind, found.edits, found.edits, found.text != text)
+            return TripleNegative(text, kind, reason=found.reason)
+        return TripleNegative(found.text, kind, found.edits, found.edits, found.text != text)
 
     def _typed(self, caption: Caption, text: str, told: str, taken: Collection[str]) -> tuple[Checked, str]:
         """Return what the checks say and the type: what was told where that holds, else the type that the edit has."""
         found = self._checked(caption, text, told, taken) if told in TYPES else Checked(text, reason="another_target")
-        if not found.reason or found.reason not in _REREAD:
+        if not found.reason or found.reason not in _RETYPE_REASONS:
             return found, told
-        others = [(self._checked(caption, text, kind, taken), kind) for kind in _LIKELIEST if kind != told]
+        others = [(self._checked(caption, text, kind, taken), kind) for kind in _TYPES_BY_LIKELIHOOD if kind != told]
         # What says the same as an attribute ("stone" for "brick") is no negative by being a noun, too.
         read = [other for other in others if other[0].reason in {"", "same_meaning", "true_of_image"}]
         best = read[0] if read else max(others, key=lambda other: nearness(other[0].reason))
@@ -147,13 +147,13 @@ class Triples:
 
     def rounds(self, kind: str) -> list[tuple[str, ...]]:
         """Return the types of positives to try for a type of negative: first its own, then others if allowed."""
-        own = of_the_same_type(kind)
-        others = tuple(other for other in _OTHERS_FIRST_TO_LAST if other not in own)
+        own = positive_types_for(kind)
+        others = tuple(other for other in _FALLBACK_TYPES if other not in own)
         return [types for types in (own, others if self._any_type else ()) if types]
 
     def choose(
-        self, caption: Caption, negative: Negative, offers: Iterable[Positive], against: Collection[str]
-    ) -> Positive | str:
+        self, caption: Caption, negative: TripleNegative, offers: Iterable[TriplePositive], against: Collection[str]
+    ) -> TriplePositive | str:
         """Return the first offer that may go beside a negative, those that edit the same words before others.
 
         Args:
@@ -168,38 +168,38 @@ class Triples:
         """
         reason = "no_candidate"
         false = {sameness(text) for text in (*against, negative.text, caption.pair.caption)}
-        for offer in sorted(offers, key=lambda offer: not same_place(offer.edits, negative.places)):
+        for offer in sorted(offers, key=lambda offer: not overlap(offer.edits, negative.places)):
             if sameness(offer.text) in false or self._says_the_same(caption, negative, offer):
                 reason = "on_both_sides"
             else:
                 return offer
         return reason
 
-    def _says_the_same(self, caption: Caption, negative: Negative, offer: Positive) -> bool:
+    def _says_the_same(self, caption: Caption, negative: TripleNegative, offer: TriplePositive) -> bool:
         """Whether the negative is one of the caption but none of the positive: "navy" for "blue", and "navy blue"."""
-        if not negative.type or not negative.may_meet(offer):
+        if not negative.type or not negative.is_compatible(offer):
             return False
         pair = replace(caption.pair, caption=offer.text, captions=(), boxes=())
         other = Caption(pair, self._tagger.tag([offer.text])[0])
-        return self._checked(other, negative.text, negative.type, ()).reason in UNTRUE
+        return self._checked(other, negative.text, negative.type, ()).reason in DISQUALIFYING_REASONS
 
 
-def of_the_same_type(kind: str) -> tuple[str, ...]:
+def positive_types_for(kind: str) -> tuple[str, ...]:
     """Return the types of positives that have the form and target of a negative; a swap of either target has one."""
     if kind.startswith("swap"):
         return ("swap-object",)
     return (kind,) if kind in POSITIVES else ()
 
 
-def same_place(one: Sequence[Edit], other: Sequence[Edit]) -> bool:
+def overlap(one: Sequence[Edit], other: Sequence[Edit]) -> bool:
     """Whether two edits of a caption touch the same words of it."""
     spans = [edit.before_span for edit in other]
     return any(edit.before_span[0] < end and start < edit.before_span[1] for edit in one for start, end in spans)
 
 
-def offers_by_rules(
-    makers: Mapping[str, Maker], caption: Caption, types: Sequence[str], seed: int
-) -> Iterator[Positive]:
+def rule_candidates(
+    makers: Mapping[str, RewriteRule], caption: Caption, types: Sequence[str], seed: int
+) -> Iterator[TriplePositive]:
     """Yield all positives of a caption that the rules make, type after type.
 
     Args:
@@ -212,9 +212,11 @@ def offers_by_rules(
     for kind in types:
         outcomes = makers[kind](caption, random.Random(seed + POSITIVES.index(kind)))
         while not (found := first_good(caption, outcomes, taken)).reason:
-            yield Positive(found.text, kind, found.edits)
+            yield TriplePositive(found.text, kind, found.edits)
 
 
-def offers_of(annotations: Iterable[Annotation]) -> list[Positive]:
+def kept_positives(annotations: Iterable[Annotation]) -> list[TriplePositive]:
     """Return the positives among annotations that were kept."""
-    return [Positive(row.text, f"{row.form}-{row.target}", row.edits) for row in annotations if row.status == "kept"]
+    return [
+        TriplePositive(row.text, f"{row.form}-{row.target}", row.edits) for row in annotations if row.status == "kept"
+    ]

@@ -8,7 +8,7 @@ patterns and lists were written for this purpose.
 
 import random
 
-from pairwright.generators.language.treebank import Sentence
+from pairwright.generators.language.treebank import TreebankSentence
 
 _LISTS = {
     "NN": """man woman boy girl child person baby dog cat horse cow sheep bird elephant bear zebra giraffe bus truck car train bicycle bike
@@ -157,12 +157,12 @@ def _pattern(line: str) -> list[tuple[str, str]]:
 _PATTERNS = [_pattern(line) for line in PATTERNS.strip().splitlines()]
 
 
-def caption_sentences(count: int, chance: random.Random) -> list[Sentence]:
+def caption_sentences(count: int, chance: random.Random) -> list[TreebankSentence]:
     """Return ``count`` filled patterns; six in ten end in a period, half start with a capital."""
     return [_fill(chance.choice(_PATTERNS), chance) for _ in range(count)]
 
 
-def _fill(pattern: list[tuple[str, str]], chance: random.Random) -> Sentence:
+def _fill(pattern: list[tuple[str, str]], chance: random.Random) -> TreebankSentence:
     words = [word if tag else chance.choice(_WORDS[word]) for word, tag in pattern]
     tags = [tag or word for word, tag in pattern]
     for at in range(len(words) - 1):
@@ -174,4 +174,4 @@ def _fill(pattern: list[tuple[str, str]], chance: random.Random) -> Sentence:
         words, tags = [*words, "."], [*tags, "."]
     joined = {",", ".", "'s"}
     spaces = [after not in joined for after in words[1:]] + [False]
-    return Sentence(tuple(words), tuple(tags), tuple(spaces))
+    return TreebankSentence(tuple(words), tuple(tags), tuple(spaces))

@@ -30,7 +30,7 @@ from spacy.training import Example
 from thinc.api import Adam, NumpyOps, fix_random_seed, set_current_ops, warmup_linear
 
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.language.treebank import Sentence, read_treebank
+from pairwright.generators.language.treebank import TreebankSentence, read_treebank
 from tools.caption_phrases import caption_sentences
 
 NAME, VERSION = "en_ewt_small", "1.0.0"
@@ -68,7 +68,7 @@ def blank() -> Language:
     return nlp
 
 
-def varied(sentence: Sentence, chance: random.Random) -> Sentence:
+def varied(sentence: TreebankSentence, chance: random.Random) -> TreebankSentence:
     """Return the sentence as it is, or lower-cased, or without its final mark."""
     draw = chance.random()
     if draw < 0.12:
@@ -76,17 +76,17 @@ def varied(sentence: Sentence, chance: random.Random) -> Sentence:
     elif draw < 0.24:
         sentence = replace(sentence, words=(sentence.words[0].lower(), *sentence.words[1:]))
     if sentence.tags[-1] == "." and len(sentence.words) > 2 and chance.random() < 0.3:
-        sentence = Sentence(sentence.words[:-1], sentence.tags[:-1], (*sentence.spaces[:-2], False))
+        sentence = TreebankSentence(sentence.words[:-1], sentence.tags[:-1], (*sentence.spaces[:-2], False))
     return sentence
 
 
-def example(nlp: Language, sentence: Sentence) -> Example:
+def example(nlp: Language, sentence: TreebankSentence) -> Example:
     """Return a training example whose tokens are the treebank's."""
     doc = Doc(nlp.vocab, words=list(sentence.words), spaces=list(sentence.spaces))
     return Example.from_dict(doc, {"words": list(sentence.words), "tags": list(sentence.tags)})
 
 
-def epochs(train: list[Sentence], count: int, seed: int) -> Iterator[list[Sentence]]:
+def epochs(train: list[TreebankSentence], count: int, seed: int) -> Iterator[list[TreebankSentence]]:
     """Give the sentences of each epoch, varied and shuffled by the seed."""
     for epoch in range(count):
         chance = make_rng(seed, epoch, "train-tagger")
@@ -95,7 +95,7 @@ def epochs(train: list[Sentence], count: int, seed: int) -> Iterator[list[Senten
         yield sentences
 
 
-def train_pipeline(train: list[Sentence], dev: list[Sentence], count: int, seed: int) -> Language:
+def train_pipeline(train: list[TreebankSentence], dev: list[TreebankSentence], count: int, seed: int) -> Language:
     """Train for ``count`` epochs and return the pipeline with the averaged weights."""
     fix_random_seed(seed)
     set_current_ops(NumpyOps(use_blis=False))  # NumPy's own matrix product is several times faster
@@ -133,7 +133,7 @@ def without_words(nlp: Language) -> Language:
     return fresh
 
 
-def measure(nlp: Language, dev: list[Sentence]) -> dict[str, float]:
+def measure(nlp: Language, dev: list[TreebankSentence]) -> dict[str, float]:
     """Return the tag accuracy on the treebank's tokens and the tokens tagged a second."""
     docs = [Doc(nlp.vocab, words=list(s.words), spaces=list(s.spaces)) for s in dev]
     started = time.perf_counter()
@@ -144,7 +144,7 @@ def measure(nlp: Language, dev: list[Sentence]) -> dict[str, float]:
     return {"xpos_accuracy": right / total, "tokens": total, "tokens_a_second": round(total / seconds)}
 
 
-def card(nlp: Language, dev: list[Sentence], options: argparse.Namespace) -> dict[str, Any]:
+def card(nlp: Language, dev: list[TreebankSentence], options: argparse.Namespace) -> dict[str, Any]:
     """Return what was measured and how it was made."""
     measured = measure(nlp, dev)
     return {

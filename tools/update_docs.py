@@ -37,9 +37,10 @@ from pairwright.filters.review.decision_application import REASONS as OF_REVIEW
 from pairwright.filters.validation.records import REASONS as OF_VALIDATION
 from pairwright.flows.config import BuildConfig
 from pairwright.flows.mixture_config import MixtureConfig
+from pairwright.generators.conversations.rejection_reasons import TURN_REASONS as OF_TURNS
 from pairwright.generators.edit_checks.reasons import REASONS as OF_EDITS
-from pairwright.generators.llm import failures, troubles
-from pairwright.generators.turns.reasons import REASONS as OF_TURNS
+from pairwright.generators.llm.client import request_errors
+from pairwright.generators.llm.output import errors
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 80
@@ -160,9 +161,9 @@ def _shown(text: str) -> str:
 
 def _answer_rows() -> Iterator[tuple[str, ...]]:
     """Give what may be wrong with an answer, then how a request may end without one that stops no run."""
-    for name, trouble in troubles.WORDS.items():
+    for name, trouble in errors.OUTPUT_ERROR_CODES.items():
         yield f"`{name}`", trouble.means, trouble.fix
-    for name, failure in failures.WORDS.items():
+    for name, failure in request_errors.REQUEST_ERROR_CODES.items():
         if failure.kind != "fatal":
             yield f"`{name}`", failure.means, failure.fix
 

@@ -5,19 +5,24 @@ from collections.abc import Iterator
 from functools import partial
 
 from benchmarks.peers.job import MAX_TOKENS, MODEL, TEMPERATURE, Job, preload, read_job
-from pairwright.generators.llm.messages import Message, Reply, Request
-from pairwright.generators.llm.runner import Row
+from pairwright.generators.llm.client.messages import Message, Reply, Request
+from pairwright.generators.llm.client.settings import LLMSettings
+from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.runner import LLMRow
 from pairwright.generators.llm.session import Session
-from pairwright.generators.llm.settings import LLMSettings
-from pairwright.generators.llm.talks import Talk
 
 LATE = {
-    "direct": ("pairwright.generators.llm.direct", "uvloop"),
-    "sdk": ("pairwright.generators.llm.sdk", "openai.resources.chat.completions.completions", "httpcore2", "uvloop"),
+    "direct": ("pairwright.generators.llm.client.direct_transport", "uvloop"),
+    "sdk": (
+        "pairwright.generators.llm.client.sdk_transport",
+        "openai.resources.chat.completions.completions",
+        "httpcore2",
+        "uvloop",
+    ),
 }
 
 
-def describe(system: str, caption: str, attempt: int) -> Talk[str | None]:
+def describe(system: str, caption: str, attempt: int) -> LLMStep[str | None]:
     """Ask once; a refusal is no answer."""
     messages = (Message("system", system), Message("user", caption))
     parameters = {"max_tokens": MAX_TOKENS, "temperature": TEMPERATURE}
@@ -30,7 +35,7 @@ def ask_all(job: Job) -> Iterator[tuple[int, str | None]]:
     settings = LLMSettings.from_env(
         {}, base_url=job.url, api_key="none", model=MODEL, transport=job.variant, max_concurrency=job.at_once
     )
-    rows = (Row(str(number), partial(describe, job.system, each)) for number, each in enumerate(job.captions))
+    rows = (LLMRow(str(number), partial(describe, job.system, each)) for number, each in enumerate(job.captions))
     with (
         (job.work / "out.jsonl").open("w", encoding="utf-8") as out,
         Session(settings, cache=job.work / "cache.sqlite") as session,

@@ -18,7 +18,7 @@ from pairwright.filters.attacks.evidence import CLASSIFIERS, COMBINED, Evidence,
 from pairwright.filters.attacks.text_classifier import held_out_gaps
 from pairwright.filters.metrics.confidence_intervals import wilson_interval
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
-from pairwright.generators.language.vocabulary import FloatArray, coded
+from pairwright.generators.language.vocabulary import FloatArray, encode_names
 
 COMBINED_COST = 3.0
 
@@ -87,7 +87,7 @@ def measure_attacks(
     texts = RowTexts(*(rows[name].to_list() for name in ("positive", "negative", "group", "type")))
     fixed = fixed_scorers(corpus) if scorers is None else scorers
     evidence = collect_evidence(texts, fixed, seed, classifiers)
-    names, kind = coded(texts.types)
+    names, kind = encode_names(texts.types)
     found = {}
     for name, gap in attack_gaps(evidence, texts.groups, seed).items():
         by_type = {each: _measure(gap[kind == number], {}) for number, each in enumerate(names)}
@@ -140,7 +140,7 @@ def summarize_attacks_by_type(
     types: Sequence[str], gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]
 ) -> dict[str, AttackSummary]:
     """Return the `standing` of the rows of each type, types in alphabetical order."""
-    names, member = coded(types)
+    names, member = encode_names(types)
     return {
         name: summarize_attacks({scorer: gap[member == number] for scorer, gap in gaps.items()}, kept[member == number])
         for number, name in enumerate(names)

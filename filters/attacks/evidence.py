@@ -19,7 +19,7 @@ from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_
 from pairwright.filters.attacks.word_clusters import cluster_differences
 from pairwright.filters.scorers.text_features import format_differences, letter_differences, word_differences
 from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer
-from pairwright.generators.language.vocabulary import FloatArray, coded
+from pairwright.generators.language.vocabulary import FloatArray, encode_names
 
 if TYPE_CHECKING:
     from pairwright.filters.scorers.text_features import Differences
@@ -95,7 +95,7 @@ def auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], lean: 
         types: one a row.
         lean: 0-1.
     """
-    _, kind = coded(types)
+    _, kind = encode_names(types)
     sign = np.sign(np.nan_to_num(gaps))
     told, better = (np.bincount(kind, weights=each).astype(np.float64) for each in (sign != 0, sign > 0))
     share = np.where(told > 0, better, 0.5) / np.maximum(told, 1.0)
@@ -216,7 +216,7 @@ def collect_evidence(
 def _transfer_evidence(trained: Mapping[str, SplitCorpusGaps], types: Sequence[str], lean: float) -> Evidence:
     from scipy.sparse import csr_matrix
 
-    _, kind = coded(types)
+    _, kind = encode_names(types)
     likely = estimate_transfer(trained, types)
     share = np.bincount(kind, weights=likely) / np.maximum(np.bincount(kind), 1)
     goals = _clip_share(share, lean)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pairwright.datasets.blas_threads import limit_blas_to_one_thread
-from pairwright.generators.language.vocabulary import FloatArray, coded
+from pairwright.generators.language.vocabulary import FloatArray, encode_names
 
 MAX_ROWS = 20_000
 _STEPS = 8
@@ -66,7 +66,7 @@ def estimate_transfer(gaps: Mapping[str, SplitCorpusGaps], types: Sequence[str])
 
 def _regression_inputs(gaps: Sequence[FloatArray], types: Sequence[str]) -> FloatArray:
     # What is read in a row: each gap as it is and sharpened, how large it is whatever its sign, and the type.
-    names, kind = coded(types)
+    names, kind = encode_names(types)
     given = np.nan_to_num(np.stack(gaps, axis=1))
     scaled = given / np.maximum(given.std(axis=0), 1e-9)
     small = np.tanh(scaled)

@@ -29,7 +29,7 @@ from pairwright.filters.refinement.pair_selection import slot_keys
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
-from pairwright.generators.language.vocabulary import normal_form
+from pairwright.generators.language.vocabulary import normalize_text
 
 SCHEMA = pl.Schema(
     {
@@ -100,7 +100,7 @@ def usable_corpus(corpus: CaptionCorpus, frame: pl.DataFrame) -> tuple[CaptionCo
     its own image, and only those.
     """
     groups = {text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()}
-    tested = {normal_form(text) for name in ("caption", "negative", "positive") for text in frame[name]}
+    tested = {normalize_text(text) for name in ("caption", "negative", "positive") for text in frame[name]}
     left = len(corpus.without(groups, tested))
     if 2 * left >= len(corpus.captions):
         return corpus, left

@@ -23,11 +23,11 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.text_files import iter_lines
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.messages import Reply, Request
-from pairwright.generators.llm.parsing import without_controls, without_thoughts
-from pairwright.generators.llm.talks import Outcome, Talk
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.llm.client.messages import Reply, Request
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
+from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
+from pairwright.generators.prompts.book import PromptBook
 
 NAME: Final = "judge-answers"
 VERSION: Final = 1
@@ -197,7 +197,7 @@ class AnswerJudge:
         rng: random.Random,  # noqa: ARG002 - the protocol's; nothing is drawn
         *,
         attempt: int = 0,
-    ) -> Talk[list[Annotation]]:
+    ) -> LLMStep[list[Annotation]]:
         """Return the talk about an answer, which ends in its scores."""
         _, question, answer = self._asked[pair.key]
         orders = [(answer, question.reference), (question.reference, answer)]
@@ -240,9 +240,9 @@ class AnswerJudge:
         )
 
 
-def combine_judgements(question: ImageQuestion, outcomes: Sequence[Outcome]) -> AnswerJudgement:
+def combine_judgements(question: ImageQuestion, outcomes: Sequence[RequestOutcome]) -> AnswerJudgement:
     """Return what both judgements say together: first the one with the model's answer first, then the other way round."""
-    failed = [outcome.word for outcome in outcomes if isinstance(outcome, Failure)]
+    failed = [outcome.word for outcome in outcomes if isinstance(outcome, RequestError)]
     read = [parse_scores(outcome.text) for outcome in outcomes if isinstance(outcome, Reply)]
     unparsed = sum(scores is None for scores in read)
     pairs = [scores for scores in read if scores is not None]
@@ -257,7 +257,7 @@ def combine_judgements(question: ImageQuestion, outcomes: Sequence[Outcome]) -> 
 
 def parse_scores(text: str) -> tuple[float, float] | None:
     """Return the two scores on the first line of a reply; None when they are not there, or not from 1 to 10."""
-    said, _ = without_controls(without_thoughts(text)[0])
+    said, _ = strip_control_tokens(strip_thinking(text)[0])
     first = next((line for line in said.splitlines() if line.strip()), "")
     found = _SCORES.fullmatch(first)
     if found is None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from datasketch import MinHash, MinHashLSH
 
-from pairwright.generators.language.vocabulary import normal_form
+from pairwright.generators.language.vocabulary import normalize_text
 
 PERMUTATIONS: Final = 128
 _MAX_THRESHOLD: Final = 0.98  # the hashes of a sketch cannot be cut into bands for more; the words decide beyond
@@ -64,7 +64,7 @@ def _bands(threshold: float) -> tuple[int, int]:
 
 
 def _shingles(caption: str) -> frozenset[str]:
-    words = [word for word in normal_form(caption).split() if any(sign.isalnum() for sign in word)]
+    words = [word for word in normalize_text(caption).split() if any(sign.isalnum() for sign in word)]
     return frozenset([*words, *(f"{one} {other}" for one, other in pairwise(words))])
 
 

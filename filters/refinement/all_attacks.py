@@ -44,7 +44,7 @@ from pairwright.filters.refinement.two_scorers import ROW_COLUMNS, Refinement, c
 from pairwright.filters.refinement.upper_bound import max_balanced_rows
 from pairwright.filters.scorers.auxiliary import auxiliary_scorers
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
-from pairwright.generators.language.vocabulary import FloatArray, coded, normal_form
+from pairwright.generators.language.vocabulary import FloatArray, encode_names, normalize_text
 
 TOO_FEW = "too_few_of_type"
 
@@ -134,7 +134,7 @@ class _AttackedRows:
         read = {name: rows[name].to_list() for name in ROW_COLUMNS}
         slots = rows["slot"].to_list() if "slot" in rows.columns else read["id"]
         pairs = enumerate(zip(read["positive"], read["negative"], strict=True))
-        differing = [row for row, (true, false) in pairs if normal_form(true) != normal_form(false)]
+        differing = [row for row, (true, false) in pairs if normalize_text(true) != normalize_text(false)]
         order = sorted(differing, key=read["id"].__getitem__)
         few = _rows_of_small_types(read["type"], slots, order) if by_type else set()
         order = [row for row in order if read["type"][row] not in few]
@@ -231,7 +231,7 @@ def _one_row_per_slot(reasons: Sequence[str], slots: Sequence[str], ids: Sequenc
 def _summaries(
     evidence: Mapping[str, Evidence], texts: RowTexts, chosen: SelectedSubset, counted: Mapping[str, int], seed: int
 ) -> tuple[AttackSummary, dict[str, AttackSummary]]:
-    names, kind = coded(texts.types)
+    names, kind = encode_names(texts.types)
     arena = SubsetEvaluator(evidence, texts.groups, kind, names)
     whole = np.ones(len(kind), np.bool_)
     before = arena.leans(whole, arena.gaps(whole, f"{seed} before"))

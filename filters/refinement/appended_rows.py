@@ -28,7 +28,7 @@ from pairwright.filters.refinement.frozen_scorers import FrozenScorers
 from pairwright.filters.refinement.grid_balancing import BalancingStep
 from pairwright.filters.refinement.two_scorers import ROW_COLUMNS, Refinement, RefineOptions, check_rows, refine_rows
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded, normal_form
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names, normalize_text
 
 ROWS = "rows"
 _EXCESS_PER_STEP = 8  # rows that are too many, for each that goes at a time
@@ -80,10 +80,13 @@ def refine_appended_against_all(
     """
     check_rows(rows)
     texts = _texts(rows)
-    same = [normal_form(one) == normal_form(other) for one, other in zip(texts.positives, texts.negatives, strict=True)]
+    same = [
+        normalize_text(one) == normalize_text(other)
+        for one, other in zip(texts.positives, texts.negatives, strict=True)
+    ]
     gaps = frozen.gaps(texts, corpus)
     signs = np.column_stack([np.sign(np.nan_to_num(gap)) for gap in gaps.values()]).astype(np.int64)
-    names, kind = coded(texts.types if options.by_type else [""] * len(rows))
+    names, kind = encode_names(texts.types if options.by_type else [""] * len(rows))
     luck = np.zeros(len(rows), np.int64)
     luck[np.argsort(np.array(rows["id"].to_list(), dtype=object))] = make_numpy_rng(
         options.seed, "appended"

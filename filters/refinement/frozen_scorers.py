@@ -31,8 +31,8 @@ from pairwright.filters.scorers.text_scorers import (
     PlausibilityScorer,
     TextScorer,
 )
-from pairwright.generators.language.ngrams import TrigramModel
-from pairwright.generators.language.vocabulary import FloatArray, Vocabulary, normal_form
+from pairwright.generators.language.trigram_model import TrigramModel
+from pairwright.generators.language.vocabulary import FloatArray, Vocabulary, normalize_text
 
 GRAMMAR, PLAUSIBILITY, CLASSIFIER_WEIGHTS = "grammar.npz", "plausibility.npz", "classifiers.parquet"
 COST = 3.0
@@ -137,10 +137,11 @@ def _train_plausibility(captions: Sequence[str]) -> list[TextScorer]:
 def _score_unseen(
     rows: RowTexts, corpus: CaptionCorpus, frozen: Sequence[TextScorer], train: _Train
 ) -> list[FloatArray]:
-    read = {normal_form(caption) for caption in corpus.captions}
+    read = {normalize_text(caption) for caption in corpus.captions}
     images = set(corpus.groups)
     forms = [
-        {normal_form(better), normal_form(worse)} for better, worse in zip(rows.positives, rows.negatives, strict=True)
+        {normalize_text(better), normalize_text(worse)}
+        for better, worse in zip(rows.positives, rows.negatives, strict=True)
     ]
     known = np.array(
         [group in images or bool(form & read) for group, form in zip(rows.groups, forms, strict=True)], bool

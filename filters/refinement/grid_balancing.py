@@ -31,7 +31,7 @@ import polars as pl
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_numpy_rng
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
 
 Reason = Literal["", "unscored", "unbalanced_cell"]
 REASONS: tuple[Reason, ...] = ("", "unscored", "unbalanced_cell")
@@ -85,7 +85,7 @@ def balance_grid(
         UsageError: when sizes differ, ids repeat, K is below 2 or a gap lies outside -1..1.
     """
     order = _checked_order(gaps, ids, strata, cells)
-    names, stratum = coded(strata if strata is not None else [""] * len(ids))
+    names, stratum = encode_names(strata if strata is not None else [""] * len(ids))
     ordered, stratum_of = gaps[order], stratum[order]
     scored: npt.NDArray[np.bool_] = np.logical_not(np.isnan(ordered).any(axis=1))
     sizes = np.bincount(stratum_of, weights=scored, minlength=len(names))

@@ -14,7 +14,7 @@ import numpy as np
 from pairwright.filters.refinement.out_of_core_texts import Flags, TextChunk, TextFile
 from pairwright.filters.scorers.cooccurrence import Cooccurrence, cooccurrence_keys, is_content_word
 from pairwright.filters.scorers.text_scorers import grammar_score, plausibility_score
-from pairwright.generators.language.ngrams import TrigramModel, trigram_keys
+from pairwright.generators.language.trigram_model import TrigramModel, trigram_keys
 from pairwright.generators.language.vocabulary import (
     MAX_WORDS,
     SPECIAL,
@@ -22,7 +22,7 @@ from pairwright.generators.language.vocabulary import (
     FloatArray,
     IntArray,
     Vocabulary,
-    counted,
+    sum_by_key,
 )
 
 GRAMMAR, PLAUSIBILITY = "grammar", "plausibility"
@@ -117,9 +117,9 @@ def _content(texts: TextChunk, table: WordTable, ids: IntArray) -> tuple[IntArra
 def _sum_counts(pieces: Iterator[tuple[tuple[IntArray, IntArray], IntArray]]) -> tuple[IntArray, IntArray]:
     # Of (keys, their texts) and how often each text comes: the distinct keys, and how often each comes.
     keys, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    each = (counted(found, often[owner]) for (found, owner), often in pieces)
+    each = (sum_by_key(found, often[owner]) for (found, owner), often in pieces)
     while some := list(islice(each, _MERGE_EVERY)):
-        keys, times = counted(
+        keys, times = sum_by_key(
             np.concatenate([keys, *(key for key, _ in some)]), np.concatenate([times, *(n for _, n in some)])
         )
     return keys, times

@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.language.vocabulary import IntArray, words
+from pairwright.generators.language.vocabulary import IntArray, tokenize
 
 Numbers = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
@@ -78,7 +78,7 @@ class TextFile:
         place: dict[str, int] = {}
         local = np.fromiter((place.setdefault(text, len(place)) for text in texts), np.int32, len(texts))
         ids = self._ids
-        tokens = [[ids.setdefault(word, len(ids)) for word in words(text)] for text in place]
+        tokens = [[ids.setdefault(word, len(ids)) for word in tokenize(text)] for text in place]
         flat = np.fromiter((id_ for each in tokens for id_ in each), _ID)
         lengths = np.fromiter(map(len, tokens), np.int32, len(tokens))
         self._file.write(flat.tobytes())

@@ -37,7 +37,7 @@ from pairwright.filters.attacks.subset_evaluation import (
 )
 from pairwright.filters.refinement.balanced_subset import SubsetBalancer
 from pairwright.filters.refinement.trimming import trim_subset
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
 
 # Prices to begin with: of what classifiers read, of the scorers' gaps, of what is foreseen.
 _CLASSIFIER_PENALTY, _SCORER_PENALTY, _TRANSFER_PENALTY = 0.3, 0.2, 0.1
@@ -104,8 +104,8 @@ def select_subset(
         demand: what has to be met.
         seed: of the folds.
     """
-    names, kind = coded(types)
-    slot = None if demand.slots is None else coded(demand.slots)[1]
+    names, kind = encode_names(types)
+    slot = None if demand.slots is None else encode_names(demand.slots)[1]
     # Of rows with like evidence chance decides; were it the smallest trace of a word, that trace would be all gone.
     luck = make_numpy_rng(seed, "worth").standard_normal(len(kind))
     coins = np.where(make_numpy_rng(seed, "coins").random(len(kind)) < 0.5, -1.0, 1.0)

@@ -23,7 +23,7 @@ from pairwright.filters.attacks.accuracy import AttackSummary, summarize_attacks
 from pairwright.filters.attacks.subset_evaluation import RoundResult
 from pairwright.filters.refinement.grid_balancing import BalancingStep, balance_grid
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, grammar_and_plausibility_scorers
-from pairwright.generators.language.vocabulary import FloatArray, normal_form
+from pairwright.generators.language.vocabulary import FloatArray, normalize_text
 
 ROW_COLUMNS = ("id", "positive", "negative", "group", "type")
 
@@ -124,7 +124,9 @@ def refine_rows(
         for scorer in track(scorers, "scoring", unit="scorers")
     }
     texts = zip(positives, negatives, strict=True)
-    same = np.fromiter((normal_form(better) == normal_form(worse) for better, worse in texts), np.bool_, len(rows))
+    same = np.fromiter(
+        (normalize_text(better) == normalize_text(worse) for better, worse in texts), np.bool_, len(rows)
+    )
     return refine_scored_rows(rows["id"], types, gaps, same, options)
 
 

@@ -21,7 +21,7 @@ from pairwright.filters.candidates.rows import SCHEMA
 from pairwright.filters.review.fix_checks import CheckedFix, CheckFixes, ReviewerText, check_fixes
 from pairwright.filters.review.rows import ReviewRows
 from pairwright.filters.review.verdicts import ReviewVerdicts, RowVerdict
-from pairwright.generators.balance import balanced
+from pairwright.generators.balance import reject_excess_rows
 
 REASONS: Mapping[str, str] = {
     "reviewer_rejected": "a reviewer saw that it is true of the image, or no sentence",
@@ -141,7 +141,7 @@ def apply_to_source(source: SampleSource, found: Mapping[str, ReviewOutcome]) ->
         for sample in source.samples():
             mine = [_fixed(row, found[row.id]) if row.id in found else row for row in sample.annotations]
             gone = {row.id: found[row.id].reason for row in mine if row.id in found and found[row.id].reason}
-            kept = tuple(row for row in balanced(mine, gone) if row.status == "kept")
+            kept = tuple(row for row in reject_excess_rows(mine, gone) if row.status == "kept")
             yield replace(sample, annotations=kept)
 
     return SampleSource(samples, manifest=source.manifest, examples=source.examples)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pairwright.datasets.records import Edit, Pair, pair_key
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_checks.checks import EditChecks
-from pairwright.generators.language.general import usable_pool
-from pairwright.generators.language.pool import count
+from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.triples import TYPES, Remembering, Triples
+from pairwright.generators.triples import TYPES, CachingTagger, Triples
 
 _REFUSED = frozenset({"no_edit", "identical", "duplicate", "true_of_image"})
 _MARKS = " .!?"
@@ -72,14 +72,14 @@ def check_fixes(written: Sequence[ReviewerText], captions: Iterable[str]) -> lis
     """
     if not written:
         return []
-    wordnet, tagger = load_wordnet(), Remembering(load_tagger())
+    wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
     used = list(dict.fromkeys(captions))[:_MAX_POOL]
-    pool = usable_pool(count(tagger.tag(used)).frozen(), wordnet)
+    pool = pool_or_general_english(count_captions(tagger.tag(used)).frozen(), wordnet)
     triples = Triples(EditChecks(wordnet, pool, tagger), tagger)
     return [_check_fix(each, triples, tagger) for each in written]
 
 
-def _check_fix(each: ReviewerText, triples: Triples, tagger: Remembering) -> CheckedFix:
+def _check_fix(each: ReviewerText, triples: Triples, tagger: CachingTagger) -> CheckedFix:
     pair = Pair(pair_key("", "", each.caption), each.caption, captions=each.others)
     told = each.type if each.type in TYPES else ""
     read = triples.read(Caption(pair, tagger.tag([each.caption])[0]), each.text, told, each.taken)

@@ -31,8 +31,8 @@ from pairwright.filters.scorers.character_model import CharacterModel
 from pairwright.filters.scorers.cooccurrence import FUNCTION_WORDS, Cooccurrence, content_words, cooccurrence_keys
 from pairwright.filters.scorers.text_features import add_boundaries
 from pairwright.filters.scorers.text_scorers import DECIMALS, CaptionCorpus, CrossFittedScorer, TextScorer
-from pairwright.generators.language.ngrams import TrigramModel
-from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, counted, words
+from pairwright.generators.language.trigram_model import TrigramModel
+from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, sum_by_key, tokenize
 
 if TYPE_CHECKING:
     from pairwright.filters.scorers.text_features import Differences
@@ -55,14 +55,14 @@ class FrequencyScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "FrequencyScorer":
         """Return the scorer that has read ``captions``."""
-        tokens = [words(caption) for caption in captions]
+        tokens = [tokenize(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
         counts = np.bincount(vocabulary.encode(tokens)[0], minlength=len(vocabulary)) + 0.5
         return cls(vocabulary, np.log(counts / counts.sum()))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
-        flat, lengths = self.vocabulary.encode([words(text) for text in texts])
+        flat, lengths = self.vocabulary.encode([tokenize(text) for text in texts])
         owner = np.repeat(np.arange(len(lengths)), lengths)
         total = np.bincount(owner, weights=self.log_share[flat], minlength=len(lengths))
         return _sigmoid(total / np.maximum(lengths, 1) + 5.0)
@@ -114,7 +114,7 @@ class SimilarityScorer:
         tokens = [content_words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
         keys, _ = cooccurrence_keys(*vocabulary.encode(tokens))
-        return cls(vocabulary, _cooccurrence_factors(*counted(keys), len(vocabulary)))
+        return cls(vocabulary, _cooccurrence_factors(*sum_by_key(keys), len(vocabulary)))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1; a half where no two known words meet."""
@@ -139,11 +139,11 @@ class WordOrderScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "WordOrderScorer":
         """Return the scorer that has read ``captions``."""
-        tokens = [words(caption) for caption in captions]
+        tokens = [tokenize(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
         size = len(vocabulary)
         left, right, _ = _following_pairs(*vocabulary.encode(tokens), size)
-        keys, times = counted(left * (FOLLOWING_WORDS * size) + right)
+        keys, times = sum_by_key(left * (FOLLOWING_WORDS * size) + right)
         return cls(
             vocabulary,
             *_ppmi_factors(
@@ -153,7 +153,7 @@ class WordOrderScorer:
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
-        flat, lengths = self.vocabulary.encode([words(text) for text in texts])
+        flat, lengths = self.vocabulary.encode([tokenize(text) for text in texts])
         left, right, owner = _following_pairs(flat, lengths, len(self.vocabulary))
         fit = np.einsum("nd,nd->n", self.before[left], self.behind[right])
         places = np.bincount(owner, minlength=len(texts))
@@ -196,7 +196,7 @@ def auxiliary_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tu
 def word_shapes(text: str) -> str:
     """Return the shape of each word of ``text``: function words and marks as they are, else the last two letters."""
     return " ".join(
-        word if word in FUNCTION_WORDS or not word[0].isalpha() else f"{word[-2:]}x" for word in words(text)
+        word if word in FUNCTION_WORDS or not word[0].isalpha() else f"{word[-2:]}x" for word in tokenize(text)
     )
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, counted, look_up, words
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, lookup_sorted, sum_by_key, tokenize
 
 ORDER = 6
 _BITS = 7
@@ -50,11 +50,11 @@ class CharacterModel:
         letters = "".join(map(chr, ranked.tolist()))
         keys, _ = _windows(texts, letters)
         parts: list[tuple[IntArray, ...]] = []
-        longest, seen = counted(keys)
+        longest, seen = sum_by_key(keys)
         for length in range(1, ORDER + 1):
-            runs, times = counted(longest & ((1 << _BITS * length) - 1), seen)
-            before, total = counted(runs >> _BITS, times)
-            parts.append((runs, times, before, total, counted(runs >> _BITS)[1]))
+            runs, times = sum_by_key(longest & ((1 << _BITS * length) - 1), seen)
+            before, total = sum_by_key(runs >> _BITS, times)
+            parts.append((runs, times, before, total, sum_by_key(runs >> _BITS)[1]))
         return cls(letters, *(tuple(part) for part in zip(*parts, strict=True)))
 
     def log_prob(self, texts: Sequence[str]) -> tuple[FloatArray, IntArray]:
@@ -65,16 +65,16 @@ class CharacterModel:
         for length in range(1, ORDER + 1):
             part = length - 1
             run = keys & ((1 << _BITS * length) - 1)
-            times = look_up(self.runs[part], self.times[part], run, 0)
-            total = look_up(self.before[part], self.total[part], run >> _BITS, 0)
-            kinds = look_up(self.before[part], self.kinds[part], run >> _BITS, 0)
+            times = lookup_sorted(self.runs[part], self.times[part], run, 0)
+            total = lookup_sorted(self.before[part], self.total[part], run >> _BITS, 0)
+            kinds = lookup_sorted(self.before[part], self.kinds[part], run >> _BITS, 0)
             share = np.where(total > 0, (times + kinds * share) / np.maximum(total + kinds, 1), share)
         total = np.bincount(owner, weights=np.log(share), minlength=len(texts))
         return np.asarray(total, np.float64), np.bincount(owner, minlength=len(texts)).astype(np.int64)
 
 
 def _normalize(text: str) -> str:
-    return " ".join(words(text))
+    return " ".join(tokenize(text))
 
 
 def _code_points(text: str) -> IntArray:
@@ -87,7 +87,7 @@ def _windows(texts: Sequence[str], letters: str) -> tuple[IntArray, IntArray]:
     owner = np.repeat(np.arange(len(texts)), lengths)
     points = _code_points("".join(texts))
     known = np.argsort(_code_points(letters), kind="stable")
-    codes = look_up(_code_points(letters)[known], known + _FIRST, points, _UNKNOWN)
+    codes = lookup_sorted(_code_points(letters)[known], known + _FIRST, points, _UNKNOWN)
     margin = ORDER - 1
     row = np.full(len(codes) + (margin + 1) * len(texts), _BOUNDARY, np.int64)
     row[np.arange(len(codes)) + (margin + 1) * owner + margin] = codes

@@ -26,16 +26,16 @@ from pairwright.generators.language.vocabulary import (
     FloatArray,
     IntArray,
     Vocabulary,
-    counted,
-    look_up,
-    words,
+    lookup_sorted,
+    sum_by_key,
+    tokenize,
 )
 
 WINDOW = 2
 _LOW_BITS = (1 << ID_BITS) - 1
 
 FUNCTION_WORDS = frozenset(
-    words("""
+    tokenize("""
     a an the this that these those some any each every another other its it they them their there here he she him
     her his hers we us our you your i me my who whom whose which what where when while as if than then so such
     and or but nor not no of in on at to from by for with without into onto upon over under above below behind
@@ -70,7 +70,7 @@ class Cooccurrence:
         tokens = [content_words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
         keys, _ = cooccurrence_keys(*vocabulary.encode(tokens), reach)
-        return cls.of_counts(vocabulary, *counted(keys), reach)
+        return cls.of_counts(vocabulary, *sum_by_key(keys), reach)
 
     @classmethod
     def of_counts(cls, vocabulary: Vocabulary, pairs: IntArray, times: IntArray, reach: int = WINDOW) -> "Cooccurrence":
@@ -87,7 +87,7 @@ class Cooccurrence:
         """Return the same as `association` of the content words of texts, which the vocabulary has encoded."""
         keys, owner = cooccurrence_keys(flat, lengths, self.reach)
         expected = self.met[keys >> ID_BITS] * self.met[keys & _LOW_BITS] / max(2.0 * self.times.sum(), 1.0)
-        pmi = np.log((look_up(self.pairs, self.times, keys, 0) + 1.0) / (expected + 1.0))
+        pmi = np.log((lookup_sorted(self.pairs, self.times, keys, 0) + 1.0) / (expected + 1.0))
         often = np.bincount(owner, minlength=len(lengths))
         total = np.bincount(owner, weights=pmi, minlength=len(lengths))
         return np.asarray(total / np.maximum(often, 1), np.float64)
@@ -100,7 +100,7 @@ def content_words(text: str) -> list[str]:
 
 @lru_cache(maxsize=16_384)  # as in `words`
 def _content_words(text: str) -> tuple[str, ...]:
-    return tuple(word for word in words(text) if is_content_word(word))
+    return tuple(word for word in tokenize(text) if is_content_word(word))
 
 
 def is_content_word(word: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 
 from pairwright.datasets.records import Pair
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
-from pairwright.generators.language.vocabulary import normal_form
+from pairwright.generators.language.vocabulary import normalize_text
 
 _NUMBER = re.compile(r"(?:COCO_(?:train|val|test)\d{4}_)?0*(\d+)")
 
@@ -24,7 +24,7 @@ def image_group(image: str) -> str:
 
 def text_group(image: str, key: str, caption: str) -> str:
     """Return the group of a row by what it has: its image, else the key of its pair, else its caption."""
-    return image_group(image) if image else key or normal_form(caption)
+    return image_group(image) if image else key or normalize_text(caption)
 
 
 def pair_group(pair: Pair) -> str:

@@ -18,11 +18,11 @@ from pydantic import BaseModel, Field
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.vocabulary import FloatArray
-from pairwright.generators.llm.answers import Answer, asked
-from pairwright.generators.llm.messages import Request
-from pairwright.generators.llm.schemas import schema_of
-from pairwright.generators.llm.talks import Talk
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.llm.client.messages import Request
+from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.output.answers import Answer, request_answers
+from pairwright.generators.llm.output.json_schema import build_schema
+from pairwright.generators.prompts.book import PromptBook
 
 NAME: Final = "llm"
 VERSION: Final = 1
@@ -69,17 +69,17 @@ class LLMScorer:
         rng: random.Random,  # noqa: ARG002 - the protocol's; nothing is drawn
         *,
         attempt: int = 0,
-    ) -> Talk[list[Annotation]]:
+    ) -> LLMStep[list[Annotation]]:
         """Return the talk about a row, which ends in its gap."""
         positive, negative = self._rows[pair.key]
-        schema = schema_of(Ratings)
+        schema = build_schema(Ratings)
         requests: list[Request] = [
             self._prompt.request(
                 {"first": first, "second": second}, model=self._model, row=pair.key, sample=attempt, schema=schema
             )
             for first, second in ((positive, negative), (negative, positive))
         ]
-        answers = yield from asked(requests, Ratings)
+        answers = yield from request_answers(requests, Ratings)
         gap = gap_from_answers(answers)
         reason = next((answer.reason for answer in answers if answer.value is None), "")
         origin = Origin(NAME, VERSION, 0, self._model, self._prompt.id, answers[0].key)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pairwright.generators.language.vocabulary import END, ID_BITS, START, FloatArray, IntArray, Vocabulary, words
+from pairwright.generators.language.vocabulary import END, ID_BITS, START, FloatArray, IntArray, Vocabulary, tokenize
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -61,12 +61,12 @@ def _in_chunks(
 ) -> tuple[Vocabulary, Iterator[tuple[IntArray, IntArray]]]:
     # The vocabulary of all texts; and of some rows at a time the positives and then the negatives, encoded. What both texts
     # of a row share is most of them, and is gone before the next rows are read.
-    vocabulary = Vocabulary.of(words(text) for text in chain(positives, negatives))
+    vocabulary = Vocabulary.of(tokenize(text) for text in chain(positives, negatives))
 
     def pieces() -> Iterator[tuple[IntArray, IntArray]]:
         for start in range(0, len(positives), CHUNK_SIZE):
             some = slice(start, start + CHUNK_SIZE)
-            yield vocabulary.encode([words(text) for text in (*positives[some], *negatives[some])])
+            yield vocabulary.encode([tokenize(text) for text in (*positives[some], *negatives[some])])
 
     return vocabulary, pieces()
 

@@ -23,8 +23,8 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.progress import track
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.scorers.cooccurrence import Cooccurrence
-from pairwright.generators.language.ngrams import TrigramModel
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, coded, normal_form
+from pairwright.generators.language.trigram_model import TrigramModel
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names, normalize_text
 
 DECIMALS = 9
 _BATCH_SIZE = 5_000  # rows: what scorers count with is some KB a text
@@ -159,7 +159,7 @@ class CaptionCorpus:
             raise UsageError(f"a corpus of {len(self.captions)} captions needs as many groups, not {len(self.groups)}")
 
     def without(self, groups: set[str], forms: set[str]) -> list[str]:
-        """Return the captions of other groups whose `normal_form` is none of ``forms``."""
+        """Return the captions of other groups whose `normalize_text` is none of ``forms``."""
         rows = zip(self.captions, self.groups, self._forms, strict=True)
         return [caption for caption, group, form in rows if group not in groups and form not in forms]
 
@@ -176,7 +176,7 @@ class CaptionCorpus:
 
     @cached_property
     def _forms(self) -> list[str]:
-        return [normal_form(caption) for caption in self.captions]
+        return [normalize_text(caption) for caption in self.captions]
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class CrossFittedScorer:
         for number in track(np.unique(fold), "scoring", unit="folds"):
             rows = np.flatnonzero(fold == number).tolist()
             better, worse = [positives[row] for row in rows], [negatives[row] for row in rows]
-            tested = {normal_form(text) for text in (*better, *worse)}
+            tested = {normalize_text(text) for text in (*better, *worse)}
             training = corpus.without({groups[row] for row in rows}, tested)
             if training:
                 scorer = self.train(training)
@@ -255,7 +255,7 @@ def assign_folds(groups: Sequence[str], folds: int, seed: int | str) -> IntArray
 
     It depends on the set of groups and the seed, not on the order of the rows.
     """
-    distinct, member = coded(groups)
+    distinct, member = encode_names(groups)
     return assign_group_folds(len(distinct), folds, seed)[member]
 
 

@@ -8,8 +8,8 @@ cannot be told is `UNCLEAR`, never a guess.
 import re
 from typing import Final
 
-from pairwright.generators.language.vocabulary import normal_form
-from pairwright.generators.rationales.alternatives import Mention, alternatives
+from pairwright.generators.language.vocabulary import normalize_text
+from pairwright.generators.rationales.multiple_answers import Mention, listed_answers
 
 FIRST, SECOND, BOTH, NEITHER, REFUSED, UNCLEAR = "first", "second", "both", "neither", "refused", "unclear"
 PICKS: Final = (FIRST, SECOND, BOTH, NEITHER, REFUSED, UNCLEAR)
@@ -68,7 +68,7 @@ def _labels(text: str) -> list[str]:
 def _listed(said: str) -> list[str]:
     """Return the texts of the list that an answer begins with: both for "(1), (2)"."""
     numbers = [Mention(found.start(), found.end(), found[1]) for found in _NUMBER.finditer(said)]
-    return alternatives(said, numbers)
+    return listed_answers(said, numbers)
 
 
 def _forced_choice(said: str) -> str:
@@ -86,6 +86,6 @@ def _forced_choice(said: str) -> str:
 
 def _quoted(said: str, first: str, second: str) -> str:
     """Return the text that the answer repeats, when it repeats one of the two."""
-    spoken = f" {normal_form(said)} "
-    held = [name for name, text in ((FIRST, first), (SECOND, second)) if text and f" {normal_form(text)} " in spoken]
+    spoken = f" {normalize_text(said)} "
+    held = [name for name, text in ((FIRST, first), (SECOND, second)) if text and f" {normalize_text(text)} " in spoken]
     return held[0] if len(held) == 1 else ""

@@ -13,7 +13,7 @@ from pairwright.datasets.records import Box, Pair, pair_key
 from pairwright.filters.scorers.image_groups import pair_group
 from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.triples import UNTRUE, Remembering, Triples
+from pairwright.generators.triples import DISQUALIFYING_REASONS, CachingTagger, Triples
 
 NAME: Final = "context"
 
@@ -44,7 +44,7 @@ def check_by_context(
     questions: Iterable[tuple[ValidationRow, str, str]],
     known: Mapping[str, ImageFacts],
     triples: Triples,
-    tagger: Remembering,
+    tagger: CachingTagger,
 ) -> Iterator[ValidationVerdict]:
     """Yield the verdict on each row, in order.
 
@@ -62,4 +62,4 @@ def check_by_context(
         )
         caption = Caption(pair, tagger.tag([question.positive])[0])
         reason = triples.read(caption, question.negative, told, ()).reason
-        yield ValidationVerdict(reason if reason in UNTRUE else "")
+        yield ValidationVerdict(reason if reason in DISQUALIFYING_REASONS else "")

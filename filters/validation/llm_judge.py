@@ -14,12 +14,12 @@ from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id,
 from pairwright.filters.validation.answer_parsing import BOTH, FIRST, NEITHER, SECOND, parse_pick
 from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.images import Images
-from pairwright.generators.llm.messages import Reply, Request
-from pairwright.generators.llm.parsing import without_controls, without_thoughts
-from pairwright.generators.llm.talks import Outcome, Talk
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.llm.client.messages import Reply, Request
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
+from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
+from pairwright.generators.prompts.book import PromptBook
 
 NAME: Final = "judge"
 VERSION: Final = 1
@@ -41,7 +41,7 @@ class NegativeJudge:
     version = VERSION
     kind = "verdict"
 
-    def __init__(self, book: PromptBook, model: str, images: Images, questions: Iterable[ValidationRow]) -> None:
+    def __init__(self, book: PromptBook, model: str, images: MessageImages, questions: Iterable[ValidationRow]) -> None:
         self._prompt = book.get(NAME)
         self._model = model
         self._images = images
@@ -59,7 +59,7 @@ class NegativeJudge:
         rng: random.Random,  # noqa: ARG002 - the protocol's; nothing is drawn
         *,
         attempt: int = 0,
-    ) -> Talk[list[Annotation]]:
+    ) -> LLMStep[list[Annotation]]:
         """Return the talk about a row, which ends in its verdict."""
         question = self._questions[pair.key]
         try:
@@ -98,12 +98,12 @@ def pair_for_row(question: ValidationRow) -> Pair:
     return Pair(pair_key(NAME, question.id, question.positive), question.positive, image=question.image)
 
 
-def combine_answers(question: ValidationRow, outcomes: Sequence[Outcome]) -> ValidationVerdict:
+def combine_answers(question: ValidationRow, outcomes: Sequence[RequestOutcome]) -> ValidationVerdict:
     """Return what the two answers say together: first the one with the positive as (1), then the other way round.
 
     The score is 1 when both pick the positive, 0 when both find the negative true, and 0.5 otherwise.
     """
-    failed = [outcome.word for outcome in outcomes if isinstance(outcome, Failure)]
+    failed = [outcome.word for outcome in outcomes if isinstance(outcome, RequestError)]
     if failed:
         return ValidationVerdict(failed[0])
     roles: tuple[Mapping[str, str], ...] = (
@@ -122,8 +122,8 @@ def combine_answers(question: ValidationRow, outcomes: Sequence[Outcome]) -> Val
     return ValidationVerdict("caption_doubted" if picked == {NEITHER} else "judge_undecided", ((SCORE, 0.5),))
 
 
-def _picked(outcome: Outcome) -> str:
+def _picked(outcome: RequestOutcome) -> str:
     if not isinstance(outcome, Reply):
         return ""
-    text, _ = without_controls(without_thoughts(outcome.text)[0])
+    text, _ = strip_control_tokens(strip_thinking(outcome.text)[0])
     return text or outcome.refusal

@@ -19,14 +19,14 @@ from pairwright.flows.progress import Progress
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.stages.generate import Generation, materials_of, not_on_both_sides, write_rows
 from pairwright.flows.talking import TaggedPair, Talks
+from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.token_table import read_tokens
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.runner import Spent
+from pairwright.generators.llm.runner import RequestTotals
 from pairwright.generators.llm.session import Session
 from pairwright.generators.protocols import LLMGenerator
 from pairwright.generators.registry import build_llm_generator
-from pairwright.generators.tally import Tally
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class AskingStage:
             watch=partial(self.progress.far, this.stage), say=self.progress.note, stop=self.stop
         ) as session:
             maker = build_llm_generator(this.generator, materials, filling.now())
-            passed = Spent()
+            passed = RequestTotals()
             outputs, tally, failed = self._pass(root, chosen, session, maker, retry=asking.retry_failed)
             while filling.goes_on(tally, sum(chosen.values())):
                 passed = session.totals().spent
@@ -90,9 +90,9 @@ class AskingStage:
 
     def _pass(
         self, root: Path, chosen: Mapping[str, int], session: Session, maker: LLMGenerator, *, retry: bool
-    ) -> tuple[list[Path], Tally, int]:
+    ) -> tuple[list[Path], AnnotationCounts, int]:
         """Make the rows of all parts; return their files, what they are, and how many rows failed."""
-        this, tally = self.this, Tally()
+        this, tally = self.this, AnnotationCounts()
         outputs, run = [failed_path(root, this.stage)], self.asking.identity(maker, this.options, this.seed)
         with FailedRows(outputs[0], run=run, retry=retry) as failed:
             pairs = (tagged for part in chosen for tagged in _tagged(root, part, this))

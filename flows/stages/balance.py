@@ -26,7 +26,14 @@ from pairwright.flows.layout import rejected_path
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.sections import ConversationsSection, NegativesSection, PositivesSection
 from pairwright.flows.stages.generate import Generation
-from pairwright.generators.balance import LINES, Account, Limits, Verdict, judge_lines, limited_kind
+from pairwright.generators.balance import (
+    ROW_SCHEMA,
+    BalanceLimits,
+    BalanceReport,
+    BalanceResult,
+    balanced_kind,
+    find_excess_in_frame,
+)
 
 
 def balance_stage(of: str) -> str:
@@ -34,16 +41,16 @@ def balance_stage(of: str) -> str:
     return "balance" if of == "negatives" else f"balance-{of}"
 
 
-def limits_of(section: NegativesSection | PositivesSection | ConversationsSection) -> Limits:
+def limits_of(section: NegativesSection | PositivesSection | ConversationsSection) -> BalanceLimits:
     """Return what a set may hold, as the config says."""
     if isinstance(section, ConversationsSection):
-        return Limits({str(kind): most for kind, most in section.counts.items()})
+        return BalanceLimits({str(kind): most for kind, most in section.counts.items()})
     quota = section.quota
     each = dict.fromkeys(section.types, quota) if isinstance(quota, int) else quota
-    return Limits({str(kind): most for kind, most in each.items()}, section.max_word_share)
+    return BalanceLimits({str(kind): most for kind, most in each.items()}, section.max_word_share)
 
 
-def balance_made(root: Path, parts: list[str], this: Generation, limits: Limits) -> Outcome:
+def balance_made(root: Path, parts: list[str], this: Generation, limits: BalanceLimits) -> Outcome:
     """Set aside what is over quota, or says what too many others say; the unit is a text that was made.
 
     Args:
@@ -53,9 +60,9 @@ def balance_made(root: Path, parts: list[str], this: Generation, limits: Limits)
         limits: of the set.
     """
     drafts = [this.place(root, part) for part in parts]
-    gone, types = judge_lines(_lines_of(drafts, this.generator), limits)
+    gone, types = find_excess_in_frame(_lines_of(drafts, this.generator), limits)
     after = replace(this, to_balance=False)
-    account, reasons, outputs, away = Account(limited_kind(this.generator)), Counter[str](), [], Counter[str]()
+    account, reasons, outputs, away = BalanceReport(balanced_kind(this.generator)), Counter[str](), [], Counter[str]()
     attempts = 0
     for part, path in zip(parts, drafts, strict=True):
         rows = rejected_for(ANNOTATIONS.read_frame(path), gone)
@@ -67,23 +74,23 @@ def balance_made(root: Path, parts: list[str], this: Generation, limits: Limits)
         attempts += rows.height
         reasons.update(numbers_of(rejected, pl.col("reason")))
         away.update(numbers_of(rejected, pl.lit(f"{this.stage}: ") + tally_name()))
-    told = Verdict({}, types).as_json()
+    told = BalanceResult({}, types).as_json()
     facts = {"account": account.as_json(), "limits": told, "balanced_away": dict(sorted(away.items()))}
     counts = Counts(this.stage.removesuffix("s"), attempts, attempts - reasons.total(), dict(sorted(reasons.items())))
     return Outcome(outputs, counts, facts)
 
 
 def _lines_of(files: Sequence[Path], generator: str) -> pl.DataFrame:
-    """Return what `judge_lines` has to know of all rows of ``files`` that limits are for (`balance.is_limited`)."""
-    kind = limited_kind(generator)
+    """Return what `find_excess_in_frame` has to know of all rows of ``files`` that limits are for (`balance.is_limited`)."""
+    kind = balanced_kind(generator)
     limited = pl.col("kind") == kind if kind else pl.col("turns").list.len() > 0
-    lines = [pl.DataFrame(schema=LINES)]
+    lines = [pl.DataFrame(schema=ROW_SCHEMA)]
     for path in files:
         rows = ANNOTATIONS.read_frame(path).filter(limited)
         words = pl.Series("words", new_words(rows), pl.List(pl.String))
         lines.append(
             rows.select("key", "id", type_name().alias("type"), words).cast(
-                {name: LINES[name] for name in ("type", "words")}
+                {name: ROW_SCHEMA[name] for name in ("type", "words")}
             )
         )
     return pl.concat(lines)

@@ -20,13 +20,13 @@ from pairwright.flows.layout import (
 )
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.flows.stages.tag import statistics_path
+from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edit_checks.unwrapping import sameness
-from pairwright.generators.language.general import usable_pool
-from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.token_table import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.registry import Materials, build_generator
-from pairwright.generators.tally import Tally
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def generate_part(root: Path, part: str, this: Generation) -> Outcome:
         if goes_on:
             rows += maker.annotate(pair, words, make_rng(this.seed, 0, maker.name, maker.version, pair.key))
     rows = not_on_both_sides(root, part, this, rows)
-    tally = Tally()
+    tally = AnnotationCounts()
     tally.add(rows)
     kept = sum(row.status == "kept" for row in rows)
     return Outcome(
@@ -87,7 +87,7 @@ def generate_part(root: Path, part: str, this: Generation) -> Outcome:
 def materials_of(root: Path, seed: int) -> Materials:
     """Return what the generators of a build draw on."""
     wordnet = load_wordnet()
-    return Materials(wordnet, usable_pool(PoolStatistics.load(statistics_path(root)), wordnet), seed)
+    return Materials(wordnet, pool_or_general_english(PoolStatistics.load(statistics_path(root)), wordnet), seed)
 
 
 def not_on_both_sides(root: Path, part: str, this: Generation, rows: Sequence[Annotation]) -> list[Annotation]:

@@ -22,10 +22,10 @@ from pairwright.flows.rationale_asking import RationaleTalks, identity_of, maker
 from pairwright.flows.rationales import Work
 from pairwright.flows.receipts import Counts, Outcome
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.rationales.matching import rows_of
-from pairwright.generators.rationales.rationales import NAME, VERSION, Settings
+from pairwright.generators.rationales.generator import NAME, VERSION, RationaleSettings
+from pairwright.generators.rationales.image_text_matching import rows_from_sample
 from pairwright.generators.rationales.task_files import open_task
-from pairwright.generators.rationales.tasks import Item, Task
+from pairwright.generators.rationales.tasks import TaskDefinition, TaskRow
 
 STAGE, TASK = "rationales", "itm"
 
@@ -44,7 +44,7 @@ class RationaleStage:
     """
 
     made: tuple[str, ...]
-    settings: Settings
+    settings: RationaleSettings
     choice: Choice
     asking: Asking
     progress: Progress
@@ -87,8 +87,8 @@ class RationaleStage:
         facts = {"generator": f"{NAME}/{VERSION}", "by_type": by_type, "llm": told, "label_accuracy": work.accuracy()}
         return Outcome(outputs, Counts("row", work.judged, work.splits.total(), reasons), facts)
 
-    def _items(self, root: Path, part: str, task: Task) -> Iterator[Item]:
+    def _items(self, root: Path, part: str, task: TaskDefinition) -> Iterator[TaskRow]:
         pairs = chosen_pairs(root, part, self.choice)
         for sample in source_from_records(pairs, kept_annotations(root, part, self.made)).samples():
-            for row, key in rows_of(sample):
+            for row, key in rows_from_sample(sample):
                 yield task.item(row, key)

@@ -5,7 +5,7 @@ from pathlib import Path
 from pairwright.datasets.record_tables import PAIRS
 from pairwright.flows.layout import pairs_path, tokens_path
 from pairwright.flows.receipts import Counts, Outcome
-from pairwright.generators.language.pool import PoolCounts, PoolStatistics, count
+from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics, count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.token_table import write_tokens
 from pairwright.generators.language.tokens import tag_all
@@ -31,7 +31,7 @@ def tag_part(root: Path, part: str, tagger_name: str, exploded: bool) -> Outcome
     tokens = tag_all(tagger, [pair.caption for pair in pairs])
     write_tokens([pair.key for pair in pairs], tokens, tokens_path(root, part))
     others = [] if exploded else tag_all(tagger, [caption for pair in pairs for caption in pair.captions])
-    count([*tokens, *others]).exact().save(partial_statistics_path(root, part))
+    count_captions([*tokens, *others]).exact().save(partial_statistics_path(root, part))
     outputs = [tokens_path(root, part), partial_statistics_path(root, part)]
     return Outcome(outputs, Counts("caption", len(pairs), len(pairs)), {"tagger": tagger.name})
 

@@ -1,7 +1,7 @@
 """A caption made ready for edits: its tokens, noun phrases, relations and what else is said of the image.
 
 Built once a pair and shared by all makers of edits. An *outcome* is what a maker yields for each place that it tries:
-the changes to make there, or the reason why it makes none. Reasons, from "nothing there" to "nearly": see `REASONS`.
+the changes to make there, or the reason why it makes none. Reasons, from "nothing there" to "nearly": see `TURN_REASONS`.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from functools import cached_property
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.context import ImageWords
 from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
-from pairwright.generators.edits import Change, Style, joined_words, style_of
+from pairwright.generators.edits.realisation import Change, Style, caption_style, joined_word_spans
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.words.nouns import FRAMES
 from pairwright.generators.words.relations import relations_among
@@ -62,7 +62,7 @@ class Caption:
         self.words = ImageWords.of(pair)
         self.contents = self._lemmas_of(_CONTENTS)
         self.company = self._lemmas_of(_COMPANY)
-        self.joined = joined_words(pair.caption)
+        self.joined = joined_word_spans(pair.caption)
         self._by_start = {phrase.start: phrase for phrase in self.phrases}
         self._by_end = {phrase.end: phrase for phrase in self.phrases}
 
@@ -127,7 +127,7 @@ class Caption:
         both = self.tokens[at : at + 2]
         if len(both) < 2 or not all(token.text[:1].isupper() for token in both):
             return False
-        return (at > 0 or self.tags[at] in PROPER) and style_of(self.pair.caption) is Style.SENTENCE
+        return (at > 0 or self.tags[at] in PROPER) and caption_style(self.pair.caption) is Style.SENTENCE
 
     def counts_a_part(self, phrase: NounPhrase) -> bool:
         """Whether a number counts what the phrase's thing has, and not the thing: "a | two story | house"."""

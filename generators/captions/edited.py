@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pairwright.datasets.records import Annotation, Edit, Origin, Pair, annotation_id
 from pairwright.generators.captions.asking import asks
 from pairwright.generators.captions.caption import REASONS, Caption, Outcome
-from pairwright.generators.edits import Change, cuts_one_of, rewrite
+from pairwright.generators.edits.realisation import Change, rewrite, splits_any_span
 
 BothOutcome = tuple[tuple[Change, ...], tuple[Change, ...]] | str
 _DOUBLE_GENITIVE = re.compile(r"s['’]s\b")  # "men's" would become "guys's"
@@ -45,7 +45,7 @@ def first_good(caption: Caption, outcomes: Iterator[Outcome], taken: set[str]) -
         if isinstance(outcome, str):
             reason = _nearer(reason, outcome)
             continue
-        if cuts_one_of(caption.joined, outcome):
+        if splits_any_span(caption.joined, outcome):
             reason = _nearer(reason, "not_grammatical")
             continue
         text, edits = rewrite(source, outcome)
@@ -70,7 +70,7 @@ def first_pair(caption: Caption, outcomes: Iterator[BothOutcome], taken: set[str
         if isinstance(outcome, str):
             reason = _nearer(reason, outcome)
             continue
-        if any(cuts_one_of(caption.joined, changes) for changes in outcome):
+        if any(splits_any_span(caption.joined, changes) for changes in outcome):
             reason = _nearer(reason, "not_grammatical")
             continue
         false, true = (Edited(*rewrite(caption.pair.caption, changes)) for changes in outcome)

@@ -51,11 +51,11 @@ from pairwright.generators.edit_checks.swap_checks import swap_trouble
 from pairwright.generators.edit_checks.swaps import swapped
 from pairwright.generators.edit_checks.truth import Truth
 from pairwright.generators.edit_checks.unwrapping import sameness, unwrapped
-from pairwright.generators.edits import Change, as_styled, rewrite
+from pairwright.generators.edits.realisation import Change, normalize_capitals, rewrite
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.knowledge.things import Things
-from pairwright.generators.language.import_spacy import import_lemminflect
-from pairwright.generators.language.lemmas import lemma
+from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.language.spacy_import import import_lemminflect
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.words.wordlists import word_set
 
@@ -125,7 +125,7 @@ class EditChecks:
             other_side: texts of the caption of the other kind (positives for negatives).
         """
         source = caption.pair.caption
-        texts = [as_styled(unwrapped(text, source, self._is_word), source) for _, text in written]
+        texts = [normalize_capitals(unwrapped(text, source, self._is_word), source) for _, text in written]
         fresh = [text for text in dict.fromkeys(texts) if text and sameness(text) != sameness(source)]
         tokens = dict(zip(fresh, self._tagger.tag(fresh), strict=True)) if fresh else {}
         rows = _Rows({sameness(text) for text in taken}, frozenset(sameness(text) for text in other_side))
@@ -246,7 +246,7 @@ class EditChecks:
             return new
         at = hunk.new[-1]
         old, word = source[hunk.gone[-1]], new[at]
-        base = lemma(word.text, old.tag)
+        base = lemmatize(word.text, old.tag)
         if old.pos == word.pos or old.pos not in _OPEN or not self._has(base, old.pos):
             return new
         tagged = Token(word.text, word.start, word.end, old.tag, old.pos, base)

@@ -9,7 +9,8 @@ The order goes from "nothing there" to "nearly": where several answers were trie
 
 from collections.abc import Mapping
 
-from pairwright.generators.llm import failures, troubles
+from pairwright.generators.llm.client import request_errors
+from pairwright.generators.llm.output import errors
 
 REASONS: Mapping[str, str] = {
     "no_edit": "the caption holds nothing to edit in that way, or the writer said so",
@@ -36,7 +37,7 @@ REASONS: Mapping[str, str] = {
     "spare": "the text is good, and as many of its type as were wanted stood before it",
 }
 
-_ORDER = [*failures.WORDS, *troubles.WORDS, *REASONS]
+_ORDER = [*request_errors.REQUEST_ERROR_CODES, *errors.OUTPUT_ERROR_CODES, *REASONS]
 _NEARNESS = {word: at for at, word in enumerate(_ORDER)}
 
 

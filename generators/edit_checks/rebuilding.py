@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pairwright.generators.edit_checks.alignment import Hunk
 from pairwright.generators.edit_checks.swaps import Swap
-from pairwright.generators.edits import Change
+from pairwright.generators.edits.realisation import Change
 from pairwright.generators.language.tokens import Token
 
 IsName = Callable[[Token], bool]

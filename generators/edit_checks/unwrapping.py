@@ -11,11 +11,11 @@ from collections.abc import Callable
 from html import unescape
 from typing import Final
 
-from pairwright.generators.edits import Style, style_of
-from pairwright.generators.language.vocabulary import normal_form
-from pairwright.generators.llm.manners import begins_afterword
-from pairwright.generators.llm.parsing import without_controls, without_thoughts
-from pairwright.generators.llm.texts import TextShape, read_text
+from pairwright.generators.edits.realisation import Style, caption_style
+from pairwright.generators.language.vocabulary import normalize_text
+from pairwright.generators.llm.output.boilerplate import starts_trailing_remark
+from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
+from pairwright.generators.llm.output.plain_text import TextShape, extract_text
 from pairwright.generators.words.wordlists import word_set
 
 _LAYERS: Final = 4  # labels and remarks around one sentence
@@ -86,7 +86,7 @@ _NOTHING: Final = frozenset(
 
 def sameness(text: str) -> str:
     """Return what two texts share when they differ in capitals, spacing and the final mark only."""
-    return normal_form(text).rstrip(" .!?,;:…")
+    return normalize_text(text).rstrip(" .!?,;:…")
 
 
 def unwrapped(text: str, source: str, is_word: Callable[[str], bool]) -> str:
@@ -97,8 +97,8 @@ def unwrapped(text: str, source: str, is_word: Callable[[str], bool]) -> str:
         source: the caption.
         is_word: whether a word in small letters is one.
     """
-    text = _spelled_as(without_controls(without_thoughts(text)[0])[0].strip(), source)
-    if not read_text(source, _ONE_LINE).forgiven:
+    text = _spelled_as(strip_control_tokens(strip_thinking(text)[0])[0].strip(), source)
+    if not extract_text(source, _ONE_LINE).forgiven:
         text = _sentence(_behind_source(text, source), source)
     text = _unshouted(_unmarked(text, source), source, is_word)
     said = text.lower().strip(" .!")
@@ -140,7 +140,7 @@ def _sentence(text: str, source: str) -> str:
 
 def _uncovered(text: str) -> str:
     for tried in (text, _NEXT_CAPTION.split(text, maxsplit=1)[0]):
-        read = read_text(tried, _ONE_LINE)
+        read = extract_text(tried, _ONE_LINE)
         if read.value is not None:
             return read.value
     return text
@@ -158,7 +158,7 @@ def _without_aside(text: str, source: str) -> str:
     if aside is None:
         return text
     before, said = text[: aside.start()].rstrip(), aside["said"] or aside["dashed"]
-    if begins_afterword(said):
+    if starts_trailing_remark(said):
         return before
     own = aside[0].strip()[0] in source or sameness(before) == sameness(source)
     ended = aside["said"] is not None and before.endswith((".", "!", "?"))
@@ -176,7 +176,7 @@ def _unshouted(text: str, source: str, is_word: Callable[[str], bool]) -> str:
     """Return a text without the capitals of single words, where the source has no such words that it replaces."""
     own = set(_SHOUTED.findall(source))
     shouted = set(_SHOUTED.findall(text)) - own
-    if not shouted or style_of(source) is not Style.SENTENCE or style_of(text) is not Style.SENTENCE:
+    if not shouted or caption_style(source) is not Style.SENTENCE or caption_style(text) is not Style.SENTENCE:
         return text
     if own - set(_SHOUTED.findall(text)):
         return text  # "a sign that says STOP"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 
-from pairwright.generators.draws import TRIED, Draws, Urn
+from pairwright.generators.edits.rng import MAX_DRAWN_WORDS, RandomStream, WeightedWords
 from pairwright.generators.knowledge.company import Company
 from pairwright.generators.knowledge.usage import Usage
 from pairwright.generators.language.inflection import article
@@ -22,14 +22,14 @@ class Addable:
         self._usage, self._company = usage, company
         self._beside_it = lru_cache(maxsize=20_000)(self._find_beside_it)
 
-    def beside(self, other: str, rng: Draws) -> Iterator[str]:
+    def beside(self, other: str, rng: RandomStream) -> Iterator[str]:
         """Draw some of the things that captions have beside another, frequent ones sooner."""
-        return rng.out_of(self._beside_it(other), TRIED)
+        return rng.weighted_sample(self._beside_it(other), MAX_DRAWN_WORDS)
 
-    def _find_beside_it(self, other: str) -> Urn:
+    def _find_beside_it(self, other: str) -> WeightedWords:
         return self._usage.urn_of(self._company.beside_which(other, self._addable))
 
-    def like(self, noun: str, rng: Draws) -> list[str]:
+    def like(self, noun: str, rng: RandomStream) -> list[str]:
         """Return all things of as many words that may be added, those of the same length first."""
         words = len(noun.split())
         like = [other for other in self._addable if len(other.split()) == words and other != noun]

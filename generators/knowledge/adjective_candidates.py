@@ -10,7 +10,7 @@ from functools import lru_cache
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import ImageWords
 from pairwright.generators.captions.phrases import NounPhrase
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.knowledge.usage import SEEN
 from pairwright.generators.knowledge.word_knowledge import WordKnowledge
@@ -64,7 +64,7 @@ class AdjectiveCandidates:
         self.attributes_of = lru_cache(maxsize=20_000)(self._find_attributes_of)
         self._adjectives = lru_cache(maxsize=20_000)(self._find_adjectives)
 
-    def describing(self, word: str, noun: str, rng: Draws, *, joined: bool = False) -> list[str]:
+    def describing(self, word: str, noun: str, rng: RandomStream, *, joined: bool = False) -> list[str]:
         """Return what may be said of a noun instead of ``word``, in random order.
 
         Captions of the pool have to say it of such nouns. Only where none of them does, or where it is ``joined`` to
@@ -83,10 +83,10 @@ class AdjectiveCandidates:
         seen = [other for other in found if other in opposites or is_size(other) or self._usage.describes(other, noun)]
         if not self._things.is_alive(noun):
             seen = [other for other in seen if other not in _OF_THE_LIVING]
-        drawn = rng.by_weight(seen, self._odds.of_words(word, tuple(seen), noun))
+        drawn = rng.weighted_shuffle(seen, self._odds.of_words(word, tuple(seen), noun))
         if is_colour(word) and (joined or not seen):
             rest = [other for other in found if is_colour(other) and other not in seen]
-            drawn += rng.by_weight(rest, self._odds.of_words(word, tuple(rest), noun))
+            drawn += rng.weighted_shuffle(rest, self._odds.of_words(word, tuple(rest), noun))
         return drawn
 
     def _find_adjectives(self, word: str) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class AdjectiveCandidates:
             noun
         )
 
-    def told_instead(self, true: str, others: Sequence[str], noun: str, rng: Draws) -> str:
+    def told_instead(self, true: str, others: Sequence[str], noun: str, rng: RandomStream) -> str:
         """Return one of the words that are not true of a noun, or nothing, so that no word tells which one is true.
 
         Words are drawn as often as captions say them of such a noun; and as the usual one ("a white toilet") is more often

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import exp
 
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.sources import Pool
 from pairwright.generators.knowledge.things import Things
 from pairwright.generators.knowledge.usage import OFTEN, SEEN, Usage
@@ -47,11 +47,11 @@ class Company:
         """Return how well a thing goes with all the words of a context together."""
         return sum(self.beside(candidate, other) for other in context)
 
-    def better_first(self, candidates: Sequence[str], context: Sequence[str], rng: Draws) -> list[str]:
+    def better_first(self, candidates: Sequence[str], context: Sequence[str], rng: RandomStream) -> list[str]:
         """Return things in random order, sooner those that go better with all the words of a context together."""
         fits = [_LEANING * self.fit(each, context) for each in candidates]
         best = max(fits, default=0.0)  # a text of a thousand words has fits that no power of e can tell
-        return rng.by_weight(candidates, [exp(max(fit - best, _LEAST)) for fit in fits])
+        return rng.weighted_shuffle(candidates, [exp(max(fit - best, _LEAST)) for fit in fits])
 
     def goes_well(self, candidate: str, other: str) -> bool:
         """Whether captions have a thing with another one more often than chance would."""

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 
 from pairwright.generators.captions.context import ImageWords
 from pairwright.generators.captions.noun_slots import NounSlot
-from pairwright.generators.draws import TRIED, Draws, Urn
+from pairwright.generators.edits.rng import MAX_DRAWN_WORDS, RandomStream, WeightedWords
 from pairwright.generators.knowledge.company import SLACK, STRANGE
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.knowledge.usage import OFTEN, SEEN, SLIP
@@ -113,13 +113,13 @@ class NounCandidates:
         """Whether our own tables tell what may stand for a noun."""
         return noun in KINDS
 
-    def for_noun(self, slot: NounSlot, words: ImageWords, rng: Draws) -> tuple[str, str]:
+    def for_noun(self, slot: NounSlot, words: ImageWords, rng: RandomStream) -> tuple[str, str]:
         """Return a noun to stand in a place, or an empty string and the reason why there is none."""
         if slot.noun in SEXED and words.has_any(GATHERINGS):
             return "", "true_of_image"  # "a couple" may well hold the other one
         return self._first(self._urn(slot.noun), slot, words, rng)
 
-    def by_place(self, slot: NounSlot, words: ImageWords, rng: Draws) -> tuple[str, str]:
+    def by_place(self, slot: NounSlot, words: ImageWords, rng: RandomStream) -> tuple[str, str]:
         """Return a noun of our own tables where the words around vouch for it, if not the whole caption.
 
         Captions must have it after the verb (or, a place for a place, after the preposition) more than by a slip, or it
@@ -127,7 +127,7 @@ class NounCandidates:
         """
         reason = "no_candidate"
         ours = KINDS.get(slot.noun, ()) if slot.noun not in OF_PEOPLE else ()
-        for candidate in rng.out_of(self._urn(slot.noun), TRIED) if ours else ():
+        for candidate in rng.weighted_sample(self._urn(slot.noun), MAX_DRAWN_WORDS) if ours else ():
             if candidate not in ours or not (self._fits_after(candidate, slot) and self._fits_around(candidate, slot)):
                 continue
             if self._names.is_said(candidate, slot.noun, words):
@@ -145,7 +145,7 @@ class NounCandidates:
         rest = (other for other in slot.context if other not in slot.noun.split())
         return not self._company.is_strange_beside_any(candidate, rest)
 
-    def for_person(self, slot: NounSlot, words: ImageWords, rng: Draws) -> tuple[str, str]:
+    def for_person(self, slot: NounSlot, words: ImageWords, rng: RandomStream) -> tuple[str, str]:
         """Return an animal to stand for somebody, or an empty string and the reason why there is none."""
         fitting = tuple(noun for noun in self._animals if self._company.goes_along(noun, slot.context))
         found = self._first(self._usage.urn_of(fitting), slot, words, rng)
@@ -158,10 +158,10 @@ class NounCandidates:
     def _animals(self) -> tuple[str, ...]:
         return tuple(noun for noun in _ANIMALS if self._usage.is_frequent(noun, "NOUN"))
 
-    def _first(self, found: Urn, slot: NounSlot, words: ImageWords, rng: Draws) -> tuple[str, str]:
+    def _first(self, found: WeightedWords, slot: NounSlot, words: ImageWords, rng: RandomStream) -> tuple[str, str]:
         reason, fitting = "no_candidate", list[str]()
         compared = _COMPARED if len(found.words) > _FEW else 1
-        for candidate in rng.out_of(found, TRIED):
+        for candidate in rng.weighted_sample(found, MAX_DRAWN_WORDS):
             if not (self._fits_after(candidate, slot) and self._fits_around(candidate, slot)):
                 continue
             if self._names.is_said(candidate, slot.noun, words):
@@ -279,7 +279,7 @@ class NounCandidates:
             return fit >= self._least + 2 * SLACK
         return fit >= self._least or fit >= self._pool.plausibility(instead_of.rsplit(maxsplit=1)[-1], rest) - SLACK
 
-    def _urn_for(self, noun: str) -> Urn:
+    def _urn_for(self, noun: str) -> WeightedWords:
         return self._usage.urn_of(self.instead_of(noun))
 
     def instead_of(self, noun: str) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ import math
 from functools import lru_cache
 
 from pairwright.generators.knowledge.sources import Pool
-from pairwright.generators.language.lemmas import lemma
-from pairwright.generators.language.links import WORDINGS
+from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.language.prepositional_links import COMPLEX_PREPOSITIONS
 
 SMOOTHING = 3.0  # captions' worth of what is known of a word whatever stands beside it
 LEAST, MOST = 1e-3, 30.0
@@ -119,7 +119,7 @@ class Odds:
 
     def _before(self, wording: str, noun: str) -> float:
         words = tuple(wording.split())
-        known = len(words) == 1 or words in WORDINGS
+        known = len(words) == 1 or words in COMPLEX_PREPOSITIONS
         seen = self._pool.adjacency(wording, noun) if known else 0
         return seen + SMOOTHING * self._share(min(self._pool.form_frequency(word) for word in words))
 
@@ -156,7 +156,9 @@ def _wanted(old: str, new: str) -> float:
 
 
 def _worth(words: str) -> float:
-    return math.prod(WANTED.get(lemma(word, "VBG") if word.endswith("ing") else word, 1.0) for word in words.split())
+    return math.prod(
+        WANTED.get(lemmatize(word, "VBG") if word.endswith("ing") else word, 1.0) for word in words.split()
+    )
 
 
 def _bounded(odds: float) -> float:

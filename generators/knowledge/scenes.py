@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pairwright.generators.knowledge.sources import Pool
-from pairwright.generators.language.lemmas import lemma
+from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.words.nouns import KINDS, PEOPLE
 from pairwright.generators.words.relations import CARRIERS, SEATS, WATERS
 
@@ -68,7 +68,7 @@ class Scenes:
 
     def _is_told(self, new: str, verb: str, scene: Scene) -> bool | None:
         first, _, rest = new.removeprefix("is ").removeprefix("are ").partition(" ")
-        verb = verb or (lemma(first, "VBG") if first.endswith("ing") else "")
+        verb = verb or (lemmatize(first, "VBG") if first.endswith("ing") else "")
         act, preposition = verb or scene.act, rest if verb else f"{first} {rest}".rstrip()
         if not preposition and scene.following:
             return not scene.beyond or not self.is_strange(act, scene.following, scene.beyond)

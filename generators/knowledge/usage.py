@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pairwright.generators.draws import Draws, Urn
+from pairwright.generators.edits.rng import RandomStream, WeightedWords
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.knowledge.things import Things
-from pairwright.generators.language.links import WORDINGS
+from pairwright.generators.language.prepositional_links import COMPLEX_PREPOSITIONS
 from pairwright.generators.words.attributes import PLACES
 from pairwright.generators.words.nouns import FIGURES, KINDS, OPEN_PLACES, PEOPLE, WORN
 from pairwright.generators.words.relations import ENCLOSED
@@ -59,11 +59,11 @@ class Usage:
         """Return how many captions show that a noun goes with a word by more than a slip."""
         return max(SEEN, USUAL * self._pool.frequency(noun, "NOUN"))
 
-    def urn_of(self, found: tuple[str, ...]) -> Urn:
+    def urn_of(self, found: tuple[str, ...]) -> WeightedWords:
         """Return words to draw from; one that is four times as frequent is drawn twice as often."""
-        return Urn.of(found, (math.sqrt(self._pool.frequency(word.split()[-1], "NOUN")) for word in found))
+        return WeightedWords.of(found, (math.sqrt(self._pool.frequency(word.split()[-1], "NOUN")) for word in found))
 
-    def drawn_by_use(self, forms: Sequence[str], rng: Draws) -> list[str]:
+    def drawn_by_use(self, forms: Sequence[str], rng: RandomStream) -> list[str]:
         """Return words in a random order, those that the pool has often sooner; what it lacks is left out."""
         often = [min(self._pool.form_frequency(word) for word in form.split()) for form in forms]
         drawn = [(rng.share() ** (1 / seen), form) for form, seen in zip(forms, often, strict=True) if seen >= SEEN]
@@ -91,7 +91,7 @@ class Usage:
             return False
         if wording in _BESIDES and self._is_body(noun):
             return True
-        counted = wording if tuple(words) in WORDINGS else words[-1]
+        counted = wording if tuple(words) in COMPLEX_PREPOSITIONS else words[-1]
         return self._pool.adjacency(counted, noun) >= SEEN or words[-1] == "than"
 
     def _find_is_body(self, noun: str) -> bool:
@@ -154,7 +154,7 @@ class Usage:
         And not much less often than the other way round: plates are on tables, and hardly ever tables on plates.
         """
         words = relation.split()
-        counted = relation if tuple(words) in WORDINGS else words[-1]
+        counted = relation if tuple(words) in COMPLEX_PREPOSITIONS else words[-1]
         before, after = self._pool.adjacency(second, words[0]), self._pool.adjacency(counted, first)
         as_said = self._pool.adjacency(first, words[0]) * self._pool.adjacency(counted, second)
         usual = before >= self.often(second) and after >= self.often(first)

@@ -9,7 +9,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.language.import_spacy import import_lemminflect
+from pairwright.generators.language.spacy_import import import_lemminflect
 
 _FORMS: Final = {
     ("person", "NNS"): "people",

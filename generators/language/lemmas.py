@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.language.import_spacy import import_lemminflect
+from pairwright.generators.language.invisible_characters import remove_invisible
+from pairwright.generators.language.spacy_import import import_lemminflect
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.language.unseen import seen
 
 _UNIVERSAL: Final = {
     **dict.fromkeys(("NN", "NNS"), "NOUN"),
@@ -74,14 +74,14 @@ _BASE_FORMS: Final = frozenset(("NN", "NNP", "JJ", "RB", "VB", "WRB"))
 
 
 @lru_cache(maxsize=65536)
-def lemma(word: str, tag: str) -> str:
+def lemmatize(word: str, tag: str) -> str:
     """Return the dictionary form of ``word`` as tagged, in lower case; the word itself when it is one already.
 
     Letters that nobody sees are none of it.
 
     Source: lemminflect's dictionary; see the module for the exceptions.
     """
-    lower = (seen(word) or word).lower()
+    lower = (remove_invisible(word) or word).lower()
     if tag in {"NNS", "NNPS"} and lower in _PLURALS:
         return _PLURALS[lower]
     if (lower, tag) in _VERBS:
@@ -120,7 +120,7 @@ def universal_tags(lemmas: Sequence[str], tags: Sequence[str]) -> list[str]:
     return result
 
 
-def with_lemmas(words: Sequence[str], starts: Sequence[int], tags: Sequence[str]) -> list[Token]:
+def build_tokens(words: Sequence[str], starts: Sequence[int], tags: Sequence[str]) -> list[Token]:
     """Return the tokens of a text.
 
     Args:
@@ -128,7 +128,7 @@ def with_lemmas(words: Sequence[str], starts: Sequence[int], tags: Sequence[str]
         starts: first code point of each.
         tags: Penn Treebank tag of each.
     """
-    lemmas = list(map(lemma, words, tags))
+    lemmas = list(map(lemmatize, words, tags))
     return [
         Token(text, start, start + len(text), tag, pos, base)
         for text, start, tag, pos, base in zip(words, starts, tags, universal_tags(lemmas, tags), lemmas, strict=True)
@@ -144,6 +144,6 @@ def _is_auxiliary(word: str, at: int, tags: Sequence[str]) -> bool:
     return following == ("VBN" if word == "have" else "VB")
 
 
-def verb_of(participle: str) -> str:
+def verb_of_participle(participle: str) -> str:
     """Return the verb of a participle, present or past."""
-    return lemma(participle, "VBG" if participle.endswith("ing") else "VBN")
+    return lemmatize(participle, "VBG" if participle.endswith("ing") else "VBN")

@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pairwright.generators.language.lemmas import with_lemmas
+from pairwright.generators.language.lemmas import build_tokens
 from pairwright.generators.language.tokens import Token
 
 
@@ -35,4 +35,4 @@ def unpack(text: str, packed: PackedTokens) -> list[Token]:
     spans = array("I", packed.spans)
     starts, ends = spans[::2], spans[1::2]
     words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
-    return with_lemmas(words, starts, packed.tags.split(" ") if packed.tags else [])
+    return build_tokens(words, starts, packed.tags.split(" ") if packed.tags else [])

@@ -15,7 +15,7 @@ _ID, _FORM, _XPOS, _MISC, _COLUMNS = 0, 1, 4, 9, 10
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class TreebankSentence:
     """A tagged sentence; the three tuples are of one length."""
 
     words: tuple[str, ...]
@@ -28,7 +28,7 @@ class Sentence:
         return "".join(w + " " * s for w, s in zip(self.words, self.spaces, strict=True)).rstrip()
 
 
-def read_treebank(path: Path) -> list[Sentence]:
+def read_treebank(path: Path) -> list[TreebankSentence]:
     """Return the sentences of a CoNLL-U file.
 
     Raises:
@@ -62,7 +62,7 @@ def _blocks(path: Path) -> Iterator[list[list[str]]]:
     yield rows
 
 
-def _sentence(rows: list[list[str]]) -> Sentence:
+def _sentence(rows: list[list[str]]) -> TreebankSentence:
     words, tags, spaces = [], [], []
     inside_until, range_spaced = 0, True  # the multi-word token that we are in, and what follows it
     for row in rows:
@@ -73,7 +73,7 @@ def _sentence(rows: list[list[str]]) -> Sentence:
             words.append(row[_FORM])
             tags.append(row[_XPOS])
             spaces.append(_spaced(row) if number > inside_until else number == inside_until and range_spaced)
-    return Sentence(tuple(words), tuple(tags), tuple(spaces))
+    return TreebankSentence(tuple(words), tuple(tags), tuple(spaces))
 
 
 def _spaced(row: list[str]) -> bool:

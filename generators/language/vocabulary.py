@@ -31,7 +31,7 @@ MAX_WORDS = (1 << ID_BITS) - SPECIAL
 _WORD = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
 
-def words(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """Return the lower-cased words and punctuation marks of ``text``, in order."""
     return list(_words(text))
 
@@ -41,9 +41,9 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.lower()))
 
 
-def normal_form(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return what two captions share when they are equal but for case and spacing."""
-    return " ".join(words(text))
+    return " ".join(tokenize(text))
 
 
 @dataclass(frozen=True)
@@ -75,14 +75,14 @@ class Vocabulary:
         return flat, lengths
 
 
-def coded(names: Sequence[str]) -> tuple[list[str], IntArray]:
+def encode_names(names: Sequence[str]) -> tuple[list[str], IntArray]:
     """Return the distinct ``names`` in the order of their code points, and the place of each name among them."""
     distinct = sorted(set(names))
     place = {name: number for number, name in enumerate(distinct)}
     return distinct, np.fromiter((place[name] for name in names), dtype=np.int64, count=len(names))
 
 
-def counted(keys: IntArray, weights: IntArray | None = None) -> tuple[IntArray, IntArray]:
+def sum_by_key(keys: IntArray, weights: IntArray | None = None) -> tuple[IntArray, IntArray]:
     """Return the distinct ``keys``, ascending, and the sum of the ``weights`` (or the number) of each."""
     if weights is None:
         distinct, counts = np.unique(keys, return_counts=True)
@@ -92,7 +92,9 @@ def counted(keys: IntArray, weights: IntArray | None = None) -> tuple[IntArray, 
     return distinct, np.add.reduceat(weights[order], starts) if len(distinct) else np.zeros(0, np.int64)
 
 
-def look_up(keys: IntArray, values: npt.NDArray[Any], wanted: IntArray, otherwise: npt.ArrayLike) -> npt.NDArray[Any]:
+def lookup_sorted(
+    keys: IntArray, values: npt.NDArray[Any], wanted: IntArray, otherwise: npt.ArrayLike
+) -> npt.NDArray[Any]:
     """Return the value of each ``wanted`` key; where it is not among the ascending ``keys``, ``otherwise``."""
     if not len(keys):
         return np.broadcast_to(np.asarray(otherwise), wanted.shape).copy()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from pairwright.datasets.errors import MissingResourceError
-from pairwright.generators.language.wordnet_senses import COUNTING_SHARE, Senses
+from pairwright.generators.language.wordnet_senses import COUNTING_SHARE, SenseWeights
 from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, WordGraph, read_graph, table_path
 
 _PEOPLE: Final = """
@@ -45,7 +45,7 @@ class WordNet:
     def __init__(self, graph: WordGraph, path: Path) -> None:
         self._path = path
         self._graph = graph
-        self._senses = Senses(graph)
+        self._senses = SenseWeights(graph)
         self._colour = graph.number("color")
         self._broad = lru_cache(maxsize=65536)(self._is_broad)
         self._co_hyponyms = lru_cache(maxsize=4096)(self._find_co_hyponyms)

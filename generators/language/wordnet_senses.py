@@ -54,7 +54,7 @@ _CAPTION_SENSES: Final = {
 }
 _PLANT: Final = LEXICAL_DOMAINS.index("noun.plant")
 _FOOD: Final = LEXICAL_DOMAINS.index("noun.food")
-_OUTWEIGHS = 4  # a sense outside the visible domains is the main one from this many times the count on
+_DOMINANCE_RATIO = 4  # a sense outside the visible domains is the main one from this many times the count on
 COUNTING_SHARE, _NEAR_MAIN = (
     0.10,
     0.25,
@@ -62,7 +62,7 @@ COUNTING_SHARE, _NEAR_MAIN = (
 _UNCOUNTED_SENSES = 2
 
 
-class Senses:
+class SenseWeights:
     """The senses of words, weighed; synsets and words are numbers of the graph."""
 
     def __init__(self, graph: WordGraph) -> None:
@@ -95,13 +95,13 @@ class Senses:
         if named is not None and named < len(senses):
             return named
         visible = (at for at, synset in enumerate(senses) if self._graph.domain[synset] in _VISIBLE)
-        best = next((at for at in visible if at == 0 or counts[0] < _OUTWEIGHS * max(counts[at], 1)), 0)
+        best = next((at for at in visible if at == 0 or counts[0] < _DOMINANCE_RATIO * max(counts[at], 1)), 0)
         if self._graph.domain[senses[best]] != _PLANT:
             return best
         eaten = (
             at for at, synset in enumerate(senses) if self._graph.domain[synset] == _FOOD
         )  # a banana, not its tree
-        return next((at for at in eaten if counts[best] < _OUTWEIGHS * max(counts[at], 1)), best)
+        return next((at for at in eaten if counts[best] < _DOMINANCE_RATIO * max(counts[at], 1)), best)
 
     def means(self, word: int, pos: str, synset: int, least: float = _NEAR_MAIN) -> bool:
         """Return whether the word means the synset: its main sense, or one with that share of its count."""

@@ -22,17 +22,17 @@ from urllib.request import urlopen
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import MissingResourceError, StorageError
-from pairwright.generators.language.wordnet_compile import compile_table
+from pairwright.generators.language.wordnet_compiler import compile_table
 from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, read_graph, table_path
 
 _DEBIAN_FOLDER = Path("/usr/share/wordnet")
 _PACKAGES = ("wordnet-base", "wordnet-sense-index")
 _REACHABLE_SECONDS = 5
 
-Progress = Callable[[str], None]
+ProgressCallback = Callable[[str], None]
 
 
-def set_up_language(progress: Progress, prefix: Path | None = None) -> Path:
+def set_up_language(progress: ProgressCallback, prefix: Path | None = None) -> Path:
     """Get WordNet and compile its table, unless a whole table is there.
 
     Args:
@@ -46,11 +46,11 @@ def set_up_language(progress: Progress, prefix: Path | None = None) -> Path:
         MissingResource: WordNet could not be had, or a folder cannot be written; the message says what to do.
     """
     path = table_path(prefix)
-    if _whole(path):
+    if _is_complete(path):
         progress(f"WordNet's table is there: {path}")
         return path
     try:
-        with _nltk_reads(_corpora(prefix)):
+        with _with_nltk_path(_corpora_folder(prefix)):
             root = find_wordnet(progress, prefix)
             progress(f"compiling WordNet from {root} (about 15 seconds, once)")
             compile_table(root, path)
@@ -63,7 +63,7 @@ def set_up_language(progress: Progress, prefix: Path | None = None) -> Path:
     return path
 
 
-def _whole(path: Path) -> bool:
+def _is_complete(path: Path) -> bool:
     if not path.is_file():
         return False
     try:
@@ -73,7 +73,7 @@ def _whole(path: Path) -> bool:
     return True
 
 
-def _corpora(prefix: Path | None) -> Path:
+def _corpora_folder(prefix: Path | None) -> Path:
     """Return NLTK's data folder to install into: the first of ``NLTK_DATA``, else the environment's."""
     named = os.environ.get("NLTK_DATA", "").split(os.pathsep)[0]
     if named and prefix is None:
@@ -82,7 +82,7 @@ def _corpora(prefix: Path | None) -> Path:
 
 
 @contextmanager
-def _nltk_reads(folder: Path) -> Iterator[None]:
+def _with_nltk_path(folder: Path) -> Iterator[None]:
     """Put ``folder`` on NLTK's path for a while: it refuses to read folders that are not."""
     import nltk.data
 
@@ -94,18 +94,20 @@ def _nltk_reads(folder: Path) -> Iterator[None]:
         nltk.data.path[:] = before
 
 
-def find_wordnet(progress: Progress, prefix: Path | None = None) -> Any:
+def find_wordnet(progress: ProgressCallback, prefix: Path | None = None) -> Any:
     """Return NLTK's pointer to a folder (or zip) of WordNet files, getting them when there is none."""
-    found = _known_to_nltk()
+    found = _find_in_nltk()
     if found is None:
-        _get_wordnet(progress, _corpora(prefix))
-        found = _known_to_nltk()
+        _get_wordnet(progress, _corpora_folder(prefix))
+        found = _find_in_nltk()
     if found is None:
-        raise MissingResourceError(f"NLTK does not find WordNet under {_corpora(prefix)} although it was put there.")
+        raise MissingResourceError(
+            f"NLTK does not find WordNet under {_corpora_folder(prefix)} although it was put there."
+        )
     return found
 
 
-def _known_to_nltk() -> Any:
+def _find_in_nltk() -> Any:
     import nltk.data
 
     try:
@@ -117,7 +119,7 @@ def _known_to_nltk() -> Any:
     return root
 
 
-def _get_wordnet(progress: Progress, corpora: Path) -> None:
+def _get_wordnet(progress: ProgressCallback, corpora: Path) -> None:
     target = corpora / "corpora" / "wordnet"
     target.mkdir(parents=True, exist_ok=True)  # a folder that cannot be written is told before the download
     if (_DEBIAN_FOLDER / "index.sense").is_file():
@@ -128,7 +130,7 @@ def _get_wordnet(progress: Progress, corpora: Path) -> None:
             _install(_from_debian(progress, Path(scratch)), target)
 
 
-def _nltk_download(progress: Progress, corpora: Path) -> bool:
+def _nltk_download(progress: ProgressCallback, corpora: Path) -> bool:
     from nltk.downloader import Downloader
 
     server = Downloader.DEFAULT_URL
@@ -146,17 +148,17 @@ def _install(source: Path, target: Path) -> None:
     for file in sorted(source.iterdir()):
         if file.is_file() and file.name != "lexnames":
             shutil.copyfile(file, target / file.name)
-    write_text(target / "lexnames", lexnames())
+    write_text(target / "lexnames", lexnames_content())
 
 
-def lexnames() -> str:
+def lexnames_content() -> str:
     """Return the file ``lexnames``: number, lexicographer file and part-of-speech number (1 noun ... 4 adverb)."""
     numbers = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
     lines = (f"{at:02}\t{name}\t{numbers[name.split('.')[0]]}\n" for at, name in enumerate(LEXICAL_DOMAINS))
     return "".join(lines)
 
 
-def _from_debian(progress: Progress, scratch: Path) -> Path:
+def _from_debian(progress: ProgressCallback, scratch: Path) -> Path:
     """Download Debian's packages into ``scratch`` and return the folder with WordNet's files."""
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         raise MissingResourceError(
@@ -165,22 +167,22 @@ def _from_debian(progress: Progress, scratch: Path) -> Path:
         )
     progress(f"downloading Debian's packages {' and '.join(_PACKAGES)} (8 MB)")
     apt = ["apt-get", "-q", "-o", "APT::Sandbox::User="]
-    if not _ran([*apt, "download", *_PACKAGES], scratch):
+    if not _run_command([*apt, "download", *_PACKAGES], scratch):
         progress("refreshing apt's package lists in a folder of our own")
-        apt += _private_state(scratch / "apt")
+        apt += _apt_options(scratch / "apt")
         for command in ([*apt, "update"], [*apt, "download", *_PACKAGES]):
-            if not _ran(command, scratch):
+            if not _run_command(command, scratch):
                 raise MissingResourceError(
                     "apt-get cannot download wordnet-base and wordnet-sense-index: install them "
                     "(`apt-get install wordnet-base wordnet-sense-index`) and run `pairwright doctor --mend` again."
                 )
     for package in sorted(scratch.glob("*.deb")):
-        if not _ran(["dpkg-deb", "-x", package.name, "unpacked"], scratch):
+        if not _run_command(["dpkg-deb", "-x", package.name, "unpacked"], scratch):
             raise MissingResourceError(f"dpkg-deb cannot unpack {package.name}: is the disk full?")
     return scratch / "unpacked" / "usr" / "share" / "wordnet"
 
 
-def _private_state(folder: Path) -> list[str]:
+def _apt_options(folder: Path) -> list[str]:
     """Return apt options that keep its lists and caches under ``folder``, so that no root is needed."""
     for name in ("lists/partial", "cache/archives/partial"):
         (folder / name).mkdir(parents=True)
@@ -188,6 +190,6 @@ def _private_state(folder: Path) -> list[str]:
     return [part for name, value in settings.items() for part in ("-o", f"{name}={value}")]
 
 
-def _ran(command: list[str], folder: Path) -> bool:
+def _run_command(command: list[str], folder: Path) -> bool:
     done = subprocess.run(command, cwd=folder, capture_output=True, check=False, stdin=subprocess.DEVNULL)  # noqa: S603 - fixed commands
     return done.returncode == 0

@@ -12,7 +12,7 @@ those under way, which mostly cost less than was held; when none is left and it 
 with less than one request's most unspent.
 
 The limit in USD is kept, but where the server bills what nobody could know:
-- A request without ``max_tokens``: held are twice the longest answer so far, at first `UNHEARD` tokens. The limit is
+- A request without ``max_tokens``: held are twice the longest answer so far, at first `DEFAULT_HELD_TOKENS` tokens. The limit is
   overrun by no more than the answers under way are longer than that.
 - Images, where the server counts them by a rule that is not the price table's. The first answers tell, and more is held
   for later ones.
@@ -36,21 +36,27 @@ from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.messages import Model, Reply, Request, Usage
+from pairwright.generators.llm.client.messages import Model, Reply, Request, Usage
+from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.prices import ImageRule, Price, Prices
-from pairwright.generators.llm.token_estimate import answer_tokens, most_answer, most_tokens, prompt_tokens, usage_of
+from pairwright.generators.llm.token_estimate import (
+    estimate_answer_tokens,
+    estimate_prompt_tokens,
+    estimate_usage,
+    max_answer_tokens,
+    max_prompt_tokens,
+)
 
-UNHEARD = 1024  # tokens held for an answer, before the first has come, where the request sets no limit
-SAFE = 1.1  # times what a request is expected to cost, in batch mode
-ENOUGH = 0.95  # of a limit in USD, spent, that ends a run in batch mode
-AGAIN = 2.0  # times the longest answer so far, afterwards
+DEFAULT_HELD_TOKENS = 1024  # tokens held for an answer, before the first has come, where the request sets no limit
+BATCH_SAFETY_FACTOR = 1.1  # times what a request is expected to cost, in batch mode
+BUDGET_SPENT_SHARE = 0.95  # of a limit in USD, spent, that ends a run in batch mode
+LONGEST_ANSWER_FACTOR = 2.0  # times the longest answer so far, afterwards
 
 _PLAIN = ImageRule()
 
 
 @dataclass(slots=True)
-class Bill:
+class SpendingTotals:
     """What has been paid for so far. Cheap to add to and to read.
 
     Attributes:
@@ -88,9 +94,9 @@ class Bill:
         else:
             self.priced += price.cost(usage)
 
-    def since(self, before: "Bill") -> "Bill":
+    def since(self, before: "SpendingTotals") -> "SpendingTotals":
         """Return what has come on top of an earlier state of this bill."""
-        return Bill(*(now - then for now, then in zip(astuple(self), astuple(before), strict=True)))
+        return SpendingTotals(*(now - then for now, then in zip(astuple(self), astuple(before), strict=True)))
 
     def described(self) -> dict[str, Any]:
         """Return all of it, for manifests."""
@@ -104,7 +110,7 @@ class Budget:
         self,
         model: Model,
         prices: Prices,
-        bill: Bill | None = None,
+        bill: SpendingTotals | None = None,
         *,
         max_cost: float | None = None,
         max_requests: int | None = None,
@@ -127,7 +133,7 @@ class Budget:
             raise UsageError(f"--max-cost is {max_cost}. Give USD, 0 or more.")
         if max_requests is not None and max_requests < 0:
             raise UsageError(f"--max-requests is {max_requests}. Give 0 or more.")
-        self.bill = bill if bill is not None else Bill()
+        self.bill = bill if bill is not None else SpendingTotals()
         self._model, self._prices = model, prices
         self._max_cost, self._max_requests = max_cost, max_requests
         self._known: dict[str, Price | None] = {}
@@ -138,7 +144,7 @@ class Budget:
         self._longest = 0  # answer so far, tokens
         self._beyond = 1.0  # by how much a server's count of a prompt has exceeded the bound
         self._waiting: deque[tuple[asyncio.Future[float], Request, Price | None]] = deque()
-        self._stopped: Failure | None = None
+        self._stopped: RequestError | None = None
 
     async def ask(self, request: Request) -> Reply:
         """Return the answer, once the budget has room for it.
@@ -159,7 +165,7 @@ class Budget:
             reply = await self._model.ask(request)
             if not reply.cached:
                 reply = self._settled(request, reply, price)
-        except Failure:
+        except RequestError:
             self.bill.failed += 1
             raise
         finally:
@@ -177,26 +183,32 @@ class Budget:
         if price is None or self._max_cost is None:
             return 0.0
         if self._by_estimate:
-            return self._expected(request, price) * SAFE * (self._cost / self._foretold if self._foretold else 1.0)
-        answer = most_answer(request)
+            return (
+                self._expected(request, price)
+                * BATCH_SAFETY_FACTOR
+                * (self._cost / self._foretold if self._foretold else 1.0)
+            )
+        answer = max_answer_tokens(request)
         if answer is None:
-            expected = answer_tokens(request) if request.expects else 0
-            answer = round(AGAIN * max(self._longest or UNHEARD / AGAIN, expected))
-        return price.most(most_tokens(request, price.image) * self._beyond, answer)
+            expected = estimate_answer_tokens(request) if request.expects else 0
+            answer = round(
+                LONGEST_ANSWER_FACTOR * max(self._longest or DEFAULT_HELD_TOKENS / LONGEST_ANSWER_FACTOR, expected)
+            )
+        return price.most(max_prompt_tokens(request, price.image) * self._beyond, answer)
 
     @staticmethod
     def _expected(request: Request, price: Price) -> float:
-        return price.cost(Usage(prompt_tokens(request, price.image), answer_tokens(request)))
+        return price.cost(Usage(estimate_prompt_tokens(request, price.image), estimate_answer_tokens(request)))
 
     def _settled(self, request: Request, reply: Reply, price: Price | None) -> Reply:
         """Put an answer on the bill, and return it with the tokens that it is billed for: later runs tell them, too."""
         rule = price.image if price is not None else _PLAIN
-        usage, estimated = usage_of(request, reply, rule)
+        usage, estimated = estimate_usage(request, reply, rule)
         self.bill.add(usage, price)
         self.bill.estimated += estimated
         if self._max_cost is not None:
             self._longest = max(self._longest, usage.completion_tokens)
-            self._beyond = max(self._beyond, usage.prompt_tokens / most_tokens(request, rule))
+            self._beyond = max(self._beyond, usage.prompt_tokens / max_prompt_tokens(request, rule))
         if self._by_estimate and price is not None:
             self._foretold += self._expected(request, price)
             self._cost += price.cost(usage)
@@ -207,7 +219,7 @@ class Budget:
             return False
         if self._max_cost is None:
             return True
-        if self._by_estimate and not self._under_way and self.bill.priced > ENOUGH * self._max_cost:
+        if self._by_estimate and not self._under_way and self.bill.priced > BUDGET_SPENT_SHARE * self._max_cost:
             return False  # what is left is not worth another batch
         return self.bill.priced + self._held + hold <= self._max_cost
 
@@ -257,7 +269,7 @@ class Budget:
                 self._stop(hold)
 
     def _stop(self, hold: float) -> None:
-        self._stopped = Failure("over_budget", self._spent(hold))
+        self._stopped = RequestError("over_budget", self._spent(hold))
         while self._waiting:
             place, _, _ = self._waiting.popleft()
             if not place.done():
@@ -266,9 +278,9 @@ class Budget:
     def _spent(self, hold: float) -> str:
         if self._max_requests is not None and self.bill.requests >= self._max_requests:
             return f"{self.bill.requests:,} of {self._max_requests:,} requests"
-        return f"{usd(self.bill.priced)} of {usd(self._max_cost or 0.0)}; the next request may cost {usd(hold)}"
+        return f"{format_usd(self.bill.priced)} of {format_usd(self._max_cost or 0.0)}; the next request may cost {format_usd(hold)}"
 
 
-def usd(amount: float) -> str:
+def format_usd(amount: float) -> str:
     """Return an amount of money as it is shown: whole cents, more digits where there are none."""
     return f"${amount:,.2f}" if amount == 0 or amount >= 1 else f"${amount:.2g}" if amount < 0.01 else f"${amount:.3f}"

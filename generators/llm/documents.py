@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.messages import Message, Place
-from pairwright.generators.prompting.templates import as_data
+from pairwright.generators.llm.client.messages import Message, MessageSpan
+from pairwright.generators.prompts.templates import json_for_prompt
 
-BEFORE = (
+DOCUMENTS_HEADING = (
     "Other captions from the same collection, the nearest first. They tell of other images and may not fit this one."
 )
 
@@ -53,7 +53,7 @@ class PromptWithDocuments:
 
     messages: tuple[Message, ...]
     documents: tuple[Document, ...]
-    places: tuple[Place, ...]
+    places: tuple[MessageSpan, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,14 @@ def with_documents(
         return PromptWithDocuments(tuple(messages), (), ())
     last = messages[place]
     question = last.text.strip()
-    text = f"{question}\n\n{BEFORE}"
-    places: list[Place] = []
+    text = f"{question}\n\n{DOCUMENTS_HEADING}"
+    places: list[MessageSpan] = []
     for number, document in enumerate(documents, 1):
         if not document.text.strip():
             raise UsageError(f"document {document.key} is empty. Leave it out.")
-        quoted = as_data(document.text)
+        quoted = json_for_prompt(document.text)
         text += f"\nDocument [{number}] {quoted}"
-        places.append(Place(place, len(text) - len(quoted) + 1, len(text) - 1))
+        places.append(MessageSpan(place, len(text) - len(quoted) + 1, len(text) - 1))
     text += f"\n\n{question}"
     asked = (*messages[:place], replace(last, text=text), *messages[place + 1 :])
     return PromptWithDocuments(asked, tuple(documents), tuple(places))

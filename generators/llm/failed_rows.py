@@ -30,9 +30,9 @@ import orjson
 
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import PairwrightError, StorageError, UsageError
-from pairwright.generators.llm.failed_tally import FailedTally
-from pairwright.generators.llm.failures import MOST, Failure
-from pairwright.generators.llm.runner import Done
+from pairwright.generators.llm.client.request_errors import MAX_DETAIL_CHARS, RequestError
+from pairwright.generators.llm.failure_summary import FailureSummary
+from pairwright.generators.llm.runner import RowResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ class FailedRows:
         self._retry = retry
         self._stack = ExitStack()
         self.counts: Counter[str] = Counter()  # rows of this run that ended rejected, by reason
-        self._tally = FailedTally()
+        self._tally = FailureSummary()
 
     def attempt(self, row: str) -> int:
         """Return the attempt at which a row is asked."""
         before = self._before.get(row) if self._retry else None
         return before.next_attempt if before is not None else self._attempts.get(row, 0)
 
-    def note(self, done: Done[Any], reason: str = "", detail: str = "") -> None:
+    def note(self, done: RowResult[Any], reason: str = "", detail: str = "") -> None:
         """Take note of a row that has ended; of every one, in order.
 
         Args:
@@ -105,11 +105,11 @@ class FailedRows:
         if done.attempt:
             self._attempts[done.row] = done.attempt
         if done.error is not None:
-            reason, detail = _why(done.error)
+            reason, detail = _error_reason(done.error)
         if reason:
             self.counts[reason] += 1
             detail = detail or done.failure or done.reasoning
-            detail = detail if len(detail) <= MOST else detail[:MOST] + "…"
+            detail = detail if len(detail) <= MAX_DETAIL_CHARS else detail[:MAX_DETAIL_CHARS] + "…"
             self._tally.add(reason, detail, answered=bool(done.keys), unanswered=done.unanswered)
             line = FailedRow(done.row, reason, detail, done.attempt, done.keys, done.said, done.unanswered, self._run)
             self._file.write(_line(line))
@@ -155,13 +155,13 @@ def read_failed(path: Path) -> Iterator[FailedRow]:
         raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from None
 
 
-def tally_of(path: Path) -> FailedTally:
+def count_failed_rows(path: Path) -> FailureSummary:
     """Return what a file of failed rows names, counted.
 
     Raises:
         StorageError: it cannot be read, or is none.
     """
-    tally = FailedTally()
+    tally = FailureSummary()
     for each in read_failed(path):
         tally.add(each.reason, each.detail, answered=bool(each.keys), unanswered=each.unanswered)
     return tally
@@ -195,7 +195,7 @@ def _line(failed: FailedRow) -> bytes:
         return orjson.dumps(asdict(replace(failed, detail=detail)), option=orjson.OPT_APPEND_NEWLINE)
 
 
-def _why(error: PairwrightError) -> tuple[str, str]:
-    if isinstance(error, Failure):
+def _error_reason(error: PairwrightError) -> tuple[str, str]:
+    if isinstance(error, RequestError):
         return error.word, error.detail or str(error)
     return "bad_row", str(error)

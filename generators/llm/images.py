@@ -22,14 +22,14 @@ from hashlib import sha256
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images.loading import UnusableImageError, check_image, open_image
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.messages import Image
+from pairwright.generators.llm.client.messages import Image
+from pairwright.generators.llm.client.request_errors import RequestError
 
-SENT_AS_THEY_ARE = frozenset({"jpeg", "png", "webp"})
+PASSTHROUGH_FORMATS = frozenset({"jpeg", "png", "webp"})
 _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
 
 
-class Images:
+class MessageImages:
     """Makes the images of messages.
 
     Args:
@@ -46,7 +46,7 @@ class Images:
             raise UsageError("images: edge is at least 1 pixel, quality 1-95, memory at least 0 bytes.")
         self.form = f"edge={edge} jpeg={quality}"
         self._edge, self._quality = edge, quality
-        self._encoded = _Kept(memory)
+        self._encoded = _RecentlyUsed(memory)
 
     def read(self, locator: str) -> Image:
         """Return the image that a locator names (`datasets.images`); URLs are none.
@@ -65,7 +65,7 @@ class Images:
         """
         check_image(data, "header", where)
         digest = sha256(data).hexdigest()
-        return Image(digest, self.form, _Maker(self, digest, data, where))
+        return Image(digest, self.form, _DataUrlMaker(self, digest, data, where))
 
     def _data_url(self, digest: str, data: bytes, where: str) -> str:
         url = self._encoded.get(digest)
@@ -73,13 +73,13 @@ class Images:
             try:
                 url = self._encode(data, where)
             except UnusableImageError as error:  # its header was good, its pixels are not
-                raise Failure("bad_request", str(error)) from None
+                raise RequestError("bad_request", str(error)) from None
             self._encoded.put(digest, url)
         return url
 
     def _encode(self, data: bytes, where: str) -> str:
         width, height, name = check_image(data, "header", where)
-        if name not in SENT_AS_THEY_ARE or max(width, height) > self._edge or not _is_plain(data):
+        if name not in PASSTHROUGH_FORMATS or max(width, height) > self._edge or not _is_plain(data):
             data, name = self._smaller(data, where), "jpeg"
         return f"data:image/{name};base64,{base64.b64encode(data).decode()}"
 
@@ -104,10 +104,10 @@ def _is_plain(data: bytes) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Maker:
+class _DataUrlMaker:
     """What an `Image` calls for its URL; an object rather than a closure, so that requests can be pickled."""
 
-    images: Images
+    images: MessageImages
     digest: str
     data: bytes
     where: str
@@ -116,7 +116,7 @@ class _Maker:
         return self.images._data_url(self.digest, self.data, self.where)  # noqa: SLF001 - it is a part of Images
 
 
-class _Kept:
+class _RecentlyUsed:
     """The latest used texts by name, up to so many bytes."""
 
     def __init__(self, most: int) -> None:
@@ -124,7 +124,7 @@ class _Kept:
         self._texts: OrderedDict[str, str] = OrderedDict()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _Kept, (self._most,)  # what is kept here is made anew elsewhere
+        return _RecentlyUsed, (self._most,)  # what is kept here is made anew elsewhere
 
     def get(self, name: str) -> str | None:
         text = self._texts.get(name)

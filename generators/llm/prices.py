@@ -27,10 +27,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from pairwright.datasets.errors import ConfigError, UsageError
-from pairwright.generators.llm.messages import Usage
+from pairwright.generators.llm.client.messages import Usage
 
 TABLE = Path(__file__).with_name("prices.yaml")
-ANY = "*"  # in a user's file: every model that has no price of its own
+ANY_MODEL = "*"  # in a user's file: every model that has no price of its own
 MILLION = 1_000_000
 
 _DATE = re.compile(r"[-@](\d{4}-\d\d-\d\d|\d{8}|\d{4}|latest)$")
@@ -105,11 +105,11 @@ class Price:
         return replace(self, input=self.input * self.batch, output=self.output * self.batch, cached=cached, batch=1.0)
 
 
-class _Closed(BaseModel):
+class _StrictModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Image(_Closed):
+class _Image(_StrictModel):
     tiles: tuple[_Dollars, _Dollars] | None = None
     patches: tuple[_Dollars, Annotated[int, Field(ge=1)]] | None = None
 
@@ -120,7 +120,7 @@ class _Image(_Closed):
         return self
 
 
-class _Entry(_Closed):
+class _PriceEntry(_StrictModel):
     input: _Dollars
     output: _Dollars
     cached: _Dollars | None = None
@@ -132,10 +132,10 @@ class _Entry(_Closed):
         return Price(self.input, self.output, self.cached, batch if self.batch is None else self.batch, image)
 
 
-class _Table(_Closed):
+class _Table(_StrictModel):
     as_of: date | None = None
     batch: _Dollars = 0.5
-    models: dict[str, _Entry]
+    models: dict[str, _PriceEntry]
 
 
 class Prices:
@@ -167,7 +167,7 @@ class Prices:
             raise UsageError("prices are given twice, as a file and outright. Give one of them.")
         own, as_of = _read(TABLE)
         if given:
-            own, as_of = {ANY: price_of(given)}, ""
+            own, as_of = {ANY_MODEL: parse_price(given)}, ""
         elif file is not None:
             own |= _read(file)[0]
         return cls({name: price.in_batch() if batch else price for name, price in own.items()}, as_of=as_of)
@@ -178,7 +178,7 @@ class Prices:
         while found is None and (dated := _DATE.search(model)):
             model = model[: dated.start()]
             found = self._prices.get(model)
-        return found if found is not None else self._prices.get(ANY)
+        return found if found is not None else self._prices.get(ANY_MODEL)
 
     def needed(self, model: str) -> Price:
         """Return the price of a model that a limit in USD is to hold for.
@@ -195,7 +195,7 @@ class Prices:
         return price
 
 
-def price_of(text: str) -> Price:
+def parse_price(text: str) -> Price:
     """Read ``INPUT/OUTPUT``, USD per million tokens, such as ``0.15/0.6``; the batch API costs half.
 
     Raises:

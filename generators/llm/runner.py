@@ -20,25 +20,29 @@ from dataclasses import astuple, dataclass, field, replace
 from typing import Generic, TypeVar
 
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, StorageError, UsageError
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.messages import Model, Reply, Request
-from pairwright.generators.llm.met import Met
-from pairwright.generators.llm.talks import Outcome, Talk
-from pairwright.generators.llm.wire import reasoning_of
+from pairwright.generators.llm.client.chat_completions import parse_reasoning
+from pairwright.generators.llm.client.messages import Model, Reply, Request
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
+from pairwright.generators.llm.seen_keys import SeenCacheKeys
 
 T = TypeVar("T")
 
 LOOK_AHEAD = 8192  # rows that are finished and wait for an older one, at most
 GRACE_S = 30.0  # seconds that requests under way have to end when the run has ended
-SAID = 2000  # letters of a row's last answer that are kept for who looks into failed rows
+MAX_SAID_CHARS = 2000  # letters of a row's last answer that are kept for who looks into failed rows
 
-FEWEST, LAST, MOSTLY = 50, 200, 0.9  # rows that must be seen, are looked at, and the share that ends the run
+MIN_FAILING_ROWS, FAILURE_WINDOW, FAILING_SHARE = (
+    50,
+    200,
+    0.9,
+)  # rows that must be seen, are looked at, and the share that ends the run
 
 _TURN = 32  # rows that a worker may finish before others have their turn: answers from the cache never wait
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Generic[T]):
+class LLMRow(Generic[T]):
     """A row to hold a talk about.
 
     Attributes:
@@ -48,12 +52,12 @@ class Row(Generic[T]):
     """
 
     name: str
-    talk: Callable[[int], Talk[T]]
+    talk: Callable[[int], LLMStep[T]]
     attempt: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class RequestTotals:
     """What was asked and paid for.
 
     Attributes:
@@ -81,8 +85,8 @@ class Spent:
         """Different answers that the rows rest on."""
         return self.requests + self.cached - self.shared
 
-    def __add__(self, other: "Spent") -> "Spent":
-        return Spent(
+    def __add__(self, other: "RequestTotals") -> "RequestTotals":
+        return RequestTotals(
             self.requests + other.requests,
             self.cached + other.cached,
             self.prompt_tokens + other.prompt_tokens,
@@ -93,14 +97,14 @@ class Spent:
             self.shared + other.shared,
         )
 
-    def since(self, before: "Spent") -> "Spent":
+    def since(self, before: "RequestTotals") -> "RequestTotals":
         """Return what was spent after ``before``."""
         mine, earlier = astuple(self), astuple(before)
-        return Spent(*(now - then for now, then in zip(mine, earlier, strict=True)))
+        return RequestTotals(*(now - then for now, then in zip(mine, earlier, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
-class Done(Generic[T]):
+class RowResult(Generic[T]):
     """A row that has ended.
 
     Attributes:
@@ -111,7 +115,7 @@ class Done(Generic[T]):
         attempt: the row's.
         unanswered: requests that ended in a failure.
         keys: of the answers, in the cache.
-        said: the beginning of the last answer, `SAID` letters at most, or of the refusal.
+        said: the beginning of the last answer, `MAX_SAID_CHARS` letters at most, or of the refusal.
         failure: the last of those failures, in words of the server; empty where every request was answered.
         reasoning: which part of the last answer's tokens was reasoning, where it has no text or was cut off.
     """
@@ -119,7 +123,7 @@ class Done(Generic[T]):
     row: str
     result: T | None
     error: PairwrightError | None
-    spent: Spent
+    spent: RequestTotals
     attempt: int = 0
     unanswered: int = 0
     keys: tuple[str, ...] = ()
@@ -128,30 +132,30 @@ class Done(Generic[T]):
     reasoning: str = ""
 
 
-class MostlyFailing(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
+class MostlyFailingError(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
     """Nearly all rows end in the same failure, so that the cause is none of the rows'."""
 
 
-class BrokenTalk(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
+class BrokenStepError(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
     """A talk raised what no row can cause: it has a bug. The cause is the exception."""
 
 
 @dataclass(slots=True)
-class Meter:
+class RunMeter:
     """What a run has done so far; ``failed`` are rows with a request that got no answer, or an error of their own."""
 
     rows: int = 0
     failed: int = 0
-    spent: Spent = field(default_factory=Spent)
+    spent: RequestTotals = field(default_factory=RequestTotals)
 
-    def add(self, spent: Spent) -> None:
+    def add(self, spent: RequestTotals) -> None:
         """Count what a row has cost, be it finished or not."""
         self.spent += spent
 
 
 async def run_rows(
-    rows: Iterable[Row[T]], model: Model, *, in_flight: int, look_ahead: int = LOOK_AHEAD
-) -> AsyncGenerator[Done[T], None]:
+    rows: Iterable[LLMRow[T]], model: Model, *, in_flight: int, look_ahead: int = LOOK_AHEAD
+) -> AsyncGenerator[RowResult[T], None]:
     """Hold the talks of all rows; give them as they end, in the order of the rows.
 
     Args:
@@ -166,7 +170,7 @@ async def run_rows(
         BrokenTalk: see there.
         PairwrightError: rows cannot be read, or answers not be kept.
     """
-    run = Run(rows, model, in_flight=in_flight, look_ahead=look_ahead)
+    run = LLMRun(rows, model, in_flight=in_flight, look_ahead=look_ahead)
     try:
         while not run.over:
             for done in await run.ready(1.0, enough=1):
@@ -176,29 +180,29 @@ async def run_rows(
     run.check()
 
 
-class Run(Generic[T]):
+class LLMRun(Generic[T]):
     """The rows under way. `run_rows` for who cannot sit in the event loop; see `session`."""
 
     def __init__(
         self,
-        rows: Iterable[Row[T]],
+        rows: Iterable[LLMRow[T]],
         model: Model,
         *,
         in_flight: int,
         look_ahead: int = LOOK_AHEAD,
-        meter: Meter | None = None,
+        meter: RunMeter | None = None,
     ) -> None:
         """Prepare; inside or outside of the event loop. For the arguments see `run_rows`."""
         self._rows, self._model = iter(rows), model
         self._in_flight, self._most = in_flight, in_flight + look_ahead
-        self.meter = meter or Meter()
+        self.meter = meter or RunMeter()
         self._begun = self._whole = self._given = 0  # rows: begun, ended without a gap before them, given away
-        self._ended: dict[int, Done[T]] = {}
+        self._ended: dict[int, RowResult[T]] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._started = False
         self._error: BaseException | None = None
         self._until = 0.0
-        self._failing, self._met = _Failing(), Met()
+        self._failing, self._met = _FailureDetector(), SeenCacheKeys()
         self._room = asyncio.Event()
         self._wake: asyncio.Future[None] | None = None
         self._enough = 1
@@ -218,7 +222,7 @@ class Run(Generic[T]):
         if self._error is not None:
             raise self._error
 
-    async def ready(self, within: float, *, enough: int) -> list[Done[T]]:
+    async def ready(self, within: float, *, enough: int) -> list[RowResult[T]]:
         """Return finished rows, the next in order: as soon as there are ``enough`` or all, else after ``within`` s."""
         if not self._started:
             self._start()
@@ -275,7 +279,7 @@ class Run(Generic[T]):
         await asyncio.gather(*workers, return_exceptions=True)
         self._workers.clear()
 
-    def _take(self) -> list[Done[T]]:
+    def _take(self) -> list[RowResult[T]]:
         ended = self._ended
         if self._workers:
             given = [ended.pop(number) for number in range(self._given, self._whole)]
@@ -306,7 +310,7 @@ class Run(Generic[T]):
         except Exception as error:  # noqa: BLE001 - whatever it is ends the run, and is raised by `check`
             self.stop(error)
 
-    def _end(self, number: int, done: Done[T]) -> None:
+    def _end(self, number: int, done: RowResult[T]) -> None:
         self.meter.rows += 1
         self.meter.failed += bool(done.unanswered or done.error)
         ended = self._ended
@@ -319,22 +323,22 @@ class Run(Generic[T]):
             if number - self._given >= self._enough:
                 self._rouse()
 
-    async def _hold(self, row: Row[T]) -> Done[T]:
-        tally = _Tally(self._met)
+    async def _hold(self, row: LLMRow[T]) -> RowResult[T]:
+        tally = _RowTotals(self._met)
         try:
-            stage = _begun(row)
-            while isinstance(stage, _Asking):
+            stage = _start_step(row)
+            while isinstance(stage, _WaitingStep):
                 requests = stage.requests
                 if row.attempt:
                     requests = [replace(request, anew=True) for request in requests]
                 outcomes = await self._round(requests)
                 tally.count(outcomes)
-                stage = _went_on(row, stage.talk, outcomes)
+                stage = _resume_step(row, stage.talk, outcomes)
         finally:
             spent = tally.spent()
             self.meter.add(spent)  # what was paid for counts, though the row may never end
         self._failing.note(tally)
-        return Done(
+        return RowResult(
             row.name,
             stage.result,
             stage.error,
@@ -347,7 +351,7 @@ class Run(Generic[T]):
             tally.reasoning,
         )
 
-    async def _round(self, requests: Sequence[Request]) -> list[Outcome]:
+    async def _round(self, requests: Sequence[Request]) -> list[RequestOutcome]:
         if len(requests) == 1:
             return [await self._ask(requests[0])]
         asking = [asyncio.ensure_future(self._ask(request)) for request in requests]
@@ -358,63 +362,65 @@ class Run(Generic[T]):
                 task.cancel()
             raise
 
-    async def _ask(self, request: Request) -> Outcome:
+    async def _ask(self, request: Request) -> RequestOutcome:
         try:
             return await self._model.ask(request)
-        except Failure as failure:
+        except RequestError as failure:
             return failure
 
 
 @dataclass(slots=True)
-class _Asking(Generic[T]):
+class _WaitingStep(Generic[T]):
     """A talk that waits for outcomes."""
 
-    talk: Talk[T]
+    talk: LLMStep[T]
     requests: Sequence[Request]
 
 
 @dataclass(slots=True)
-class _Ended(Generic[T]):
+class _FinishedStep(Generic[T]):
     """What a talk came to."""
 
     result: T | None = None
     error: PairwrightError | None = None
 
 
-def _begun(row: Row[T]) -> _Asking[T] | _Ended[T]:
+def _start_step(row: LLMRow[T]) -> _WaitingStep[T] | _FinishedStep[T]:
     try:
         talk = row.talk(row.attempt)
     except Exception as error:  # noqa: BLE001 - sorted there
-        return _Ended(error=_of_row(row, error))
-    return _went_on(row, talk, None)
+        return _FinishedStep(error=_row_error(row, error))
+    return _resume_step(row, talk, None)
 
 
-def _went_on(row: Row[T], talk: Talk[T], outcomes: Sequence[Outcome] | None) -> _Asking[T] | _Ended[T]:
+def _resume_step(
+    row: LLMRow[T], talk: LLMStep[T], outcomes: Sequence[RequestOutcome] | None
+) -> _WaitingStep[T] | _FinishedStep[T]:
     try:
-        return _Asking(talk, next(talk) if outcomes is None else talk.send(outcomes))
+        return _WaitingStep(talk, next(talk) if outcomes is None else talk.send(outcomes))
     except StopIteration as end:
-        return _Ended(end.value)
+        return _FinishedStep(end.value)
     except Exception as error:  # noqa: BLE001 - sorted there
-        return _Ended(error=_of_row(row, error))
+        return _FinishedStep(error=_row_error(row, error))
 
 
-def _of_row(row: Row[T], error: Exception) -> PairwrightError:
+def _row_error(row: LLMRow[T], error: Exception) -> PairwrightError:
     """Return an error that concerns this row alone; raise any other."""
     if not isinstance(error, PairwrightError):
-        raise BrokenTalk(
+        raise BrokenStepError(
             f"row {row.name}: the maker broke ({type(error).__name__}: {error}). This is a bug of the maker's."
         ) from error
-    of_all = isinstance(error, UsageError | StorageError | MissingResourceError | BrokenTalk | MostlyFailing)
-    if of_all or (isinstance(error, Failure) and error.fatal):
+    of_all = isinstance(error, UsageError | StorageError | MissingResourceError | BrokenStepError | MostlyFailingError)
+    if of_all or (isinstance(error, RequestError) and error.fatal):
         raise error
     return error
 
 
 @dataclass(slots=True)
-class _Tally:
+class _RowTotals:
     """What one row has cost, and how its requests ended."""
 
-    met: Met  # answers of all rows of the run
+    met: SeenCacheKeys  # answers of all rows of the run
     requests: int = 0
     cached: int = 0
     prompt: int = 0
@@ -426,10 +432,10 @@ class _Tally:
     unanswered: int = 0
     keys: list[str] = field(default_factory=list)
     said: str = ""
-    failure: Failure | None = None  # the last one
+    failure: RequestError | None = None  # the last one
     reasoning: str = ""
 
-    def count(self, outcomes: Sequence[Outcome]) -> None:
+    def count(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Count a round.
 
         Raises:
@@ -443,13 +449,13 @@ class _Tally:
                 self.failure = outcome
         if self.failure is not None:
             for outcome in outcomes:
-                if isinstance(outcome, Failure) and outcome.fatal:
+                if isinstance(outcome, RequestError) and outcome.fatal:
                     raise outcome
 
     def _answered(self, reply: Reply) -> None:
-        self.said = (reply.text or reply.refusal)[:SAID]
+        self.said = (reply.text or reply.refusal)[:MAX_SAID_CHARS]
         cut = not self.said or reply.finish_reason == "length"
-        self.reasoning = reasoning_of(reply.raw).share if cut else ""
+        self.reasoning = parse_reasoning(reply.raw).share if cut else ""
         if reply.cached and reply.key and reply.key in self.keys:
             return  # the row asked so before: it rests on one answer, which was paid once
         self.keys.append(reply.key)
@@ -469,9 +475,9 @@ class _Tally:
         self.completion += usage.completion_tokens
         self.prompt_cached += usage.cached_tokens
 
-    def spent(self) -> Spent:
+    def spent(self) -> RequestTotals:
         """Return the row's part of the bill."""
-        return Spent(
+        return RequestTotals(
             self.requests,
             self.cached,
             self.prompt,
@@ -483,17 +489,17 @@ class _Tally:
         )
 
 
-class _Failing:
+class _FailureDetector:
     """Sees when nearly all rows get the same failure and no answer, or when no row of a short run got any."""
 
     def __init__(self) -> None:
-        self._last: deque[str] = deque(maxlen=LAST)
+        self._last: deque[str] = deque(maxlen=FAILURE_WINDOW)
         self._counts: Counter[str] = Counter()
         self._unanswered = 0
         self._spares_the_rest = False  # a row got an answer, or was itself at fault
-        self._latest: Failure | None = None
+        self._latest: RequestError | None = None
 
-    def note(self, tally: _Tally) -> None:
+    def note(self, tally: _RowTotals) -> None:
         """Take note of a row.
 
         Raises:
@@ -503,21 +509,23 @@ class _Failing:
             return  # it asked nothing
         failure = tally.failure if not tally.keys else None
         self._spares_the_rest |= failure is None or not failure.transient
-        if len(self._last) == LAST and self._last[0]:
+        if len(self._last) == FAILURE_WINDOW and self._last[0]:
             self._counts[self._last[0]] -= 1
         self._last.append(failure.word if failure is not None else "")
         if failure is None:
             return
         self._unanswered, self._latest = self._unanswered + 1, failure
         self._counts[failure.word] += 1
-        if self._counts[failure.word] >= max(FEWEST, MOSTLY * len(self._last)):
-            raise MostlyFailing(
+        if self._counts[failure.word] >= max(MIN_FAILING_ROWS, FAILING_SHARE * len(self._last)):
+            raise MostlyFailingError(
                 f"{self._counts[failure.word]} of the last {len(self._last)} rows ended alike. The last one: {failure}"
                 " What is done is kept."
             )
 
-    def at_end(self) -> MostlyFailing | None:
+    def at_end(self) -> MostlyFailingError | None:
         """Return what is wrong with a run in which no row got an answer, though nothing was wrong with the rows."""
         if self._spares_the_rest or self._latest is None:
             return None
-        return MostlyFailing(f"no row got an answer, of {self._unanswered} that asked. The last one: {self._latest}")
+        return MostlyFailingError(
+            f"no row got an answer, of {self._unanswered} that asked. The last one: {self._latest}"
+        )

@@ -12,7 +12,7 @@ The event loop runs while `run` waits for rows, and stands still while the calle
 meanwhile is read afterwards, and nothing more is asked. So a process that is killed then loses the answers to what it
 had under way, ``max_concurrency`` at most, however long ago they were sent.
 
-Ctrl-C and SIGTERM: no further request leaves, those under way have `HURRY_S` seconds to be answered, all that is done
+Ctrl-C and SIGTERM: no further request leaves, those under way have `SHUTDOWN_GRACE_S` seconds to be answered, all that is done
 is given to the caller, then KeyboardInterrupt is raised. A second Ctrl-C ends at once. What was answered is in the
 cache either way, so the same run started again asks for the rest only.
 """
@@ -31,36 +31,36 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from pairwright.generators.llm.adapting import Refusals
-from pairwright.generators.llm.cache import Cache, CachedModel
-from pairwright.generators.llm.client import open_model
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.loops import new_loop
-from pairwright.generators.llm.messages import Model
-from pairwright.generators.llm.runner import Done, Meter, Row, Run, Spent
-from pairwright.generators.llm.settings import LLMSettings
+from pairwright.generators.llm.cache.store import Cache, CachedModel
+from pairwright.generators.llm.client.event_loop import new_event_loop
+from pairwright.generators.llm.client.factory import open_model
+from pairwright.generators.llm.client.messages import Model
+from pairwright.generators.llm.client.request_adaptation import RefusedParts
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.settings import LLMSettings
+from pairwright.generators.llm.runner import LLMRow, LLMRun, RequestTotals, RowResult, RunMeter
 
 T = TypeVar("T")
 
-HURRY_S = 5.0  # seconds that requests under way have when the user wants to stop
+SHUTDOWN_GRACE_S = 5.0  # seconds that requests under way have when the user wants to stop
 TICK_S = 0.05  # for which rows are gathered, so that the loop is not started for each
-ENOUGH = 256  # rows that are worth starting it for
+RESULT_BATCH = 256  # rows that are worth starting it for
 WATCH_S = 0.25  # between two snapshots
 RATE_S = 15.0  # seconds back that a rate looks
 
-Wrap = Callable[[Model], Model]
+ModelWrapper = Callable[[Model], Model]
 _log = logging.getLogger(__name__)
 
 
-class Client(Model, Protocol):
+class StoppableModel(Model, Protocol):
     """The innermost model of a session."""
 
-    def stop(self, failure: Failure) -> None:
+    def stop(self, failure: RequestError) -> None:
         """Let no request leave any more: those that wait end in ``failure``, those under way may be answered."""
         ...
 
 
-Open = Callable[[LLMSettings, Cache], AbstractAsyncContextManager[Client]]
+ClientOpener = Callable[[LLMSettings, Cache], AbstractAsyncContextManager[StoppableModel]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Snapshot:
 
     rows: int
     of: int
-    spent: Spent
+    spent: RequestTotals
     cost: float | None
     seconds: float
     rate: float
@@ -88,11 +88,11 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class SessionTotals:
     """What a session has done: rows, requests and tokens, USD (None: unknown price), and seconds of its runs."""
 
     rows: int
-    spent: Spent
+    spent: RequestTotals
     cost: float | None
     seconds: float
 
@@ -110,10 +110,10 @@ class Session:
         settings: LLMSettings,
         *,
         cache: Path,
-        outside: Sequence[Wrap] = (),
-        inside: Sequence[Wrap] = (),
-        refusals: Refusals | None = None,
-        opened: Open | None = None,
+        outside: Sequence[ModelWrapper] = (),
+        inside: Sequence[ModelWrapper] = (),
+        refusals: RefusedParts | None = None,
+        opened: ClientOpener | None = None,
         in_flight: int = 0,
         cost: Callable[[], float | None] = lambda: None,
         watch: Callable[[Snapshot], None] | None = None,
@@ -138,10 +138,10 @@ class Session:
         """
         self._settings, self._path, self._cost, self._watch, self._say = settings, cache, cost, watch, say
         self._outside, self._inside, self._refusals = outside, inside, refusals
-        self._opened: Open = opened or (lambda settings, _: open_model(settings, say=say))
+        self._opened: ClientOpener = opened or (lambda settings, _: open_model(settings, say=say))
         self._in_flight = in_flight or 2 * settings.max_concurrency + 16
         self._stop = stop or threading.Event()
-        self._meter = Meter()
+        self._meter = RunMeter()
         self._seconds = 0.0
         self._runs: list[ExitStack] = []  # what the runs that are under way have open
         self._stack = ExitStack()
@@ -154,7 +154,7 @@ class Session:
             UsageError: the settings cannot work.
         """
         with ExitStack() as stack:
-            self._runner = stack.enter_context(asyncio.Runner(loop_factory=new_loop))
+            self._runner = stack.enter_context(asyncio.Runner(loop_factory=new_event_loop))
             cache = stack.enter_context(Cache.open(self._path))
             opening = self._opened(self._settings, cache)
             self._client = self._wait(opening.__aenter__())
@@ -172,7 +172,7 @@ class Session:
         """
         self._stack.close()
 
-    def run(self, rows: Iterable[Row[T]], *, of: int = 0) -> Iterator[Done[T]]:
+    def run(self, rows: Iterable[LLMRow[T]], *, of: int = 0) -> Iterator[RowResult[T]]:
         """Give the rows as they end, in their order; see `runner.run_rows`, which names the errors, too.
 
         Args:
@@ -183,7 +183,7 @@ class Session:
             KeyboardInterrupt: after Ctrl-C or SIGTERM, when all that is done has been given. As after any error that
                 ends a run, this session then asks nothing more.
         """
-        run = Run(rows, self._model, in_flight=self._in_flight, meter=self._meter)
+        run = LLMRun(rows, self._model, in_flight=self._in_flight, meter=self._meter)
         pace, before = _Pace(self._meter.rows, of), self._seconds
         hurry, hurried = threading.Event(), False
         with ExitStack() as stack:
@@ -198,7 +198,7 @@ class Session:
                 if hurry.is_set() and not hurried:
                     hurried = True
                     self._wait(self._halt(run, 0.0))
-                batch = self._wait(run.ready(TICK_S, enough=ENOUGH))
+                batch = self._wait(run.ready(TICK_S, enough=RESULT_BATCH))
                 self._seconds = before + pace.seconds()
                 if self._watch is not None and pace.due():
                     self._watch(pace.snapshot(self._meter, self._cost()))
@@ -213,26 +213,26 @@ class Session:
             self._watch(pace.snapshot(self._meter, self._cost()))
         run.check()
 
-    def totals(self) -> Totals:
+    def totals(self) -> SessionTotals:
         """Return what the session has done so far."""
-        return Totals(self._meter.rows, self._meter.spent, self._cost(), self._seconds)
+        return SessionTotals(self._meter.rows, self._meter.spent, self._cost(), self._seconds)
 
     def _give_up(self) -> None:
         # An exception in the caller's loop leaves the generator hanging until after the session's end.
         for stack in list(self._runs):
             stack.close()
 
-    async def _halt(self, run: Run[Any] | None = None, grace: float = HURRY_S) -> None:
+    async def _halt(self, run: LLMRun[Any] | None = None, grace: float = SHUTDOWN_GRACE_S) -> None:
         """Let no request leave any more; a run that has not ended by itself ends in KeyboardInterrupt."""
         if run is not None:
             run.stop(KeyboardInterrupt(), grace)
-        self._client.stop(Failure("interrupted"))
+        self._client.stop(RequestError("interrupted"))
 
     def _layers(self, cache: Cache) -> Model:
         model: Model = self._client
         settings = self._settings
         if self._refusals is not None:
-            self._refusals.keep_in(cache, settings.cache_endpoint)
+            self._refusals.persist_in(cache, settings.cache_endpoint)
         for wrap in self._inside:
             model = wrap(model)
         model = CachedModel(model, cache, settings.cache_endpoint, secrets=settings.secrets())
@@ -261,7 +261,7 @@ class _Pace:
         """Return whether it is time for a snapshot."""
         return time.monotonic() - self._told >= WATCH_S
 
-    def snapshot(self, meter: Meter, cost: float | None) -> Snapshot:
+    def snapshot(self, meter: RunMeter, cost: float | None) -> Snapshot:
         """Return how far the run is."""
         now, rows = time.monotonic(), meter.rows - self._before
         self._told = now

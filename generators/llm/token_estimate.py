@@ -2,17 +2,17 @@
 
 Vocabularies of today's models (100,000 to 200,000 entries) hold nearly every common English word whole, with the space
 before it. So a text is counted by what it is made of: words by their length, digits by threes, runs of punctuation,
-line ends and indents, and what is not ASCII by its bytes in UTF-8. `WORD` was measured on English captions, questions
+line ends and indents, and what is not ASCII by its bytes in UTF-8. `TOKENS_BY_WORD_LENGTH` was measured on English captions, questions
 and web text with a vocabulary of 30,000 English word pieces, the rest with byte-level BPE of 60,000 entries that splits
 as OpenAI's tokenizers do. Against the two together the sums are off by 0-8 % on captions, questions, rationales and JSON
 of English, single texts by 1-7 % (median); letters / 4 is off by up to 32 % (docs/llm-costs.md). Other languages: 0.35
 tokens a byte, which may be off by half.
 
-- A chat costs `MESSAGE` tokens a message and `CHAT` tokens once, as OpenAI's documentation of the chat format counts.
+- A chat costs `TOKENS_PER_MESSAGE` tokens a message and `TOKENS_PER_CHAT` tokens once, as OpenAI's documentation of the chat format counts.
 - A schema is counted as its JSON.
 - An image is counted by its size and its model's rule (`prices.ImageRule`), as large as it is sent.
 
-`most_tokens` is no estimate but a bound: a token of a byte-level vocabulary stands for at least one byte.
+`max_prompt_tokens` is no estimate but a bound: a token of a byte-level vocabulary stands for at least one byte.
 """
 
 import base64
@@ -20,18 +20,18 @@ import io
 import re
 from functools import lru_cache
 
-from pairwright.generators.llm.messages import Image, Reply, Request, Usage
+from pairwright.generators.llm.client.messages import Image, Reply, Request, Usage
 from pairwright.generators.llm.prices import ImageRule
 
-MESSAGE, CHAT = 4, 3  # tokens that the chat's form adds: a message, and once
-UNKNOWN_ANSWER = 200  # tokens of an answer of which nothing at all is known
-UNKNOWN_EDGE = 1024  # pixels, of an image that says nothing about its size
+TOKENS_PER_MESSAGE, TOKENS_PER_CHAT = 4, 3  # tokens that the chat's form adds: a message, and once
+DEFAULT_ANSWER_TOKENS = 200  # tokens of an answer of which nothing at all is known
+DEFAULT_IMAGE_EDGE = 1024  # pixels, of an image that says nothing about its size
 
 # A template may put a system prompt of its own in front (Qwen's has 20 tokens), and marks around each message.
-MOST_CHAT, MOST_MESSAGE = 256, 16
+MAX_CHAT_OVERHEAD, MAX_MESSAGE_OVERHEAD = 256, 16
 
 # Tokens of an English word by its letters; measured, see above.
-WORD = (0.0, 1.0, 1.0, 1.03, 1.02, 1.03, 1.07, 1.15, 1.2, 1.3, 1.32, 1.55, 1.7, 1.9, 2.2, 2.7)
+TOKENS_BY_WORD_LENGTH = (0.0, 1.0, 1.0, 1.03, 1.02, 1.03, 1.07, 1.15, 1.2, 1.3, 1.32, 1.55, 1.7, 1.9, 2.2, 2.7)
 _LONG = 0.28  # tokens of each letter from there on
 _BYTE = 0.35  # tokens of a byte of what is not ASCII
 
@@ -43,7 +43,7 @@ _INDENTS = re.compile(r"[ \t]{2,}")
 _EDGE = re.compile(r"\bedge=(\d+)\b")
 
 
-def tokens_of(text: str) -> float:
+def estimate_tokens(text: str) -> float:
     """Return about how many tokens a text takes."""
     return _tokens(text) if len(text) > 200 else _counted(text)
 
@@ -54,10 +54,10 @@ def _tokens(text: str) -> float:
 
 
 def _counted(text: str) -> float:
-    last = len(WORD) - 1
+    last = len(TOKENS_BY_WORD_LENGTH) - 1
     tokens = 0.0
     for size in map(len, _WORDS.findall(text)):
-        tokens += WORD[size] if size <= last else WORD[last] + _LONG * (size - last)
+        tokens += TOKENS_BY_WORD_LENGTH[size] if size <= last else TOKENS_BY_WORD_LENGTH[last] + _LONG * (size - last)
     tokens += len(_DIGITS.findall(text)) + len(_LINES.findall(text)) + len(_INDENTS.findall(text))
     for size in map(len, _MARKS.findall(text)):
         tokens += 1 if size <= 2 else (size + 1) // 2
@@ -66,7 +66,7 @@ def _counted(text: str) -> float:
     return tokens
 
 
-def prompt_tokens(request: Request, rule: ImageRule, *, measure: bool = False) -> int:
+def estimate_prompt_tokens(request: Request, rule: ImageRule, *, measure: bool = False) -> int:
     """Return about how many tokens the server counts before its answer.
 
     Args:
@@ -77,34 +77,34 @@ def prompt_tokens(request: Request, rule: ImageRule, *, measure: bool = False) -
     Raises:
         Failure: ``bad_request`` when the pixels of an image that is measured cannot be decoded.
     """
-    tokens = float(CHAT)
+    tokens = float(TOKENS_PER_CHAT)
     for message in request.messages:
-        tokens += MESSAGE + tokens_of(message.text)
+        tokens += TOKENS_PER_MESSAGE + estimate_tokens(message.text)
         for image in message.images:
             tokens += rule.tokens(*_size(image)) if measure else rule.most(_edge(image))
     if request.schema is not None:
-        tokens += tokens_of(request.schema.shape.decode())
+        tokens += estimate_tokens(request.schema.shape.decode())
     return round(tokens)
 
 
-def answer_tokens(request: Request) -> int:
+def estimate_answer_tokens(request: Request) -> int:
     """Return about how many tokens the answer to a request takes: as many as the one that it expects."""
-    tokens = round(tokens_of(request.expects)) + 1 if request.expects else UNKNOWN_ANSWER
-    most = most_answer(request)
+    tokens = round(estimate_tokens(request.expects)) + 1 if request.expects else DEFAULT_ANSWER_TOKENS
+    most = max_answer_tokens(request)
     return tokens if most is None else min(tokens, most)
 
 
-def most_answer(request: Request) -> int | None:
+def max_answer_tokens(request: Request) -> int | None:
     """Return the tokens that the request lets its answer take at most; None: it sets no limit."""
     most = request.parameters.get("max_completion_tokens") or request.parameters.get("max_tokens")
     return most if isinstance(most, int) and not isinstance(most, bool) and most > 0 else None
 
 
-def most_tokens(request: Request, rule: ImageRule) -> int:
+def max_prompt_tokens(request: Request, rule: ImageRule) -> int:
     """Return how many tokens a server may count before its answer, at most: no fewer than there are bytes."""
-    tokens = MOST_CHAT
+    tokens = MAX_CHAT_OVERHEAD
     for message in request.messages:
-        tokens += MOST_MESSAGE + _bytes(message.text)
+        tokens += MAX_MESSAGE_OVERHEAD + _bytes(message.text)
         for image in message.images:
             tokens += rule.most(_edge(image))
     if request.schema is not None:
@@ -112,13 +112,13 @@ def most_tokens(request: Request, rule: ImageRule) -> int:
     return tokens
 
 
-def usage_of(request: Request, reply: Reply, rule: ImageRule) -> tuple[Usage, bool]:
+def estimate_usage(request: Request, reply: Reply, rule: ImageRule) -> tuple[Usage, bool]:
     """Return the tokens of an answer, and whether any of them had to be estimated since the server does not count."""
     usage = reply.usage
     if usage.prompt_tokens and (usage.completion_tokens or not (reply.text or reply.refusal)):
         return usage, False
-    prompt = usage.prompt_tokens or prompt_tokens(request, rule)
-    said = usage.completion_tokens or round(tokens_of(reply.text or reply.refusal))
+    prompt = usage.prompt_tokens or estimate_prompt_tokens(request, rule)
+    said = usage.completion_tokens or round(estimate_tokens(reply.text or reply.refusal))
     return Usage(prompt, said, usage.cached_tokens), True
 
 
@@ -128,7 +128,7 @@ def _bytes(text: str) -> int:
 
 def _edge(image: Image) -> int:
     found = _EDGE.search(image.form)
-    return int(found[1]) if found else UNKNOWN_EDGE
+    return int(found[1]) if found else DEFAULT_IMAGE_EDGE
 
 
 def _size(image: Image) -> tuple[int, int]:

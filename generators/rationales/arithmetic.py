@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pairwright.generators.rationales.alternatives import Mention, alternatives
+from pairwright.generators.rationales.multiple_answers import Mention, listed_answers
 
-LONGEST = 400  # letters of an expression
-DEEPEST = 30  # brackets in brackets
-MOST_DIGITS = 30  # of a number
+MAX_LENGTH = 400  # letters of an expression
+MAX_DEPTH = 30  # brackets in brackets
+MAX_DIGITS = 30  # of a number
 
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,2})?"
 _TOKEN = re.compile(rf"\s*(?:(?P<number>{_NUMBER})|(?P<sign>[-+*/()×·÷−–xX]))")
@@ -41,13 +41,13 @@ _UNIT_OF_WORD = re.compile(
     rf"((?<![^\s(])[^\W\d_]+)\s+(?:{_NO_UNIT}[^\W\d_]+\s*){{1,2}}(?=[-+*/×÷)]|\Z)", re.IGNORECASE
 )
 _WORD = re.compile(r"[^\W\d_]+")
-_STAND_INS = ("10007", "20011", "30011")  # numbers for an unknown, which no text calculates with
+_PLACEHOLDER_VALUES = ("10007", "20011", "30011")  # numbers for an unknown, which no text calculates with
 # An expression in running text: it begins and ends with a number or a bracket.
 _EXPRESSION = rf"[(]*-?\s?[(]*(?:{_NUMBER})(?:\s?[()]*\s?[-+*/×·÷−x]\s?[(]*\s?-?(?:{_NUMBER})[)]*)*"
 _EQUATION = re.compile(
     rf"(?<![\w.,%(*/+^-])(?<![-+*/^\d]\s)(?P<left>{_EXPRESSION})\s*=\s*(?P<right>-?(?:{_NUMBER}))(?![\w%/*]|[.,]\d|\s?[-+*/×÷=]\s?\d)"
 )
-SPELLED = (
+NUMBER_NAMES = (
     "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
 )  # fmt: skip
 
@@ -67,13 +67,13 @@ class Equation:
     @property
     def holds(self) -> bool:
         """Whether both sides are the same but for rounding."""
-        return close(self.value, self.said)
+        return is_close(self.value, self.said)
 
 
-def value_of(expression: str) -> Fraction | None:
+def evaluate_expression(expression: str) -> Fraction | None:
     """Return the value of an expression; None when the text is none, or it cannot be worked out."""
     text = _MONEY.sub("", expression.strip())
-    if not text or len(text) > LONGEST:
+    if not text or len(text) > MAX_LENGTH:
         return None
     tokens = _tokens(text)
     if tokens is None:
@@ -84,17 +84,17 @@ def value_of(expression: str) -> Fraction | None:
         return None
 
 
-def number_in(text: str) -> Fraction | None:
+def parse_number(text: str) -> Fraction | None:
     """Return the number that a short text says: an expression, one with a unit, or the right side of an equation.
 
     ``None`` when there is none, or when there are several that differ.
     """
-    text = text.strip()[:LONGEST].strip(" .*_`'\"")
+    text = text.strip()[:MAX_LENGTH].strip(" .*_`'\"")
     first = text.casefold().partition(" ")[0]
-    if first in SPELLED and not re.search(r"\d", text):
-        return Fraction(SPELLED.index(first))
+    if first in NUMBER_NAMES and not re.search(r"\d", text):
+        return Fraction(NUMBER_NAMES.index(first))
     right = text.rpartition("=")[2]
-    if (value := value_of(right)) is not None:
+    if (value := evaluate_expression(right)) is not None:
         return value
     if "=" in text:
         text = right.strip()
@@ -105,29 +105,29 @@ def number_in(text: str) -> Fraction | None:
     return found[0] if len(found) == 1 else None
 
 
-def several_in(text: str) -> list[Fraction]:
+def find_differing_numbers(text: str) -> list[Fraction]:
     """Return the numbers of a text that gives several that differ ("(8 / 4) and (6 / 4)", "14, 21", "5 apples or 6").
 
     Empty where it gives one number, or numbers that are no list.
     """
-    text = _MONEY.sub("", text.strip(" .*_`'\"")[:LONGEST])
+    text = _MONEY.sub("", text.strip(" .*_`'\"")[:MAX_LENGTH])
     while text.startswith("(") and text.endswith(")") and _is_bracketed(text):
         text = text[1:-1].strip()
     if _UNKNOWN.search(text):
         return []
-    values = {written(value): value for _, _, value in _found_within(text)}
-    mentions = [Mention(start, end, written(value), whole=False) for start, end, value in _found_within(text)]
-    listed = [values[answer] for answer in alternatives(text, mentions)]
+    values = {format_number(value): value for _, _, value in _found_within(text)}
+    mentions = [Mention(start, end, format_number(value), whole=False) for start, end, value in _found_within(text)]
+    listed = [values[answer] for answer in listed_answers(text, mentions)]
     return listed if len(listed) > 1 else []
 
 
-def stated(expression: str, text: str) -> Fraction | None:
+def solve_stated_unknown(expression: str, text: str) -> Fraction | None:
     """Return what a text says that an expression with one unknown comes to, as "some - 8 = 6" does of "(some - 8)".
 
     The expression is not solved for its unknown. Brackets may differ where they change nothing, units count for
     nothing. ``None`` when the text does not say it, or says several numbers.
     """
-    expression = _of_one_word(_MONEY.sub("", expression.strip(" .*_`'\"")[:LONGEST]))
+    expression = _of_one_word(_MONEY.sub("", expression.strip(" .*_`'\"")[:MAX_LENGTH]))
     unknown = set(_WORD.findall(expression)) - {"x", "X"} or set(_WORD.findall(expression))
     units = r"(?:\s+[^\W\d_]+){0,2}?"
     parts = [re.escape(part) + units for part in re.findall(rf"{_NUMBER}|[^\W\d_]+|[-+*/×÷]", expression)]
@@ -141,18 +141,18 @@ def stated(expression: str, text: str) -> Fraction | None:
         re.IGNORECASE,
     )
     found = {
-        value_of(match["right"])
+        evaluate_expression(match["right"])
         for match in pattern.finditer(text)
-        if _at_stand_ins(expression, word) == _at_stand_ins(match["left"], word) is not None
+        if _evaluate_with_placeholders(expression, word) == _evaluate_with_placeholders(match["left"], word) is not None
     }
     return found.pop() if len(found) == 1 else None
 
 
-def _at_stand_ins(expression: str, unknown: str) -> tuple[Fraction, ...] | None:
+def _evaluate_with_placeholders(expression: str, unknown: str) -> tuple[Fraction, ...] | None:
     values = []
-    for number in _STAND_INS:
+    for number in _PLACEHOLDER_VALUES:
         known = re.sub(rf"(?<!\w){re.escape(unknown)}(?!\w)", number, _of_one_word(expression), flags=re.IGNORECASE)
-        values.append(value_of(_balanced(known)))
+        values.append(evaluate_expression(_balanced(known)))
     whole = tuple(value for value in values if value is not None)
     return whole if len(whole) == len(values) else None
 
@@ -175,36 +175,36 @@ def _is_bracketed(text: str) -> bool:
     return False
 
 
-def numbers(text: str) -> list[Fraction]:
+def find_numbers(text: str) -> list[Fraction]:
     """Return the plain numbers of a text, in order."""
     text = _MONEY.sub("", text)
-    found = (value_of(match[0]) for match in _PLAIN.finditer(text))
+    found = (evaluate_expression(match[0]) for match in _PLAIN.finditer(text))
     return [value for value in found if value is not None]
 
 
-def calculations(text: str) -> list[Fraction]:
+def find_calculations(text: str) -> list[Fraction]:
     """Return the values of the calculations that a text holds, with or without their result, in order."""
     text = _MONEY.sub("", text)
     found = (
-        value_of(_balanced(match[0]))
+        evaluate_expression(_balanced(match[0]))
         for match in re.finditer(rf"(?<![\w.,]){_EXPRESSION}(?![\w]|[.,]\d)", text)
         if _CALCULATED.search(match[0])
     )
     return [value for value in found if value is not None]
 
 
-def equations(text: str) -> list[Equation]:
+def find_equations(text: str) -> list[Equation]:
     """Return the calculations with a result that a text holds, in order."""
     text = _MONEY.sub("", text)
     found: list[Equation] = []
     for match in _EQUATION.finditer(text):
-        left, said = value_of(_balanced(match["left"])), value_of(match["right"])
+        left, said = evaluate_expression(_balanced(match["left"])), evaluate_expression(match["right"])
         if left is not None and said is not None and _CALCULATED.search(match["left"]):
             found.append(Equation(left, said, match.start(), match.end()))
     return found
 
 
-def close(one: Fraction, other: Fraction) -> bool:
+def is_close(one: Fraction, other: Fraction) -> bool:
     """Return whether two numbers are the same but for rounding of one that is written with decimals.
 
     3.33 is ten thirds, and 0.7 two thirds; 37.9 is not 38.
@@ -215,14 +215,14 @@ def close(one: Fraction, other: Fraction) -> bool:
 def _rounds_to(exact: Fraction, said: Fraction) -> bool:
     if said.denominator == 1:
         return False
-    digits = next((digits for digits in range(1, MOST_DIGITS) if 10**digits % said.denominator == 0), 0)
+    digits = next((digits for digits in range(1, MAX_DIGITS) if 10**digits % said.denominator == 0), 0)
     if not digits:
         return False
     off, unit = abs(exact - said), Fraction(1, 10**digits)
     return 2 * off <= unit or (digits > 1 and off < unit)  # rounded, or cut off
 
 
-def written(value: Fraction) -> str:
+def format_number(value: Fraction) -> str:
     """Return a number as people write it: ``450``, ``2.5``; at most six digits where it does not end."""
     if value.denominator == 1:
         return str(value.numerator)
@@ -236,7 +236,7 @@ def _values_within(text: str) -> Iterator[Fraction]:
 def _found_within(text: str) -> Iterator[tuple[int, int, Fraction]]:
     """Yield start, end and value of each expression of a text."""
     for match in re.finditer(rf"(?<![\w.,]){_EXPRESSION}(?![\w]|[.,]\d)", text):
-        value = value_of(_balanced(match[0]))
+        value = evaluate_expression(_balanced(match[0]))
         if value is not None:
             yield match.start(), match.end(), value
 
@@ -263,7 +263,7 @@ def _tokens(text: str) -> list[str] | None:
         if found is None:
             return None
         number, sign = found["number"], found["sign"]
-        if number is not None and len(number) > MOST_DIGITS:
+        if number is not None and len(number) > MAX_DIGITS:
             return None
         tokens.append(number.replace(",", "") if number is not None else _SIGNS.get(sign, sign))
         at = found.end()
@@ -307,7 +307,7 @@ class _Parser:
         if self._next_of("(") is None:
             return self._number()
         self._depth += 1
-        if self._depth > DEEPEST:
+        if self._depth > MAX_DEPTH:
             raise _NoArithmeticError
         value = self._sum()
         if self._next_of(")") is None:

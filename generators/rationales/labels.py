@@ -17,14 +17,21 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, Literal
 
-from pairwright.generators.rationales.alternatives import alternatives, mentions_of_choices, mentions_of_words
-from pairwright.generators.rationales.arithmetic import close, number_in, several_in, stated, value_of, written
+from pairwright.generators.rationales.arithmetic import (
+    evaluate_expression,
+    find_differing_numbers,
+    format_number,
+    is_close,
+    parse_number,
+    solve_stated_unknown,
+)
+from pairwright.generators.rationales.multiple_answers import find_choice_mentions, find_word_mentions, listed_answers
 
-Kind = Literal["set", "choice", "number", "text"]
-KINDS: tuple[Kind, ...] = ("set", "choice", "number", "text")
+LabelKind = Literal["set", "choice", "number", "text"]
+LABEL_KINDS: tuple[LabelKind, ...] = ("set", "choice", "number", "text")
 
-LONGEST = 300  # letters of a label
-UNKNOWN = frozenset({"", "-", "-1", "none", "null", "nan"})  # what data sets write where nobody knows the answer
+MAX_LENGTH = 300  # letters of a label
+MISSING_LABELS = frozenset({"", "-", "-1", "none", "null", "nan"})  # what data sets write where nobody knows the answer
 
 _WRAPPED = re.compile(r"[\s\"'“”‘’`*_.,;:!]+")
 _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
@@ -45,7 +52,7 @@ class Labels:
         also: of a ``set``: value -> other words for it.
     """
 
-    kind: Kind
+    kind: LabelKind
     values: tuple[str, ...] = ()
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -66,18 +73,18 @@ class Labels:
             text: what stands behind the marker.
             choices: of the row, for the kind ``choice``.
         """
-        text = text[:LONGEST].strip()
-        bare = _bare(text)
+        text = text[:MAX_LENGTH].strip()
+        bare = _strip_decoration(text)
         if self.kind == "text":
             return [bare] if bare else []
         if self.kind == "number":
             label = _number(text)
-            return [label] if label else [written(value) for value in several_in(text)]
+            return [label] if label else [format_number(value) for value in find_differing_numbers(text)]
         if self.kind == "choice":
-            several = alternatives(text, mentions_of_choices(text, choices))
+            several = listed_answers(text, find_choice_mentions(text, choices))
             label = _choice(text, bare, choices)
         else:
-            several = alternatives(_folded(bare), mentions_of_words(_folded(bare), dict(self.words)))
+            several = listed_answers(_folded(bare), find_word_mentions(_folded(bare), dict(self.words)))
             label = self._member(bare)
         if len(several) > 1:
             return several
@@ -88,8 +95,8 @@ class Labels:
 
         That is 6 for "some - 8", where the rationale says "some - 8 = 6". Nothing is solved. Only for numbers.
         """
-        value = stated(text[:LONGEST], rationale) if self.kind == "number" else None
-        return written(value) if value is not None else ""
+        value = solve_stated_unknown(text[:MAX_LENGTH], rationale) if self.kind == "number" else None
+        return format_number(value) if value is not None else ""
 
     def gold(self, given: Any, choices: Sequence[str] = ()) -> str:
         """Return the label that the user's row gives; empty where it says that nobody knows.
@@ -102,7 +109,7 @@ class Labels:
             ValueError: when it is none of the task's; the message says what it is.
         """
         text = " ".join(str(given if given is not None else "").split())
-        if not text or (self.kind != "number" and text.casefold() in UNKNOWN):
+        if not text or (self.kind != "number" and text.casefold() in MISSING_LABELS):
             return ""
         numbered: Sequence[str] = choices if self.kind == "choice" else self.values
         if (
@@ -115,7 +122,7 @@ class Labels:
                 raise ValueError(f"label {text}: there are {len(numbered)} of them, numbered from 0")
             return numbered[place]
         if self.kind == "number":
-            return text.removesuffix(".0") if value_of(text) is not None else _gold_number(text)
+            return text.removesuffix(".0") if evaluate_expression(text) is not None else _gold_number(text)
         found = self.read(text, choices)
         if not found:
             raise ValueError(f"label {text[:60]!r} is none of: {', '.join(numbered)}")
@@ -124,13 +131,13 @@ class Labels:
     def same(self, one: str, other: str) -> bool:
         """Return whether two labels, as `read` or `gold` gives them, are the same answer."""
         if self.kind == "number":
-            a, b = value_of(one), value_of(other)
-            return a is not None and b is not None and close(a, b)
+            a, b = evaluate_expression(one), evaluate_expression(other)
+            return a is not None and b is not None and is_close(a, b)
         return _folded(one) == _folded(other)
 
     def value(self, label: str) -> Fraction | None:
         """Return the number that a label of the kind ``number`` stands for; None for other kinds."""
-        return value_of(label) if self.kind == "number" else None
+        return evaluate_expression(label) if self.kind == "number" else None
 
     @cached_property
     def words(self) -> Mapping[str, str]:
@@ -141,14 +148,14 @@ class Labels:
         folded = _folded(bare)
         if folded in self.words:
             return self.words[folded]
-        first = next((word for word in self._longest_first if _begins(folded, word)), "")
+        first = next((word for word in self._longest_first if _starts_with_word(folded, word)), "")
         if first:
             rest = _EXCLUDED.sub("", folded[len(first) :])
-            others = {value for word, value in self.words.items() if _is_word(word) and _holds(rest, word)}
+            others = {value for word, value in self.words.items() if _is_word(word) and _contains_word(rest, word)}
             return self.words[first] if others <= {self.words[first]} else ""
         if _DENIED.search(bare):
             return ""
-        held = {value for word, value in self.words.items() if _is_word(word) and _holds(folded, word)}
+        held = {value for word, value in self.words.items() if _is_word(word) and _contains_word(folded, word)}
         return held.pop() if len(held) == 1 else ""
 
     @cached_property
@@ -160,7 +167,7 @@ class Labels:
         return {_folded(text) for text in texts}
 
 
-def mentioned(labels: Labels, text: str) -> list[str]:
+def find_mentioned(labels: Labels, text: str) -> list[str]:
     """Return the values of a ``set`` that a text names, in order; words that say many other things are left out."""
     folded = text.casefold()
     found = [
@@ -176,19 +183,19 @@ def _is_word(word: str) -> bool:
     return len(word) >= 7 and " " not in word  # "no", "true", "fits" stand in any sentence
 
 
-def _holds(text: str, word: str) -> bool:
+def _contains_word(text: str, word: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", text) is not None
 
 
-def _begins(text: str, word: str) -> bool:
+def _starts_with_word(text: str, word: str) -> bool:
     return text.startswith(word) and re.match(r"[\w-]", text[len(word) :]) is None
 
 
 def _folded(text: str) -> str:
-    return " ".join(_bare(text).casefold().replace("’", "'").split())
+    return " ".join(_strip_decoration(text).casefold().replace("’", "'").split())
 
 
-def _bare(text: str) -> str:
+def _strip_decoration(text: str) -> str:
     """Return a text without quotes, stars and stops around it, and without an article before it."""
     text = text.strip()
     begin = _WRAPPED.match(text)
@@ -201,18 +208,18 @@ def _bare(text: str) -> str:
 def _number(text: str) -> str:
     text = text.strip(" *_`'\"")
     text = re.sub(r"\s+", " ", text).rstrip(" .,;!")
-    if value_of(text) is not None and "=" not in text:
+    if evaluate_expression(text) is not None and "=" not in text:
         return _without_outer(text)
-    value = number_in(text)
-    return written(value) if value is not None else ""
+    value = parse_number(text)
+    return format_number(value) if value is not None else ""
 
 
 def _gold_number(text: str) -> str:
     # "... #### 1,200" is how worked solutions end in some data sets.
-    value = number_in(text.rpartition("####")[2])
+    value = parse_number(text.rpartition("####")[2])
     if value is None:
         raise ValueError(f"label {text[:60]!r} is no number")
-    return written(value)
+    return format_number(value)
 
 
 def _without_outer(text: str) -> str:
@@ -241,7 +248,7 @@ def _choice(text: str, bare: str, choices: Sequence[str]) -> str:
         named = [choice for folded, choice in by_text.items() if rest.startswith(folded)]
         return meant if not rest or meant in named or not named else ""
     folded = _folded(bare)
-    begun = [word for word in by_text if word and _begins(folded, word)]
+    begun = [word for word in by_text if word and _starts_with_word(folded, word)]
     if begun:
         return by_text[max(begun, key=len)]
     # "blotters" is the choice "blotter".

@@ -5,22 +5,28 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pairwright.datasets.errors import ConfigError, UsageError
-from pairwright.generators.prompting.reading import suggestion
-from pairwright.generators.prompting.strict_yaml import Place, YamlFault, read_yaml
-from pairwright.generators.rationales.labels import KINDS, Labels
-from pairwright.generators.rationales.tasks import Columns, Demonstration, Task, columns_of, places_in
+from pairwright.generators.prompts.parser import suggestion
+from pairwright.generators.prompts.strict_yaml import NodePath, YamlError, read_yaml
+from pairwright.generators.rationales.labels import LABEL_KINDS, Labels
+from pairwright.generators.rationales.tasks import (
+    Columns,
+    Demonstration,
+    TaskDefinition,
+    parse_columns,
+    template_fields,
+)
 
 BUILT_IN = Path(__file__).parents[1] / "tasks"
-KEYS = ("like", "about", "fields", "label", "input", "prompt", "instructions", "demonstrations")
+TASK_KEYS = ("like", "about", "fields", "label", "input", "prompt", "instructions", "demonstrations")
 _LABEL_KEYS = ("kind", "columns", "values", "also", "of")
 
 
-def built_in() -> tuple[str, ...]:
+def built_in_tasks() -> tuple[str, ...]:
     """Return the names of our tasks."""
     return tuple(sorted(path.stem for path in BUILT_IN.glob("*.yaml")))
 
 
-def open_task(named: str) -> Task:
+def open_task(named: str) -> TaskDefinition:
     """Return a task of ours by its name, or the user's by the path of its file.
 
     Raises:
@@ -28,46 +34,48 @@ def open_task(named: str) -> Task:
         ConfigError: when the file is broken, with file and line.
     """
     path = BUILT_IN / f"{named}.yaml"
-    if named not in built_in():
+    if named not in built_in_tasks():
         path = Path(named)
         if not path.is_file():
             raise UsageError(
-                f"--task {named}: neither a task ({', '.join(built_in())}) nor a file.{suggestion(named, built_in())}"
+                f"--task {named}: neither a task ({', '.join(built_in_tasks())}) nor a file.{suggestion(named, built_in_tasks())}"
             )
     return load_task(path)
 
 
-def load_task(path: Path) -> Task:
+def load_task(path: Path) -> TaskDefinition:
     """Read a task file; the task's name is the file's.
 
     Raises:
         ConfigError: when it is broken, with file and line.
     """
     content, lines = _read(path)
-    reader = _Reader(path, content, lines)
+    reader = _TaskParser(path, content, lines)
     return reader.task()
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[Place, int]]:
+def _read(path: Path) -> tuple[dict[str, Any], dict[NodePath, int]]:
     try:
         return read_yaml(path.read_bytes())
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}). Check the path.") from None
-    except YamlFault as error:
+    except YamlError as error:
         raise ConfigError(f"{path}:{error.line}: {error.what}. Mend the file.") from None
 
 
-class _Reader:
+class _TaskParser:
     """Reads one file, part by part."""
 
-    def __init__(self, path: Path, content: dict[str, Any], lines: Mapping[Place, int]) -> None:
+    def __init__(self, path: Path, content: dict[str, Any], lines: Mapping[NodePath, int]) -> None:
         self._path, self._lines, self._given = path, lines, content
         self._content = {**self._likeness(), **content}
 
-    def task(self) -> Task:
+    def task(self) -> TaskDefinition:
         for key in self._given:
-            if key not in KEYS:
-                self._refuse((key,), f"unknown key '{key}'.{suggestion(key, KEYS)} The keys are {', '.join(KEYS)}.")
+            if key not in TASK_KEYS:
+                self._refuse(
+                    (key,), f"unknown key '{key}'.{suggestion(key, TASK_KEYS)} The keys are {', '.join(TASK_KEYS)}."
+                )
         for key in ("fields", "label", "input"):
             if key not in self._content:
                 self._refuse((), f"the key '{key}' is missing. Add it, or 'like' and a task of ours.")
@@ -79,7 +87,7 @@ class _Reader:
         if bool(prompt) == bool(instructions):
             self._refuse((), "a task has either 'prompt' or 'instructions'. Write one of them.")
         demonstrations = self._demonstrations(fields, labels, choices_in)
-        return Task(
+        return TaskDefinition(
             name=self._path.stem,
             about=self._text("about"),
             fields=fields,
@@ -96,12 +104,12 @@ class _Reader:
     def _likeness(self) -> dict[str, Any]:
         if "like" not in self._given:
             return {}
-        if self._given["like"] not in built_in():
-            self._refuse(("like",), f"'like' is none of our tasks. They are {', '.join(built_in())}.")
+        if self._given["like"] not in built_in_tasks():
+            self._refuse(("like",), f"'like' is none of our tasks. They are {', '.join(built_in_tasks())}.")
         content, _ = _read(BUILT_IN / f"{self._given['like']}.yaml")
         return content
 
-    def _refuse(self, place: Place, what: str) -> NoReturn:
+    def _refuse(self, place: NodePath, what: str) -> NoReturn:
         while place and place not in self._lines:
             place = place[:-1]
         raise ConfigError(f"{self._path}:{self._lines.get(place, 1)}: {what}")
@@ -118,7 +126,7 @@ class _Reader:
             self._refuse(("fields",), "'fields' is no mapping. Write NAME: [COLUMN, ...].")
         fields: dict[str, Columns] = {}
         for name, places in given.items():
-            columns = columns_of(places)
+            columns = parse_columns(places)
             if columns is None:
                 self._refuse(("fields", name), f"'{name}' names no columns. Write {name}: [COLUMN, ...].")
             if not name.isidentifier() or name.startswith("_") or name in {"label", "loop"}:
@@ -137,9 +145,9 @@ class _Reader:
                     f"unknown key '{key}'.{suggestion(key, _LABEL_KEYS)} The keys are {', '.join(_LABEL_KEYS)}.",
                 )
         kind = given.get("kind")
-        if kind not in KINDS:
-            self._refuse(("label", "kind"), f"'kind' is none of {', '.join(KINDS)}. Write one of them.")
-        columns = columns_of(given.get("columns", "label"))
+        if kind not in LABEL_KINDS:
+            self._refuse(("label", "kind"), f"'kind' is none of {', '.join(LABEL_KINDS)}. Write one of them.")
+        columns = parse_columns(given.get("columns", "label"))
         if columns is None:
             self._refuse(("label", "columns"), "'columns' names no columns. Write [COLUMN, ...].")
         values, also = given.get("values", []), given.get("also", {})
@@ -155,10 +163,10 @@ class _Reader:
 
     def _input(self, fields: Mapping[str, Columns]) -> str:
         text = self._text("input")
-        for name in places_in(text):
+        for name in template_fields(text):
             if name not in fields:
                 self._refuse(("input",), f"'{name}' is no field.{suggestion(name, fields)}")
-        if not any(True for _ in places_in(text)):
+        if not any(True for _ in template_fields(text)):
             self._refuse(("input",), "'input' asks for no field. Write {NAME} where its text shall stand.")
         return text
 
@@ -171,7 +179,7 @@ class _Reader:
         wanted = {*fields, "label", "rationale"}
         found: list[Demonstration] = []
         for at, shown in enumerate(given):
-            place: Place = ("demonstrations", at)
+            place: NodePath = ("demonstrations", at)
             if not isinstance(shown, dict) or shown.keys() != wanted:
                 self._refuse(place, f"a demonstration has {', '.join(sorted(wanted))}, no more and no less.")
             values = {name: shown[name] for name in fields}

@@ -24,13 +24,13 @@ from typing import Any
 
 import orjson
 
-from pairwright.generators.llm.messages import Message
-from pairwright.generators.prompting.files import PromptBook, load
-from pairwright.generators.prompting.prompt import NOTICE, Prompt
-from pairwright.generators.prompting.templates import Template
+from pairwright.generators.llm.client.messages import Message
+from pairwright.generators.prompts.book import PromptBook, load_prompt
+from pairwright.generators.prompts.prompt import UNTRUSTED_DATA_NOTICE, Prompt
+from pairwright.generators.prompts.templates import Template
 from pairwright.generators.rationales.labels import Labels
 
-CLOSING = "So the answer is {label}."
+ANSWER_TEMPLATE = "So the answer is {label}."
 
 _PLACE = re.compile(r"\{(\w+)\}")
 _RULES = (
@@ -45,7 +45,7 @@ Columns = tuple[tuple[str, ...], ...]
 """Where a value may stand, the first that is there counts; each is one column, or several that are joined."""
 
 
-class RowFault(ValueError):  # noqa: N818 - what is wrong with a row; whoever knows its place makes an error of it
+class TaskRowError(ValueError):  # noqa: N818 - what is wrong with a row; whoever knows its place makes an error of it
     """A row lacks a field, or holds what cannot be."""
 
 
@@ -59,7 +59,7 @@ class Demonstration:
 
 
 @dataclass(frozen=True)
-class Item:
+class TaskRow:
     """A row of a task.
 
     Attributes:
@@ -78,7 +78,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Task:
+class TaskDefinition:
     """A task, read and checked.
 
     Attributes:
@@ -107,7 +107,7 @@ class Task:
     demonstrations: tuple[Demonstration, ...]
     source: Path = field(compare=False)
 
-    def item(self, row: Mapping[str, Any], key: str = "") -> Item:
+    def item(self, row: Mapping[str, Any], key: str = "") -> TaskRow:
         """Return a row as an item of the task.
 
         Raises:
@@ -118,14 +118,14 @@ class Task:
         try:
             gold = self.labels.gold(_found(row, self.label_columns), choices)
         except ValueError as error:
-            raise RowFault(str(error)) from None
-        return Item(values, self.said(values), gold, choices, key)
+            raise TaskRowError(str(error)) from None
+        return TaskRow(values, self.said(values), gold, choices, key)
 
     def said(self, values: Mapping[str, Any]) -> str:
         """Return the student's input."""
         return _PLACE.sub(lambda found: _plain(values[found[1]]), self.input).strip()
 
-    def asked(self, item: Item) -> str:
+    def asked(self, item: TaskRow) -> str:
         """Return the texts of an item, as a model may say them again."""
         return " ".join(_plain(value) for value in item.values.values())
 
@@ -147,11 +147,11 @@ class Task:
         for shown in self.demonstrations:
             values = {**shown.values, "label": shown.label if label_given else ""}
             turns.append(Message("user", prompt.template.render(values)))
-            turns.append(Message("assistant", f"{shown.rationale} {CLOSING.format(label=shown.label)}"))
+            turns.append(Message("assistant", f"{shown.rationale} {ANSWER_TEMPLATE.format(label=shown.label)}"))
         return replace(prompt, messages=(prompt.messages[0], *turns), typical=turns[1].text)
 
     def _named(self, book: PromptBook) -> Prompt:
-        return load(self.source.parent / self.prompt) if self.prompt.endswith(".yaml") else book.get(self.prompt)
+        return load_prompt(self.source.parent / self.prompt) if self.prompt.endswith(".yaml") else book.get(self.prompt)
 
     def _made(self) -> Prompt:
         labels = f"\n\nThe answer is one of: {', '.join(self.labels.values)}." if self.labels.values else ""
@@ -162,12 +162,12 @@ class Task:
             version=1,
             about=self.about,
             values={**dict.fromkeys(self.fields, "a field of the task"), "label": "the right answer, or nothing"},
-            messages=(Message("system", f"{self.instructions}{labels}\n\n{_RULES}\n\n{NOTICE}"),),
+            messages=(Message("system", f"{self.instructions}{labels}\n\n{_RULES}\n\n{UNTRUSTED_DATA_NOTICE}"),),
             user=user,
             answer="text",
             parameters=_PARAMETERS,
             schema=None,
-            typical=f"This is what the text says, and nothing speaks against it. {CLOSING.format(label=[*self.labels.values, '1'][0])}",
+            typical=f"This is what the text says, and nothing speaks against it. {ANSWER_TEMPLATE.format(label=[*self.labels.values, '1'][0])}",
             lists={},
             source=self.source,
             lines={},
@@ -182,7 +182,7 @@ class Task:
             return tuple(found)
         if isinstance(found, bool) or not isinstance(found, str | int | float) or not str(found).strip():
             told = " or ".join("+".join(columns) for columns in self.fields[name])
-            raise RowFault(f"no {name} (a text in the column {told})")
+            raise TaskRowError(f"no {name} (a text in the column {told})")
         return str(found).strip()
 
 
@@ -212,14 +212,14 @@ def _choices(found: Any, name: str) -> tuple[str, ...]:
         try:
             found = orjson.loads(found)
         except orjson.JSONDecodeError:
-            raise RowFault(f"{name} is no list (as JSON, in a text)") from None
+            raise TaskRowError(f"{name} is no list (as JSON, in a text)") from None
     if isinstance(found, Mapping):
         found = found.get("text")
     if isinstance(found, list | tuple):
         texts = [str(each.get("text", "") if isinstance(each, Mapping) else each).strip() for each in found]
         if len(texts) > 1 and all(texts):
             return tuple(texts)
-    raise RowFault(f"{name} is no list of two texts or more")
+    raise TaskRowError(f"{name} is no list of two texts or more")
 
 
 def _plain(value: Any) -> str:
@@ -230,12 +230,12 @@ def _title(name: str) -> str:
     return name.replace("_", " ").capitalize()
 
 
-def places_in(template: str) -> Iterator[str]:
+def template_fields(template: str) -> Iterator[str]:
     """Give the names of the fields that a student's input asks for."""
     yield from _PLACE.findall(template)
 
 
-def columns_of(given: Any) -> Columns | None:
+def parse_columns(given: Any) -> Columns | None:
     """Return where a value may stand, as a task file writes it; None when it is not written so."""
     places: Sequence[Any] = given if isinstance(given, list) else [given]
     found = [tuple(place) if isinstance(place, list) else (place,) for place in places]

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.relation_slots import VERBS, RelationSlot, before_it, has_none_beside, meant
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.language.lemmas import verb_of
+from pairwright.generators.language.lemmas import verb_of_participle
 from pairwright.generators.words.attributes import is_colour
 from pairwright.generators.words.nouns import FLYING, FRAMES, GATHERINGS, OF_PEOPLE, PEOPLE, WORN
 from pairwright.generators.words.relations import CARRIERS, RIDDEN, ROOMS, WATERS
@@ -108,7 +108,7 @@ def deeds(caption: Caption, candidates: Candidates) -> Iterator[RelationSlot]:
         participle = tag in {"VBN", "VBG"} and doer is not None and caption.word(at - 1) not in {"has", "have", "had"}
         as_written = PARTICIPLES.get(caption.word(at), ()) if participle else ()
         wanted = [] if tag == "VBN" else [(verb, inflect(verb, tag)) for verb in _verbs(caption, candidates, doer, at)]
-        wanted += [(verb_of(form), form) for form in as_written if caption.word(at + 1) not in {"a", "the"}]
+        wanted += [(verb_of_participle(form), form) for form in as_written if caption.word(at + 1) not in {"a", "the"}]
         if wanted:
             verbs, forms = zip(*wanted, strict=True)
             end = at + 1 + _has_particle(caption, at)
@@ -127,13 +127,13 @@ def _preposition(caption: Caption, at: int) -> str:
     return caption.word(at) if caption.tag(at) in {"IN", "RP", "TO"} else ""
 
 
-def other_deed(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
+def other_deed(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: RandomStream) -> Outcome:
     """Exchange a verb for one that the same one does not do meanwhile."""
     at, doer = slot.start, slot.doer
     if caption.tokens[at].lemma in _POSTURES and others_may(caption, doer):
         return "true_of_image"
     reason = "no_candidate"
-    for which in rng.by_weight(range(len(slot.news)), slot.weights):
+    for which in rng.weighted_shuffle(range(len(slot.news)), slot.weights):
         verb, form = slot.lemmas[which], slot.news[which]
         if _is_on_its_back(caption, slot) or not _suits(caption, candidates, slot, (verb, form)):
             continue

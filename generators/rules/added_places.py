@@ -13,8 +13,8 @@ from typing import NamedTuple
 from pairwright.generators.captions.caption import ANAPHORS, Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.relation_slots import VERBS
-from pairwright.generators.draws import Draws
-from pairwright.generators.edits import Change
+from pairwright.generators.edits.realisation import Change
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.language.inflection import article
 from pairwright.generators.words.claims import (
     BEHIND,
@@ -101,7 +101,7 @@ def claims(caption: Caption, *, true: bool) -> list[Claim]:
     return last + _named_first(caption)
 
 
-def claim_for(found: Sequence[Claim], *, noun: str, alike: bool, rng: Draws) -> Claim | None:
+def claim_for(found: Sequence[Claim], *, noun: str, alike: bool, rng: RandomStream) -> Claim | None:
     """Return a claim for a thing, one at the front twice as often as one at the end; None where none suits it.
 
     Args:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import BothOutcome
 from pairwright.generators.captions.phrases import NounPhrase
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.adjective_candidates import adjective_is_said, keeps_its_colour
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.rules.added_places import LONGER, Place, attribute_places
@@ -30,7 +30,7 @@ _NATURAL = word_set("water ocean sea snow sand river lake pond wave air cloud gr
 _UNREMARKED = frozenset({"brown", "gray", "black", "white"})  # colours that captions pass over
 
 
-def add_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
+def add_attribute(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[Outcome]:
     """Add an attribute that is not true: what captions contradict first, then what would be rare of such a thing."""
     places = attribute_places(caption)
     unsaid: list[Place] = []
@@ -44,7 +44,7 @@ def add_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> Itera
         yield from _each(place, _rare(caption, candidates, place.phrase, rng))
 
 
-def both_attributes(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[BothOutcome]:
+def both_attributes(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[BothOutcome]:
     """Add an attribute that is not true and, in the same place, one that is."""
     places = attribute_places(caption)
     for place in rng.shuffled(places):
@@ -83,7 +83,7 @@ def _said_of(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> li
 
 
 def _contradicted(
-    caption: Caption, candidates: Candidates, phrase: NounPhrase, said: Sequence[str], rng: Draws
+    caption: Caption, candidates: Candidates, phrase: NounPhrase, said: Sequence[str], rng: RandomStream
 ) -> Iterator[tuple[str, str]]:
     """Yield attributes that exclude what captions say of a phrase, sizes last; a reason where one may be true."""
     known = candidates.adjectives.attributes_of(caption.head(phrase))
@@ -92,7 +92,7 @@ def _contradicted(
     return _checked(caption, phrase, drawn)
 
 
-def _rare(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Iterator[tuple[str, str]]:
+def _rare(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: RandomStream) -> Iterator[tuple[str, str]]:
     """Yield attributes that captions would hardly pass over; a reason where one may be true."""
     head = caption.head(phrase)
     told = head not in OF_PEOPLE and not candidates.things.is_alive(head) and head not in _NATURAL

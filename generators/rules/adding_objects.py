@@ -18,7 +18,7 @@ from itertools import islice
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.context import plural_of
 from pairwright.generators.captions.edited import BothOutcome
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.rules.added_places import (
     LONGER,
@@ -55,7 +55,7 @@ _NOTICED = frozenset(ADDABLE)
 _NOBODY_ELSE = word_set("alone lone lonely solitary empty deserted vacant abandoned nobody")
 
 
-def add_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
+def add_object(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[Outcome]:
     """Add a thing that is not there, but could be beside what it is added to and in such company."""
     places = thing_places(caption)
     for place in rng.shuffled(places):
@@ -67,7 +67,7 @@ def add_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator
     yield from _absent_from_view(caption, candidates, rng)
 
 
-def _absent_from_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
+def _absent_from_view(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[Outcome]:
     """Claim at either end of a caption that the picture has a thing that it has not."""
     found = claims(caption, true=False)
     beside = rng.shuffled(caption.things)[:_LOOKED_AT] if found else []
@@ -79,7 +79,7 @@ def _absent_from_view(caption: Caption, candidates: Candidates, rng: Draws) -> I
 
 
 def _claim(
-    caption: Caption, candidates: Candidates, found: Sequence[Claim], nouns: Sequence[str], rng: Draws
+    caption: Caption, candidates: Candidates, found: Sequence[Claim], nouns: Sequence[str], rng: RandomStream
 ) -> Claim | None:
     """Return a claim that suits things as unlike as these may be; None where none does."""
     phrase = caption.starting_at(0)
@@ -104,7 +104,7 @@ def _joins(caption: Caption, candidates: Candidates, place: Place, noun: str) ->
     return head in SCENES
 
 
-def both_objects(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[BothOutcome]:
+def both_objects(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[BothOutcome]:
     """Add a thing that is not there and, in the same place, one that is."""
     places = [place for place in thing_places(caption) if is_scene(caption, place)]
     present = things_there(caption, candidates) if places else []
@@ -116,7 +116,7 @@ def both_objects(caption: Caption, candidates: Candidates, rng: Draws) -> Iterat
     yield from _in_view(caption, candidates, rng)
 
 
-def _in_view(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[BothOutcome]:
+def _in_view(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[BothOutcome]:
     """Claim at either end of a caption that a thing is in the picture, wherever: one that is not and one that is."""
     found = claims(caption, true=True)
     if not found:
@@ -147,7 +147,7 @@ def _as_claimed(form: str) -> str:
     return form if form not in forms_in_view(several=False) else indefinite(form)
 
 
-def _not_in_view(caption: Caption, candidates: Candidates, true: str, rng: Draws) -> str:
+def _not_in_view(caption: Caption, candidates: Candidates, true: str, rng: RandomStream) -> str:
     """Return a thing that is not in the picture, written like one that is, usual ones sooner.
 
     First come the others of its kind, so that both sides speak of the same things: a street against a beach.
@@ -198,7 +198,7 @@ def _absent(caption: Caption, candidates: Candidates, nouns: Iterable[str]) -> I
 
 
 def _better_first(
-    caption: Caption, candidates: Candidates, found: Iterator[tuple[str, str]], rng: Draws
+    caption: Caption, candidates: Candidates, found: Iterator[tuple[str, str]], rng: RandomStream
 ) -> Iterator[tuple[str, str]]:
     """Yield what `_absent` does, some at a time, of those sooner what goes well with the rest of the caption."""
     while some := list(islice(found, _COMPARED)):
@@ -209,7 +209,7 @@ def _better_first(
         yield from (each for each in some if not each[0])
 
 
-def _absent_like(caption: Caption, candidates: Candidates, true: str, place: Place, rng: Draws) -> str:
+def _absent_like(caption: Caption, candidates: Candidates, true: str, place: Place, rng: RandomStream) -> str:
     """Return a thing that is not there, of about the length of one that is: of those, one that fits well."""
     like = [noun for noun in candidates.addable.like(true, rng) if abs(len(noun) - len(true)) <= LONGER]
     found = (noun for noun, _ in _absent(caption, candidates, like) if noun)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pairwright.datasets.records import Annotation, Origin
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import Edited, edited_annotation, first_good
-from pairwright.generators.positives import Maker
+from pairwright.generators.positives import RewriteRule
 
 _ALL = ("replace-attribute", "replace-relation", "replace-object", "swap-object")
 
@@ -29,7 +29,7 @@ class Positives:
     """
 
     def __init__(
-        self, makers: Mapping[str, Maker], caption: Caption, taken: set[str], seed: int, origin: Origin
+        self, makers: Mapping[str, RewriteRule], caption: Caption, taken: set[str], seed: int, origin: Origin
     ) -> None:
         self._makers, self._caption, self._taken = makers, caption, taken
         self._seed, self._origin = seed, origin

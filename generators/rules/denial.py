@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pairwright.generators.edits import Change
+from pairwright.generators.edits.realisation import Change
 
 _MARKS = re.compile(r"[.,;:!?()\"]")
 _DENIES = re.compile(

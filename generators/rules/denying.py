@@ -19,8 +19,8 @@ from pairwright.generators.captions.relation_slots import (
     is_worn,
     others_there,
 )
-from pairwright.generators.draws import Draws
-from pairwright.generators.edits import Change
+from pairwright.generators.edits.realisation import Change
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.language.inflection import article
 from pairwright.generators.rules.acting import lives
@@ -77,7 +77,7 @@ _AREAS = ENCLOSED | word_set(
 _MEASURES = word_set("very so right just directly straight really too almost out over up down half high low deep")
 
 
-def denials(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
+def denials(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[Outcome]:
     """Deny what a caption says of things and places."""
     yield from _without(caption, candidates)
     for found in rng.shuffled(caption.relations):

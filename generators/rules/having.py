@@ -17,9 +17,9 @@ from pairwright.generators.captions.relation_slots import (
     may_be_others,
     meant,
 )
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.candidates import Candidates
-from pairwright.generators.language.lemmas import verb_of
+from pairwright.generators.language.lemmas import verb_of_participle
 from pairwright.generators.rules.acting import SIDES, lives
 from pairwright.generators.words.nouns import OF_PEOPLE, SURROUNDINGS, WORN
 from pairwright.generators.words.relations import (
@@ -133,7 +133,7 @@ def _beside_whole(candidates: Candidates, wording: str, things: tuple[str, str])
     return HANDLED if handled and candidates.usage.has_object("hold", other) else ()
 
 
-def beside_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
+def beside_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: RandomStream) -> Outcome:
     """Put beside a thing what it has ("a plate of | food", "a pizza with | cheese", "a man in | a hat")."""
     owner, owned = caption.ending_at(slot.start), caption.starting_at(slot.end)
     if owner is None or owned is None:
@@ -152,12 +152,12 @@ def beside_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng:
     rides = noun in _MOUNTED and caption.words.has_any(_RIDES)
     acts = caption.tag(owned.end) == "VBG"
     reason = "no_candidate"
-    for new in rng.by_weight(slot.news, slot.weights):
+    for new in rng.weighted_shuffle(slot.news, slot.weights):
         if new == "on" and rides:
             reason = "true_of_image"
             continue
         words = new.removeprefix("is ").removeprefix("are ")
-        verb = verb_of(words.split()[0]) if words.split()[0].endswith("ing") else ""
+        verb = verb_of_participle(words.split()[0]) if words.split()[0].endswith("ing") else ""
         if not _suits(caption, candidates, owned, (verb, words)) or (acts and words in _BUSY):
             continue
         if not (caption.words.has_any(forms_of(verb)) if verb else caption.words.said_of(words, noun)):

@@ -15,7 +15,7 @@ from pairwright.generators.captions.relation_slots import (
     has_none_beside,
     others_there,
 )
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.rules.acting import (
     doer_of,
@@ -124,7 +124,7 @@ def _preposition_end(caption: Caption, at: int) -> int:
     return found if found > at or caption.word(at) not in _AFTER or caption.tag(at) != "IN" else at + 1
 
 
-def other_phrase(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
+def other_phrase(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: RandomStream) -> Outcome:
     """Exchange a verb and its preposition for others that exclude them."""
     after = caption.starting_at(slot.end)
     if (
@@ -137,7 +137,7 @@ def other_phrase(caption: Caption, candidates: Candidates, slot: RelationSlot, r
     if others_may(caption, slot.doer) or others_there(caption, slot.doer, after):
         return "true_of_image"
     reason = "no_candidate"
-    for which in rng.by_weight(range(len(slot.news)), slot.weights):
+    for which in rng.weighted_shuffle(range(len(slot.news)), slot.weights):
         verb, form = slot.lemmas[which], slot.news[which]
         if not suits(caption, candidates, slot, verb, form):
             continue

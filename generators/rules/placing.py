@@ -24,9 +24,9 @@ from pairwright.generators.captions.relation_slots import (
     meant,
     others_there,
 )
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.candidates import Candidates
-from pairwright.generators.language.lemmas import verb_of
+from pairwright.generators.language.lemmas import verb_of_participle
 from pairwright.generators.words.nouns import FIGURES, GATHERINGS, OPEN_PLACES, SURROUNDINGS
 from pairwright.generators.words.relations import (
     AT_TABLES,
@@ -139,7 +139,7 @@ def places(caption: Caption, candidates: Candidates) -> Iterator[RelationSlot]:
                 yield RelationSlot(found.start, found.end, news, candidates.odds.of_places(wording, news, noun))
 
 
-def other_place(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
+def other_place(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: RandomStream) -> Outcome:
     """Exchange the relation of a slot of `places` for one that excludes it."""
     if slot.news == _AWAY_FROM:
         after = caption.starting_at(slot.end)
@@ -158,7 +158,7 @@ def _rides(caption: Caption, candidates: Candidates, found: Found) -> bool:
     return before is not None and is_named(caption, before) and candidates.things.is_alive(caption.head(before))
 
 
-def _off_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
+def _off_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: RandomStream) -> Outcome:
     """Let whoever rides a thing stand by it, or do with it what a rider does not."""
     after = caption.starting_at(slot.end)
     if after is None or not caption.is_whole(after) or not _NOT_OWN.isdisjoint(caption.lower[after.start : after.end]):
@@ -168,9 +168,9 @@ def _off_it(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: D
     if others_there(caption, caption.ending_at(slot.start), after):
         return "true_of_image"
     reason, noun = "no_candidate", caption.head(after)
-    for new in rng.by_weight(slot.news, slot.weights):
+    for new in rng.weighted_shuffle(slot.news, slot.weights):
         deed, _, preposition = new.partition(" ")
-        verb = verb_of(deed) if deed.endswith("ing") else ""
+        verb = verb_of_participle(deed) if deed.endswith("ing") else ""
         if preposition and verb and not candidates.usage.are_said_before(verb, preposition, noun):
             continue
         if (
@@ -195,7 +195,7 @@ def _opposites(wording: str, noun: str) -> tuple[str, ...]:
     return INSTEAD_OF.get(wording, ())
 
 
-def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
+def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: RandomStream) -> Outcome:
     """Put a thing elsewhere: on the other side of another, beside what it is on, inside what it is near."""
     wording = " ".join(caption.lower[slot.start : slot.end])
     before, after = before_it(caption, slot.start), caption.starting_at(slot.end)
@@ -203,7 +203,7 @@ def _elsewhere(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
         return "no_edit"
     amount, after = after, meant(caption, after)
     noun = caption.head(after)
-    news = rng.by_weight(slot.news, slot.weights)
+    news = rng.weighted_shuffle(slot.news, slot.weights)
     opposites, others = _opposites(wording, noun), _other_places(caption, wording, after)
     others += AT_TABLES.get(wording, ()) if noun in TABLES else ()
     turned = before is not None and (wording == "at" or is_named(caption, after))

@@ -11,7 +11,7 @@ from pairwright.generators.captions.box_truth import place_in_doubt
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.relation_slots import RelationSlot, before_it, is_bound, is_named, may_be_others
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.rules.placing import VEHICLES
@@ -97,7 +97,7 @@ def pointed_at(caption: Caption, candidates: Candidates) -> Iterator[RelationSlo
             yield RelationSlot(found.start, found.end, news, candidates.odds.of_places(wording, news, word))
 
 
-def other_side(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
+def other_side(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: RandomStream) -> Outcome:
     """Put what is at a pronoun elsewhere: under it, behind it, on top of each other."""
     if is_bound(caption, slot.start, slot.end) or slot.start == 0:
         return "no_edit"
@@ -113,7 +113,7 @@ def other_side(caption: Caption, candidates: Candidates, slot: RelationSlot, rng
 
 
 def _elsewhere(
-    caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws, told: tuple[NounPhrase, NounPhrase]
+    caption: Caption, candidates: Candidates, slot: RelationSlot, rng: RandomStream, told: tuple[NounPhrase, NounPhrase]
 ) -> Outcome:
     """Put the first of two things elsewhere, the second being what the pronoun stands for."""
     one, other = map(caption.head, told)
@@ -121,7 +121,7 @@ def _elsewhere(
     if several or (caption.word(slot.end) == "it" and caption.words.several(other)):
         return "true_of_image"
     reason = "no_candidate"
-    for new in rng.by_weight(slot.news, slot.weights):
+    for new in rng.weighted_shuffle(slot.news, slot.weights):
         if not _may_be(candidates, one, new, other):
             continue
         said = caption.words.said_of(new, other) or caption.words.said_of(new, one)
@@ -168,7 +168,7 @@ def _may_be(candidates: Candidates, one: str, new: str, other: str) -> bool:
     return candidates.usage.stands_before(new, other)
 
 
-def _of_each_other(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: Draws) -> Outcome:
+def _of_each_other(caption: Caption, candidates: Candidates, slot: RelationSlot, rng: RandomStream) -> Outcome:
     """Put things that are side by side behind, or upon, each other."""
     things = before_it(caption, slot.start)
     lives = any(
@@ -179,7 +179,7 @@ def _of_each_other(caption: Caption, candidates: Candidates, slot: RelationSlot,
     if caption.lemmas[slot.start - 1] in _PILED:
         return "no_edit"  # "stacked on top of each other"
     reason = "no_candidate"
-    for new in rng.by_weight(slot.news, slot.weights):
+    for new in rng.weighted_shuffle(slot.news, slot.weights):
         if new == "on top of" and (lives or heaped or parked or things is None):
             continue
         if not (caption.words.has(new) or (new == "behind" and caption.words.has_any(_IN_A_ROW))):
@@ -188,7 +188,7 @@ def _of_each_other(caption: Caption, candidates: Candidates, slot: RelationSlot,
     return reason
 
 
-def times(caption: Caption, rng: Draws) -> Iterator[Outcome]:
+def times(caption: Caption, rng: RandomStream) -> Iterator[Outcome]:
     """Put what is done during, after or before something at another time."""
     for at, word in enumerate(caption.lower):
         if word not in _AT_A_TIME or caption.tag(at) != "IN":

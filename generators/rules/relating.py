@@ -17,7 +17,7 @@ from pairwright.generators.captions.relation_slots import (
     RelationSlot,
     before_it,
 )
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.knowledge.scenes import Scene
 from pairwright.generators.rules.acting import deeds, other_deed, verbs_of
@@ -35,7 +35,7 @@ _FACES = word_set("ear ears mouth face eye eyes head chest lip lips cheek")
 
 
 def replace_relation(
-    caption: Caption, candidates: Candidates, rng: Draws, *, last_resorts: bool = True
+    caption: Caption, candidates: Candidates, rng: RandomStream, *, last_resorts: bool = True
 ) -> Iterator[Outcome]:
     """Exchange a preposition or a verb for one that excludes it, or put one in the place of the other.
 
@@ -50,7 +50,7 @@ def replace_relation(
     ]
     offers = [(_weighed(caption, candidates, slot), maker) for slot, maker in offers]
     unseen = []
-    for slot, maker in rng.by_weight(offers, [sum(slot.weights) for slot, _ in offers]):
+    for slot, maker in rng.weighted_shuffle(offers, [sum(slot.weights) for slot, _ in offers]):
         seen, rest = _scenes(caption, candidates, slot)
         unseen.append((rest, maker))
         if seen.news:

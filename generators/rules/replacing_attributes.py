@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pairwright.generators.captions.box_truth import count_in_doubt
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.phrases import NUMBER_WORDS, NounPhrase
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.adjective_candidates import adjective_is_said, keeps_its_colour
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.words.attributes import OPPOSITE, UNTOUCHED, exclude_each_other, is_colour, opposed_beside
@@ -43,14 +43,14 @@ _FILLING = word_set(
 _OF_THE_FRUIT = frozenset({"slice", "peel", "wedge", "half", "segment", "rind", "juice", "tree"})  # no colour of these
 
 
-def replace_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
+def replace_attribute(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[Outcome]:
     """Exchange an adjective, a material or a number for one that excludes it."""
     places = [(phrase, at) for phrase in caption.phrases for at in _describing(caption, candidates, phrase)]
     places += _predicates(caption, candidates)
     places += [
         (phrase, at) for phrase in caption.phrases for at in phrase.adjectives if _is_amount(caption, phrase, at)
     ]
-    for phrase, at in rng.by_weight(places, [candidates.odds.rarity(caption.word(at)) for _, at in places]):
+    for phrase, at in rng.weighted_shuffle(places, [candidates.odds.rarity(caption.word(at)) for _, at in places]):
         if caption.word(at) in _AMOUNTS:
             yield _other_amount(caption, candidates, phrase, at, rng)
         elif at == phrase.count:
@@ -132,7 +132,7 @@ def _is_amount(caption: Caption, phrase: NounPhrase, at: int) -> bool:
     return caption.word(at) in _AMOUNTS and at == phrase.start and caption.plural(phrase)
 
 
-def _other_amount(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int, rng: Draws) -> Outcome:
+def _other_amount(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int, rng: RandomStream) -> Outcome:
     """Exchange "several" and the like, when no caption counts such things."""
     if not caption.words.is_number(caption.head(phrase), MANY):
         return "true_of_image"
@@ -143,7 +143,7 @@ def _other_amount(caption: Caption, candidates: Candidates, phrase: NounPhrase, 
     return (caption.change(at, at + 1, word),)
 
 
-def _other_number(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Outcome:
+def _other_number(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: RandomStream) -> Outcome:
     at, word, noun = phrase.count, caption.word(phrase.count), caption.head(phrase)
     digits = word.isdigit()
     number = int(word) if digits and len(word) < 3 else NUMBER_WORDS.index(word) + 1 if word in NUMBER_WORDS else 0
@@ -152,7 +152,7 @@ def _other_number(caption: Caption, candidates: Candidates, phrase: NounPhrase, 
     near = [n for n in range(number - 2, number + 4) if 2 <= n <= 10 and n != number]
     reason = "no_candidate"
     weights = candidates.odds.of_words(NUMBER_WORDS[number - 1], tuple(NUMBER_WORDS[n - 1] for n in near), noun)
-    for n in rng.by_weight(near, weights):
+    for n in rng.weighted_shuffle(near, weights):
         if caption.words.has_any((NUMBER_WORDS[n - 1], str(n), *_NAMED.get(n, ()))) or count_in_doubt(
             caption.words, noun, number, n
         ):
@@ -162,7 +162,9 @@ def _other_number(caption: Caption, candidates: Candidates, phrase: NounPhrase, 
     return reason
 
 
-def _other_adjective(caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int, rng: Draws) -> Outcome:
+def _other_adjective(
+    caption: Caption, candidates: Candidates, phrase: NounPhrase, at: int, rng: RandomStream
+) -> Outcome:
     reason = "no_candidate"
     joined = phrase.adjectives if phrase.joined else ()
     beside = [caption.word(each) for each in joined if each != at and is_colour(caption.word(each))]

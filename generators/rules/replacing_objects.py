@@ -6,7 +6,7 @@ from pairwright.generators.captions.caption import GENDERED, Caption, Outcome
 from pairwright.generators.captions.noun_slots import noun_slot
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.captions.relation_slots import VERBS
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.rules.generality import GENERAL, meant_by, other_sex
@@ -38,7 +38,7 @@ _BARE = word_set("bed home school church town class hand foot shore work college
 _OF_BODIES = frozenset({"legged", "handed", "headed", "haired", "eyed", "eared", "faced", "tailed"})  # "cross legged"
 
 
-def replace_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
+def replace_object(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[Outcome]:
     """Exchange a noun or compound for one of its kind; the adjectives that describe it stay.
 
     Places for which our own tables have something come first. Of a compound that no dictionary has ("city street") the
@@ -116,7 +116,7 @@ def _others(
     caption: Caption,
     candidates: Candidates,
     nouns: Sequence[tuple[NounPhrase, int, str]],
-    rng: Draws,
+    rng: RandomStream,
     *,
     anywhere: bool,
 ) -> Iterator[Outcome]:
@@ -145,7 +145,7 @@ def _for_want_of_others(
     candidates: Candidates,
     phrases: Sequence[NounPhrase],
     nouns: Sequence[tuple[NounPhrase, int, str]],
-    rng: Draws,
+    rng: RandomStream,
 ) -> Iterator[Outcome]:
     """Exchange what captions tell less about: general nouns, nouns by their place only, and people by animals."""
     for phrase in phrases:
@@ -157,14 +157,16 @@ def _for_want_of_others(
 
 
 def _by_places(
-    caption: Caption, candidates: Candidates, nouns: Sequence[tuple[NounPhrase, int, str]], rng: Draws
+    caption: Caption, candidates: Candidates, nouns: Sequence[tuple[NounPhrase, int, str]], rng: RandomStream
 ) -> Iterator[Outcome]:
     for place in nouns:
         if candidates.nouns.has_kinds(place[2]):
             yield _other_by_place(caption, candidates, place, rng)
 
 
-def _other_than_meant(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Iterator[Outcome]:
+def _other_than_meant(
+    caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: RandomStream
+) -> Iterator[Outcome]:
     """Exchange a general noun for one that excludes what other captions call the same thing."""
     head, tag = caption.head(phrase), caption.tag(phrase.head)
     if len(phrase.nouns) > 1:
@@ -181,7 +183,7 @@ def _other_than_meant(caption: Caption, candidates: Candidates, phrase: NounPhra
 
 
 def _other_by_place(
-    caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: Draws
+    caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: RandomStream
 ) -> Outcome:
     phrase, start, noun = place
     new, reason = candidates.nouns.by_place(noun_slot(caption, phrase, start, noun), caption.words, rng)
@@ -198,7 +200,7 @@ def _is_longer(caption: Caption, candidates: Candidates, phrase: NounPhrase) -> 
 
 
 def _other_noun(
-    caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: Draws, *, anywhere: bool
+    caption: Caption, candidates: Candidates, place: tuple[NounPhrase, int, str], rng: RandomStream, *, anywhere: bool
 ) -> Outcome:
     phrase, start, noun = place
     if noun in SEXED and not GENDERED.isdisjoint(caption.lower):
@@ -219,7 +221,7 @@ def _form_after(caption: Caption, phrase: NounPhrase) -> str:
     return caption.tag(phrase.head)
 
 
-def _other_being(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: Draws) -> Outcome:
+def _other_being(caption: Caption, candidates: Candidates, phrase: NounPhrase, rng: RandomStream) -> Outcome:
     """Exchange somebody for an animal; a grown person for a baby, where none will do or "his" or "her" speaks of one."""
     if not GENDERED.isdisjoint(caption.lower):
         return _as_baby(caption, candidates, phrase)

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.phrases import NUMBER_WORDS, NounPhrase, span
-from pairwright.generators.edits import Change
+from pairwright.generators.edits.realisation import Change
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.words.nouns import MASS, OF_PEOPLE, PLURAL_ONLY

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from pairwright.generators.captions.caption import Caption, Outcome
-from pairwright.generators.draws import Draws
-from pairwright.generators.edits import Change, plain
+from pairwright.generators.edits.realisation import Change, lowercase_span
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.candidates import Candidates
 
 BLOCK = 2
@@ -22,7 +22,7 @@ _WORD = re.compile(r"\S+")
 _END = re.compile(r"\s*[.!?]*\s*$")
 
 
-def shuffle(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
+def shuffle(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[Outcome]:
     """Put the blocks in one other order after the other; spacing and the final mark stay where they are."""
     del candidates
     source = caption.pair.caption
@@ -50,4 +50,4 @@ def _read(source: str, blocks: Sequence[Sequence[tuple[int, int]]]) -> list[str]
 
 def _word(caption: Caption, start: int, end: int) -> str:
     proper = bool(caption.tokens) and caption.tag(0).startswith("NNP")
-    return plain(caption.pair.caption, start, end, proper=proper)
+    return lowercase_span(caption.pair.caption, start, end, proper=proper)

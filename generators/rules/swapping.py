@@ -15,8 +15,8 @@ from pairwright.generators.captions.box_truth import count_in_doubt, place_in_do
 from pairwright.generators.captions.caption import ANAPHORS, Caption, Outcome
 from pairwright.generators.captions.lists import is_one_description, is_one_list
 from pairwright.generators.captions.phrases import NUMBER_WORDS, NounPhrase, span
-from pairwright.generators.draws import Draws
-from pairwright.generators.edits import Change, plain
+from pairwright.generators.edits.realisation import Change, lowercase_span
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.adjective_candidates import keeps_its_colour
 from pairwright.generators.knowledge.candidates import Candidates
 from pairwright.generators.words.attributes import UNTOUCHED, exclude_each_other, is_colour
@@ -37,7 +37,7 @@ _LIFELESS = frozenset({"hot", "teddy", "toy", "stuffed", "plush", "statue"})
 _FRAME_HEADS = word_set("picture photo photograph image painting drawing view shot close closeup close-up")
 
 
-def swap_object(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
+def swap_object(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[Outcome]:
     """Exchange the two things that a one-way relation joins."""
     places = [found for found in caption.relations if found.relation.strict]
     places += _strict_verbs(caption)
@@ -211,11 +211,11 @@ def changing_places(caption: Caption, one: NounPhrase, other: NounPhrase) -> tup
         span(caption.tokens, one.start, one.end),
         span(caption.tokens, other.start, other.end),
     )
-    moved = plain(source, start, end, proper=caption.tag(one.start).startswith("NNP"))
+    moved = lowercase_span(source, start, end, proper=caption.tag(one.start).startswith("NNP"))
     return Change(start, end, source[second_start:second_end]), Change(second_start, second_end, moved)
 
 
-def swap_attribute(caption: Caption, candidates: Candidates, rng: Draws) -> Iterator[Outcome]:
+def swap_attribute(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[Outcome]:
     """Exchange the adjectives of two different things."""
     described = [(phrase, at) for phrase in caption.phrases for at in _single_adjectives(caption, phrase)]
     pairs = [(a, b) for a, b in combinations(described, 2) if a[0] is not b[0]]
@@ -272,7 +272,7 @@ def _exchange_adjectives(caption: Caption, one: tuple[NounPhrase, int], other: t
     ):
         return "true_of_image"
     tokens, source = caption.tokens, caption.pair.caption
-    moved = plain(source, tokens[first].start, tokens[first].end)
+    moved = lowercase_span(source, tokens[first].start, tokens[first].end)
     return (
         Change(tokens[first].start, tokens[first].end, caption.word(second)),
         Change(tokens[second].start, tokens[second].end, moved),

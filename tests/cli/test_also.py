@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
-from pairwright.generators.llm.server.answers import Answer
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.chat_request import ChatRequest
-from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.testing.answers import ServerAnswer
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 ROWS = 40
 
@@ -38,12 +38,12 @@ def of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def server() -> Iterator[Server]:
     """A model that holds that dogs come first."""
 
-    def answer(request: ChatRequest) -> Answer:
+    def answer(request: ChatRequest) -> ServerAnswer:
         shown = [json.loads(line.partition(" ")[2]) for line in request.user.strip().splitlines()]
         first, second = (9 if text.startswith("a dog") else 2 for text in shown)
-        return Answer(json.dumps({"first": first, "second": second}))
+        return ServerAnswer(json.dumps({"first": first, "second": second}))
 
-    with in_thread(App(answer=answer)) as running:
+    with serve_in_thread(ServerApp(answer=answer)) as running:
         yield running
 
 

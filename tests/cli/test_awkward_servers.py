@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
-from pairwright.generators.llm.server.schemas import example_json
+from pairwright.generators.llm.testing.schema_examples import example_json
 
 ROWS = 4
 VERBS = {
@@ -59,7 +59,7 @@ ENDS: dict[str, tuple[Behaviour, str, str]] = {
     "length": (lambda right, _: completion({"content": right[:9]}, "length"), "truncated", "Raise max_tokens."),
     "thought": (
         lambda *_: completion({"content": None, "reasoning_content": "Well, the dog"}, "length"),
-        "only_thought",
+        "reasoning_only",
         "the model ended in its reasoning and gave no answer. Raise the token limit with --parameter max_tokens=N,",
     ),
     "another tool": (lambda *_: completion({"content": None, "tool_calls": [CALL]}, "tool_calls"), "", ""),

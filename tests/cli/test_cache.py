@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from pairwright.generators.llm.cache import Cache
-from pairwright.generators.llm.messages import Reply, Usage
+from pairwright.generators.llm.cache.store import Cache
+from pairwright.generators.llm.client.messages import Reply, Usage
 from tests.cli.conftest import Run
 
 YES = Reply("yes", "stop", "", Usage(10, 2), "small-2", raw=b'{"answer": "\xc3\xa9"}')

@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.errors import PairwrightError
-from pairwright.generators.llm.server.answers import Answer
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.chat_request import ChatRequest
-from pairwright.generators.llm.server.script import Rule, Script
-from pairwright.generators.llm.server.serving import Server, in_thread
-from pairwright.generators.prompting.files import BUILT_IN
+from pairwright.generators.llm.testing.answers import ServerAnswer
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
+from pairwright.generators.llm.testing.script import AnswerRule, ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
+from pairwright.generators.prompts.book import BUILT_IN
 from tests.cli.test_generate import call
 
 NEGATIVES = {"negatives": [{"type": "replace-object", "from": "bed", "to": "bench", "caption": "A dog on a bench."}]}
@@ -24,10 +24,10 @@ NEGATIVES = {"negatives": [{"type": "replace-object", "from": "bed", "to": "benc
 def uncounting() -> Iterator[Server]:
     """A server that tells no tokens, but for the caption about a cat."""
 
-    def answer(request: ChatRequest) -> Answer:
-        return Answer(json.dumps(NEGATIVES), usage=(2000, 30) if "cat" in request.user else (0, 0))
+    def answer(request: ChatRequest) -> ServerAnswer:
+        return ServerAnswer(json.dumps(NEGATIVES), usage=(2000, 30) if "cat" in request.user else (0, 0))
 
-    with in_thread(App(Script(), answer=answer)) as server:
+    with serve_in_thread(ServerApp(ServerScript(), answer=answer)) as server:
         yield server
 
 
@@ -61,7 +61,9 @@ def test_what_rows_with_equal_captions_share_is_paid_and_counted_once(
     monkeypatch.chdir(tmp_path)
     captions = ["A red dog and a cat on a bed."] * 5 + ["A cow on a rug."]
     Path("captions.csv").write_text("id,caption\n" + "".join(f"{n},{text}\n" for n, text in enumerate(captions)))
-    with in_thread(App(Script(rules=[{"contains": "dog", "text": "A red cow and a cat on a bed."}]))) as server:
+    with serve_in_thread(
+        ServerApp(ServerScript(rules=[{"contains": "dog", "text": "A red cow and a cat on a bed."}]))
+    ) as server:
         asked = ("--method", "llm", "--model", "m", "--base-url", server.url, "--price", "1/2", "--variant", variant)
         command = ("generate", "negatives", "captions.csv", *asked, "--out", "n.jsonl", "--json")
         first, again = (json.loads(call(*command))["llm"] for _ in range(2))
@@ -98,7 +100,7 @@ def test_a_run_without_one_answer_fails_and_leaves_an_earlier_file_alone(
     Path("n.jsonl").write_text("what was there\n")
     asked = ("--method", "llm", "--model", "m", "--price", "0/0", "--max-retries", "0", "--out", "n.jsonl")
     with (
-        in_thread(App(Script(rules=(Rule(fault="500"),)))) as server,
+        serve_in_thread(ServerApp(ServerScript(rules=(AnswerRule(fault="500"),)))) as server,
         pytest.raises(PairwrightError, match="no row got an answer, of 2 that asked"),
     ):
         call("generate", "negatives", "captions.csv", *asked, "--base-url", server.url)

@@ -11,13 +11,13 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.chat_request import key_of, read_chat
-from pairwright.generators.llm.server.script import Script
-from pairwright.generators.llm.server.serving import Server, in_thread
-from pairwright.generators.plausible.model import PlausibleModel
-from pairwright.generators.plausible.prompts import PromptReader
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import body_key, parse_chat_request
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
+from pairwright.generators.plausible_model.model import PlausibleModel
+from pairwright.generators.plausible_model.prompt_recognition import PromptRecognizer
+from pairwright.generators.prompts.book import PromptBook
 
 PHOTOS = (
     "A brown dog sleeps on a wooden bench near the lake.",
@@ -49,7 +49,7 @@ def model() -> PlausibleModel:
 
 @pytest.fixture
 def server(model: PlausibleModel) -> Iterator[Server]:
-    with in_thread(App(Script(), answer=model)) as server:
+    with serve_in_thread(ServerApp(ServerScript(), answer=model)) as server:
         yield server
 
 
@@ -125,8 +125,12 @@ def test_a_plan_holds_the_number_of_requests_that_are_sent(
     if command[0] == "rationales":
         rows = [{"caption": "A dog sits.", "negative": f"{count} cats sit."} for count in ("Two", "Three", "Four")]
         Path("c.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    served = App(Script(), answer=model) if fits else App(Script(rules=({"contains": "", "text": "nothing of use"},)))
-    with in_thread(served) as server:
+    served = (
+        ServerApp(ServerScript(), answer=model)
+        if fits
+        else ServerApp(ServerScript(rules=({"contains": "", "text": "nothing of use"},)))
+    )
+    with serve_in_thread(served) as server:
         [plan] = generated(server, *command, "--dry-run")["plan"]
         assert server.stats()["requests"] == 0
         generated(server, *command)
@@ -161,7 +165,7 @@ def test_the_values_of_a_request_are_read_as_they_were_written(name: str) -> Non
         ("user", "Your answer was empty. Answer again, with one line and nothing else."),
     ]
     for behind in ([], repair):
-        read = PromptReader().read([*((each.role, each.text) for each in request.messages), *behind])
+        read = PromptRecognizer().read([*((each.role, each.text) for each in request.messages), *behind])
         assert read is not None
         assert read.prompt.name == name
         wanted = {key: values[key] for key in prompt.needs if values[key] not in ([], False)}
@@ -171,10 +175,10 @@ def test_the_values_of_a_request_are_read_as_they_were_written(name: str) -> Non
 def test_the_same_request_gets_the_same_answer_and_a_request_of_others_the_usual_one(model: PlausibleModel) -> None:
     request = PromptBook().get("swap-object").request({"caption": "A dog chases a cat."}, model="m")
     body = {"model": "m", "messages": [{"role": each.role, "content": each.text} for each in request.messages]}
-    asked = read_chat(body, key_of(body), 0)
+    asked = parse_chat_request(body, body_key(body), 0)
     assert model(asked) == model(asked) == PlausibleModel()(asked)
     other = {"model": "m", "messages": [{"role": "user", "content": "Hello"}]}
-    assert model(read_chat(other, key_of(other), 0)) is None
+    assert model(parse_chat_request(other, body_key(other), 0)) is None
 
 
 def test_plausible_answers_and_a_recording_exclude_each_other() -> None:

@@ -112,7 +112,7 @@ def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_count
     run_model: Run, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch", reason="a local model needs torch")
-    from tests.generators.llm.local_models import make_model
+    from tests.generators.llm.local.tiny_models import make_model
 
     make_model(tmp_path / "model")
     (tmp_path / "mine").mkdir()

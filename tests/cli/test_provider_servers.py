@@ -11,12 +11,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from pairwright.cli.main import app
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.server.answers import Answer
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.chat_request import ChatRequest
-from pairwright.generators.llm.server.script import Script
-from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.testing.answers import ServerAnswer
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 ROWS = 6
 RATIONALE = "It says so. So the answer is entailment."
@@ -48,7 +48,7 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def serving(**settings: Any) -> Iterator[Server]:
-    with in_thread(App(Script.model_validate(settings))) as server:
+    with serve_in_thread(ServerApp(ServerScript.model_validate(settings))) as server:
         yield server
 
 
@@ -71,7 +71,7 @@ def test_what_no_row_can_change_stops_the_run_at_once_with_one_line(kind: str, t
     with serving(faults={kind: 1.0}) as server:
         result = ran(server.url, "--transport", transport, "--max-concurrency", "2")
         sent = server.stats()["requests"]
-    assert isinstance(result.exception, Failure)
+    assert isinstance(result.exception, RequestError)
     assert result.exception.exit_code == 1
     assert str(result.exception).startswith(FATAL[kind])
     assert "\n" not in str(result.exception)
@@ -107,10 +107,10 @@ def test_a_reasoning_model_is_adapted_to_once_and_later_runs_begin_with_what_was
 def test_a_schema_that_groq_finds_unmet_is_asked_for_in_the_next_form() -> None:
     """Before, such a row was lost as a bad request."""
 
-    def answer(request: ChatRequest) -> Answer | None:
-        return Answer(fault="groq_json_validate_failed") if request.wants == "schema" else None
+    def answer(request: ChatRequest) -> ServerAnswer | None:
+        return ServerAnswer(fault="groq_json_validate_failed") if request.wants == "schema" else None
 
-    with in_thread(App(answer=answer)) as server:
+    with serve_in_thread(ServerApp(answer=answer)) as server:
         result = ran(server.url)
         stats = server.stats()
     assert "schema_failed" not in result.output
@@ -155,7 +155,7 @@ def test_a_server_that_never_answered_ends_the_run_whatever_the_patience() -> No
         taken.bind(("127.0.0.1", 0))  # nobody listens there
         port = taken.getsockname()[1]
         result = ran(f"http://127.0.0.1:{port}", "--patience", "1")
-    assert isinstance(result.exception, Failure)
+    assert isinstance(result.exception, RequestError)
     assert str(result.exception).startswith("no server answers at the base URL (nothing was reached in 1 s; last: ")
     assert f"127.0.0.1:{port}" in str(result.exception)
 

@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
-from pairwright.generators.llm.server.answers import Answer
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.chat_request import ChatRequest
-from pairwright.generators.llm.server.script import Script
-from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.testing.answers import ServerAnswer
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 ELSEWHERE = json.dumps({"negatives": [{"type": "replace-object", "caption": "A cow on a bench."}]})
 GOOD = json.dumps({"negatives": [{"type": "replace-object", "caption": "A horse on a sofa."}]})
@@ -35,7 +35,7 @@ def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with in_thread(App(Script(rules=RULES))) as server:
+    with serve_in_thread(ServerApp(ServerScript(rules=RULES))) as server:
         yield server
 
 
@@ -73,15 +73,15 @@ def test_a_run_of_which_every_row_was_answered_says_of_none_that_it_failed(serve
 
 
 def test_a_row_of_which_a_request_got_no_answer_failed_for_that_whatever_its_other_texts_are() -> None:
-    def answer(request: ChatRequest) -> Answer:
+    def answer(request: ChatRequest) -> ServerAnswer:
         if "describes a thing" in str(request.body["messages"][0]):
-            return Answer("", fault="400")
-        return Answer(
+            return ServerAnswer("", fault="400")
+        return ServerAnswer(
             json.dumps({"possible": True, "from": "a", "to": "b", "caption": "Two cows by the bench, smiling."})
         )
 
     Path("c.csv").write_text("caption\nA big dog on a bed and a small cat on a rug.\nA red dog sits near a tree.\n")
-    with in_thread(App(Script(), answer=answer)) as server:
+    with serve_in_thread(ServerApp(ServerScript(), answer=answer)) as server:
         [told] = lines(server, side="positives")
     assert told.startswith("2 of 2 rows failed: 2 bad_request. n.failed.jsonl says more; --retry-failed asks")
 

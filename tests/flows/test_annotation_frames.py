@@ -19,9 +19,9 @@ from pairwright.flows.annotation_frames import (
     type_name,
     with_scores,
 )
-from pairwright.generators import new_words as words_of
-from pairwright.generators.balance import Account, balanced
-from pairwright.generators.tally import tallied_as
+from pairwright.generators.balance import BalanceReport, reject_excess_rows
+from pairwright.generators.counts import count_type
+from pairwright.generators.edits import inserted_words as words_of
 
 KINDS = ("hard_negative", "hard_negative", "hard_positive", "conversation")
 WORDS = ("dog", "a cat", "Löwe", "with a hat", "laying next to", "")
@@ -64,15 +64,15 @@ rows_of = st.builds(some, st.integers(0, 40), st.integers(0, 10_000))
 def test_types_tallies_and_new_words_are_those_of_records(rows: list[Annotation]) -> None:
     frame = ANNOTATIONS.frame(rows)
     assert frame.select(type_name().alias("name"))["name"].to_list() == [annotation_type(row) for row in rows]
-    assert frame.select(tally_name().alias("name"))["name"].to_list() == [tallied_as(row) for row in rows]
-    assert new_words(frame) == [words_of.new_words(row) for row in rows]
+    assert frame.select(tally_name().alias("name"))["name"].to_list() == [count_type(row) for row in rows]
+    assert new_words(frame) == [words_of.inserted_words(row) for row in rows]
 
 
 @given(rows_of, st.randoms(use_true_random=False))
 def test_rows_that_go_take_their_positives_along(rows: list[Annotation], chance: random.Random) -> None:
     gone = {row.id: "over_quota" for row in rows if chance.random() < 0.4}
     reasons = pl.DataFrame(list(gone.items()), {"id": pl.String, "reason": pl.String}, orient="row")
-    expected = ANNOTATIONS.frame(list(balanced(rows, gone)))
+    expected = ANNOTATIONS.frame(list(reject_excess_rows(rows, gone)))
     found = rejected_for(ANNOTATIONS.frame(rows), reasons)
     assert found.equals(expected)
     kept, rejected = split_by_status(found)
@@ -82,7 +82,7 @@ def test_rows_that_go_take_their_positives_along(rows: list[Annotation], chance:
 
 @given(rows_of, st.sampled_from(["hard_negative", "hard_positive", ""]))
 def test_an_account_of_frames_is_that_of_records(rows: list[Annotation], kind: str) -> None:
-    by_records, by_frames = Account(kind), Account(kind)
+    by_records, by_frames = BalanceReport(kind), BalanceReport(kind)
     for half in (rows[::2], rows[1::2]):
         by_records.add(half)
         add_to_account(by_frames, ANNOTATIONS.frame(half))

@@ -10,27 +10,27 @@ import pytest
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
-from pairwright.generators.llm.server.answers import Answer
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.chat_request import ChatRequest
-from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.testing.answers import ServerAnswer
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 WORTH = {"worst": 2, "fair": 5, "best": 9}
 
 
-def answer(request: ChatRequest) -> Answer:
+def answer(request: ChatRequest) -> ServerAnswer:
     """Score an answer by its word, the first one a point higher; of "nothing" say nothing that can be read."""
     shown = request.user.partition("Assistant 1:")[2]
     if "nothing" in shown:
-        return Answer("I would rather not say.")
+        return ServerAnswer("I would rather not say.")
     first, _, second = shown.partition("Assistant 2:")
     one, two = (next((worth for word, worth in WORTH.items() if word in text), 3) for text in (first, second))
-    return Answer(f"{one + 1} {two}\nAssistant 1 came first.")
+    return ServerAnswer(f"{one + 1} {two}\nAssistant 1 came first.")
 
 
 @pytest.fixture
 def judge() -> Iterator[Server]:
-    with in_thread(App(answer=answer)) as server:
+    with serve_in_thread(ServerApp(answer=answer)) as server:
         yield server
 
 

@@ -19,11 +19,11 @@ from pairwright.flows.llm import Asking, cache_of_build
 from pairwright.flows.llm_generating import run_llm_generator
 from pairwright.flows.llm_planning import plan_build, plan_llm_generator
 from pairwright.flows.sections import LLMSection
-from pairwright.generators.llm.server.answers import Answer
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.chat_request import ChatRequest
-from pairwright.generators.llm.server.script import Script
-from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.testing.answers import ServerAnswer
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 CAPTIONS = [
     f"A {colour} dog on a {what}." for colour in ("red", "blue", "grey") for what in ("bed", "sofa", "rug", "mat")
@@ -54,7 +54,7 @@ def shorten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    with in_thread(App(Script(rules=RULES))) as server:
+    with serve_in_thread(ServerApp(ServerScript(rules=RULES))) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server
 
@@ -126,12 +126,12 @@ def test_rows_that_failed_at_temperature_0_are_asked_anew_at_another(
     """The server would only repeat itself; what did not fail is not asked again, and what came stays."""
     asked: list[float] = []
 
-    def answer(request: ChatRequest) -> Answer:
+    def answer(request: ChatRequest) -> ServerAnswer:
         asked.append(request.body["temperature"])
-        return Answer("A dog" if asked[-1] or "sofa" not in request.user else "A dog on a very long and old sofa")
+        return ServerAnswer("A dog" if asked[-1] or "sofa" not in request.user else "A dog on a very long and old sofa")
 
     settings: dict[str, Any] = {"parameters": {"temperature": 0, **seed}}
-    with in_thread(App(Script(), answer=answer)) as server:
+    with serve_in_thread(ServerApp(ServerScript(), answer=answer)) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         assert run(captions, **settings)["failed"]["reasons"] == {"too_long": 3}
         assert asked == [0] * 12

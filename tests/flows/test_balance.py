@@ -16,9 +16,9 @@ from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
-from pairwright.generators.new_words import new_words
+from pairwright.generators.edits.inserted_words import inserted_words
 from pairwright.generators.positives import RulePositives
-from pairwright.generators.registry import BUILT_IN, BuiltIn, Materials
+from pairwright.generators.registry import BUILT_IN, BuiltInGenerator, Materials
 
 THINGS = ("dog", "cat", "horse", "boy", "girl", "man", "woman", "cow")
 PLACES = ("bed", "bench", "table", "chair", "boat")
@@ -50,7 +50,7 @@ def built(
 
 
 def most_used(rows: list[Annotation]) -> int:
-    return max(Counter(word for row in rows for word in new_words(row)).values())
+    return max(Counter(word for row in rows for word in inserted_words(row)).values())
 
 
 def test_a_quota_holds_over_all_parts_and_the_counts_add_up(captions: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_positive_that_says_what_a_negative_says_is_no_positive(
     def make(materials: Materials, **_: Any) -> Negatives:
         return Negatives(materials.wordnet, materials.pool)
 
-    monkeypatch.setitem(BUILT_IN, "rules-negatives", BuiltIn(make, "wrong ones"))
+    monkeypatch.setitem(BUILT_IN, "rules-negatives", BuiltInGenerator(make, "wrong ones"))
     config = {"name": "x", "input": {"path": str(captions)}, "negatives": {}, "positives": {}, "workers": 1}
     manifest = build(parse_config(config, where="test"), captions.parent / "build", prefect=False)
     stage = manifest["stages"]["positives"]

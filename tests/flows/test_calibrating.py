@@ -18,16 +18,16 @@ from pairwright.flows.generating import Request
 from pairwright.flows.llm import Asking
 from pairwright.flows.llm_generating import run_llm_generator
 from pairwright.flows.sections import LLMSection
+from pairwright.generators.llm.client.messages import Message
+from pairwright.generators.llm.client.messages import Request as Asked
+from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.documents import Document, with_documents
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.local import load_local
-from pairwright.generators.llm.local_folder import LocalFolder
-from pairwright.generators.llm.local_prompts import Prompt, prompt_of
-from pairwright.generators.llm.local_writing import Wanted, Writer
-from pairwright.generators.llm.messages import Message
-from pairwright.generators.llm.messages import Request as Asked
+from pairwright.generators.llm.local.chat_template import RenderedPrompt, render_prompt
+from pairwright.generators.llm.local.folder import LocalFolder
+from pairwright.generators.llm.local.generation import GenerationRequest, TextGenerator
+from pairwright.generators.llm.local.model import load_local_model
 from pairwright.indexes.building.build import build_index_from_pairs
-from tests.generators.llm.local_models import make_model
+from tests.generators.llm.local.tiny_models import make_model
 
 pytest.importorskip("transformers", reason="the extra `train` is not installed")
 
@@ -43,13 +43,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def loaded(folder: Path) -> tuple[Any, Any]:
-    return load_local(LocalFolder("small", folder, "llama"))
+    return load_local_model(LocalFolder("small", folder, "llama"))
 
 
-def prompt(tokenizer: Any, question: str, texts: Sequence[str]) -> Prompt:
+def prompt(tokenizer: Any, question: str, texts: Sequence[str]) -> RenderedPrompt:
     documents = [Document(str(number), text) for number, text in enumerate(texts)]
     chat = with_documents([Message("user", question)], documents)
-    return prompt_of(Asked(chat.messages, "small", documents=chat.places), tokenizer)
+    return render_prompt(Asked(chat.messages, "small", documents=chat.places), tokenizer)
 
 
 def test_an_answer_is_written_while_each_document_has_the_share_that_its_relevance_asks_for(
@@ -67,12 +67,14 @@ def test_an_answer_is_written_while_each_document_has_the_share_that_its_relevan
     held: list[Any] = []
 
     @contextmanager
-    def around(model: Any, tokenizer: Any, prompts: Sequence[Prompt]) -> Iterator[object]:
+    def around(model: Any, tokenizer: Any, prompts: Sequence[RenderedPrompt]) -> Iterator[object]:
         with how.around(model, tokenizer, prompts) as seen:
             held.append(seen)
             yield seen
 
-    Writer(model, tokenizer, around=around).write([Wanted(each, 3, temperature=0) for each in prompts])
+    TextGenerator(model, tokenizer, around=around).write(
+        [GenerationRequest(each, 3, temperature=0) for each in prompts]
+    )
     (seen,) = held
     for row, each in enumerate(prompts):
         asked = DocumentPrompt(each.text, each.letters, each.marks)
@@ -86,29 +88,32 @@ def test_an_answer_is_written_while_each_document_has_the_share_that_its_relevan
 
 def test_answers_by_calibrated_attention_are_others_and_the_model_is_left_as_it_was(loaded: tuple[Any, Any]) -> None:
     model, tokenizer = loaded
-    batch = [Wanted(prompt(tokenizer, question, TEXTS), 12, temperature=0) for question in ("What is in it?", "Who?")]
-    plain = Writer(model, tokenizer).write(batch)
-    calibrated = Writer(model, tokenizer, around=Calibrated().around).write(batch)
-    alone = [Writer(model, tokenizer, around=Calibrated().around).write([each])[0] for each in batch]
+    batch = [
+        GenerationRequest(prompt(tokenizer, question, TEXTS), 12, temperature=0)
+        for question in ("What is in it?", "Who?")
+    ]
+    plain = TextGenerator(model, tokenizer).write(batch)
+    calibrated = TextGenerator(model, tokenizer, around=Calibrated().around).write(batch)
+    alone = [TextGenerator(model, tokenizer, around=Calibrated().around).write([each])[0] for each in batch]
     assert calibrated == alone
     assert all(one.text != other.text for one, other in zip(plain, calibrated, strict=True))
-    assert Writer(model, tokenizer).write(batch) == plain
+    assert TextGenerator(model, tokenizer).write(batch) == plain
 
 
 def test_prompts_without_documents_are_written_as_they_are(loaded: tuple[Any, Any]) -> None:
     model, tokenizer = loaded
-    wanted = [Wanted(prompt(tokenizer, "What is in it?", []), 8, temperature=0)]
+    wanted = [GenerationRequest(prompt(tokenizer, "What is in it?", []), 8, temperature=0)]
     with Calibrated().around(model, tokenizer, [each.prompt for each in wanted]) as seen:
         assert seen is None
-    plain = Writer(model, tokenizer).write(wanted)
-    assert Writer(model, tokenizer, around=Calibrated().around).write(wanted) == plain
+    plain = TextGenerator(model, tokenizer).write(wanted)
+    assert TextGenerator(model, tokenizer, around=Calibrated().around).write(wanted) == plain
 
 
 def test_a_prompt_without_room_for_the_dummy_is_told_so(loaded: tuple[Any, Any], monkeypatch: Any) -> None:
     model, tokenizer = loaded
     asked = prompt(tokenizer, "What is in it?", ["a b c d e", "a", "a b c d e"])
     monkeypatch.setattr(model.config, "max_position_embeddings", len(asked.tokens))
-    with pytest.raises(Failure, match="context"), Calibrated().around(model, tokenizer, [asked]):
+    with pytest.raises(RequestError, match="context"), Calibrated().around(model, tokenizer, [asked]):
         pass
 
 

@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.script import Script
-from pairwright.generators.llm.server.serving import in_thread
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import serve_in_thread
 from tests.flows.conftest import settings
 
 pytestmark = pytest.mark.slow  # a dozen builds, each a process of its own
@@ -172,7 +172,7 @@ def test_an_unreachable_model_ends_a_build_in_one_line_and_found_again_it_goes_o
         positives={"method": "llm"},
         workers=1,
     )
-    with in_thread(App(Script())) as server:
+    with serve_in_thread(ServerApp(ServerScript())) as server:
         nowhere = server.url
         assert build(config, tmp_path / "whole", OPENAI_BASE_URL=server.url).returncode == NOTHING_KEPT
     failed = build(config, tmp_path / "out", OPENAI_BASE_URL=nowhere)
@@ -181,7 +181,7 @@ def test_an_unreachable_model_ends_a_build_in_one_line_and_found_again_it_goes_o
     assert "no server answers" in errors(failed)
     assert port in errors(failed)
     assert not (tmp_path / "out" / "manifest.json").exists()
-    with in_thread(App(Script()), port=int(port)) as server:
+    with serve_in_thread(ServerApp(ServerScript()), port=int(port)) as server:
         assert build(config, tmp_path / "out", OPENAI_BASE_URL=server.url).returncode == NOTHING_KEPT
         asked = server.stats()["requests"]
     assert asked > 0

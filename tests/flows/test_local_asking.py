@@ -17,7 +17,7 @@ from pairwright.flows.llm_generating import run_llm_generator
 from pairwright.flows.llm_planning import plan_llm_generator
 from pairwright.flows.sections import LLMSection
 from pairwright.indexes.building.build import build_index_from_pairs
-from tests.generators.llm.local_models import make_model
+from tests.generators.llm.local.tiny_models import make_model
 
 pytest.importorskip("transformers", reason="the extra `train` is not installed")
 

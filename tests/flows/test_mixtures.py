@@ -21,7 +21,7 @@ from pairwright.flows import mixture_survey
 from pairwright.flows.mixture_config import load_mixture
 from pairwright.flows.mixture_report import MixtureReport, report_file
 from pairwright.flows.mixtures import MixtureRequest, mix, rejected_file
-from pairwright.generators.facts.questions import SHORT_FORMAT
+from pairwright.generators.conversations.question_templates import SHORT_FORMAT
 
 
 def picture(path: Path) -> None:

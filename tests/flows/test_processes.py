@@ -15,7 +15,7 @@ import pytest
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.processes import ALONE, Crew
-from pairwright.generators.language.general import GeneralEnglish
+from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.wordnet import load_wordnet
 
 MANY = range(10 * ALONE)

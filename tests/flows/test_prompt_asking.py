@@ -13,9 +13,9 @@ from pairwright.flows.context import Context, record_path
 from pairwright.flows.llm import Asking
 from pairwright.flows.prompt_asking import PromptRequest, ask_prompt, plan_prompt
 from pairwright.flows.sections import LLMSection
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.script import Script
-from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 from pairwright.indexes.building.build import build_index_from_pairs
 
 CAPTIONS = ["A cat sits on a red mat.", "Two birds fly over water.", "A man rides a horse."]
@@ -30,7 +30,7 @@ PROMPT = "version: 1\nabout: A title.\nvalues: {caption: the caption}\nsystem: G
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    with in_thread(App(Script(rules=RULES))) as server:
+    with serve_in_thread(ServerApp(ServerScript(rules=RULES))) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server
 

@@ -14,9 +14,9 @@ from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build
 from pairwright.flows.config import BuildConfig, parse_config
 from pairwright.flows.llm_planning import plan_build
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.script import Script
-from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 CAPTIONS = [f"A {colour} dog on a {what}." for colour in ("red", "blue", "grey") for what in ("bed", "sofa", "rug")]
 TRUE = 'Caption: "A (red|blue|grey) dog on a (bed|sofa|rug)'
@@ -28,7 +28,7 @@ RULES = [
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    with in_thread(App(Script(rules=RULES))) as server:
+    with serve_in_thread(ServerApp(ServerScript(rules=RULES))) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server
 

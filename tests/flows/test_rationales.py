@@ -19,10 +19,10 @@ from pairwright.flows.rationale_asking import ask_rationales, plan_rationales
 from pairwright.flows.rationale_rows import TaskInput, read_items
 from pairwright.flows.rationales import RationaleRequest, import_rationales
 from pairwright.flows.sections import LLMSection
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.script import Script
-from pairwright.generators.llm.server.serving import in_thread
-from pairwright.generators.rationales.rationales import Settings
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import serve_in_thread
+from pairwright.generators.rationales.generator import RationaleSettings
 from pairwright.generators.rationales.task_files import open_task
 
 ROWS = [
@@ -56,7 +56,7 @@ def problems(tmp_path: Path) -> Path:
 
 
 def request(rows: Path, out: Path, task: str = "math", **settings: Any) -> RationaleRequest:
-    return RationaleRequest(task, TaskInput(str(rows)), out, Settings(**settings))
+    return RationaleRequest(task, TaskInput(str(rows)), out, RationaleSettings(**settings))
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -69,7 +69,7 @@ def asking(tmp_path: Path, said: Mapping[str, str] = SAID, **section: Any) -> It
     rules = [{"matches": word, "text": text} for word, text in said.items()]
     # What is wrong is told in the last message, without the problem in it.
     rules.append({"contains": "So the answer is X", "text": "It is seven, I think."})
-    with in_thread(App(Script(rules=rules))) as server:
+    with serve_in_thread(ServerApp(ServerScript(rules=rules))) as server:
         given = LLMSection(model="m", base_url=server.url, price="1/2", **section)
         yield Asking(given, tmp_path / "cache.sqlite")
 

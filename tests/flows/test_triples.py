@@ -15,9 +15,9 @@ from pairwright.flows.llm import Asking
 from pairwright.flows.sections import LLMSection
 from pairwright.flows.triples import TripleRequest, run_by_rules
 from pairwright.flows.triples_by_model import plan_by_model, run_by_model
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.script import Script
-from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "image": "1.jpg", "caption": "a large dog in a field", "negative": "a small dog in a field", "mine": 7},
@@ -153,9 +153,9 @@ def answer(caption: str, old: str, new: str) -> dict[str, Any]:
     return {"possible": True, "from": old, "to": new, "caption": caption}
 
 
-def script() -> Script:
+def script() -> ServerScript:
     wrong = answer("a man close to a table", "near", "close to")
-    return Script(
+    return ServerScript(
         rules=[
             {"contains": "a large bus on a road", "json": answer("a huge bus on a road", "large", "huge")},
             {"contains": "a large dog in a field", "json": answer("a big dog in a field", "large", "big")},
@@ -168,7 +168,7 @@ def script() -> Script:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    with in_thread(App(script())) as server:
+    with serve_in_thread(ServerApp(script())) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server
 

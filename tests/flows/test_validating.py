@@ -16,10 +16,10 @@ from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge
 from pairwright.datasets.colorshape.scenes import Scene
 from pairwright.datasets.images.loading import open_image
 from pairwright.flows.validating import Validation, ValidationRequest
-from pairwright.generators.llm.server.answers import Answer
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.chat_request import ChatRequest
-from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.testing.answers import ServerAnswer
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "image": "000000000001.jpg", "caption": "a large dog in a field", "negative": "a large cat in a field"},
@@ -176,13 +176,13 @@ def seer(scenes: tuple[Path, dict[str, Scene], list[dict[str, Any]]]) -> Iterato
     _, known, rows = scenes
     by_texts = {frozenset((row["caption"], row["negative"])): known[row["id"]] for row in rows}
 
-    def answer(request: ChatRequest) -> Answer:
+    def answer(request: ChatRequest) -> ServerAnswer:
         shown = [json.loads(line.partition(" ")[2]) for line in request.user.strip().splitlines()]
         scene = by_texts[frozenset(shown)]
         right = [at for at, text in enumerate(shown, 1) if judge(text, scene) is OracleVerdict.TRUE]
-        return Answer({0: "neither", 1: f"({right[0]})" if right else "", 2: "both"}[len(right)])
+        return ServerAnswer({0: "neither", 1: f"({right[0]})" if right else "", 2: "both"}[len(right)])
 
-    with in_thread(App(answer=answer)) as server:
+    with serve_in_thread(ServerApp(answer=answer)) as server:
         yield server
 
 

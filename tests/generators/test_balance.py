@@ -10,8 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.records import Annotation, Edit, Origin
-from pairwright.generators.balance import Account, Limits, Line, balanced, judge, limited_kind, line_of
-from pairwright.generators.new_words import new_words, words_put_in
+from pairwright.generators.balance import (
+    BalanceLimits,
+    BalanceReport,
+    BalanceRow,
+    balance_row,
+    balanced_kind,
+    find_excess_rows,
+    reject_excess_rows,
+)
+from pairwright.generators.edits.inserted_words import inserted_words, inserted_words_of_edits
 
 RULES = Origin("rules-negatives", 2)
 
@@ -31,15 +39,17 @@ entries_of_two = st.lists(
     max_size=60,
 )
 limits = st.builds(
-    Limits,
+    BalanceLimits,
     st.dictionaries(st.sampled_from(["a", "b"]), st.integers(0, 70)),
     st.one_of(st.just(1.0), st.sampled_from([0.0, 0.01, 0.1, 0.29, 0.5, 0.58]), st.floats(0, 1)),
 )
 
 
-def lines_of(made: list[tuple[str, str]]) -> list[Line]:
+def lines_of(made: list[tuple[str, str]]) -> list[BalanceRow]:
     """Return a line for each type and word, with keys in an order of their own."""
-    return [Line(f"k{at * 7919 % 101}", f"i{at}", kind, tuple(word.split())) for at, (kind, word) in enumerate(made)]
+    return [
+        BalanceRow(f"k{at * 7919 % 101}", f"i{at}", kind, tuple(word.split())) for at, (kind, word) in enumerate(made)
+    ]
 
 
 def most_allowed(share: float, rows: int) -> int:
@@ -49,21 +59,25 @@ def most_allowed(share: float, rows: int) -> int:
 
 @given(entries_of_two, limits, st.randoms(use_true_random=False))
 def test_neither_the_order_of_rows_nor_their_parts_change_anything(
-    made: list[tuple[str, str]], limits: Limits, chance: Random
+    made: list[tuple[str, str]], limits: BalanceLimits, chance: Random
 ) -> None:
     rows = lines_of(made)
     shuffled = rows[:]
     chance.shuffle(shuffled)
     cut = chance.randint(0, len(rows))
-    assert judge(rows, limits) == judge(shuffled, limits) == judge(chain(shuffled[cut:], shuffled[:cut]), limits)
+    assert (
+        find_excess_rows(rows, limits)
+        == find_excess_rows(shuffled, limits)
+        == find_excess_rows(chain(shuffled[cut:], shuffled[:cut]), limits)
+    )
 
 
 @given(entries_of_two, limits)
 def test_what_is_left_is_within_quota_and_cap_and_the_verdict_says_so(
-    made: list[tuple[str, str]], limits: Limits
+    made: list[tuple[str, str]], limits: BalanceLimits
 ) -> None:
     rows = lines_of(made)
-    verdict = judge(rows, limits)
+    verdict = find_excess_rows(rows, limits)
     for kind in {row.type for row in rows}:
         came = [row for row in rows if row.type == kind]
         left = [row.words for row in came if row.id not in verdict.gone]
@@ -77,8 +91,8 @@ def test_what_is_left_is_within_quota_and_cap_and_the_verdict_says_so(
 
 
 @given(entries, limits)
-def test_no_larger_set_is_within_quota_and_cap(made: list[tuple[str, str]], limits: Limits) -> None:
-    verdict = judge(lines_of(made), limits)
+def test_no_larger_set_is_within_quota_and_cap(made: list[tuple[str, str]], limits: BalanceLimits) -> None:
+    verdict = find_excess_rows(lines_of(made), limits)
     for kind, given_ in verdict.types.items():
         counts = Counter(word for type_, word in made if type_ == kind)
         others = counts.pop("", 0)
@@ -88,8 +102,10 @@ def test_no_larger_set_is_within_quota_and_cap(made: list[tuple[str, str]], limi
 
 
 @given(entries, limits)
-def test_a_row_goes_as_over_quota_only_when_the_quota_is_full(made: list[tuple[str, str]], limits: Limits) -> None:
-    verdict = judge(lines_of(made), limits)
+def test_a_row_goes_as_over_quota_only_when_the_quota_is_full(
+    made: list[tuple[str, str]], limits: BalanceLimits
+) -> None:
+    verdict = find_excess_rows(lines_of(made), limits)
     kinds = {row.id: row.type for row in lines_of(made)}
     for each, reason in verdict.gone.items():
         told = verdict.types[kinds[each]]
@@ -100,43 +116,45 @@ def test_a_row_goes_as_over_quota_only_when_the_quota_is_full(made: list[tuple[s
 
 
 @given(entries_of_two, limits)
-def test_what_is_within_the_limits_stays_when_it_is_judged_again(made: list[tuple[str, str]], limits: Limits) -> None:
+def test_what_is_within_the_limits_stays_when_it_is_judged_again(
+    made: list[tuple[str, str]], limits: BalanceLimits
+) -> None:
     rows = lines_of(made)
-    gone = judge(rows, limits).gone
-    assert not judge([row for row in rows if row.id not in gone], limits).gone
+    gone = find_excess_rows(rows, limits).gone
+    assert not find_excess_rows([row for row in rows if row.id not in gone], limits).gone
 
 
 def test_the_cap_holds_of_what_a_quota_leaves() -> None:
     made = [("a", word) for word in ["cat"] * 50 + ["cow"] * 30 + ["pig"] * 20]
-    left = judge(lines_of(made), Limits({"a": 20}, share=0.4)).types["a"]
+    left = find_excess_rows(lines_of(made), BalanceLimits({"a": 20}, share=0.4)).types["a"]
     assert (left.given, left.most, left.used) == (20, 8, 8)
 
 
 def test_a_quota_that_the_cap_does_not_allow_is_told() -> None:
     made = [("a", "cat")] * 90 + [("a", "cow")] * 10
-    told = judge(lines_of(made), Limits({"a": 50}, share=0.5)).types["a"]
+    told = find_excess_rows(lines_of(made), BalanceLimits({"a": 50}, share=0.5)).types["a"]
     assert told.as_json() == {"asked": 50, "available": 100, "given": 20, "most": 10, "used": 10}
 
 
 def test_a_quota_of_a_type_that_was_not_made_is_told() -> None:
-    told = judge([], Limits({"a": 50})).types["a"]
+    told = find_excess_rows([], BalanceLimits({"a": 50})).types["a"]
     assert (told.asked, told.available, told.given) == (50, 0, 0)
 
 
 def test_in_a_set_too_small_for_its_share_each_word_stands_once() -> None:
     made = [("a", word) for word in ["cat", "cat", "cow"]]
-    told = judge(lines_of(made), Limits(share=0.05)).types["a"]
+    told = find_excess_rows(lines_of(made), BalanceLimits(share=0.05)).types["a"]
     assert (told.given, told.most, told.used) == (2, 1, 1)
 
 
 def test_a_share_counts_as_it_is_written() -> None:
     made = [("a", word) for word in ["cat"] * 29 + [f"word{at}" for at in range(71)]]
-    assert not judge(lines_of(made), Limits(share=0.29)).gone
+    assert not find_excess_rows(lines_of(made), BalanceLimits(share=0.29)).gone
 
 
 def test_a_quota_leaves_as_many_as_were_asked_for() -> None:
     rows = [row(number, "cat") for number in range(30)]
-    gone = judge(map(line_of, rows), Limits({"replace-object": 12})).gone
+    gone = find_excess_rows(map(balance_row, rows), BalanceLimits({"replace-object": 12})).gone
     assert len(gone) == 18
     assert set(gone.values()) == {"over_quota"}
 
@@ -144,20 +162,20 @@ def test_a_quota_leaves_as_many_as_were_asked_for() -> None:
 def test_rejected_rows_take_their_positives_along() -> None:
     positives = [row(100 + number, "puppy", kind="hard_positive") for number in range(2)]
     rows = [row(0, "cat", positive="id100"), row(1, "cow", positive="id101"), *positives]
-    found = {each.id: (each.status, each.reason) for each in balanced(rows, {"id0": "over_quota"})}
+    found = {each.id: (each.status, each.reason) for each in reject_excess_rows(rows, {"id0": "over_quota"})}
     assert found["id0"] == ("rejected", "over_quota")
     assert found["id100"] == ("rejected", "without_negative")
     assert found["id1"] == found["id101"] == ("kept", "")
 
 
 def test_the_word_of_an_edit_leaves_article_and_joint_out() -> None:
-    assert new_words(row(0, "an orange cat")) == ("orange cat",)
-    assert new_words(row(0, " with a dog")) == ("dog",)
+    assert inserted_words(row(0, "an orange cat")) == ("orange cat",)
+    assert inserted_words(row(0, " with a dog")) == ("dog",)
 
 
 def test_a_relation_puts_in_a_deed_and_a_place_and_what_the_old_one_had_does_not_count() -> None:
     def put_in(before: str, after: str) -> tuple[str, ...]:
-        return words_put_in("replace", "relation", [(before, after)])
+        return inserted_words_of_edits("replace", "relation", [(before, after)])
 
     assert put_in("on", "next to") == ("next to",)
     assert put_in("standing in", "Laying next to") == ("laying", "next to")
@@ -173,13 +191,13 @@ def test_a_cap_holds_of_a_place_whatever_is_done_there() -> None:
         replace(row(number, words), target="relation", key=f"key{number * 37 % 100}")
         for number, words in enumerate(places)
     ]
-    gone = judge(map(line_of, made), Limits(share=0.1)).gone
+    gone = find_excess_rows(map(balance_row, made), BalanceLimits(share=0.1)).gone
     left = [each.edits[0].after for each in made if each.id not in gone]
     assert sum("next to" in words for words in left) <= 0.1 * len(left)
 
 
 def test_an_account_tells_what_was_made_with_which_words_and_where() -> None:
-    account = Account()
+    account = BalanceReport()
     account.add([row(0, "cat"), row(1, "cat"), row(2, "cow"), row(3, "puppy", kind="hard_positive")])
     figures = account.as_json()["replace-object"]
     assert (figures["asked"], figures["kept"], figures["rejected"]) == (3, 3, {})
@@ -188,7 +206,7 @@ def test_an_account_tells_what_was_made_with_which_words_and_where() -> None:
 
 
 def test_an_account_of_positives_counts_positives_alone() -> None:
-    account = Account(limited_kind("llm-positives"))
+    account = BalanceReport(balanced_kind("llm-positives"))
     puppy, lost = (replace(row(at, "puppy", kind="hard_positive"), origin=Origin("llm-positives", 1)) for at in (1, 2))
     account.add([row(0, "cat"), puppy, replace(lost, text="", edits=(), status="rejected", reason="no_edit")])
     figures = account.as_json()["replace-object"]
@@ -197,14 +215,14 @@ def test_an_account_of_positives_counts_positives_alone() -> None:
 
 
 def test_nothing_but_negatives_and_positives_is_balanced() -> None:
-    assert limited_kind("rules-negatives") == "hard_negative"
-    assert limited_kind("template-conversations") == limited_kind("my-own") == ""
+    assert balanced_kind("rules-negatives") == "hard_negative"
+    assert balanced_kind("template-conversations") == balanced_kind("my-own") == ""
 
 
 def test_the_word_of_an_edit_is_not_the_article_that_was_mended_for_it() -> None:
     given_ = row(0, "owl")
     mended = Edit("a", "an", (0, 1), (0, 2))
-    assert new_words(replace(given_, edits=(mended, *given_.edits))) == ("owl",)
+    assert inserted_words(replace(given_, edits=(mended, *given_.edits))) == ("owl",)
 
 
 def test_the_word_of_a_claim_is_what_is_claimed() -> None:
@@ -219,4 +237,4 @@ def test_the_word_of_a_claim_is_what_is_claimed() -> None:
         "a cat",
     ):
         edits = (Edit("", text, (5, 5), (5, 5 + len(text))),)
-        assert new_words(replace(row(0, "x"), form="add", edits=edits)) == ("cat",)
+        assert inserted_words(replace(row(0, "x"), form="add", edits=edits)) == ("cat",)

@@ -18,7 +18,7 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
 from pairwright.generators.words.nouns import EVERYWHERE, KINDS
 from tests.examples import examples
-from tests.generators.trial import (
+from tests.generators.rule_fixtures import (
     POOL,
     SmallThesaurus,
     annotate,

@@ -13,7 +13,7 @@ import pytest
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.generators.language.wordnet import wordnet_status
 from pairwright.generators.online import OnlineNegatives, Texts
-from tests.generators.trial import POOL, small_pool, tokens_of
+from tests.generators.rule_fixtures import POOL, small_pool, tokens_of
 
 pytestmark = pytest.mark.skipif(not wordnet_status()[0], reason=wordnet_status()[1])
 CAPTIONS = POOL[:12]

@@ -6,10 +6,10 @@ import pytest
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.captions.phrases import NUMBER_WORDS
-from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.positives import TYPES, PositiveOptions, RulePositives
 from pairwright.generators.words.synonyms import ATTRIBUTES, RELATIONS, RELATIONS_OF
-from tests.generators.trial import (
+from tests.generators.rule_fixtures import (
     POOL,
     SmallThesaurus,
     annotate,

@@ -7,12 +7,19 @@ import pytest
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.edit_checks.unwrapping import sameness
-from pairwright.generators.language.general import GeneralEnglish
+from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.positives import makers
-from pairwright.generators.triples import Negative, Positive, Remembering, Triples, offers_by_rules, same_place
-from tests.generators.trial import pair_of
+from pairwright.generators.positives import rewrite_rules
+from pairwright.generators.triples import (
+    CachingTagger,
+    TripleNegative,
+    TriplePositive,
+    Triples,
+    overlap,
+    rule_candidates,
+)
+from tests.generators.rule_fixtures import pair_of
 
 
 def triples(*, any_type: bool = False, as_given: bool = False) -> Triples:
@@ -25,17 +32,17 @@ def caption_of(text: str, *others: str) -> Caption:
     return Caption(pair_of(text, *others), load_tagger().tag([text])[0])
 
 
-def read(caption: Caption, text: str, told: str = "", *, as_given: bool = False) -> Negative:
+def read(caption: Caption, text: str, told: str = "", *, as_given: bool = False) -> TripleNegative:
     return triples(as_given=as_given).read(caption, text, told, ())
 
 
-def beside(caption: Caption, negative: Negative, *, any_type: bool = False) -> Positive | str:
+def beside(caption: Caption, negative: TripleNegative, *, any_type: bool = False) -> TriplePositive | str:
     these, wordnet = triples(any_type=any_type), load_wordnet()
-    rules = makers(wordnet, GeneralEnglish(wordnet), minimum=1)
-    found: Positive | str = ""
+    rules = rewrite_rules(wordnet, GeneralEnglish(wordnet), minimum=1)
+    found: TriplePositive | str = ""
     for types in these.rounds(negative.type):
-        found = these.choose(caption, negative, offers_by_rules(rules, caption, types, 0), [negative.text])
-        if isinstance(found, Positive):
+        found = these.choose(caption, negative, rule_candidates(rules, caption, types, 0), [negative.text])
+        if isinstance(found, TriplePositive):
             break
     return found
 
@@ -57,40 +64,40 @@ def test_a_positive_is_of_the_negative_s_type_and_edits_its_words(
     found = read(caption_of(caption), negative)
     assert (found.type, found.reason) == (kind, "")
     positive = beside(caption_of(caption), found)
-    assert isinstance(positive, Positive)
+    assert isinstance(positive, TriplePositive)
     assert positive.text in positives
-    assert same_place(positive.edits, found.edits)
+    assert overlap(positive.edits, found.edits)
 
 
 def test_another_type_is_taken_only_where_that_is_allowed() -> None:
     caption = caption_of("a large dog in a field")
     negative = read(caption, "a large dog and a cat in a field")
     assert negative.type == "add-object"
-    assert not isinstance(beside(caption, negative), Positive)
+    assert not isinstance(beside(caption, negative), TriplePositive)
     other = beside(caption, negative, any_type=True)
-    assert isinstance(other, Positive)
+    assert isinstance(other, TriplePositive)
     assert other.type == "replace-attribute"
 
 
 @pytest.mark.parametrize("said", ["a navy car on a road", "A navy car on a road.", "a blue car on a road"])
 def test_a_positive_that_is_the_negative_or_the_caption_is_not_taken(said: str) -> None:
     caption = caption_of("a blue car on a road")
-    negative = Negative("a navy car on a road", "replace-attribute")
-    assert triples().choose(caption, negative, [Positive(said, "replace-attribute", ())], ()) == "on_both_sides"
+    negative = TripleNegative("a navy car on a road", "replace-attribute")
+    assert triples().choose(caption, negative, [TriplePositive(said, "replace-attribute", ())], ()) == "on_both_sides"
 
 
 def test_a_positive_that_says_what_the_negative_says_is_not_taken() -> None:
     caption = caption_of("a man on a couch")
     (sofa,) = offers("replace-object", caption, "sofa")
-    known = Negative("a man on a settee", "replace-object", sofa.edits, sofa.edits)
-    unknown = Negative("a man on a settee", "replace-object")
+    known = TripleNegative("a man on a settee", "replace-object", sofa.edits, sofa.edits)
+    unknown = TripleNegative("a man on a settee", "replace-object")
     for negative in (known, unknown):
         assert triples().choose(caption, negative, [sofa], ()) == "on_both_sides"
 
 
-def offers(kind: str, caption: Caption, word: str) -> Sequence[Positive]:
-    rules = makers(load_wordnet(), GeneralEnglish(load_wordnet()), minimum=1)
-    return [offer for offer in offers_by_rules(rules, caption, [kind], 0) if word in offer.text]
+def offers(kind: str, caption: Caption, word: str) -> Sequence[TriplePositive]:
+    rules = rewrite_rules(load_wordnet(), GeneralEnglish(load_wordnet()), minimum=1)
+    return [offer for offer in rule_candidates(rules, caption, [kind], 0) if word in offer.text]
 
 
 def test_a_positive_is_none_of_the_other_negatives_of_its_caption() -> None:
@@ -175,7 +182,7 @@ def test_a_remembered_text_is_not_tagged_again() -> None:
             asked.extend(texts)
             return [[] for _ in texts]
 
-    remembering = Remembering(Counting())  # type: ignore[arg-type]  # tokens do not matter here
+    remembering = CachingTagger(Counting())  # type: ignore[arg-type]  # tokens do not matter here
     remembering.learn(["a", "b", "a"])
     assert remembering.tag(["b", "c", "b"]) == [[], [], []]
     assert asked == ["a", "b", "c"]

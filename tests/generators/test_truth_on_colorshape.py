@@ -10,15 +10,15 @@ from pairwright.datasets.colorshape.corpus import list_box_labels, make_sample, 
 from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge, judge_turn
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.conversations import ConversationOptions, TemplateConversations
-from pairwright.generators.language.pool import PoolStatistics, count
+from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
+from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
 from pairwright.generators.negatives import TYPES, RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator
-from tests.generators.trial import SmallThesaurus
+from tests.generators.rule_fixtures import SmallThesaurus
 
 FEW, MANY = 250, 2000
 FEWER = 100  # of each there are many turns
@@ -43,7 +43,7 @@ class Corpus:
 def corpus_of(number: int) -> Corpus:
     pairs = [sample_to_pair(make_sample(11, index)) for index in range(number)]
     tokens = load_tagger().tag([pair.caption for pair in pairs])
-    return Corpus(pairs, tokens, count(tokens).frozen())
+    return Corpus(pairs, tokens, count_captions(tokens).frozen())
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build
 from pairwright.flows.config import parse_config
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.registry import Materials, build_generator, listing
-from tests.generators.trial import pair_of, small_pool, tokens_of
+from pairwright.generators.registry import Materials, build_generator, list_generators
+from tests.generators.rule_fixtures import pair_of, small_pool, tokens_of
 
 Install = Callable[..., None]
 
@@ -66,7 +66,7 @@ def test_an_installed_generator_is_listed_with_the_distribution_it_comes_from(in
 
 def test_listing_imports_nothing_of_a_third_party(install: Install) -> None:
     install("miscount-plugin")
-    assert ("miscount", "miscount-plugin", "miscount:Miscount") in listing()
+    assert ("miscount", "miscount-plugin", "miscount:Miscount") in list_generators()
     assert "miscount" not in sys.modules
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pairwright.flows.calibrating import Calibrated
     from pairwright.flows.llm import Asking
     from pairwright.flows.sections import LLMSection
-    from pairwright.generators.llm.plan import Range, StagePlan
+    from pairwright.generators.llm.cost_estimate import EstimatedRange, StagePlan
     from pairwright.generators.llm.session import Snapshot
 
 
@@ -122,7 +122,7 @@ class Asked:
             PairwrightError: the folder, or a file in it, cannot be used.
         """
         if self.prompts:
-            from pairwright.generators.prompting.files import PromptBook
+            from pairwright.generators.prompts.book import PromptBook
 
             for name, hint in PromptBook(Path(self.prompts)).misnamed().items():
                 note(f"{Path(self.prompts) / name}.yaml replaces no prompt of ours. {hint}")
@@ -266,7 +266,7 @@ def with_context(asking: "Asking", reading: Reading, out: Path) -> "Asking":
 
 def _calibrated(model: str, reading: Reading) -> "Calibrated":
     from pairwright.flows.calibrating import Calibrated
-    from pairwright.generators.llm.local_folder import is_local
+    from pairwright.generators.llm.local.folder import is_local
 
     if not is_local(model):
         raise UsageError(
@@ -277,15 +277,15 @@ def _calibrated(model: str, reading: Reading) -> "Calibrated":
 
 def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     """Return plans as a table, their sum below where there are several."""
-    from pairwright.generators.llm.budget import usd
-    from pairwright.generators.llm.plan import total_of
+    from pairwright.generators.llm.budget import format_usd
+    from pairwright.generators.llm.cost_estimate import sum_plans
 
     table: list[list[object]] = [["stage", "rows", "requests", "from cache", "tokens in", "tokens out", "cost", "time"]]
-    for plan in [*plans, *([total_of(plans)] if len(plans) > 1 else [])]:
+    for plan in [*plans, *([sum_plans(plans)] if len(plans) > 1 else [])]:
         cost = (
             "unknown"
             if plan.cost is None
-            else f"{usd(plan.cost.value)} ({usd(plan.cost.low)} to {usd(plan.cost.high)})"
+            else f"{format_usd(plan.cost.value)} ({format_usd(plan.cost.low)} to {format_usd(plan.cost.high)})"
             if plan.cost.high or not plan.requests.value
             else "none"
         )
@@ -305,7 +305,7 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     return lines
 
 
-def _with_range(found: "Range") -> str:
+def _with_range(found: "EstimatedRange") -> str:
     """Return a number of requests, with its bounds where they differ from it."""
     value, low, high = round(found.value), math.floor(found.low), math.ceil(found.high)
     return f"{value:,}" if low == value == high else f"{value:,} ({low:,} to {high:,})"
@@ -320,13 +320,13 @@ def cancelled_lines(ids: Sequence[str]) -> list[str]:
 
 def bill_lines(result: Mapping[str, Any]) -> list[str]:
     """Return what a run has asked and paid."""
-    from pairwright.generators.llm.budget import usd
+    from pairwright.generators.llm.budget import format_usd
 
     bill = result["llm"]
     tokens = f"{bill['prompt_tokens']:,} tokens in, {bill['completion_tokens']:,} out"
     if bill["model"].startswith("local:"):
         return [f"{bill['model']}: {bill['requests']:,} answers written, {tokens}"]
-    cost = "price unknown" if bill["cost"] is None else usd(bill["cost"])
+    cost = "price unknown" if bill["cost"] is None else format_usd(bill["cost"])
     lines = [f"{bill['model']}: {bill['requests']:,} answers paid, {tokens}, {cost}"]
     if bill.get("estimated"):
         lines.append(

@@ -145,9 +145,9 @@ def below_target(manifest: dict[str, Any]) -> bool:
 def _cancel(config: "BuildConfig", out: Path | None, *, as_json: bool) -> None:
     """Cancel what the build's batches still ask."""
     from pairwright.flows.llm import asking_of
-    from pairwright.generators.llm.budget import Bill
+    from pairwright.generators.llm.budget import SpendingTotals
 
-    asking = asking_of(config.llm, out or Path("build") / config.name, Bill())
+    asking = asking_of(config.llm, out or Path("build") / config.name, SpendingTotals())
     ids = asking.cancel_batches(note)
     emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
 
@@ -196,16 +196,16 @@ def _asked_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     bills = {name: told["facts"]["llm"] for name, told in manifest["stages"].items() if "llm" in told["facts"]}
     if not bills:
         return []
-    from pairwright.generators.llm.budget import usd
-    from pairwright.generators.llm.failed_rows import tally_of
+    from pairwright.generators.llm.budget import format_usd
+    from pairwright.generators.llm.failed_rows import count_failed_rows
 
     cost = manifest["cost"]
-    price = "price unknown" if cost["usd"] is None else usd(cost["usd"])
+    price = "price unknown" if cost["usd"] is None else format_usd(cost["usd"])
     lines = [f"Texts by models: {cost['requests']:,} answers, {cost['tokens']:,} tokens, {price}"]
     for name, bill in bills.items():
         where = folder / "failed" / f"{name}.jsonl"
         if bill["failed"] and where.exists():
-            lines += [f"{name}: {line}" for line in tally_of(where).lines(str(where))]
+            lines += [f"{name}: {line}" for line in count_failed_rows(where).lines(str(where))]
     return lines
 
 

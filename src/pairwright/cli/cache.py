@@ -32,7 +32,7 @@ def info(cache: CacheArgument, *, as_json: JsonOption = False) -> None:
     Example:
       pairwright cache info build/mine
     """
-    from pairwright.generators.llm.cache_contents import read_contents
+    from pairwright.generators.llm.cache.contents import read_contents
 
     summary = read_contents(_file(cache)).summary()
     head = ["model", "endpoint", "answers", "tokens in", "tokens out", "bytes", "from", "to"]
@@ -63,11 +63,11 @@ def export(
     Example:
       pairwright cache export build/mine --out answers.jsonl
     """
-    from pairwright.generators.llm.cache_lines import export_lines
+    from pairwright.generators.llm.cache.json_lines import export_cache
 
     source = _file(cache)
     tell_replaced(out, reads=(str(source),))
-    answers = export_lines(source, out)
+    answers = export_cache(source, out)
     emit({"answers": answers, "out": str(out)}, [f"{answers:,} answers written to {out}."], as_json=as_json)
 
 
@@ -84,9 +84,9 @@ def import_(
     Example:
       pairwright cache import llm-cache.sqlite answers.jsonl
     """
-    from pairwright.generators.llm.cache_lines import import_lines
+    from pairwright.generators.llm.cache.json_lines import import_cache
 
-    found = import_lines(lines, _file(cache))
+    found = import_cache(lines, _file(cache))
     result = {"added": found.added, "known": found.known}
     emit(result, [f"{found.added:,} answers added; {found.known:,} were there already."], as_json=as_json)
 
@@ -114,12 +114,12 @@ def prune(
       pairwright cache prune build/mine --older-than 90d --dry-run
       pairwright cache prune build/mine --max-size 2GB
     """
-    from pairwright.generators.llm.cache_contents import Pruning
-    from pairwright.generators.llm.cache_contents import prune as drop
+    from pairwright.generators.llm.cache.contents import PruneOptions
+    from pairwright.generators.llm.cache.contents import prune_cache as drop
 
     if not (older_than or model or max_size):
         raise UsageError("cache prune: say what to drop, with --older-than, --model or --max-size.")
-    pruning = Pruning(
+    pruning = PruneOptions(
         model=model,
         older_than=_measure(older_than, _SECONDS, "--older-than", "90d, 12h or 30m") if older_than else None,
         most_bytes=int(_measure(max_size, _BYTES, "--max-size", "500MB or 2GB")) if max_size else None,

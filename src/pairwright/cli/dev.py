@@ -12,8 +12,8 @@ from pairwright.cli.outputs import tell_replaced
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
-    from pairwright.generators.llm.server.serving import Server
-    from pairwright.generators.plausible.model import PlausibleModel
+    from pairwright.generators.llm.testing.serving import Server
+    from pairwright.generators.plausible_model.model import PlausibleModel
 
 app = typer.Typer(help="Tools for testing.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -78,10 +78,10 @@ def llm_server(
       pairwright dev llm-server --without temperature --without max_tokens --fault gemini_bad_key=1
       pairwright dev llm-server --script answers.yaml --record tape.jsonl
     """
-    from pairwright.generators.llm.server.app import App
-    from pairwright.generators.llm.server.faults import parse_fault
-    from pairwright.generators.llm.server.script import Script, load_script
-    from pairwright.generators.llm.server.serving import serve_until_signal
+    from pairwright.generators.llm.testing.app import ServerApp
+    from pairwright.generators.llm.testing.faults import parse_fault
+    from pairwright.generators.llm.testing.script import ServerScript, load_script
+    from pairwright.generators.llm.testing.serving import serve_until_signal
 
     given: dict[str, Any] = {
         "latency_ms": latency_ms,
@@ -94,11 +94,11 @@ def llm_server(
         "seed": seed,
         "faults": dict(map(parse_fault, fault)) if fault else None,
     }
-    told = load_script(script) if script else Script()
+    told = load_script(script) if script else ServerScript()
     settings = told.changed({name: value for name, value in given.items() if value is not None}, where="options")
     if plausible and replay:
         raise UsageError("`--plausible` and `--replay` are mutually exclusive: both say what is answered.")
-    served = App(
+    served = ServerApp(
         settings, answer=_plausible_model() if plausible else None, replay=replay, record=record, api_key=api_key
     )
     serve_until_signal(served, _announce, host=host, port=port, with_parent=exit_with_parent)
@@ -163,7 +163,7 @@ def tiny_clip(
 
 
 def _plausible_model() -> "PlausibleModel":
-    from pairwright.generators.plausible.model import PlausibleModel
+    from pairwright.generators.plausible_model.model import PlausibleModel
 
     return PlausibleModel()
 

@@ -48,7 +48,7 @@ from pairwright.cli.triples import triples
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 from pairwright.datasets.suggestions import find_duplicates, require_known
-from pairwright.generators.facts.questions import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
+from pairwright.generators.conversations.question_templates import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 
 if TYPE_CHECKING:
     from pairwright.flows.generating import Request
@@ -136,7 +136,7 @@ def negatives(
       pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --dry-run --out negatives.jsonl
     """
     from pairwright.flows.generating import Request
-    from pairwright.generators.balance import Limits
+    from pairwright.generators.balance import BalanceLimits
     from pairwright.generators.llm_negatives import TYPES as BY_MODEL
     from pairwright.generators.negatives import FOR_BENCHMARKS, FOR_TRAINING, TYPES
 
@@ -155,7 +155,7 @@ def negatives(
             raise UsageError("--both-sides: shuffle gets no positive beside it. Leave one of them out.")
         options |= {"both_sides": both_sides, "last_resorts": not no_last_resorts}
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error, max_caption=max_caption)
-    limits = Limits(_quota(quota, TYPES, options.get("types", FOR_BENCHMARKS)), max_word_share)
+    limits = BalanceLimits(_quota(quota, TYPES, options.get("types", FOR_BENCHMARKS)), max_word_share)
     request = Request(f"{method}-negatives", options, seed, read, pool, out, limits, workers)
     _run(request, method, asked, Printed(as_json, details, then=f"refine {out} --out {_refined(out)}"))
 
@@ -196,12 +196,12 @@ def positives(
       pairwright generate positives captions.jsonl --method llm --model gpt-4o-mini --out positives.jsonl
     """
     from pairwright.flows.generating import Request
-    from pairwright.generators.balance import Limits
+    from pairwright.generators.balance import BalanceLimits
     from pairwright.generators.positives import TYPES
 
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error, max_caption=max_caption)
     options = _types("positive", types, TYPES)
-    limits = Limits(_quota(quota, TYPES, options.get("types", TYPES)), max_word_share)
+    limits = BalanceLimits(_quota(quota, TYPES, options.get("types", TYPES)), max_word_share)
     request = Request(f"{method}-positives", options, seed, read, pool, out, limits, workers)
     _run(request, method, asked, Printed(as_json, details))
 
@@ -281,9 +281,9 @@ def conversations(
       pairwright generate conversations captions_and_boxes.jsonl --method llm --model gpt-4o-mini --out conversations.json
     """
     from pairwright.flows.generating import Request
-    from pairwright.generators.balance import Limits
-    from pairwright.generators.conversations import TYPES as BY_TEMPLATES
-    from pairwright.generators.llm_conversations import TYPES as BY_MODEL
+    from pairwright.generators.balance import BalanceLimits
+    from pairwright.generators.conversations.llm_generator import TYPES as BY_MODEL
+    from pairwright.generators.conversations.template_generator import TYPES as BY_TEMPLATES
 
     reading = Reading(context, index, calibrate, calibrate_temperature)
     all_types = BY_MODEL if method == "llm" else BY_TEMPLATES
@@ -327,7 +327,7 @@ def conversations(
         max_caption=max_caption,
     )
     generator = "llm-conversations" if method == "llm" else "template-conversations"
-    limits = Limits({} if method == "llm" else wanted)
+    limits = BalanceLimits({} if method == "llm" else wanted)
     request = Request(generator, options, seed, read, "", out, limits, workers)
     if method == "llm":
         _ask(request, asked, Printed(as_json, details), reading=reading)

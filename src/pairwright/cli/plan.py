@@ -34,13 +34,13 @@ def plan(
     from pairwright.flows.config import load_config
     from pairwright.flows.llm_planning import plan_build
     from pairwright.flows.planning import plan_work
-    from pairwright.generators.llm.plan import total_of
+    from pairwright.generators.llm.cost_estimate import sum_plans
 
     loaded = load_config(config)
     folder = out or Path("build") / loaded.name
     plans = plan_build(loaded, folder)
     work = plan_work(loaded, folder)
-    told = {"stages": [each.described() for each in plans], "total": total_of(plans).described()}
+    told = {"stages": [each.described() for each in plans], "total": sum_plans(plans).described()}
     asked = plan_lines(plans) if plans else ["No stage of this config asks a model."]
     emit({"work": work.described(), **told}, [*_work_lines(work, loaded), "", *asked], as_json=as_json)
 

@@ -19,10 +19,10 @@ def plugins(
     """
     from pairwright.datasets.exports.formats import EXPORT_FORMATS
     from pairwright.datasets.readers.formats import FORMAT_DESCRIPTIONS
-    from pairwright.generators.registry import listing
+    from pairwright.generators.registry import list_generators
     from pairwright.indexes.encoders.registry import DESCRIPTIONS as ENCODERS
 
-    found = [("generator", *row) for row in listing()]
+    found = [("generator", *row) for row in list_generators()]
     found += [("encoder", name, "pairwright", about) for name, about in ENCODERS.items()]
     found += [("reader", name, "pairwright", about) for name, about in FORMAT_DESCRIPTIONS.items()]
     found += [("export", name, "pairwright", one.summary) for name, one in EXPORT_FORMATS.items()]

@@ -443,11 +443,11 @@ def asking_figures(now: "Snapshot", most: float | None = None) -> Mapping[str, A
 
 
 def _spent(now: "Snapshot", most: float | None) -> list[str]:
-    from pairwright.generators.llm.budget import usd
+    from pairwright.generators.llm.budget import format_usd
 
     spent = now.spent
     figures = [f"{spent.requests:,} billed" + (f" + {spent.cached:,} cached" if spent.cached else "")]
     figures.append(f"{spent.prompt_tokens + spent.completion_tokens:,} tokens")
     if now.cost is not None and spent.requests:
-        figures.append(usd(now.cost) + (f" of {usd(most)}" if most is not None else ""))
+        figures.append(format_usd(now.cost) + (f" of {format_usd(most)}" if most is not None else ""))
     return [*figures, f"{now.failed:,} failed"]

@@ -40,8 +40,8 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.skip_counts import describe_skip_counts
 
 if TYPE_CHECKING:
-    from pairwright.generators.llm.messages import Message, Request
-    from pairwright.generators.prompting.files import Prompt, PromptBook
+    from pairwright.generators.llm.client.messages import Message, Request
+    from pairwright.generators.prompts.book import Prompt, PromptBook
 
 app = typer.Typer(
     help="Look at the prompts for models, see one as it would be sent, and ask one of yours.",
@@ -130,11 +130,11 @@ def render(
       pairwright prompts render replace-object-propose --on pairs.parquet --value concept=dog
     """
     from pairwright.generators.llm.prices import ImageRule
-    from pairwright.generators.llm.token_estimate import answer_tokens, prompt_tokens
+    from pairwright.generators.llm.token_estimate import estimate_answer_tokens, estimate_prompt_tokens
 
     prompt = _book(folder).get(name)
     request = prompt.request({**_sample(sample), **_given(value or [])}, model="")
-    tokens = {"in": prompt_tokens(request, ImageRule()), "out": answer_tokens(request)}
+    tokens = {"in": estimate_prompt_tokens(request, ImageRule()), "out": estimate_answer_tokens(request)}
     result = {
         "prompt": prompt.id,
         "messages": [_as_sent(message) for message in request.messages],
@@ -205,13 +205,13 @@ def ask(
 
 
 def _book(folder: Path | None) -> "PromptBook":
-    from pairwright.generators.prompting.files import PromptBook
+    from pairwright.generators.prompts.book import PromptBook
 
     return PromptBook(folder)
 
 
 def _whose(prompt: "Prompt") -> str:
-    from pairwright.generators.prompting.files import BUILT_IN
+    from pairwright.generators.prompts.book import BUILT_IN
 
     return "pairwright" if prompt.source.parent == BUILT_IN else str(prompt.source.parent)
 
@@ -235,13 +235,13 @@ def _sample(written: str) -> dict[str, Any]:
         UsageError: for what is no JSON object, or a file without a pair.
     """
     from pairwright.datasets.records import Pair
-    from pairwright.generators.prompting.values import values_of
+    from pairwright.generators.prompts.pair_values import pair_values
 
     if written != "-" and not written.lstrip().startswith("{"):
         options = replace(text_options(written, "", "", explode=False, on_error="skip"), batch_size=1)
         pairs = (pair for batch in batches(options) for pair in batch.pairs)
         for pair in pairs:
-            return values_of(pair)
+            return pair_values(pair)
         raise UsageError(f"{written}: it holds no pair.")
     try:
         given = json.loads(sys.stdin.read() if written == "-" else written)
@@ -250,7 +250,7 @@ def _sample(written: str) -> dict[str, Any]:
     if not isinstance(given, dict):
         raise UsageError('--on: write an object of values, such as {"caption": "A cat."}.')
     caption = given.get("caption")
-    return {**(values_of(Pair("", caption)) if isinstance(caption, str) else {}), **given}
+    return {**(pair_values(Pair("", caption)) if isinstance(caption, str) else {}), **given}
 
 
 def _given(values: list[str]) -> dict[str, Any]:

@@ -114,10 +114,10 @@ def rationales(
     from pairwright.datasets.exports.rationales import StudentRows
     from pairwright.flows.rationale_rows import TaskInput
     from pairwright.flows.rationales import RationaleRequest, import_rationales
-    from pairwright.generators.rationales.rationales import Settings
+    from pairwright.generators.rationales.generator import RationaleSettings
 
     read = TaskInput(input_, format_, columns_option(columns_), on_error)
-    settings = Settings(label_given, samples, wrong_labels, validation, seed)
+    settings = RationaleSettings(label_given, samples, wrong_labels, validation, seed)
     student = StudentRows(rows, label_prefix, rationale_prefix)
     if out.suffix.lower() == ".parquet" and student != StudentRows():
         raise UsageError(f"{out}: a .parquet holds examples without prefixes. Leave --rows and the prefixes out.")

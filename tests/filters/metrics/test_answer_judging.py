@@ -19,10 +19,10 @@ from pairwright.filters.metrics.answer_judging import (
     relative_score,
 )
 from pairwright.filters.metrics.confidence_intervals import ratio_interval
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.messages import Reply, Request, Usage
-from pairwright.generators.llm.talks import drive
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.llm.client.messages import Reply, Request, Usage
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.steps import run_step
+from pairwright.generators.prompts.book import PromptBook
 
 QUESTION = ImageQuestion("1", "a.jpg", "What is it?", "a cat", "A cat sleeps.", "detail")
 
@@ -62,7 +62,7 @@ def test_each_answer_has_the_mean_of_its_scores_in_both_places() -> None:
 def test_an_answer_without_two_judgements_has_no_score() -> None:
     lost = combine_judgements(QUESTION, [reply("8 6"), reply("I cannot say")])
     assert (lost.model, lost.reason, lost.unparsed) == (None, "unparsed", 1)
-    failed = combine_judgements(QUESTION, [reply("no"), Failure("timeout", "no")])
+    failed = combine_judgements(QUESTION, [reply("no"), RequestError("timeout", "no")])
     assert (failed.model, failed.reason, failed.unparsed) == (None, "timeout", 1)
 
 
@@ -96,7 +96,7 @@ def test_the_judge_is_shown_both_orders_and_what_is_known() -> None:
         shown.append(request.messages[-1].text)
         return reply("3 9" if len(shown) == 1 else "9 3")
 
-    (row,) = drive(judge.annotate(judge.pairs[0], (), random.Random(0)), answer)
+    (row,) = run_step(judge.annotate(judge.pairs[0], (), random.Random(0)), answer)
     assert all("A cat sleeps." in text and "What is it?" in text for text in shown)
     first, second = ((text.index("a dog"), text.rindex("a cat")) for text in shown)
     assert first[0] < first[1]

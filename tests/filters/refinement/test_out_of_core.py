@@ -14,7 +14,7 @@ from pairwright.filters.refinement.out_of_core import OutOfCoreRefiner
 from pairwright.filters.refinement.out_of_core_texts import TextFile
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
-from pairwright.generators.language.vocabulary import normal_form, words
+from pairwright.generators.language.vocabulary import normalize_text, tokenize
 from tests.examples import examples
 
 COLOURS, THINGS = ("red", "blue", "green", "Grey"), ("ball", "cat", "sofa", "man's hat", "tree")
@@ -100,11 +100,11 @@ def test_texts_that_differ_in_case_and_spacing_alone_are_one_form(
         numbers = [number for piece in pieces for number in file.add(piece).tolist()]
         forms = file.seal()[numbers].tolist()
         texts = [text for piece in pieces for text in piece]
-        assert len(set(forms)) == file.forms == len({normal_form(text) for text in texts})
+        assert len(set(forms)) == file.forms == len({normalize_text(text) for text in texts})
         known, spelled = file.words, dict[int, list[str]]()
         for some in file.read(np.ones(file.forms, np.bool_)):
             ends = np.cumsum(some.lengths)
             for form, end, length in zip(some.forms.tolist(), ends.tolist(), some.lengths.tolist(), strict=True):
                 assert form not in spelled
                 spelled[form] = [known[id_] for id_ in some.flat[end - length : end]]
-        assert all(spelled[form] == words(text) for form, text in zip(forms, texts, strict=True))
+        assert all(spelled[form] == tokenize(text) for form, text in zip(forms, texts, strict=True))

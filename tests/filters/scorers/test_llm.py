@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.filters.scorers.llm import LLMScorer, PrecomputedGaps, pair_for_row
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.messages import Reply, Request, Usage
-from pairwright.generators.llm.talks import Outcome, drive
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.llm.client.messages import Reply, Request, Usage
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.steps import RequestOutcome, run_step
+from pairwright.generators.prompts.book import PromptBook
 
 ROW = ("a dog runs", "a run dogs")
 
@@ -26,12 +26,12 @@ def asked_about(row: tuple[str, str], first: dict[str, int] | str, second: dict[
     asker = LLMScorer(PromptBook(), "m", [row])
     answers = iter([first, second])
 
-    def answer(request: Request) -> Outcome:
+    def answer(request: Request) -> RequestOutcome:
         assert not any(message.images for message in request.messages)
         said = next(answers, "nothing to say")
         return replied(said if isinstance(said, str) else json.dumps(said))
 
-    [found] = drive(asker.annotate(pair_for_row(row), (), random.Random(0)), answer)
+    [found] = run_step(asker.annotate(pair_for_row(row), (), random.Random(0)), answer)
     assert (found.status == "kept") == bool(found.scores)
     assert bool(found.reason) == (found.status == "rejected")
     return dict(found.scores)
@@ -40,13 +40,13 @@ def asked_about(row: tuple[str, str], first: dict[str, int] | str, second: dict[
 def test_a_row_is_asked_about_in_both_orders_and_never_shown_an_image() -> None:
     shown: list[list[str]] = []
 
-    def answer(request: Request) -> Outcome:
+    def answer(request: Request) -> RequestOutcome:
         last = request.messages[-1]
         assert not last.images
         shown.append([json.loads(line.partition(" ")[2]) for line in str(last.text).strip().splitlines()])
         return replied('{"first": 5, "second": 5}')
 
-    drive(LLMScorer(PromptBook(), "m", [ROW]).annotate(pair_for_row(ROW), (), random.Random(0)), answer)
+    run_step(LLMScorer(PromptBook(), "m", [ROW]).annotate(pair_for_row(ROW), (), random.Random(0)), answer)
     assert shown == [list(ROW), list(reversed(ROW))]
 
 
@@ -70,7 +70,7 @@ def test_a_row_without_two_readable_answers_has_no_gap(said: dict[str, int] | st
 def test_a_request_without_an_answer_leaves_the_row_without_a_gap() -> None:
     asker = LLMScorer(PromptBook(), "m", [ROW])
     talk = asker.annotate(pair_for_row(ROW), (), random.Random(0))
-    [found] = drive(talk, lambda _: Failure("timeout", "no answer"))
+    [found] = run_step(talk, lambda _: RequestError("timeout", "no answer"))
     assert (found.status, found.reason, dict(found.scores)) == ("rejected", "timeout", {})
 
 

@@ -8,19 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.filters.scorers.text_features import format_differences, letter_differences, word_differences
-from pairwright.generators.language.vocabulary import words
+from pairwright.generators.language.vocabulary import tokenize
 
 caption = st.lists(st.sampled_from(["a", "red", "cat", "cart", "."]), max_size=6).map(" ".join)
 rows = st.lists(st.tuples(caption, caption), min_size=1, max_size=8)
 
 
 def word_runs(text: str) -> Counter[tuple[str, ...]]:
-    framed = ["<", *words(text), ">"]
+    framed = ["<", *tokenize(text), ">"]
     return Counter(tuple(framed[at : at + size]) for size in (1, 2, 3) for at in range(len(framed) - size + 1))
 
 
 def letter_runs(text: str) -> Counter[str]:
-    framed = [f"<{word}>" for word in words(text)]
+    framed = [f"<{word}>" for word in tokenize(text)]
     return Counter(word[at : at + size] for word in framed for size in (2, 3, 4) for at in range(len(word) - size + 1))
 
 

@@ -19,7 +19,7 @@ from pairwright.filters.scorers.text_scorers import (
     assign_folds,
     grammar_and_plausibility_scorers,
 )
-from pairwright.generators.language.vocabulary import FloatArray, normal_form
+from pairwright.generators.language.vocabulary import FloatArray, normalize_text
 from tests.examples import examples
 
 POOL = [
@@ -41,7 +41,7 @@ class Witness:
 
     def train(self, captions: Sequence[str]) -> "Witness":
         """Note the captions; they are all that it learns."""
-        self.read.append({normal_form(caption) for caption in captions})
+        self.read.append({normalize_text(caption) for caption in captions})
         self.scored.append(set())
         return self
 

@@ -17,11 +17,11 @@ from pairwright.filters.validation.caption_context import collect_facts
 from pairwright.filters.validation.clip_margin import check_by_clip_margin
 from pairwright.filters.validation.llm_judge import NegativeJudge, pair_for_row
 from pairwright.filters.validation.records import REASONS, ValidationRow
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.images import Images
-from pairwright.generators.llm.messages import Reply, Request, Usage
-from pairwright.generators.llm.talks import Outcome, drive
-from pairwright.generators.prompting.files import PromptBook
+from pairwright.generators.llm.client.messages import Reply, Request, Usage
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.steps import RequestOutcome, run_step
+from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.prompts.book import PromptBook
 
 
 @pytest.mark.parametrize(
@@ -83,21 +83,21 @@ def image(tmp_path: Path, name: str = "1.png", colour: str = "red") -> str:
     return str(tmp_path / name)
 
 
-def judged(question: ValidationRow, answer: Callable[[Request], Outcome]) -> tuple[str, dict[str, float]]:
-    judge = NegativeJudge(PromptBook(None), "m", Images(), [question])
-    (row,) = drive(judge.annotate(pair_for_row(question), (), random.Random(0)), answer)
+def judged(question: ValidationRow, answer: Callable[[Request], RequestOutcome]) -> tuple[str, dict[str, float]]:
+    judge = NegativeJudge(PromptBook(None), "m", MessageImages(), [question])
+    (row,) = run_step(judge.annotate(pair_for_row(question), (), random.Random(0)), answer)
     assert (row.status == "rejected") == bool(row.reason)
     return row.reason, row.scores
 
 
-def says(text: str) -> Callable[[Request], Outcome]:
+def says(text: str) -> Callable[[Request], RequestOutcome]:
     return lambda _: Reply(text, "stop", "", Usage(1, 1), "m")
 
 
-def knows(*true: str) -> Callable[[Request], Outcome]:
+def knows(*true: str) -> Callable[[Request], RequestOutcome]:
     """Answer as one who knows which texts are true."""
 
-    def answer(request: Request) -> Outcome:
+    def answer(request: Request) -> RequestOutcome:
         shown = [json.loads(line.partition(" ")[2]) for line in request.messages[-1].text.strip().splitlines()]
         right = [f"({at})" for at, text in enumerate(shown, 1) if text in true]
         return Reply({0: "neither", 1: "".join(right), 2: "both"}[len(right)], "stop", "", Usage(1, 1), "m")
@@ -117,7 +117,7 @@ def test_only_what_both_orders_say_counts(tmp_path: Path) -> None:
 
 def test_a_failure_and_a_missing_image_are_no_verdicts(tmp_path: Path) -> None:
     question = ValidationRow("a", image(tmp_path), "a red square", "a blue square")
-    assert judged(question, lambda _: Failure("timeout")) == ("timeout", {})
+    assert judged(question, lambda _: RequestError("timeout")) == ("timeout", {})
     for locator in ("", str(tmp_path / "none.png"), "https://example.org/1.png"):
         assert judged(ValidationRow("a", locator, "a red square", "a blue square"), says("(1)")) == ("no_image", {})
     assert "no_image" in REASONS
@@ -126,7 +126,7 @@ def test_a_failure_and_a_missing_image_are_no_verdicts(tmp_path: Path) -> None:
 def test_the_judge_sees_the_image_and_the_texts_in_both_orders(tmp_path: Path) -> None:
     seen: list[Request] = []
 
-    def answer(request: Request) -> Outcome:
+    def answer(request: Request) -> RequestOutcome:
         seen.append(request)
         return Reply("(1)", "stop", "", Usage(1, 1), "m")
 

@@ -5,7 +5,7 @@ import pytest
 from pairwright.generators.captions.asking import asks
 from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
 from pairwright.generators.positives import RulePositives
-from tests.generators.trial import SmallThesaurus, annotate, pair_of, small_pool
+from tests.generators.rule_fixtures import SmallThesaurus, annotate, pair_of, small_pool
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pairwright.generators.words.nouns import FRAMES, KINDS
 from pairwright.generators.words.relations import INSTEAD_OF, RELATIONS, relations_in
 from pairwright.generators.words.synonyms import ATTRIBUTES, OBJECTS, reword_each_other
 from pairwright.generators.words.synonyms import RELATIONS as REWORDED
-from tests.generators.trial import tokens_of
+from tests.generators.rule_fixtures import tokens_of
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from pairwright.generators.edit_checks.checks import Checked, EditChecks
 from pairwright.generators.edit_checks.kinds import Asked
 from pairwright.generators.edit_checks.reasons import REASONS, nearness
 from pairwright.generators.edit_checks.unwrapping import unwrapped
-from pairwright.generators.language.general import GeneralEnglish
+from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
@@ -25,7 +25,7 @@ from pairwright.generators.negatives import RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator
 from tests.examples import examples
-from tests.generators.trial import SmallThesaurus, pair_of, small_pool, tokens_of
+from tests.generators.rule_fixtures import SmallThesaurus, pair_of, small_pool, tokens_of
 
 KNOWN = {
     ("tram", "NOUN"), ("computer", "NOUN"), ("old", "ADJ"), ("wet", "ADJ"), ("adjacent", "ADJ"), ("feed", "VERB"),

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from pairwright.generators.draws import Draws
+from pairwright.generators.edits.rng import RandomStream
 from pairwright.generators.knowledge.odds import LEAST, MOST, WANTED, Odds
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
-from tests.generators.trial import SmallThesaurus, annotate, counted, pair_of
+from tests.generators.rule_fixtures import SmallThesaurus, annotate, counted, pair_of
 
 SAID = (
     *["a dog on a bench"] * 12, *["a dog next to a bench"] * 4, *["a dog under a bench"] * 2,
@@ -71,11 +71,13 @@ def test_odds_of_words_that_captions_lack_are_small_and_never_nothing(odds: Odds
 
 
 def test_of_more_weight_come_sooner_and_each_comes_once() -> None:
-    first = Counter(Draws(seed * 7919).by_weight(("a", "b", "c"), (6.0, 3.0, 1.0))[0] for seed in range(4000))
+    first = Counter(
+        RandomStream(seed * 7919).weighted_shuffle(("a", "b", "c"), (6.0, 3.0, 1.0))[0] for seed in range(4000)
+    )
     assert 0.55 < first["a"] / 4000 < 0.65
     assert 0.25 < first["b"] / 4000 < 0.35
-    assert sorted(Draws(5).by_weight(("a", "b", "c"), (6.0, 3.0, 1.0))) == ["a", "b", "c"]
-    assert Draws(5).by_weight((), ()) == []
+    assert sorted(RandomStream(5).weighted_shuffle(("a", "b", "c"), (6.0, 3.0, 1.0))) == ["a", "b", "c"]
+    assert RandomStream(5).weighted_shuffle((), ()) == []
 
 
 def test_numbers_are_exchanged_for_those_that_captions_say() -> None:

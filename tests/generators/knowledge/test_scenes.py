@@ -2,13 +2,13 @@
 
 import pytest
 
+from pairwright.generators.edits.general_english import SEEN_COUNT, GeneralEnglish
 from pairwright.generators.knowledge.scenes import KNOWN, Scenes
-from pairwright.generators.language.general import SEEN, GeneralEnglish
-from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.words.common_sense import goes_together
-from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, texts
+from tests.generators.rule_fixtures import POOL, SmallThesaurus, annotate, counted, pair_of, texts
 
 SAID = (
     *["a bus in front of a church"] * 12, *["a clock on a church"] * 12, *["a bus on a street"] * 12,
@@ -94,7 +94,7 @@ def test_common_sense_tells_what_goes_together(first: str, second: str, *, there
     wordnet = load_wordnet()
     assert goes_together(first, second, lambda noun, kind: wordnet.is_a(noun, kind, "NOUN")) is there
     general = GeneralEnglish(wordnet)
-    assert (general.adjacency(first, second) > SEEN) is (there is True)
+    assert (general.adjacency(first, second) > SEEN_COUNT) is (there is True)
     assert (general.adjacency(first, second) == 0) is (there is False)
 
 

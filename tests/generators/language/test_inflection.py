@@ -3,7 +3,7 @@
 import pytest
 
 from pairwright.generators.language.inflection import article, inflect, match_case
-from pairwright.generators.language.lemmas import lemma, universal_tags
+from pairwright.generators.language.lemmas import lemmatize, universal_tags
 
 ARTICLES = {
     "a": "dog university unicorn uniform one-way once European ewe user ukulele useful house hotel 7 10 UFO yellow unique banana"
@@ -66,14 +66,14 @@ def test_a_lemma_takes_the_form_of_a_tag(word: str, tag: str, form: str) -> None
     ],
 )
 def test_a_word_has_the_lemma_of_its_tag(word: str, tag: str, base: str) -> None:
-    assert lemma(word, tag) == base
+    assert lemmatize(word, tag) == base
 
 
 @pytest.mark.parametrize(
     "word", ["man", "woman", "dog", "bus", "child", "box", "knife", "giraffe", "zebra", "couch", "bench"]
 )
 def test_plural_and_back_gives_the_same_noun(word: str) -> None:
-    assert lemma(inflect(word, "NNS"), "NNS") == word
+    assert lemmatize(inflect(word, "NNS"), "NNS") == word
 
 
 @pytest.mark.parametrize(

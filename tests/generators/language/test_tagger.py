@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, MissingResourceError, UsageError
 from pairwright.generators.language import tagger
-from pairwright.generators.language.tagger import CARRIED, load_tagger, tagger_status
+from pairwright.generators.language.invisible_characters import has_invisible, remove_invisible
+from pairwright.generators.language.tagger import BUNDLED_PIPELINE, load_tagger, tagger_status
 from pairwright.generators.language.treebank import read_treebank
-from pairwright.generators.language.unseen import has_unseen, seen
 from tests.examples import examples
 
 CAPTIONS = {
@@ -28,7 +28,7 @@ CAPTIONS = {
 
 @pytest.fixture(autouse=True)
 def _carried_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PAIRWRIGHT_SPACY_MODEL", str(CARRIED))
+    monkeypatch.setenv("PAIRWRIGHT_SPACY_MODEL", str(BUNDLED_PIPELINE))
 
 
 @pytest.mark.parametrize(("caption", "tags"), CAPTIONS.items())
@@ -52,8 +52,8 @@ def test_spans_are_the_text_in_order_without_overlap(texts: list[str]) -> None:
         assert all(left.end <= right.start for left, right in pairwise(tokens))
         assert not any(token.text.isspace() or not token.tag for token in tokens)
         words = "".join(token.text for token in tokens)
-        assert "".join(seen(words).split()) == "".join(seen(text).split())
-        assert has_unseen(text) or "".join(words.split()) == "".join(text.split())
+        assert "".join(remove_invisible(words).split()) == "".join(remove_invisible(text).split())
+        assert has_invisible(text) or "".join(words.split()) == "".join(text.split())
 
 
 def test_lone_surrogates_and_very_long_texts_do_not_stop_it() -> None:
@@ -110,8 +110,8 @@ def test_an_installed_sibling_is_chosen_before_the_carried_pipeline(monkeypatch:
 
 
 def test_the_carried_pipeline_is_small_and_says_its_licence() -> None:
-    assert sum(path.stat().st_size for path in CARRIED.rglob("*") if path.is_file()) < 8_000_000
-    assert "Attribution-ShareAlike 4.0" in (CARRIED / "NOTICE").read_text()
+    assert sum(path.stat().st_size for path in BUNDLED_PIPELINE.rglob("*") if path.is_file()) < 8_000_000
+    assert "Attribution-ShareAlike 4.0" in (BUNDLED_PIPELINE / "NOTICE").read_text()
 
 
 def test_a_treebank_line_with_missing_columns_is_named(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import MissingResourceError, StorageError
 from pairwright.generators.language import wordnet_setup
 from pairwright.generators.language.wordnet import WordNet, load_wordnet, wordnet_status
-from pairwright.generators.language.wordnet_compile import compile_table
-from pairwright.generators.language.wordnet_setup import lexnames, set_up_language
+from pairwright.generators.language.wordnet_compiler import compile_table
+from pairwright.generators.language.wordnet_setup import lexnames_content, set_up_language
 from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, POS, read_graph, table_path
 from tests.examples import examples
 
@@ -175,7 +175,7 @@ def test_a_torn_table_is_named(tmp_path: Path, content: bytes) -> None:
 
 
 def test_lexnames_has_a_line_for_each_domain_in_the_form_that_nltk_reads() -> None:
-    lines = lexnames().splitlines()
+    lines = lexnames_content().splitlines()
     assert len(lines) == len(LEXICAL_DOMAINS) == 45
     assert lines[0] == "00\tadj.all\t3"
     assert all(re.fullmatch(r"\d\d\t(noun|verb|adj|adv)\.\w+\t[1-4]", line) for line in lines)
@@ -199,7 +199,7 @@ def test_where_wordnet_cannot_be_had_one_line_says_so(tmp_path: Path, monkeypatc
 @pytest.mark.slow
 @needs_table
 def test_compiling_again_gives_the_same_bytes(tmp_path: Path) -> None:
-    root = wordnet_setup._known_to_nltk()
+    root = wordnet_setup._find_in_nltk()
     if root is None:
         pytest.skip("NLTK does not find the corpus that the table was compiled from")
     compile_table(root, tmp_path / "again.npz")

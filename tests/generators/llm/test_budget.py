@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.budget import UNHEARD, Bill, Budget, usd
-from pairwright.generators.llm.cache import Cache, CachedModel
-from pairwright.generators.llm.client import open_model
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.messages import Message, Model, Reply, Request, Usage
+from pairwright.generators.llm.budget import DEFAULT_HELD_TOKENS, Budget, SpendingTotals, format_usd
+from pairwright.generators.llm.cache.store import Cache, CachedModel
+from pairwright.generators.llm.client.factory import open_model
+from pairwright.generators.llm.client.messages import Message, Model, Reply, Request, Usage
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.settings import LLMSettings
 from pairwright.generators.llm.prices import Price, Prices
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.script import parse_script
-from pairwright.generators.llm.server.serving import in_thread
-from pairwright.generators.llm.settings import LLMSettings
-from pairwright.generators.llm.token_estimate import most_tokens
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.script import parse_script
+from pairwright.generators.llm.testing.serving import serve_in_thread
+from pairwright.generators.llm.token_estimate import max_prompt_tokens
 
 PRICE = Price(1.0, 10.0, cached=0.1)
 PRICES = Prices({"small": PRICE})
@@ -33,7 +33,7 @@ def request(text: str = "hello", *, most: int | None = 100, model: str = "small"
 
 
 def most_of(asked: Request, answer: int) -> float:
-    return PRICE.most(most_tokens(asked, PRICE.image), answer)
+    return PRICE.most(max_prompt_tokens(asked, PRICE.image), answer)
 
 
 class Paid:
@@ -54,7 +54,7 @@ class Paid:
             await asyncio.sleep(0)
         self.under_way -= 1
         if asked.messages[0].text in self.fails:
-            raise Failure("bad_request", "no")
+            raise RequestError("bad_request", "no")
         usage = self.usage(asked)
         self.answered += 1
         self.billed += PRICE.cost(usage)
@@ -69,7 +69,7 @@ def ask_all(model: Model, requests: list[Request]) -> list[Reply | BaseException
 
 
 def over_budget(outcomes: list[Reply | BaseException]) -> int:
-    return sum(isinstance(each, Failure) and each.word == "over_budget" for each in outcomes)
+    return sum(isinstance(each, RequestError) and each.word == "over_budget" for each in outcomes)
 
 
 # one request: letters of its prompt, max_tokens, share of the most that is used of both, turns, whether it fails
@@ -90,7 +90,7 @@ def test_the_cost_never_exceeds_the_limit_and_stops_within_one_request_of_it(
 
     def usage(asked: Request) -> Usage:
         _, most, prompt_share, share, _, _ = rows[int(asked.messages[0].text[:3])]
-        prompt = max(1, int(most_tokens(asked, PRICE.image) * prompt_share))
+        prompt = max(1, int(max_prompt_tokens(asked, PRICE.image) * prompt_share))
         return Usage(prompt, max(1, int(most * share)), prompt // 2)
 
     server = Paid(usage, lambda asked: rows[int(asked.messages[0].text[:3])][4])
@@ -141,18 +141,18 @@ def test_what_was_held_and_not_used_is_spent_on_later_requests() -> None:
 
 
 def test_without_max_tokens_the_overrun_is_what_the_answers_under_way_exceed_what_was_held() -> None:
-    long = 3 * UNHEARD
-    server = Paid(lambda asked: Usage(most_tokens(asked, PRICE.image), long))
+    long = 3 * DEFAULT_HELD_TOKENS
+    server = Paid(lambda asked: Usage(max_prompt_tokens(asked, PRICE.image), long))
     unlimited = [request(f"{at:03}", most=None) for at in range(50)]
-    limit = 4 * most_of(unlimited[0], UNHEARD)
+    limit = 4 * most_of(unlimited[0], DEFAULT_HELD_TOKENS)
     ask_all(Budget(server, PRICES, max_cost=limit), unlimited)
-    assert limit < server.billed <= limit + 4 * PRICE.most(0, long - UNHEARD) + TINY
+    assert limit < server.billed <= limit + 4 * PRICE.most(0, long - DEFAULT_HELD_TOKENS) + TINY
     assert server.answered == 4
 
 
 def test_without_max_tokens_twice_the_longest_answer_so_far_is_held() -> None:
     server = Paid(lambda _: Usage(10, 50))
-    limit = 1.01 * most_of(request("000", most=None), UNHEARD)
+    limit = 1.01 * most_of(request("000", most=None), DEFAULT_HELD_TOKENS)
     outcomes = ask_all(Budget(server, PRICES, max_cost=limit), [request(f"{at:03}", most=None) for at in range(100)])
     assert over_budget(outcomes)
     assert 0 <= limit - server.billed < most_of(request("000", most=None), 100)
@@ -160,7 +160,7 @@ def test_without_max_tokens_twice_the_longest_answer_so_far_is_held() -> None:
 
 def test_a_server_that_counts_more_than_there_are_bytes_is_held_to_its_own_count() -> None:
     asked = request("x", most=1)
-    many = 10 * most_tokens(asked, PRICE.image)
+    many = 10 * max_prompt_tokens(asked, PRICE.image)
     server = Paid(lambda _: Usage(many, 1))
     budget = Budget(server, PRICES, max_cost=2.5 * PRICE.most(many, 1))
 
@@ -169,7 +169,7 @@ def test_a_server_that_counts_more_than_there_are_bytes_is_held_to_its_own_count
         for at in range(5):
             try:
                 outcomes.append((await budget.ask(request(str(at), most=1))).text)
-            except Failure as failure:
+            except RequestError as failure:
                 outcomes.append(failure.word)
         return outcomes
 
@@ -181,12 +181,12 @@ def test_the_stop_is_fatal_says_what_was_spent_and_holds_for_all_that_come_later
     budget = Budget(server, PRICES, max_requests=1)
     first, second = ask_all(budget, [request("1"), request("2")])
     assert isinstance(first, Reply)
-    assert isinstance(second, Failure)
+    assert isinstance(second, RequestError)
     assert second.fatal
     assert "1 of 1 requests" in str(second)
     assert "Raise it, then run again" in str(second)
     [third] = ask_all(budget, [request("3")])
-    assert isinstance(third, Failure)
+    assert isinstance(third, RequestError)
     assert server.received == 1
 
 
@@ -280,7 +280,7 @@ def test_by_estimate_a_limit_is_spent_in_few_batches_and_hardly_overrun(tokens: 
 
 
 def test_several_stages_share_one_bill_and_so_one_limit() -> None:
-    bill, server = Bill(), Paid(lambda _: Usage(10, 10))
+    bill, server = SpendingTotals(), Paid(lambda _: Usage(10, 10))
     ask_all(Budget(server, PRICES, bill, max_requests=3), [request("1"), request("2")])
     outcomes = ask_all(Budget(server, PRICES, bill, max_requests=3), [request("3"), request("4")])
     assert over_budget(outcomes) == 1
@@ -294,7 +294,7 @@ def test_impossible_limits_are_refused(limits: dict[str, float]) -> None:
 
 
 def test_counting_an_answer_is_cheap() -> None:
-    bill, usage = Bill(), Usage(100, 20, 10)
+    bill, usage = SpendingTotals(), Usage(100, 20, 10)
     best = min(timeit.repeat(lambda: bill.add(usage, PRICE), number=2000, repeat=5)) / 2000
     assert best < 30e-6  # 1 to 2 us where nothing else runs
 
@@ -303,21 +303,21 @@ def test_counting_an_answer_is_cheap() -> None:
     ("amount", "shown"), [(0, "$0.00"), (0.00012, "$0.00012"), (0.5, "$0.500"), (1234.5, "$1,234.50")]
 )
 def test_money_is_shown_with_digits_that_tell(amount: float, shown: str) -> None:
-    assert usd(amount) == shown
+    assert format_usd(amount) == shown
 
 
 @pytest.mark.parametrize("limits", [{"max_requests": 12}, {"max_cost": 0.0045}])
 def test_a_run_that_the_budget_ended_sends_only_the_rest_when_it_is_run_again(
     tmp_path: Path, limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pairwright.generators.llm.retrying.FIRST_S", 0.01)
+    monkeypatch.setattr("pairwright.generators.llm.client.retrying.INITIAL_DELAY_S", 0.01)
     usage = {"prompt_tokens": 60, "completion_tokens": 30}
     script = parse_script({"rules": [{"text": "fine", "usage": usage}], "faults": {"500": 0.1}}, where="test")
     rows = [request(f"row {at}", most=50) for at in range(40)]
-    with in_thread(App(script)) as server:
+    with serve_in_thread(ServerApp(script)) as server:
         settings = LLMSettings(model="small", base_url=server.url, max_concurrency=16)
 
-        async def run(**limit: float) -> tuple[list[Reply | BaseException], Bill]:
+        async def run(**limit: float) -> tuple[list[Reply | BaseException], SpendingTotals]:
             with Cache.open(tmp_path / "cache.sqlite") as cache:
                 async with open_model(settings) as client:
                     budget = Budget(client, PRICES, **limit)  # type: ignore[arg-type]

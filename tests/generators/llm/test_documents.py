@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.client.messages import Message
 from pairwright.generators.llm.documents import Document, DocumentSpans, with_documents
-from pairwright.generators.llm.messages import Message
 
 ASKED = (Message("system", "Answer."), Message("user", "What is blue?"))
 

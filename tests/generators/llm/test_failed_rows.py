@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.failed_rows import FailedRows, read_failed
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.runner import Done, Spent
+from pairwright.generators.llm.runner import RequestTotals, RowResult
 
 ROWS = ("a", "b", "c", "d")
 
@@ -21,13 +21,15 @@ class Model:
     def __init__(self, good_from: Mapping[str, int], unanswered: tuple[str, ...] = ()) -> None:
         self.good_from, self.unanswered = good_from, unanswered
 
-    def ask(self, row: str, attempt: int) -> tuple[Done[str], str]:
+    def ask(self, row: str, attempt: int) -> tuple[RowResult[str], str]:
         """Return what became of a row, and why it is rejected."""
         if row in self.unanswered:
-            return Done(row, None, None, Spent(), attempt, unanswered=1), "timeout"
+            return RowResult(row, None, None, RequestTotals(), attempt, unanswered=1), "timeout"
         good = attempt >= self.good_from.get(row, 0)
         text = f"{row}{attempt}" if good else "I cannot."
-        return Done(row, text, None, Spent(1), attempt, 0, (f"{row}{attempt}",), text), "" if good else "refused"
+        return RowResult(
+            row, text, None, RequestTotals(1), attempt, 0, (f"{row}{attempt}",), text
+        ), "" if good else "refused"
 
 
 def run(path: Path, model: Model, *, retry: bool = False, run: str = "r", stop_at: str = "") -> list[str | None]:
@@ -138,10 +140,10 @@ def test_a_retry_without_a_file_is_refused(path: Path) -> None:
 
 
 def test_what_a_talk_raises_is_a_reason(path: Path) -> None:
-    errors: list[Any] = [Failure("bad_image", "no\ud800 such"), InputError("torn", where="row 2", fix="Mend it.")]
+    errors: list[Any] = [RequestError("bad_image", "no\ud800 such"), InputError("torn", where="row 2", fix="Mend it.")]
     with FailedRows(path, run="r") as failed:
         for row, error in zip(ROWS, errors, strict=False):
-            failed.note(Done(row, None, error, Spent()))
+            failed.note(RowResult(row, None, error, RequestTotals()))
         assert failed.summary(10) == (
             f"2 of 10 rows failed: 1 bad_image, 1 bad_row. {path} says more; --retry-failed asks for them anew."
         )

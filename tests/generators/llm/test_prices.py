@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import ConfigError, UsageError
-from pairwright.generators.llm.messages import Usage
-from pairwright.generators.llm.prices import ImageRule, Price, Prices, price_of
+from pairwright.generators.llm.client.messages import Usage
+from pairwright.generators.llm.prices import ImageRule, Price, Prices, parse_price
 
 COUNTS = st.integers(0, 10**7)
 
@@ -80,7 +80,7 @@ def test_a_server_of_ones_own_is_free_when_the_user_says_so() -> None:
 @pytest.mark.parametrize("text", ["", "1", "1/", "a/b", "-1/2", "1/2/3", "nan/1", "inf/1", "1e999/1", "--/1"])
 def test_what_is_no_price_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UsageError, match=r"0\.15/0\.6"):
-        price_of(text)
+        parse_price(text)
 
 
 def test_prices_given_twice_are_refused(tmp_path: Path) -> None:

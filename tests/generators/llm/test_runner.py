@@ -9,12 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, PairwrightError, StorageError
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.messages import Message, Reply, Request, Usage
-from pairwright.generators.llm.met import Met
-from pairwright.generators.llm.runner import GRACE_S, BrokenTalk, Done, MostlyFailing, Row, Run, Spent, run_rows
-from pairwright.generators.llm.talks import Outcome, Talk
-from tests.generators.llm.virtual_time import run
+from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
+from pairwright.generators.llm.runner import (
+    GRACE_S,
+    BrokenStepError,
+    LLMRow,
+    LLMRun,
+    MostlyFailingError,
+    RequestTotals,
+    RowResult,
+    run_rows,
+)
+from pairwright.generators.llm.seen_keys import SeenCacheKeys
+from tests.generators.llm.client.virtual_time import run
 
 
 def request(text: str, sample: int = 0) -> Request:
@@ -29,7 +38,7 @@ class Server:
     """Answers with the text that it is asked, after as many virtual seconds as it is told."""
 
     def __init__(
-        self, takes: Callable[[str], float] = lambda _: 0.0, answer: Callable[[Request], Outcome] | None = None
+        self, takes: Callable[[str], float] = lambda _: 0.0, answer: Callable[[Request], RequestOutcome] | None = None
     ) -> None:
         self.takes, self.answer = takes, answer or (lambda request: reply(request.messages[0].text))
         self.at_once = self.most = 0
@@ -46,27 +55,27 @@ class Server:
         finally:
             self.at_once -= 1
         outcome = self.answer(request)
-        if isinstance(outcome, Failure):
+        if isinstance(outcome, RequestError):
             raise outcome
         return outcome
 
 
-def once(text: str) -> Talk[str]:
+def once(text: str) -> LLMStep[str]:
     [outcome] = yield [request(text)]
     return outcome.text if isinstance(outcome, Reply) else outcome.word
 
 
-def row(text: str, talk: Callable[[str], Talk[Any]] = once) -> Row[Any]:
-    return Row(text, lambda _: talk(text))
+def row(text: str, talk: Callable[[str], LLMStep[Any]] = once) -> LLMRow[Any]:
+    return LLMRow(text, lambda _: talk(text))
 
 
-async def all_of(rows: Iterator[Row[Any]], server: Server, into: list[Done[Any]], **options: int) -> None:
+async def all_of(rows: Iterator[LLMRow[Any]], server: Server, into: list[RowResult[Any]], **options: int) -> None:
     async for done in run_rows(rows, server, **{"in_flight": 4, **options}):
         into.append(done)  # noqa: PERF401 - those before an error count
 
 
-def done_of(rows: Iterator[Row[Any]], server: Server, **options: int) -> list[Done[Any]]:
-    found: list[Done[Any]] = []
+def done_of(rows: Iterator[LLMRow[Any]], server: Server, **options: int) -> list[RowResult[Any]]:
+    found: list[RowResult[Any]] = []
     run(all_of(rows, server, found, **options))
     return found
 
@@ -84,7 +93,7 @@ def test_results_come_in_the_order_of_rows_however_long_each_takes(
 def test_rows_are_read_only_as_far_as_there_is_room() -> None:
     read = 0
 
-    def rows() -> Iterator[Row[str]]:
+    def rows() -> Iterator[LLMRow[str]]:
         nonlocal read
         for read in range(1, 1_000_001):
             yield row(str(read))
@@ -103,7 +112,7 @@ def test_a_slow_row_does_not_hold_up_those_behind_it() -> None:
     server = Server(lambda text: 1000.0 if text == "0" else 1.0)
 
     async def behind() -> int:
-        begun = Run((row(str(n)) for n in range(500)), server, in_flight=4, look_ahead=100)
+        begun = LLMRun((row(str(n)) for n in range(500)), server, in_flight=4, look_ahead=100)
         while asyncio.get_running_loop().time() < 500:
             assert await begun.ready(50, enough=1) == []
         await begun.close()
@@ -119,7 +128,7 @@ def test_as_many_requests_are_under_way_as_talks_are_allowed() -> None:
 
 
 def test_a_talk_of_several_rounds_gets_the_outcomes_in_the_order_of_its_requests() -> None:
-    def several(text: str) -> Talk[list[str]]:
+    def several(text: str) -> LLMStep[list[str]]:
         first = yield [request(f"{text}{n}") for n in (3, 1, 2)]
         second = yield [request(f"{text}last")]
         third = yield []
@@ -127,7 +136,7 @@ def test_a_talk_of_several_rounds_gets_the_outcomes_in_the_order_of_its_requests
 
     [done] = done_of(iter([row("x", several)]), Server(lambda text: float(text[1]) if text[1].isdigit() else 0.0))
     assert done.result == ["x3", "x1", "x2", "xlast"]
-    assert done.spent == Spent(4, 0, 40, 8, 4)
+    assert done.spent == RequestTotals(4, 0, 40, 8, 4)
     assert done.keys == ("key of x3", "key of x1", "key of x2", "key of xlast")
     assert done.said == "xlast"
 
@@ -136,7 +145,7 @@ def test_a_talk_of_several_rounds_gets_the_outcomes_in_the_order_of_its_requests
 def test_an_answer_that_a_row_takes_twice_is_counted_once(*, paid_before: bool) -> None:
     """Else what its rows rest on would have cost more than was ever paid."""
 
-    def twice(text: str) -> Talk[int]:
+    def twice(text: str) -> LLMStep[int]:
         first = yield [request(text), request(text)]
         later = yield [request(text)]
         return len(first) + len(later)
@@ -148,8 +157,8 @@ def test_an_answer_that_a_row_takes_twice_is_counted_once(*, paid_before: bool) 
         return reply("x", cached=len(seen) > 1)
 
     [done] = done_of(iter([row("x", twice)]), Server(answer=answer))
-    once = Spent(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)
-    assert done.spent == (once if paid_before else Spent(1, 0, 10, 2, 1))
+    once = RequestTotals(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)
+    assert done.spent == (once if paid_before else RequestTotals(1, 0, 10, 2, 1))
     assert (done.result, done.keys) == (3, ("key of x",))
 
 
@@ -163,7 +172,7 @@ def test_an_answer_that_rows_share_is_counted_once(paid: str) -> None:
         here = {"before": 0, "first": 1, "last": 3, "never here": 0}[paid]
         return reply("same", cached=len(seen) != here)
 
-    spent = sum((done.spent for done in done_of(map(row, texts), Server(answer=answer))), Spent())
+    spent = sum((done.spent for done in done_of(map(row, texts), Server(answer=answer))), RequestTotals())
     assert (spent.answers, spent.shared) == (1, 2)
     assert spent.prompt_tokens + spent.kept_prompt_tokens == 10
     assert spent.completion_tokens + spent.kept_completion_tokens == 2
@@ -171,37 +180,38 @@ def test_an_answer_that_rows_share_is_counted_once(paid: str) -> None:
 
 
 def test_of_very_many_answers_each_is_known_again() -> None:
-    seen = Met()
+    seen = SeenCacheKeys()
     assert all(seen.add(f"{number:032x}") for number in range(20_000))
     assert not any(seen.add(f"{number:032x}") for number in range(20_000))
 
 
 def test_cached_answers_cost_nothing() -> None:
     [done] = done_of(iter([row("x")]), Server(answer=lambda _: reply("x", cached=True)))
-    assert done.spent == Spent(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)
+    assert done.spent == RequestTotals(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)
 
 
 def test_a_talk_is_given_the_failure_of_its_row_and_goes_on() -> None:
-    server = Server(answer=lambda r: Failure("bad_request") if r.messages[0].text == "1" else reply("fine"))
+    server = Server(answer=lambda r: RequestError("bad_request") if r.messages[0].text == "1" else reply("fine"))
     found = done_of((row(str(n)) for n in range(3)), server)
     assert [each.result for each in found] == ["fine", "bad_request", "fine"]
     assert [each.unanswered for each in found] == [0, 1, 0]
 
 
 def test_an_attempt_is_handed_to_the_talk() -> None:
-    def talk(attempt: int) -> Talk[int]:
+    def talk(attempt: int) -> LLMStep[int]:
         yield [request("x", sample=attempt)]
         return attempt
 
-    [done] = done_of(iter([Row("x", talk, attempt=3)]), Server())
+    [done] = done_of(iter([LLMRow("x", talk, attempt=3)]), Server())
     assert (done.result, done.attempt) == (3, 3)
 
 
 @pytest.mark.parametrize(
-    "error", [InputError("no image", where="row 1", fix="Leave it out."), Failure("bad_image"), PairwrightError("no")]
+    "error",
+    [InputError("no image", where="row 1", fix="Leave it out."), RequestError("bad_image"), PairwrightError("no")],
 )
 def test_what_a_talk_raises_about_its_row_ends_that_row_alone(error: PairwrightError) -> None:
-    def raises(_: str) -> Talk[str]:
+    def raises(_: str) -> LLMStep[str]:
         raise error
         yield []
 
@@ -209,8 +219,8 @@ def test_what_a_talk_raises_about_its_row_ends_that_row_alone(error: PairwrightE
     assert [(each.result, each.error) for each in found] == [("0", None), (None, error), ("2", None)]
 
 
-def ends(rows: Iterator[Row[Any]], server: Server, **options: int) -> tuple[list[Done[Any]], PairwrightError]:
-    found: list[Done[Any]] = []
+def ends(rows: Iterator[LLMRow[Any]], server: Server, **options: int) -> tuple[list[RowResult[Any]], PairwrightError]:
+    found: list[RowResult[Any]] = []
     with pytest.raises(PairwrightError) as caught:
         run(all_of(rows, server, found, **options))
     return found, caught.value
@@ -219,10 +229,10 @@ def ends(rows: Iterator[Row[Any]], server: Server, **options: int) -> tuple[list
 def test_a_fatal_failure_ends_the_run_and_what_is_finished_is_given() -> None:
     server = Server(
         lambda text: 1.0 if text == "7" else 0.1,
-        lambda r: Failure("bad_key", "401") if r.messages[0].text == "7" else reply(r.messages[0].text),
+        lambda r: RequestError("bad_key", "401") if r.messages[0].text == "7" else reply(r.messages[0].text),
     )
     found, error = ends((row(str(n)) for n in range(1000)), server)
-    assert isinstance(error, Failure)
+    assert isinstance(error, RequestError)
     assert error.word == "bad_key"
     names = [int(each.row) for each in found]
     assert names == sorted(names)
@@ -233,26 +243,26 @@ def test_a_fatal_failure_ends_the_run_and_what_is_finished_is_given() -> None:
 def test_answers_under_way_when_the_run_ends_are_waited_for_but_not_for_ever() -> None:
     takes = {"0": 1.0, "1": GRACE_S, "2": GRACE_S + 10}
     server = Server(
-        lambda text: takes[text], lambda r: Failure("no_quota") if r.messages[0].text == "0" else reply("kept")
+        lambda text: takes[text], lambda r: RequestError("no_quota") if r.messages[0].text == "0" else reply("kept")
     )
     found, _ = ends((row(str(n)) for n in range(3)), server)
     assert [each.row for each in found] == ["1"]
 
 
 def test_a_bug_in_a_talk_ends_the_run_and_names_the_row() -> None:
-    def broken(text: str) -> Talk[str]:
+    def broken(text: str) -> LLMStep[str]:
         yield [request(text)]
         raise KeyError("caption")
 
     _, error = ends(iter([row("0"), row("row-17", broken)]), Server())
-    assert isinstance(error, BrokenTalk)
+    assert isinstance(error, BrokenStepError)
     assert "row-17" in str(error)
     assert "KeyError" in str(error)
     assert isinstance(error.__cause__, KeyError)
 
 
 def test_an_answer_that_cannot_be_kept_ends_the_run() -> None:
-    def full(_: Request) -> Outcome:
+    def full(_: Request) -> RequestOutcome:
         raise StorageError("disk full")
 
     _, error = ends((row(str(n)) for n in range(9)), Server(answer=full))
@@ -260,7 +270,7 @@ def test_an_answer_that_cannot_be_kept_ends_the_run() -> None:
 
 
 def test_rows_that_cannot_be_read_end_the_run_after_those_before_them() -> None:
-    def rows() -> Iterator[Row[str]]:
+    def rows() -> Iterator[LLMRow[str]]:
         yield row("0")
         raise InputError("torn", where="line 2", fix="Mend it.")
 
@@ -270,9 +280,9 @@ def test_rows_that_cannot_be_read_end_the_run_after_those_before_them() -> None:
 
 
 def test_a_run_in_which_nearly_all_rows_fail_alike_ends_early_and_says_why() -> None:
-    server = Server(answer=lambda _: Failure("bad_request", "temperature must be at most 2"))
+    server = Server(answer=lambda _: RequestError("bad_request", "temperature must be at most 2"))
     found, error = ends((row(str(n)) for n in range(100_000)), server)
-    assert isinstance(error, MostlyFailing)
+    assert isinstance(error, MostlyFailingError)
     assert "50 of the last 50" in str(error)
     assert "temperature must be at most 2" in str(error)
     assert len(server.asked) < 60
@@ -280,41 +290,43 @@ def test_a_run_in_which_nearly_all_rows_fail_alike_ends_early_and_says_why() -> 
 
 
 def test_a_run_goes_on_while_a_fifth_of_its_rows_are_answered() -> None:
-    server = Server(answer=lambda r: reply("x") if r.messages[0].text.endswith(("0", "5")) else Failure("bad_request"))
+    server = Server(
+        answer=lambda r: reply("x") if r.messages[0].text.endswith(("0", "5")) else RequestError("bad_request")
+    )
     assert len(done_of((row(str(n)) for n in range(1000)), server)) == 1000
 
 
 def test_a_run_ends_when_a_server_turns_bad_in_its_middle() -> None:
-    server = Server(answer=lambda r: reply("x") if int(r.messages[0].text) < 500 else Failure("unsupported"))
+    server = Server(answer=lambda r: reply("x") if int(r.messages[0].text) < 500 else RequestError("unsupported"))
     found, error = ends((row(str(n)) for n in range(10_000)), server)
-    assert isinstance(error, MostlyFailing)
+    assert isinstance(error, MostlyFailingError)
     assert 500 + 180 - 1 <= len(found) < 700
 
 
 def test_a_short_run_in_which_no_row_gets_an_answer_ends_in_an_error_behind_all_rows() -> None:
     words = ["server_error", "timeout"]
     found, error = ends(
-        (row(str(n)) for n in range(6)), Server(answer=lambda r: Failure(words[int(r.messages[0].text) % 2]))
+        (row(str(n)) for n in range(6)), Server(answer=lambda r: RequestError(words[int(r.messages[0].text) % 2]))
     )
     assert len(found) == 6
-    assert isinstance(error, MostlyFailing)
+    assert isinstance(error, MostlyFailingError)
     assert "of 6" in str(error)
 
 
-@pytest.mark.parametrize("other", [reply("x"), Failure("content_filter")])
-def test_a_short_run_goes_through_where_one_row_is_answered_or_is_itself_at_fault(other: Reply | Failure) -> None:
-    server = Server(answer=lambda r: other if r.messages[0].text == "0" else Failure("server_error"))
+@pytest.mark.parametrize("other", [reply("x"), RequestError("content_filter")])
+def test_a_short_run_goes_through_where_one_row_is_answered_or_is_itself_at_fault(other: Reply | RequestError) -> None:
+    server = Server(answer=lambda r: other if r.messages[0].text == "0" else RequestError("server_error"))
     assert len(done_of((row(str(n)) for n in range(6)), server)) == 6
 
 
 def test_rows_that_fail_in_different_ways_end_nothing() -> None:
     words = ["bad_request", "context_too_long", "content_filter"]
-    server = Server(answer=lambda r: Failure(words[int(r.messages[0].text) % 3]))
+    server = Server(answer=lambda r: RequestError(words[int(r.messages[0].text) % 3]))
     assert len(done_of((row(str(n)) for n in range(600)), server)) == 600
 
 
 def test_rows_that_ask_nothing_are_no_failures() -> None:
-    def silent(text: str) -> Talk[str]:
+    def silent(text: str) -> LLMStep[str]:
         return text
         yield []
 

@@ -16,17 +16,17 @@ from typing import Any
 
 import pytest
 
-from pairwright.generators.llm.failures import Failure
-from pairwright.generators.llm.messages import Model, Reply, Request
-from pairwright.generators.llm.runner import MostlyFailing, Row
-from pairwright.generators.llm.server.app import App
-from pairwright.generators.llm.server.faults import KINDS
-from pairwright.generators.llm.server.provider_faults import PROVIDER_FAULTS
-from pairwright.generators.llm.server.script import Rule, Script
-from pairwright.generators.llm.server.serving import Server, in_thread
+from pairwright.generators.llm.client.messages import Model, Reply, Request
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.runner import LLMRow, MostlyFailingError
 from pairwright.generators.llm.session import Session, Snapshot
-from tests.generators.llm import asking
-from tests.generators.llm.asking import AT_ONCE, question, settings
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.faults import KINDS
+from pairwright.generators.llm.testing.provider_faults import PROVIDER_FAULTS
+from pairwright.generators.llm.testing.script import AnswerRule, ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
+from tests.generators.llm import session_process
+from tests.generators.llm.session_process import AT_ONCE, question, settings
 
 PLENTY = 120.0  # seconds: far more than anything here takes
 ROOT = Path(__file__).parents[3]
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with in_thread(App(Script())) as server:
+    with serve_in_thread(ServerApp(ServerScript())) as server:
         yield server
 
 
@@ -43,8 +43,8 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache.sqlite"
 
 
-def rows(count: int) -> Iterator[Row[str]]:
-    return (Row(str(n), partial(question, n)) for n in range(count))
+def rows(count: int) -> Iterator[LLMRow[str]]:
+    return (LLMRow(str(n), partial(question, n)) for n in range(count))
 
 
 def paid_twice(server: Server) -> int:
@@ -140,10 +140,10 @@ def test_an_error_of_the_callers_passes_and_closes_all(server: Server, cache: Pa
 
 
 def test_a_fatal_failure_comes_after_what_is_done(cache: Path) -> None:
-    script = Script(rules=(Rule(contains="question 300", fault="401"),))
+    script = ServerScript(rules=(AnswerRule(contains="question 300", fault="401"),))
     found = []
-    with in_thread(App(script)) as server, Session(settings(server.url), cache=cache) as session:
-        with pytest.raises(Failure) as caught:  # noqa: PT012 - the loop is what raises
+    with serve_in_thread(ServerApp(script)) as server, Session(settings(server.url), cache=cache) as session:
+        with pytest.raises(RequestError) as caught:  # noqa: PT012 - the loop is what raises
             for done in session.run(rows(100_000)):
                 found.append(done.row)  # noqa: PERF401 - those before the error count
         assert caught.value.word == "bad_key"
@@ -158,16 +158,16 @@ def test_a_run_that_its_rows_end_lets_no_waiting_request_leave(cache: Path) -> N
             self.stopped: list[str] = []
 
         async def ask(self, request: Request) -> Reply:
-            raise Failure("bad_request", f"{request.model} knows no such parameter")
+            raise RequestError("bad_request", f"{request.model} knows no such parameter")
 
-        def stop(self, failure: Failure) -> None:
+        def stop(self, failure: RequestError) -> None:
             self.stopped.append(failure.word)
 
     client = Client()
     opened = contextlib.nullcontext(client)
     with (
         Session(settings("http://localhost:1"), cache=cache, opened=lambda *_: opened) as session,
-        pytest.raises(MostlyFailing, match="m knows no such parameter"),
+        pytest.raises(MostlyFailingError, match="m knows no such parameter"),
     ):
         list(session.run(rows(1000)))
     assert client.stopped == ["interrupted"]
@@ -209,7 +209,15 @@ def test_a_run_in_another_thread_can_be_stopped(server: Server, cache: Path) -> 
 
 
 def begin(server: Server, cache: Path, out: Path, count: int, *busy: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "tests.generators.llm.asking", server.url, str(cache), str(out), str(count)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.generators.llm.session_process",
+        server.url,
+        str(cache),
+        str(out),
+        str(count),
+    ]
     return subprocess.Popen([*command, *busy], cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
@@ -241,7 +249,7 @@ def test_a_stopped_run_keeps_every_answer_and_a_second_one_asks_for_the_rest(
     cache: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
     out = tmp_path / "out"
-    with in_thread(App(Script(latency_ms=50))) as server:
+    with serve_in_thread(ServerApp(ServerScript(latency_ms=50))) as server:
         process = begin(server, cache, out, 400)
         wait_until(lambda: answered(server) > 60)
         process.send_signal(number)
@@ -251,13 +259,13 @@ def test_a_stopped_run_keeps_every_answer_and_a_second_one_asks_for_the_rest(
         assert stopped["requests"] == answered(server) < 400
         assert len(lines(out)) == answered(server)  # what was done was given to the caller
         server.change(latency_ms=0)
-        asking.main(server.url, str(cache), str(out), "400")
+        session_process.main(server.url, str(cache), str(out), "400")
         assert [row for row, _ in lines(out)] == [str(n) for n in range(400)]
         assert server.stats()["requests"] == 400
 
 
 def test_a_second_ctrl_c_ends_at_once(cache: Path, tmp_path: Path) -> None:
-    with in_thread(App(Script(latency_ms=600_000))) as server:
+    with serve_in_thread(ServerApp(ServerScript(latency_ms=600_000))) as server:
         process = begin(server, cache, tmp_path / "out", 400)
         wait_until(lambda: server.stats()["in_flight"] == AT_ONCE)
         process.send_signal(signal.SIGINT)
@@ -273,11 +281,11 @@ def test_after_faults_and_a_kill_every_row_ends_once_and_little_is_paid_twice(ca
         for kind, (group, _) in KINDS.items()
         if group != "batch" and kind not in {"401", "quota", *PROVIDER_FAULTS}
     ]
-    script = Script(
+    script = ServerScript(
         latency_ms=10, faults=dict.fromkeys(kinds, 0.1 / len(kinds)), hang_s=8.0, drip_s=0.05, retry_after_s=0.05
     )
     out, count, timeout = tmp_path / "out", 800, ("", "1.0")
-    with in_thread(App(script)) as server:
+    with serve_in_thread(ServerApp(script)) as server:
         process = begin(server, cache, out, count, *timeout)
         wait_until(lambda: answered(server) > count / 2)
         process.send_signal(signal.SIGKILL)
@@ -285,7 +293,7 @@ def test_after_faults_and_a_kill_every_row_ends_once_and_little_is_paid_twice(ca
         at_kill = server.stats(each=True)
         each = at_kill["bodies"]["each"].values()
         young = sum(at_kill["seconds"] - last < 0.15 for _, count, last in each if count)
-        asking.main(server.url, str(cache), str(out), str(count), *timeout)
+        session_process.main(server.url, str(cache), str(out), str(count), *timeout)
         assert [row for row, _ in lines(out)] == [str(n) for n in range(count)]
         ends = Counter(end for _, end in lines(out))
         assert ends["kept"] > 0.9 * count
@@ -299,7 +307,7 @@ def test_killed_while_its_caller_is_busy_a_run_loses_no_more_than_it_may_ask_at_
 ) -> None:
     """Answers that come meanwhile are not read, however old they grow; but nothing more is asked meanwhile either."""
     out, count = tmp_path / "out", 600
-    with in_thread(App(Script(latency_ms=20))) as server:
+    with serve_in_thread(ServerApp(ServerScript(latency_ms=20))) as server:
         process = begin(server, cache, out, count, "200")
         wait_until(lambda: len(lines(out)) == 201 if out.exists() else False)
         wait_until(lambda: server.stats()["in_flight"] == 0)
@@ -307,14 +315,14 @@ def test_killed_while_its_caller_is_busy_a_run_loses_no_more_than_it_may_ask_at_
         process.kill()
         finished(process)
         assert 201 <= answered(server) < count
-        asking.main(server.url, str(cache), str(out), str(count))
+        session_process.main(server.url, str(cache), str(out), str(count))
         assert len(lines(out)) == count
         assert paid_twice(server) <= AT_ONCE
 
 
 def test_two_processes_with_one_cache_do_not_pay_twice(cache: Path, tmp_path: Path) -> None:
     outs = [tmp_path / "a", tmp_path / "b"]
-    with in_thread(App(Script(latency_ms=10))) as server:
+    with serve_in_thread(ServerApp(ServerScript(latency_ms=10))) as server:
         processes = [begin(server, cache, out, 500) for out in outs]
         assert [finished(process) for process in processes] == [0, 0]
         assert paid_twice(server) <= AT_ONCE

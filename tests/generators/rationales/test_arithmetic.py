@@ -7,15 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.generators.rationales.arithmetic import (
-    calculations,
-    close,
-    equations,
-    number_in,
-    numbers,
-    several_in,
-    stated,
-    value_of,
-    written,
+    evaluate_expression,
+    find_calculations,
+    find_differing_numbers,
+    find_equations,
+    find_numbers,
+    format_number,
+    is_close,
+    parse_number,
+    solve_stated_unknown,
 )
 
 
@@ -35,12 +35,12 @@ from pairwright.generators.rationales.arithmetic import (
     ],
 )
 def test_expressions_have_their_usual_value(text: str, value: int) -> None:
-    assert value_of(text) == value
+    assert evaluate_expression(text) == value
 
 
 def test_values_are_exact() -> None:
-    assert value_of("0.1 + 0.2") == Fraction(3, 10)
-    assert value_of("1 / 3 * 3") == 1
+    assert evaluate_expression("0.1 + 0.2") == Fraction(3, 10)
+    assert evaluate_expression("1 / 3 * 3") == 1
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_values_are_exact() -> None:
     ],
 )
 def test_what_is_no_expression_has_no_value(text: str) -> None:
-    assert value_of(text) is None
+    assert evaluate_expression(text) is None
 
 
 @given(st.recursive(
@@ -75,7 +75,7 @@ def test_expressions_mean_what_they_mean_to_python(text: str) -> None:
         wanted = eval("".join(f"Fraction({part})" if part.isdigit() else part for part in _parts(text)))  # noqa: S307
     except ZeroDivisionError:
         wanted = None
-    assert value_of(text) == wanted
+    assert evaluate_expression(text) == wanted
 
 
 def _parts(text: str) -> list[str]:
@@ -84,10 +84,10 @@ def _parts(text: str) -> list[str]:
 
 @given(st.text("0123456789+-*/()., x=$abc", max_size=60))
 def test_nothing_that_is_written_breaks_it(text: str) -> None:
-    value_of(text)
-    number_in(text)
-    equations(text)
-    calculations(text)
+    evaluate_expression(text)
+    parse_number(text)
+    find_equations(text)
+    find_calculations(text)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_nothing_that_is_written_breaks_it(text: str) -> None:
     ],
 )
 def test_an_answer_with_a_unit_is_a_number(text: str, value: int) -> None:
-    assert number_in(text) == value
+    assert parse_number(text) == value
 
 
 @pytest.mark.parametrize(
@@ -124,35 +124,35 @@ def test_an_answer_with_a_unit_is_a_number(text: str, value: int) -> None:
     ],
 )
 def test_an_answer_that_is_no_one_number_is_none(text: str) -> None:
-    assert number_in(text) is None
+    assert parse_number(text) is None
 
 
 def test_equations_are_found_in_running_text_and_held_against_their_results() -> None:
-    found = equations("So 18 + 8 = 26. Then 10 - (3 + 6) = 2 emails, and x = 5.")
+    found = find_equations("So 18 + 8 = 26. Then 10 - (3 + 6) = 2 emails, and x = 5.")
     assert [(int(equation.said), equation.holds) for equation in found] == [(26, True), (2, False)]
 
 
 @pytest.mark.parametrize("text", ["26 * x = 37", "52 - 26 * x = 5", "5 = 5", "2 + 3 = 5 + 1", "7 * 36 is 252"])
 def test_no_equation_is_made_out_of_a_part_of_one(text: str) -> None:
-    assert equations(text) == []
+    assert find_equations(text) == []
 
 
 def test_rounded_results_hold_and_others_do_not() -> None:
-    assert close(Fraction(10, 3), Fraction("3.33"))
-    assert close(Fraction(2, 3), Fraction("0.7"))
-    assert close(Fraction(2, 3), Fraction("0.66"))
-    assert not close(Fraction("37.9"), Fraction(38))
-    assert not close(Fraction(11, 3), Fraction(4))
+    assert is_close(Fraction(10, 3), Fraction("3.33"))
+    assert is_close(Fraction(2, 3), Fraction("0.7"))
+    assert is_close(Fraction(2, 3), Fraction("0.66"))
+    assert not is_close(Fraction("37.9"), Fraction(38))
+    assert not is_close(Fraction(11, 3), Fraction(4))
 
 
 def test_numbers_and_calculations_of_a_text() -> None:
     text = "He had 1,000 stamps and sold 3 * 20 of them for $2.50."
-    assert numbers(text) == [1000, 3, 20, Fraction("2.5")]
-    assert calculations(text) == [60]
+    assert find_numbers(text) == [1000, 3, 20, Fraction("2.5")]
+    assert find_calculations(text) == [60]
 
 
 def test_numbers_are_written_as_people_write_them() -> None:
-    assert [written(Fraction(*pair)) for pair in ((450, 1), (5, 2), (10, 3))] == ["450", "2.5", "3.33333"]
+    assert [format_number(Fraction(*pair)) for pair in ((450, 1), (5, 2), (10, 3))] == ["450", "2.5", "3.33333"]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_numbers_are_written_as_people_write_them() -> None:
     ],
 )
 def test_several_numbers_are_told_from_what_is_none(text: str, found: list[Fraction]) -> None:
-    assert several_in(text) == found
+    assert find_differing_numbers(text) == found
 
 
 @pytest.mark.parametrize(
@@ -199,10 +199,10 @@ def test_several_numbers_are_told_from_what_is_none(text: str, found: list[Fract
 def test_a_calculation_with_a_word_comes_to_what_the_text_says_and_is_never_solved(
     expression: str, text: str, value: Fraction | None
 ) -> None:
-    assert stated(expression, text) == value
+    assert solve_stated_unknown(expression, text) == value
 
 
 @given(st.text("0123456789+-*/()., x=$abcs", max_size=60), st.text("0123456789+-*/()., x=$abcs", max_size=80))
 def test_nothing_that_is_stated_breaks_it(expression: str, text: str) -> None:
-    stated(expression, f"{expression} = 5. {text}")
-    several_in(expression)
+    solve_stated_unknown(expression, f"{expression} = 5. {text}")
+    find_differing_numbers(expression)

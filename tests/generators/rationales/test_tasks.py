@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from pairwright.datasets.errors import ConfigError, UsageError
-from pairwright.generators.prompting.files import PromptBook
-from pairwright.generators.rationales.consistency import says
-from pairwright.generators.rationales.parsing import read_thought
-from pairwright.generators.rationales.task_files import built_in, load_task, open_task
-from pairwright.generators.rationales.tasks import RowFault
+from pairwright.generators.prompts.book import PromptBook
+from pairwright.generators.rationales.chain_of_thought import parse_chain_of_thought
+from pairwright.generators.rationales.label_consistency import check_agreement
+from pairwright.generators.rationales.task_files import built_in_tasks, load_task, open_task
+from pairwright.generators.rationales.tasks import TaskRowError
 
 BOOK = PromptBook()
 OWN = """\
@@ -24,10 +24,10 @@ demonstrations:
 
 
 def test_ours_are_there() -> None:
-    assert built_in() == ("itm", "math", "mcqa", "nli")
+    assert built_in_tasks() == ("itm", "math", "mcqa", "nli")
 
 
-@pytest.mark.parametrize("name", built_in())
+@pytest.mark.parametrize("name", built_in_tasks())
 def test_the_demonstrations_of_our_prompts_are_rationales_that_we_would_keep(name: str) -> None:
     task = open_task(name)
     turns = task.prompt_of(BOOK, label_given=False).messages[1:]
@@ -36,9 +36,9 @@ def test_the_demonstrations_of_our_prompts_are_rationales_that_we_would_keep(nam
         if name == "mcqa":
             _, _, listed = question.text.partition("Choices: ")
             choices = [choice.strip('"') for choice in listed.splitlines()[0].strip("[]").split('", "')]
-        found = read_thought(answer.text, task.labels, choices=choices, fields=tuple(task.fields))
+        found = parse_chain_of_thought(answer.text, task.labels, choices=choices, fields=tuple(task.fields))
         assert (found.reason, f"So the answer is {found.label}." in answer.text) == ("", True)
-        assert says(found.rationale, found.label, task.labels, choices) != "contradicts"
+        assert check_agreement(found.rationale, found.label, task.labels, choices) != "contradicts"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_rows_of_known_data_sets_are_items(name: str, row: dict[str, object], sa
     ],
 )
 def test_a_row_that_lacks_a_part_is_told(row: dict[str, object], told: str) -> None:
-    with pytest.raises(RowFault, match=told):
+    with pytest.raises(TaskRowError, match=told):
         open_task("nli").item(row)
 
 

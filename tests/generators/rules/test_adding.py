@@ -6,11 +6,20 @@ import pytest
 
 from pairwright.datasets.records import Annotation, Box
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits import rewrite
-from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.edits.realisation import rewrite
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.rules.added_places import attribute_places, claims, thing_places
-from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, small_pool, texts, tokens_of
+from tests.generators.rule_fixtures import (
+    POOL,
+    SmallThesaurus,
+    annotate,
+    counted,
+    pair_of,
+    small_pool,
+    texts,
+    tokens_of,
+)
 
 CLAIM = (
     r"(?:(?P<before>.*), (with|and) an? (?P<thing>\w+)(?P<after> in view| can be seen)"

@@ -5,7 +5,7 @@ import pytest
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
 from pairwright.generators.rules.alternatives import alternatives_in
-from tests.generators.trial import SmallThesaurus, annotate, pair_of, small_pool, texts, tokens_of
+from tests.generators.rule_fixtures import SmallThesaurus, annotate, pair_of, small_pool, texts, tokens_of
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairwright.generators.edits import Change
+from pairwright.generators.edits.realisation import Change
 from pairwright.generators.rules.denial import denied_in, touches
 
 

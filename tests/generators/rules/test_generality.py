@@ -5,7 +5,7 @@ import pytest
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import ImageWords
 from pairwright.generators.rules.generality import meant_by, other_sex
-from tests.generators.trial import pair_of, tokens_of
+from tests.generators.rule_fixtures import pair_of, tokens_of
 
 
 def sex(caption: str, *others: str) -> str:

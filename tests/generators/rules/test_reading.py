@@ -5,7 +5,7 @@ import pytest
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.words.synonyms import reword_each_other
-from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, texts
+from tests.generators.rule_fixtures import POOL, SmallThesaurus, annotate, counted, pair_of, texts
 
 
 def made_with_wordnet(kind: str, caption: str, *said: str) -> set[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from pairwright.datasets.records import Box
-from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.words.attributes import OPPOSED_OF, OPPOSITES, excluded_beside
 from pairwright.generators.words.relations import (
@@ -17,7 +17,7 @@ from pairwright.generators.words.relations import (
     NOT_FAR,
 )
 from pairwright.generators.words.verbs import ALWAYS, INSTEAD, INSTEAD_OF_THINGS, PARTICIPLES, SAME, same_act
-from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, texts
+from tests.generators.rule_fixtures import POOL, SmallThesaurus, annotate, counted, pair_of, texts
 
 SAID = (
     "a man holding a horse", "a man leading a horse", "a woman feeding a horse", "a person leads a horse",

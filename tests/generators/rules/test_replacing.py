@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from pairwright.generators.language.pool import PoolStatistics
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
-from tests.generators.trial import POOL, SmallThesaurus, annotate, counted, pair_of, texts
+from tests.generators.rule_fixtures import POOL, SmallThesaurus, annotate, counted, pair_of, texts
 
 MORE = (
     "an airplane flying in the sky", "a helicopter flying in the sky", "a bus and a truck and an airplane", "a kite in the sky",

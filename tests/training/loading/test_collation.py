@@ -108,7 +108,7 @@ def test_negatives_made_online_take_the_place_of_the_shards(given: Given, worker
 @pytest.mark.skipif(not wordnet_status()[0], reason=wordnet_status()[1])
 def test_the_online_maker_of_the_generators_fits(tmp_path: Path, given: Given) -> None:
     from pairwright.generators.online import OnlineNegatives
-    from tests.generators.trial import small_pool
+    from tests.generators.rule_fixtures import small_pool
 
     small_pool().save(tmp_path / "pool.parquet")
     of = pair(0, "a small blue car on a street")

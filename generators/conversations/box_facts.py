@@ -1,0 +1,326 @@
+"""What boxes prove of where things are and how large they are, in the picture.
+
+A *thing* is a label that has exactly one box, no crowd, and that no caption speaks of in the plural, so "the dog" is
+clear; a *group* is a label with two to nine boxes that the captions bear out ("the two dogs").
+
+Stated margins, in parts of the picture:
+
+- one is left of (above) the other when their boxes do not overlap on that axis, the centres are at least 0.18 apart on
+  it, and that is at least twice their distance on the other axis; of groups, when this holds for each member;
+- in a half: all of the box is; in both: it reaches at least 0.05 into either. More or less than a part of the height or
+  width: the box is so by 0.03. Furthest to a side: the centre is 0.1 ahead of the next one's, and both edges are ahead;
+- larger: at least twice the area of the box;
+- reaching an edge: the box does, to 0.004; clear of it: by 0.1 or more.
+"""
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, permutations
+
+from pairwright.datasets.records import Box
+from pairwright.generators.captions.context import plural_of
+from pairwright.generators.captions.phrases import NUMBER_WORDS
+from pairwright.generators.conversations import question_templates
+from pairwright.generators.conversations.facts import Fact, label_fields
+
+MIN_SEPARATION = 0.18
+MIN_AREA_RATIO = 2.0
+MIN_LEAD = 0.1
+AT_EDGE, MIN_EDGE_DISTANCE = 0.004, 0.1
+MAX_LEVEL_OFFSET = 0.04  # so little apart on an axis is neither before nor behind on it
+HALF = 0.5
+MIN_CROSSING = 0.05
+PART_MARGIN = 0.03
+MIN_LARGEST_RATIO = 1.5  # of several of a kind
+MAX_PAIRS = 30
+MAX_TRIPLES = 3
+
+CONVERSE = {"to the left of": "to the right of", "above": "below"}
+CONVERSE |= {after: before for before, after in CONVERSE.items()}
+
+_PARTS = {"a fifth": 0.2, "a quarter": 0.25, "a third": 1 / 3, "half": 0.5, "two thirds": 2 / 3, "three quarters": 0.75}
+
+Boxes = Mapping[str, tuple[Box, ...]]
+
+
+def box_facts(
+    things: Sequence[str], groups: Sequence[str], marked: Sequence[str], boxes: Boxes, rng: random.Random
+) -> list[list[Fact]]:
+    """Return what can be asked, one list a kind.
+
+    Args:
+        things: labels of which there is one.
+        groups: labels of which there are as many as boxes.
+        marked: labels with several boxes, counted or not, of which there is no crowd.
+        boxes: by label.
+        rng: draws which of several directions is asked about.
+    """
+    return [
+        list(_position_facts([*things, *groups], boxes, rng)),
+        list(_half_facts([*things, *groups], boxes)),
+        list(_size_facts(things, boxes, rng)),
+        list(_extent_facts(things, boxes, rng)),
+        list(_edge_facts(things, boxes, rng)),
+        list(_extreme_facts(things, boxes, rng)),
+        list(_two_of_a_kind_facts(groups, boxes, rng)),
+        list(_any_of_several_facts(things, marked, boxes, rng)),
+        list(_largest(marked, boxes)),
+    ]
+
+
+def relative_position(one: Box, other: Box) -> str:
+    """Return where ``one`` clearly is as seen from ``other``: "to the left of", ..., or an empty string."""
+    across, down = _between(one, other)
+    if abs(across) >= MIN_SEPARATION and abs(across) >= 2 * abs(down) and (one.x2 <= other.x1 or other.x2 <= one.x1):
+        return "to the left of" if across < 0 else "to the right of"
+    if abs(down) >= MIN_SEPARATION and abs(down) >= 2 * abs(across) and (one.y2 <= other.y1 or other.y2 <= one.y1):
+        return "above" if down < 0 else "below"
+    return ""
+
+
+def _between(one: Box, other: Box) -> tuple[float, float]:
+    return (one.x1 + one.x2 - other.x1 - other.x2) / 2, (one.y1 + one.y2 - other.y1 - other.y2) / 2
+
+
+def area(box: Box) -> float:
+    """Return the share of the picture that a box takes up."""
+    return (box.x2 - box.x1) * (box.y2 - box.y1)
+
+
+def edge_distances(box: Box) -> dict[str, float]:
+    """Return how far a box is from each edge of the picture."""
+    return {"left": box.x1, "top": box.y1, "right": 1 - box.x2, "bottom": 1 - box.y2}
+
+
+def _label_phrase(label: str, boxes: Boxes) -> tuple[str, str]:
+    """Return what a thing or group is called behind "the", and its verb."""
+    number = len(boxes[label])
+    return (label, "is") if number == 1 else (f"{NUMBER_WORDS[number - 1]} {plural_of(label)}", "are")
+
+
+def _position_facts(labels: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
+    for label, against in _some_pairs(list(permutations(labels, 2)), rng):
+        found = {relative_position(one, other) for one in boxes[label] for other in boxes[against]}
+        relation = found.pop() if len(found) == 1 else ""
+        if not relation:
+            continue
+        (thing, verb), (other, other_verb) = _label_phrase(label, boxes), _label_phrase(against, boxes)
+        fields = {"thing": thing, "other": other, "verb": verb, "answer_relation": relation}
+        draw = rng.random()
+        if draw < 0.5 and verb == other_verb == "is":
+            wrong = _wrong_positions(boxes[label][0], boxes[against][0], relation)
+            short = "{answer_relation} the {other}"
+            yield Fact(
+                question_templates.WHERE,
+                question_templates.PLACE,
+                fields,
+                short=short,
+                wrong=wrong,
+                about=(label, against),
+            )
+            continue
+        asked = relation if rng.random() < 0.5 else CONVERSE[relation]
+        says = "yes" if asked == relation else "no"
+        answer = question_templates.YES_PLACE if asked == relation else question_templates.NO_PLACE
+        fields |= {"asked_relation": asked, "Verb": verb.capitalize()}
+        yield Fact(question_templates.IS_IT_THERE, answer, fields, says, about=(label, against))
+
+
+def _wrong_positions(one: Box, other: Box, relation: str) -> tuple[str, ...]:
+    """Return the three other places where they are surely wrong: the two are about level on the other axis."""
+    across, down = _between(one, other)
+    if abs(down if relation.startswith("to the") else across) > MAX_LEVEL_OFFSET:
+        return ()
+    return tuple(f"{place} the {{other}}" for place in CONVERSE if place != relation)
+
+
+def _half_facts(labels: Sequence[str], boxes: Boxes) -> Iterator[Fact]:
+    for label in labels:
+        name, verb = _label_phrase(label, boxes)
+        for halves, low, high, wordings in (
+            (
+                ("left", "right"),
+                min(box.x1 for box in boxes[label]),
+                max(box.x2 for box in boxes[label]),
+                question_templates.LEFT_OR_RIGHT,
+            ),
+            (
+                ("upper", "lower"),
+                min(box.y1 for box in boxes[label]),
+                max(box.y2 for box in boxes[label]),
+                question_templates.UPPER_OR_LOWER,
+            ),
+        ):
+            fields = {"thing": name, "verb": verb, "Verb": verb.capitalize(), "first": halves[0], "second": halves[1]}
+            if high <= HALF or low >= HALF:
+                fields["half"] = halves[0] if high <= HALF else halves[1]
+                yield Fact(wordings, question_templates.IN_HALF, fields, short="{half}", about=(label,))
+            elif low <= HALF - MIN_CROSSING and high >= HALF + MIN_CROSSING:
+                answer = question_templates.ACROSS_HALVES if verb == "is" else question_templates.IN_BOTH_HALVES
+                yield Fact(wordings, answer, fields, short="both", about=(label,))
+
+
+def _extent_facts(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
+    """Ask how much of the height or width a thing takes up, where a part can be named on either side of it."""
+    for thing in things:
+        box = boxes[thing][0]
+        for extent, size in (("height", box.y2 - box.y1), ("width", box.x2 - box.x1)):
+            under = [name for name, part in _PARTS.items() if size >= part + PART_MARGIN]
+            over = [name for name, part in _PARTS.items() if size <= part - PART_MARGIN]
+            if not under or not over:
+                continue
+            yes = rng.random() < 0.5
+            fields = {"thing": thing, "part": under[-1] if yes else over[0], "extent": extent}
+            answer = question_templates.TAKES_UP if yes else question_templates.TAKES_UP_LESS
+            yield Fact(question_templates.DOES_IT_TAKE_UP, answer, fields, "yes" if yes else "no", about=(thing,))
+
+
+def _size_facts(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
+    for thing, other in _some_pairs(list(combinations(things, 2)), rng):
+        first, second = (area(boxes[label][0]) for label in (thing, other))
+        if min(first, second) <= 0 or max(first, second) < MIN_AREA_RATIO * min(first, second):
+            continue
+        larger, smaller = (thing, other) if first > second else (other, thing)
+        if rng.random() < 0.5:
+            thing, other = other, thing  # noqa: PLW2901 - which one is named first tells nothing
+        fields = {"thing": thing, "other": other, "larger": larger, "smaller": smaller}
+        if rng.random() < 0.5:
+            yield Fact(
+                question_templates.WHICH_LARGER,
+                question_templates.LARGER,
+                fields,
+                short="the {larger}",
+                about=(thing, other),
+            )
+        else:
+            yield Fact(
+                question_templates.WHICH_SMALLER,
+                question_templates.SMALLER,
+                fields,
+                short="the {smaller}",
+                about=(thing, other),
+            )
+
+
+def _edge_facts(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
+    """Ask of a thing that is cut off on one side and not on another; of other things every answer would be no."""
+    for thing in things:
+        room = edge_distances(boxes[thing][0])
+        reached = [edge for edge, gap in room.items() if gap <= AT_EDGE]
+        clear = [edge for edge, gap in room.items() if gap >= MIN_EDGE_DISTANCE]
+        if not reached or not clear:
+            continue
+        yes = rng.random() < 0.5
+        fields = {"thing": thing, "edge": rng.choice(reached if yes else clear)}
+        answer = question_templates.AT_EDGE if yes else question_templates.NOT_AT_EDGE
+        yield Fact(question_templates.IS_IT_AT_EDGE, answer, fields, "yes" if yes else "no", about=(thing,))
+
+
+def _extreme_facts(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
+    threes = list(combinations(things, 3))
+    for three in rng.sample(threes, min(MAX_TRIPLES, len(threes))):
+        fields = dict(zip(("one", "two", "three"), rng.sample(three, 3), strict=True))
+        for side, sign, edges in (("left", 1, ("x1", "x2")), ("right", -1, ("x1", "x2"))):
+            first = min(three, key=lambda label: sign * sum(getattr(boxes[label][0], edge) for edge in edges))
+            rest = [boxes[label][0] for label in three if label != first]
+            if all(_is_ahead(boxes[first][0], other, sign, edges) for other in rest):
+                told = fields | {"first": first, "side": side}
+                yield Fact(
+                    question_templates.FURTHEST, question_templates.IS_FURTHEST, told, short="the {first}", about=three
+                )
+        largest = max(three, key=lambda label: area(boxes[label][0]))
+        if all(area(boxes[largest][0]) >= MIN_AREA_RATIO * area(boxes[o][0]) for o in three if o != largest):
+            told = fields | {"first": largest}
+            yield Fact(
+                question_templates.LARGEST, question_templates.IS_LARGEST, told, short="the {first}", about=three
+            )
+
+
+def _is_ahead(one: Box, other: Box, sign: int, edges: tuple[str, str]) -> bool:
+    gaps = [sign * (getattr(other, edge) - getattr(one, edge)) for edge in edges]
+    return bool(min(gaps) > 0 and sum(gaps) / 2 >= MIN_LEAD)
+
+
+def _two_of_a_kind_facts(groups: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
+    """Ask how two of a kind stand to each other, and which of them is larger."""
+    for label in groups:
+        if len(boxes[label]) != 2:
+            continue
+        one, other = boxes[label]
+        relation = relative_position(one, other)
+        fields = {"nouns": plural_of(label), "noun": label}
+        if not relation:
+            continue
+        across = relation.startswith("to the")
+        arranged = "side by side" if across else "one above the other"
+        yield Fact(
+            question_templates.ARRANGED,
+            question_templates.IS_ARRANGED,
+            fields | {"arranged": arranged},
+            short="{arranged}",
+            about=(label,),
+        )
+        first, last = (one, other) if relation in {"to the left of", "above"} else (other, one)
+        sides = ("left", "right") if across else ("upper", "lower")
+        small, large = sorted((area(first), area(last)))
+        if small > 0 and large >= MIN_AREA_RATIO * small:
+            larger, smaller = sides if area(first) > area(last) else sides[::-1]
+            side = larger if (bigger := rng.random() < 0.5) else smaller
+            fields |= {"first": sides[0], "last": sides[1], "side": side, "size": "larger" if bigger else "smaller"}
+            yield Fact(
+                question_templates.WHICH_TWIN,
+                question_templates.THIS_TWIN,
+                fields,
+                short="the {side} one",
+                about=(label,),
+            )
+
+
+def _any_of_several_facts(
+    things: Sequence[str], several: Sequence[str], boxes: Boxes, rng: random.Random
+) -> Iterator[Fact]:
+    """Ask whether one of several stands in a place where not all of them do, or where surely none does."""
+    pairs = [(label, thing) for label in several for thing in things if len(boxes[label]) > 1]
+    for label, thing in rng.sample(pairs, min(len(pairs), MAX_PAIRS)):
+        other = boxes[thing][0]
+        places = [relative_position(box, other) for box in boxes[label]]
+        found = sorted(set(places) - {""})
+        if not found or len(set(places)) == 1:
+            continue
+        none = [place for place in CONVERSE if all(_is_opposite(place, box, other) for box in boxes[label])]
+        yes = rng.random() < 0.5
+        if not yes and not none:
+            continue
+        fields = label_fields(label) | {"relation": rng.choice(found if yes else none), "other": thing}
+        answer = question_templates.ONE_IS_THERE if yes else question_templates.NONE_IS_THERE
+        yield Fact(question_templates.IS_ONE_THERE, answer, fields, "yes" if yes else "no", about=(label, thing))
+
+
+def _is_opposite(place: str, one: Box, other: Box) -> bool:
+    """Whether ``one`` surely does not stand there: it begins on the other side of the middle of ``other``."""
+    across, down = _between(one, other)
+    sign = -1 if place in {"to the left of", "above"} else 1
+    return sign * (across if place.startswith("to the") else down) <= -MIN_CROSSING
+
+
+def _largest(several: Sequence[str], boxes: Boxes) -> Iterator[Fact]:
+    for label in several:
+        ordered = sorted(boxes[label], key=area, reverse=True)
+        if label == "person" or len(ordered) < 3 or area(ordered[0]) < MIN_LARGEST_RATIO * area(ordered[1]):
+            continue
+        box = ordered[0]
+        for first, second, low, high in (("left", "right", box.x1, box.x2), ("upper", "lower", box.y1, box.y2)):
+            if high <= HALF or low >= HALF:
+                half = first if high <= HALF else second
+                fields = {"nouns": plural_of(label), "first": first, "second": second, "half": half}
+                wordings, answer = question_templates.WHERE_IS_LARGEST, question_templates.LARGEST_IS_IN
+                yield Fact(wordings, answer, fields, short="{half}", about=(label,))
+
+
+def _some_pairs(pairs: list[tuple[str, str]], rng: random.Random) -> list[tuple[str, str]]:
+    """Return every unordered pair once, in random order and direction; at most `MAX_PAIRS`."""
+    rng.shuffle(pairs)
+    seen: dict[frozenset[str], tuple[str, str]] = {}
+    for pair in pairs:
+        seen.setdefault(frozenset(pair), pair)
+    return list(seen.values())[:MAX_PAIRS]

@@ -1,0 +1,212 @@
+"""The words of captions: lists of nouns, verbs and small words, and where in a clause they stand.
+
+For readings without a tagger (`caption_facts`): a caption is cut into clauses (`CLAUSE`), in which nouns are known from
+lists, and a pattern has to fit word by word. All words are lower-case.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import takewhile
+
+from pairwright.generators.captions.context import plural_of
+from pairwright.generators.captions.phrases import NUMBER_WORDS
+from pairwright.generators.language.inflection import inflect
+from pairwright.generators.language.lemmas import is_common_noun, is_verb, lemmatize
+from pairwright.generators.words.attributes import COLOUR, MATERIAL
+from pairwright.generators.words.label_sets import COCO
+from pairwright.generators.words.nouns import ADDABLE, FRAMES, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY, WORN
+from pairwright.generators.words.relations import RELATIONS
+from pairwright.generators.words.wordlists import word_set
+
+CLAUSE = re.compile(r"[.,;:!?()\"]|\s-\s")
+WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+UNCERTAIN_WORDS = word_set(
+    "no not without like toy toys statue statues painting paintings sculpture fake model models stuffed poster cartoon "
+    "shaped reflection reflections mirror sign signs logo nothing none isn't aren't if or maybe appears seems looks"
+)
+ARTICLES = word_set("a an one the")
+FUNCTION_WORDS = word_set(
+    "a an one the on in at of with and or to by near under behind beside next from into onto over above below inside "
+    "for while as that which is are was has have two three four five six seven eight nine ten some several many his her "
+    "its their up down off through across along around between against top front who"
+)
+CLAUSE_STOPS = word_set(
+    "is are was were while as that which who but so because whilst stands sits looks walks holds rides poses plays waits eats runs talks "
+    "watches smiles glances glance gets has does goes takes makes lies leans jumps flies rests moves"
+)
+_BEGIN_PLACES = frozenset(wording.split()[0] for each in RELATIONS for wording in each.wordings)
+PLACE_PREPOSITIONS = (
+    "on top of",
+    "in front of",
+    "next to",
+    "on",
+    "in",
+    "under",
+    "behind",
+    "beside",
+    "near",
+    "inside",
+    "beneath",
+)
+DETERMINED = word_set("a an the his her its their some two three")
+POSTURE_VERBS = word_set("sitting lying laying standing parked hanging placed resting sits stands lies mounted")
+NOT_ACTIONS = word_set(
+    "being having looking evening morning during building ceiling clothing wedding king railing string wing ring "
+    "something anything nothing everything dining living trying going getting using beginning including remaining"
+)
+ACTION_VERBS = word_set(
+    "stand sit ride hold walk play eat run jump lie wear carry watch fly surf ski swim graze wait pose drink sleep lean "
+    "look pull push throw smile"
+)
+PRONOUNS = word_set("it them him her other others one this that these those same")
+NOT_PLACES = word_set("shape outfit style form phone cellphone telephone cell mood way pose line position")
+TRANSITIVE_PARTICIPLES = word_set(
+    "wearing holding riding eating carrying pulling pushing throwing catching reading watching flying cutting drinking "
+    "pouring brushing feeding walking chasing hitting kicking crossing"
+)
+SETTINGS = word_set(
+    "kitchen bathroom bedroom office restaurant park beach zoo airport field forest museum market harbor garage "
+    "classroom library hallway garden desert stadium bakery cafe store farm gym barn"
+)
+SETTINGS |= {"living room", "dining room", "parking lot", "train station", "tennis court", "baseball field"}
+SETTING_PREPOSITIONS = word_set("in at inside on")
+COLOURS = {word: concept for concept, words in COLOUR.items() for word in words if concept != "blond"}
+CONCEPTS = tuple(concept for concept in COLOUR if concept != "blond")
+MATERIALS = {
+    word: concept
+    for concept in ("wood", "metal", "brick", "stone", "glass", "leather", "plastic", "concrete")
+    for word in MATERIAL[concept]
+}
+NUMBERS = {word: number for number, word in enumerate(NUMBER_WORDS[1:9], 2)}
+ANIMALS = word_set(
+    "dog cat horse cow sheep elephant giraffe zebra bear bird goat pig puppy kitten monkey duck deer rabbit camel lion "
+    "tiger panda seagull pony calf lamb"
+)
+AGENT_NOUNS = (OF_PEOPLE - word_set("male female people adult fan friend")) | ANIMALS
+CONCRETE_NOUNS = frozenset(
+    noun
+    for noun in {*KINDS, *(other for others in KINDS.values() for other in others), *ADDABLE, *COCO, *AGENT_NOUNS}
+    if noun not in FRAMES | MASS | PLURAL_ONLY | word_set("home city produce luggage hill snow eye mouth nose paw tail")
+)
+OBJECT_NOUNS = CONCRETE_NOUNS - OF_PEOPLE - ANIMALS - SETTINGS - frozenset(COLOURS)
+KNOWN_NOUNS = CONCRETE_NOUNS | AGENT_NOUNS | SETTINGS
+PLURALS = {plural_of(noun): noun for noun in sorted(CONCRETE_NOUNS) if plural_of(noun) not in CONCRETE_NOUNS}
+PLURALS |= {"people": "person"}
+
+
+def iter_nouns(lower: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield known nouns with their place, two words before one; of plurals the singular is given."""
+    at = 0
+    while at < len(lower):
+        if at + 1 < len(lower):
+            said = f"{lower[at]} {lower[at + 1]}"
+            noun = said if said in KNOWN_NOUNS else PLURALS.get(said, "")
+            if noun:
+                yield noun, at, at + 2
+                at += 2
+                continue
+        noun = lower[at] if lower[at] in KNOWN_NOUNS else PLURALS.get(lower[at], "")
+        if noun and not _is_modifier(lower, at):
+            yield noun, at, at + 1
+        at += 1
+
+
+def _is_modifier(lower: Sequence[str], at: int) -> bool:
+    """Whether another noun follows, so that this one only says what kind it is ("a dog house", "an orange star")."""
+    return at + 1 < len(lower) and (lower[at + 1] in CONCRETE_NOUNS or lower[at + 1] in PLURALS)
+
+
+def article_before(lower: Sequence[str], start: int) -> bool:
+    """Whether an article stands before a noun, with at most two words between, none of them small."""
+    for back in range(1, 4):
+        if start - back < 0:
+            return False
+        word = lower[start - back]
+        if word in ARTICLES:
+            return True
+        if word in FUNCTION_WORDS:
+            return False
+    return False
+
+
+@lru_cache(maxsize=4096)
+def action_of(word: str, *, several: bool, alone: bool) -> str:
+    """Return what a verb says that somebody is doing: of "riding", "rides", and with several "ride", "riding"."""
+    if word.endswith("ing"):
+        return word if word not in NOT_ACTIONS and len(word) > 4 else ""
+    if several:
+        return inflect(word, "VBG") if word in ACTION_VERBS else ""
+    deed = next((deed for deed in ACTION_VERBS if alone and word == inflect(deed, "VBZ")), "")
+    return inflect(deed, "VBG") if deed else ""
+
+
+def starts_clause(lower: Sequence[str], start: int) -> bool:
+    """Whether a noun with its article begins the clause, so that what follows is said of it and of nothing before."""
+    opening = 2 if lower[:1] == ("there",) else 0
+    return opening < start <= opening + 3 and lower[opening] in ARTICLES and article_before(lower, start)
+
+
+@lru_cache(maxsize=20_000)
+def _continues_phrase(word: str) -> bool:
+    return word in FUNCTION_WORDS or word.endswith("ing")
+
+
+def ends_noun_phrase(lower: Sequence[str], end: int) -> bool:
+    """Whether a noun phrase surely ends at ``end``: with the clause, or before a small word or a participle."""
+    return end == len(lower) or _continues_phrase(lower[end])
+
+
+def verb_complement(words: Sequence[str], doers: frozenset[str], *, ands: bool = True) -> list[str] | None:
+    """Return the words that belong to what came before; None where that is not clear, or a word stands there twice."""
+    rest: list[str] = []
+    for at, word in enumerate(words):
+        lower = word.lower()
+        if lower in CLAUSE_STOPS:
+            break
+        if rest and lower == rest[-1].lower():  # "sitting at a a table"
+            return None
+        if lower == "and":
+            after = [each.lower() for each in words[at + 1 :]]
+            if not ands or any(each in doers or each in PLURALS or each.endswith("ing") for each in after):
+                break
+        rest.append(word)
+    return None if rest and rest[-1].lower() in (FUNCTION_WORDS - {"up", "down", "off"}) | PRONOUNS else rest
+
+
+def cut_at_participle(rest: Sequence[str]) -> list[str]:
+    """Return the words up to a participle behind a noun, which belongs to somebody else now.
+
+    In "a woman holding an umbrella walking by" the woman walks; in "the woman is holding an umbrella walking by" the
+    umbrella does. What is said "with" something ("with people watching") goes along.
+    """
+    lower = [word.lower() for word in rest]
+    cut = next(
+        (at for at in range(1, len(rest)) if lower[at - 1] not in FUNCTION_WORDS and _is_participle(lower, at)),
+        len(rest),
+    )
+    if cut == len(rest):
+        return list(rest)
+    held = next((at for at in reversed(range(cut)) if lower[at] in FUNCTION_WORDS - ARTICLES - DETERMINED), cut)
+    return list(rest[: held if held < cut and lower[held] == "with" else cut])
+
+
+def _is_participle(lower: Sequence[str], at: int) -> bool:
+    """Whether a word says what somebody does, and is no noun ("a railroad | crossing") nor says of which kind one is."""
+    word, following = lower[at], lower[at + 1] if at + 1 < len(lower) else ""
+    if not word.endswith("ing") or not is_verb(word):
+        return False
+    acts = word in POSTURE_VERBS or not is_common_noun(word) or lemmatize(word, "VBG") in ACTION_VERBS
+    has_things = word in TRANSITIVE_PARTICIPLES and following.endswith("s")  # "holding umbrellas"
+    return (
+        has_things
+        or following in ARTICLES | DETERMINED
+        or (acts and following in FUNCTION_WORDS | _BEGIN_PLACES | {""})
+    )
+
+
+def is_place(rest: Sequence[str]) -> bool:
+    """Whether the phrase at the start names a place, rather than clothes, a form or a telephone."""
+    phrase = takewhile(lambda word: not _continues_phrase(word.lower()), rest[1:])
+    nouns = {word.lower() for word in (*rest[1:4], *phrase)}
+    return nouns.isdisjoint(WORN) and nouns.isdisjoint(NOT_PLACES) and rest[-1].lower() not in COLOURS

@@ -1,0 +1,122 @@
+"""An image as symbols, for models that do not see it (LLaVA, section 3): its captions and its boxes.
+
+A box is written ``label: [x1, y1, x2, y2]``, corners in 0-1 from the top left, to three decimals. No box at all is
+fine. What is too long for a prompt is cut by a rule, and what was left out is told:
+
+- captions stand in their order, each once (capitals, spaces and the final mark aside); the last ones go first, when
+  there are more than `ContextLimits.captions` or they have more than `ContextLimits.letters` in all. A first caption
+  that is too long by itself ends at a blank;
+- boxes are taken in rounds, in each the largest one left of every label, labels by first occurrence, until there are
+  `ContextLimits.boxes`; those taken stand in their order. So no label goes while another has two boxes.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count, groupby
+from typing import Any
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.records import Box, Pair
+from pairwright.generators.language.vocabulary import normalize_text
+
+DECIMALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLimits:
+    """How much of an image is told: at most so many captions, letters of captions, and boxes; each 1 or more.
+
+    Raises:
+        UsageError: when one is less.
+    """
+
+    captions: int = 10
+    letters: int = 4_000
+    boxes: int = 60
+
+    def __post_init__(self) -> None:
+        for name in ("captions", "letters", "boxes"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"context limits: {name} must be 1 or more, not {getattr(self, name)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class ImageContext:
+    """What is told of an image.
+
+    Attributes:
+        captions: at least one.
+        boxes: may be empty.
+        more: labels of boxes that were left out, and how many of each, by first occurrence.
+        captions_left_out: how many captions were left out, those that say the same as another not counted.
+    """
+
+    captions: tuple[str, ...]
+    boxes: tuple[Box, ...]
+    more: tuple[tuple[str, int], ...] = ()
+    captions_omitted: int = 0
+
+    @classmethod
+    def of(cls, pair: Pair, limits: ContextLimits | None = None) -> "ImageContext":
+        """Return what is told of a pair's image."""
+        limits = limits or ContextLimits()
+        captions = {
+            normalize_text(caption).rstrip(" ."): caption.strip()
+            for caption in reversed((pair.caption, *pair.captions))
+        }
+        every = [caption for caption in reversed(captions.values()) if caption]
+        kept = _truncate_captions(every, limits)
+        boxes = _largest_boxes(pair.boxes, limits.boxes)
+        left = Counter(box.label for box in pair.boxes)
+        left.subtract(box.label for box in boxes)
+        more = tuple((label, number) for label, number in left.items() if number)
+        return cls(kept, boxes, more, len(every) - len(kept))
+
+    def values(self) -> dict[str, Any]:
+        """Return the values of a prompt: ``captions``, ``boxes`` (``[label, [x1, y1, x2, y2]]``), ``more``."""
+        return {
+            "captions": list(self.captions),
+            "boxes": [[box.label, list(box_corners(box))] for box in self.boxes],
+            "more": [list(each) for each in self.more],
+        }
+
+
+def box_corners(box: Box) -> tuple[float, float, float, float]:
+    """Return x1, y1, x2, y2 as they are told, to three decimals."""
+    return (
+        round(float(box.x1), DECIMALS),
+        round(float(box.y1), DECIMALS),
+        round(float(box.x2), DECIMALS),
+        round(float(box.y2), DECIMALS),
+    )
+
+
+def _truncate_captions(captions: Sequence[str], limits: ContextLimits) -> tuple[str, ...]:
+    kept: list[str] = []
+    room = limits.letters
+    for caption in captions[: limits.captions]:
+        if len(caption) > room:
+            break
+        kept.append(caption)
+        room -= len(caption)
+    if kept or not captions:
+        return tuple(kept)
+    start = captions[0][: limits.letters]
+    return (start[: start.rfind(" ")] if " " in start else start,)
+
+
+def _largest_boxes(boxes: Sequence[Box], most: int) -> tuple[Box, ...]:
+    if len(boxes) <= most:
+        return tuple(boxes)
+    first = {label: at for at, label in reversed(list(enumerate(box.label for box in boxes)))}
+
+    def by_label(at: int) -> tuple[int, float, int]:
+        box = boxes[at]
+        return first[box.label], -(box.x2 - box.x1) * (box.y2 - box.y1), at
+
+    rounds: list[tuple[int, int, int]] = []
+    for _, group in groupby(sorted(range(len(boxes)), key=by_label), key=lambda at: boxes[at].label):
+        rounds += [(turn, first[boxes[at].label], at) for turn, at in zip(count(), group, strict=False)]
+    taken = sorted(at for _, _, at in sorted(rounds)[:most])
+    return tuple(boxes[at] for at in taken)

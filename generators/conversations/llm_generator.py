@@ -1,0 +1,263 @@
+"""Instruction conversations by asking a model that reads captions and boxes (LLaVA, section 3).
+
+Three types, each with a prompt of its name: *conversation* (several turns), *detail* (a long description, the answer to
+a question drawn from the prompt's list) and *reasoning* (one question that takes thought). A pair is asked for every
+type in `LLMConversationOptions.types`, for one of them, drawn by `ratios` (the paper's: `type_mix.PAPER`), or only for
+those whose count it belongs to (`only`).
+
+Answers become turns, which are checked (`turns.checks`, `turns.languages`), asked for once more where something is wrong, and then kept or
+rejected with the reason. What a kept conversation names without support from captions and boxes is scored, not judged:
+``hallucination`` (share of its things, 0-1) and ``unsupported_things`` (their number), see `support`.
+
+Short answers, choices and brief descriptions need no model: `conversations`.
+"""
+
+import random
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.images.loading import UnusableImageError
+from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
+from pairwright.datasets.suggestions import suggest_alternatives
+from pairwright.generators.conversations.answer_language import LanguageDetector
+from pairwright.generators.conversations.hallucination import HypernymLookup, ObjectSupport
+from pairwright.generators.conversations.image_context import ContextLimits, ImageContext
+from pairwright.generators.conversations.rejection_reasons import TURN_REASONS
+from pairwright.generators.conversations.turn_checks import Exchange, check_turns
+from pairwright.generators.conversations.type_ratios import check_ratios, draw_type
+from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.llm.client.messages import Image, Request
+from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm.output.answers import Answer, request_answers
+from pairwright.generators.llm.output.errors import OutputError
+from pairwright.generators.llm.output.json_parsing import strip_control_tokens
+from pairwright.generators.llm.output.json_schema import build_schema
+from pairwright.generators.llm.output.plain_text import TextShape
+from pairwright.generators.prompts.book import Prompt, PromptBook
+
+NAME = "llm-conversations"
+VERSION = 3  # raised when the same answers would give other rows
+TYPES = ("conversation", "detail", "reasoning")
+
+Exchanges = tuple[Exchange, ...]
+_TurnStep = Generator[Sequence[Request], Any, tuple[Exchanges, Answer[Any]]]
+
+
+class WrittenTurn(BaseModel):
+    """One question and its answer."""
+
+    question: str
+    answer: str
+
+
+class WrittenConversation(BaseModel):
+    """What a model answers to the prompt ``conversation``."""
+
+    turns: list[WrittenTurn]
+
+
+@dataclass(frozen=True, slots=True)
+class LLMConversationOptions:
+    """What to ask for.
+
+    Attributes:
+        types: of `TYPES`.
+        ratios: type -> its part; one type a pair is drawn from them. Empty: every type for every pair.
+        only: type -> keys of the pairs that are asked for it; for a type that it does not name, all are.
+        see_image: send the image as well, for models that see.
+        limits: how much of an image is told.
+        seed: written into the origin of each row.
+    """
+
+    types: tuple[str, ...] = TYPES
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    only: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    see_image: bool = False
+    limits: ContextLimits = field(default_factory=ContextLimits)
+    seed: int = 0
+
+
+class LLMConversations:
+    """The maker (`protocols.LLMGenerator`) of conversations that a model writes.
+
+    Args:
+        kinds: WordNet.
+        tagger: tags answers and captions.
+        prompts: that hold one of the name of each type.
+        model: its name at the server.
+        options: what to ask for.
+        images: makes the images of messages; only asked with ``see_image``.
+
+    Raises:
+        UsageError: the options name an unknown type or none, the ratios are no ratios, or there is no prompt ``detail``
+            with a list ``questions``.
+        ConfigError: when a prompt file is broken.
+    """
+
+    name = NAME
+    version = VERSION
+
+    def __init__(  # noqa: PLR0913 - its materials
+        self,
+        kinds: HypernymLookup,
+        tagger: Tagger,
+        prompts: PromptBook,
+        model: str,
+        options: LLMConversationOptions | None = None,
+        *,
+        images: MessageImages | None = None,
+    ) -> None:
+        self.options = options or LLMConversationOptions()
+        unknown = sorted(set(self.options.types) - set(TYPES))
+        if unknown or not self.options.types:
+            raise UsageError(
+                f"a model cannot be asked for {', '.join(unknown) or 'nothing'}. {suggest_alternatives(unknown, TYPES)}. "
+                "brief, short and choice are made by templates."
+            )
+        check_ratios(self.options.ratios, self.options.types)
+        self._prompts = {kind: prompts.get(kind) for kind in dict.fromkeys(self.options.types)}
+        if "detail" in self._prompts and not self._prompts["detail"].lists.get("questions"):
+            raise UsageError(f"{self._prompts['detail'].source}: the prompt needs a list 'questions' to draw from.")
+        self._model = model
+        self._images = (images or MessageImages()) if self.options.see_image else None
+        self._support, self._languages = ObjectSupport(kinds, tagger), LanguageDetector(kinds)
+
+    @property
+    def kind(self) -> str:
+        """The first type asked for."""
+        return self.options.types[0]
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The prompts in use, each as ``name@hash``."""
+        return tuple(prompt.id for prompt in self._prompts.values())
+
+    def annotate(
+        self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
+    ) -> LLMStep[list[Annotation]]:
+        """Return the talk about ``pair``: one annotation for each type that it is asked for, kept or rejected."""
+        del tokens  # the support of things is sought in all captions
+        types = (draw_type(self.options.ratios, rng),) if self.options.ratios else tuple(self._prompts)
+        asked_for = [kind for kind in types if pair.key in self.options.only.get(kind, (pair.key,))]
+        rows = [self._row(pair, kind, (), Answer(None, "over_quota")) for kind in types if kind not in asked_for]
+        if not asked_for:
+            return rows
+        context = ImageContext.of(pair, self.options.limits)
+        try:
+            images = (self._images.read(pair.image),) if self._images is not None else ()
+        except (UnusableImageError, InputError):
+            return [*rows, *(self._row(pair, kind, (), Answer(None, "no_image")) for kind in asked_for)]
+        for kind in asked_for:
+            task = _PromptTask(
+                self._prompts[kind], self._model, pair.key, attempt, context, images, rng, self._languages
+            )
+            turns, answer = yield from _STEPS[kind](task)
+            rows.append(self._row(pair, kind, turns, answer, context))
+        return rows
+
+    def _row(
+        self, pair: Pair, kind: str, exchanges: Exchanges, answer: Answer[Any], context: ImageContext | None = None
+    ) -> Annotation:
+        origin = Origin(NAME, VERSION, self.options.seed, self._model, self._prompts[kind].id, answer.key)
+        kept = answer.value is not None
+        text = "\n".join(said for each in exchanges for said in (each.question, each.answer)) if kept else answer.raw
+        turns = [turn for each in exchanges for turn in (Turn("human", each.question), Turn("assistant", each.answer))]
+        return Annotation(
+            id=annotation_id(pair.key, kind, origin, kind, text),
+            key=pair.key,
+            kind=kind,
+            origin=origin,
+            text="" if kept else text,
+            turns=tuple(turns) if kept else (),
+            scores=self._scores(text, context) if kept and context is not None else {},
+            status="kept" if kept else "rejected",
+            reason=answer.reason,
+        )
+
+    def _scores(self, text: str, context: ImageContext) -> dict[str, float]:
+        found = self._support.of(text.splitlines(), context)
+        return {"hallucination": round(found.share, 6), "unsupported_things": float(len(found.unsupported))}
+
+
+@dataclass(frozen=True, slots=True)
+class _PromptTask:
+    """What is asked about one pair with one prompt."""
+
+    prompt: Prompt
+    model: str
+    row: str
+    attempt: int
+    context: ImageContext
+    images: tuple[Image, ...]
+    rng: random.Random
+    languages: LanguageDetector
+
+    def request(self, shape: type[BaseModel] | None = None) -> Request:
+        return self.prompt.request(
+            {**self.context.values(), "sees": bool(self.images)},
+            model=self.model,
+            row=self.row,
+            sample=self.attempt,
+            schema=build_schema(shape) if shape else None,
+            images=self.images,
+        )
+
+    def check(self, kind: str, turns: Exchanges) -> OutputError | None:
+        trouble = check_turns(turns, kind, self.context)
+        if trouble is not None:
+            return trouble
+        for number, turn in enumerate(turns, 1):
+            if self.languages.differ(turn.question, turn.answer, self.context.captions):
+                return OutputError("other_language", TURN_REASONS["other_language"].tell, f"turn {number}")
+        return None
+
+
+def _ask_conversation(task: _PromptTask) -> _TurnStep:
+    def turns_of(value: WrittenConversation) -> Exchanges:
+        return tuple(_to_exchange(turn.question, turn.answer) for turn in value.turns)
+
+    [answer] = yield from request_answers(
+        [task.request(WrittenConversation)],
+        WrittenConversation,
+        check=lambda value: task.check("conversation", turns_of(value)),
+    )
+    return (turns_of(answer.value) if answer.value is not None else ()), answer
+
+
+def _ask_detail(task: _PromptTask) -> _TurnStep:
+    question = task.rng.choice(task.prompt.lists["questions"])
+
+    def turns_of(value: str) -> Exchanges:
+        return (_to_exchange(question, value),)
+
+    [answer] = yield from request_answers(
+        [task.request()], TextShape("text"), check=lambda value: task.check("detail", turns_of(value))
+    )
+    return (turns_of(answer.value) if answer.value is not None else ()), answer
+
+
+def _ask_reasoning(task: _PromptTask) -> _TurnStep:
+    [answer] = yield from request_answers(
+        [task.request(WrittenTurn)],
+        WrittenTurn,
+        check=lambda value: task.check("reasoning", (_to_exchange(value.question, value.answer),)),
+    )
+    turn = answer.value
+    return ((_to_exchange(turn.question, turn.answer),) if turn is not None else ()), answer
+
+
+def _to_exchange(question: str, answer: str) -> Exchange:
+    # Again, since escapes within JSON may have brought control characters back.
+    return Exchange(strip_control_tokens(question)[0].strip(), strip_control_tokens(answer)[0].strip())
+
+
+_STEPS: Mapping[str, Callable[[_PromptTask], _TurnStep]] = {
+    "conversation": _ask_conversation,
+    "detail": _ask_detail,
+    "reasoning": _ask_reasoning,
+}

@@ -1,0 +1,215 @@
+"""Instruction conversations by templates: questions whose answers the boxes and the captions prove.
+
+Kinds, as LLaVA and LLaVA-1.5 have them, but without a model:
+
+- *brief*: the naive expansion, an instruction of ours with the caption as the answer;
+- *conversation*: several grounded turns about one image, answered in sentences;
+- *short*: the same kinds of questions, with the prompt for an answer in a word or phrase;
+- *choice*: questions with four options, with the prompt for the option's letter. Options are shuffled so that in
+  every conversation each letter is right as often as any other, give or take one.
+
+What is asked (`grounding`, `box_facts`, `box_measures`, `caption_facts`): presence, numbers, colours, what somebody does, where things
+are, where they stand to each other and in the picture, and which is larger. "No" is said as often as "yes": about
+presence exactly, in every conversation, and only of labels in `vocabulary`, the set that the source marks in every
+image; elsewhere by chance. Without a vocabulary a missing box proves nothing, and presence and numbers of boxes are not
+asked. A label's presence is asked before anything else about it.
+
+Captions are read without HTML's entities and tags. A pair about which nothing can be asked is rejected as `no_context`,
+and so is a brief answer that would be "null" or an address; a caption that holds the mark of an image in
+training as `image_token`. Photographs are flat: left, right, above, below
+and size are those of the picture.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.exports.llava import IMAGE_TOKEN
+from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.suggestions import require_known
+from pairwright.generators.conversations import question_templates
+from pairwright.generators.conversations.caption_cleaning import has_content, strip_html
+from pairwright.generators.conversations.facts import Fact
+from pairwright.generators.conversations.grounding import Grounding
+from pairwright.generators.conversations.question_templates import PromptPlace, PromptTurns
+from pairwright.generators.language.tokens import Token
+from pairwright.generators.words.label_sets import labels_of
+
+NAME = "template-conversations"
+VERSION = 6
+TYPES = ("conversation", "brief", "short", "choice")
+LETTERS = "ABCD"
+
+_Turns = tuple[Turn, ...]
+_Question = tuple[str, tuple[str, ...]]  # what is asked, and the lines of its options
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationOptions:
+    """What to make.
+
+    Attributes:
+        types: of `TYPES`.
+        vocabulary: labels (singular) that the source marks in every image where they occur; ``coco`` stands for COCO's
+            80 categories.
+        most_turns: question-answer turns of a conversation at most; 0 for all that can be proved.
+        short_prompt: what asks for a word or phrase, in kind short; empty: nothing.
+        choice_prompt: what asks for the option's letter, in kind choice; empty: nothing.
+        prompt_place: where such a prompt stands: on a line of its own below question and options, on the line of the
+            question behind it, or on a line of its own above it.
+        prompt_turns: whether it stands in each turn, or only in the first, as in LLaVA-1.5's own mixture.
+        seed: written into the origin of each row.
+    """
+
+    types: tuple[str, ...] = ("conversation", "brief")
+    vocabulary: tuple[str, ...] = ()
+    most_turns: int = 24
+    short_prompt: str = question_templates.SHORT_FORMAT
+    choice_prompt: str = question_templates.CHOICE_FORMAT
+    prompt_place: PromptPlace = "below"
+    prompt_turns: PromptTurns = "each"
+    seed: int = 0
+
+
+class TemplateConversations:
+    """The rule generator (`protocols.RuleGenerator`) of template conversations.
+
+    Raises:
+        UsageError: the options name an unknown type, place or turns, or a negative number of turns.
+    """
+
+    name = NAME
+    version = VERSION
+
+    def __init__(self, options: ConversationOptions | None = None) -> None:
+        self.options = options or ConversationOptions()
+        require_known("no such type of conversation:", self.options.types, TYPES)
+        if self.options.most_turns < 0:
+            raise UsageError(f"most_turns must be 0 (no limit) or more, not {self.options.most_turns}.")
+        for name, value, known in (
+            ("prompt_place", self.options.prompt_place, get_args(PromptPlace)),
+            ("prompt_turns", self.options.prompt_turns, get_args(PromptTurns)),
+        ):
+            require_known(f"no such {name}:", [value], known)
+        self._vocabulary = labels_of(self.options.vocabulary)
+        self._makers: dict[str, Callable[[Pair, Sequence[Token], random.Random], _Turns]] = {
+            "conversation": self._conversation,
+            "brief": self._brief,
+            "short": self._short,
+            "choice": self._choice,
+        }
+
+    def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
+        """Return one annotation for each asked type, kept or rejected as ``no_context``."""
+        seed = rng.getrandbits(64)
+        return [
+            self._annotation(pair, kind, self._makers[kind](pair, tokens, make_rng(seed, kind)))
+            for kind in self.options.types
+        ]
+
+    def facts(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Fact]:
+        """Return the facts that a conversation about ``pair`` asks about, in its order."""
+        return self._chosen(Grounding.of(pair, tokens, self._vocabulary).facts(rng), rng)
+
+    def _annotation(self, pair: Pair, kind: str, made: _Turns) -> Annotation:
+        marked = any(IMAGE_TOKEN in turn.text for turn in made)
+        turns = () if marked else made
+        origin = Origin(NAME, VERSION, self.options.seed)
+        said = "\n".join(turn.text for turn in turns)
+        return Annotation(
+            id=annotation_id(pair.key, kind, origin, kind, said),
+            key=pair.key,
+            kind=kind,
+            origin=origin,
+            turns=turns,
+            status="kept" if turns else "rejected",
+            reason="" if turns else "image_token" if marked else "no_context",
+        )
+
+    def _brief(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Turns:
+        del tokens
+        caption = strip_html(pair.caption).strip()
+        if not has_content(caption):
+            return ()
+        return Turn("human", rng.choice(question_templates.BRIEF)), Turn("assistant", caption)
+
+    def _conversation(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Turns:
+        return _to_turns((fact.question(rng), fact.full()) for fact in self.facts(pair, tokens, rng))
+
+    def _short(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Turns:
+        grounding = Grounding.of(pair, tokens, self._vocabulary)
+        asked = [[fact for fact in facts if fact.says or fact.short] for facts in grounding.facts(rng)]
+        facts = self._chosen(asked, rng)
+        return self._prompted((((fact.question(rng), ()), fact.brief()) for fact in facts), self.options.short_prompt)
+
+    def _choice(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Turns:
+        grounding = Grounding.of(pair, tokens, self._vocabulary)
+        asked = [[fact for fact in facts if len(fact.wrong) >= len(LETTERS) - 1] for facts in grounding.facts(rng)]
+        facts = self._chosen([*asked, grounding.which_present(rng)], rng)
+        right = [letter for _ in range(0, len(facts), len(LETTERS)) for letter in rng.sample(LETTERS, len(LETTERS))]
+        asked_for = ((_format_choice(fact, letter, rng), letter) for fact, letter in zip(facts, right, strict=False))
+        return self._prompted(asked_for, self.options.choice_prompt)
+
+    def _prompted(self, said: Iterable[tuple[_Question, str]], prompt: str) -> _Turns:
+        """Return the turns with the prompt for their form of answer where the options want it."""
+        only_first = self.options.prompt_turns == "first"
+        return _to_turns(
+            (_format_question(question, "" if only_first and number else prompt, self.options.prompt_place), answer)
+            for number, (question, answer) in enumerate(said)
+        )
+
+    def _chosen(self, kinds: Sequence[Sequence[Fact]], rng: random.Random) -> list[Fact]:
+        """Return the facts to ask about: kinds take turns, so that a rich image is not asked one thing only."""
+        queues = [rng.sample(facts, len(facts)) for facts in kinds if facts]
+        most = self.options.most_turns or sum(map(len, queues))
+        chosen: list[Fact] = []
+        while queues and len(chosen) < most:
+            queues = [queue for queue in queues if queue]
+            chosen += [queue.pop() for queue in queues]
+        return _presence_first(_balance_yes_no(chosen[:most], rng))
+
+
+def _balance_yes_no(facts: list[Fact], rng: random.Random) -> list[Fact]:
+    """Return the facts in random order with as many "yes" as "no" among the presence questions."""
+    yes = [fact for fact in facts if fact.presence and fact.says == "yes"]
+    no = [fact for fact in facts if fact.presence and fact.says == "no"]
+    fewer = min(len(yes), len(no))
+    kept = [fact for fact in facts if not fact.presence] + yes[:fewer] + no[:fewer]
+    rng.shuffle(kept)
+    return kept
+
+
+def _presence_first(facts: list[Fact]) -> list[Fact]:
+    """Return the facts so that whether something is there is asked before anything else is said of it."""
+    ordered: list[Fact] = []
+    for fact in facts:
+        said = (at for at, other in enumerate(ordered) if fact.presence and not set(fact.about).isdisjoint(other.about))
+        ordered.insert(next(said, len(ordered)), fact)
+    return ordered
+
+
+def _to_turns(said: Iterable[tuple[str, str]]) -> _Turns:
+    """Return the turns, each question once."""
+    answers: dict[str, str] = {}
+    for question, answer in said:
+        answers.setdefault(question, answer)
+    return tuple(turn for asked in answers.items() for turn in (Turn("human", asked[0]), Turn("assistant", asked[1])))
+
+
+def _format_question(question: _Question, prompt: str, place: PromptPlace) -> str:
+    asked, options = question
+    line = f"{asked} {prompt}" if prompt and place == "behind" else asked
+    above = [prompt] if prompt and place == "above" else []
+    below = [prompt] if prompt and place == "below" else []
+    return "\n".join((*above, line, *options, *below))
+
+
+def _format_choice(fact: Fact, letter: str, rng: random.Random) -> _Question:
+    """Return the question and its four options, the right one at ``letter``."""
+    options = rng.sample(fact.options(), len(LETTERS) - 1)
+    options.insert(LETTERS.index(letter), fact.brief())
+    lines = tuple(f"{name}. {option}" for name, option in zip(LETTERS, options, strict=True))
+    return fact.question(rng), lines

@@ -1,0 +1,303 @@
+"""The checks on written turns: is this a conversation about an image, by somebody who sees it?
+
+Pure functions of the turns and of what is known of the image (`ImageContext`); each trouble is a word of
+`turns.reasons.REASONS`. What captions themselves speak of is allowed: a picture may show a caption, a box with labels
+on it, or a price of 0.99.
+
+Words are English and looked for by patterns, so this errs: a rare sentence about a stamp collector's "descriptions" is
+rejected without need, a clever way to name the captions gets through. What a model says about *things* is not judged
+here but scored (`support`).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pairwright.generators.conversations.image_context import ImageContext, box_corners
+from pairwright.generators.conversations.rejection_reasons import TURN_REASONS
+from pairwright.generators.language.vocabulary import normalize_text
+from pairwright.generators.llm.output.errors import OutputError
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question and its answer."""
+
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """Bounds, ends included: of the number of exchanges, of the words of a question and of an answer.
+
+    ``flowing``: an answer is one text, without list or heading. ``open_ended``: an answer may say that something is
+    not known, as reasoning does.
+    """
+
+    turns: tuple[int, int]
+    question: tuple[int, int]
+    answer: tuple[int, int]
+    flowing: bool = False
+    open_ended: bool = False
+
+
+# By type of conversation. The prompts ask for less than is allowed here, since models count badly.
+TURN_LIMITS: Mapping[str, TurnLimits] = {
+    "conversation": TurnLimits((2, 12), (2, 40), (1, 100)),
+    "detail": TurnLimits((1, 1), (2, 40), (15, 300), flowing=True),
+    "reasoning": TurnLimits((1, 1), (4, 60), (25, 300), flowing=True, open_ended=True),
+}
+
+_BLANK = re.compile(r"[\W_]*")
+_MARK = re.compile(
+    r"<\s?/?\s?(?:image|img|im_start|im_end|video)\b[^>]*>|\[(?:image|img|insert\b[^\]]*)\]", re.IGNORECASE
+)
+_TURN_WITHIN = re.compile(
+    r"(?:^|\n)[ \t>*#_-]*(?:question|q|user|human|person|assistant|answer|a|gpt|ai|bot)[ \t]*\#?\d*[*_]*[ \t]*:"
+    r"|[.?!][\"')]?[ \t]+(?-i:Question|User|Human|Assistant|Answer|GPT|Q|A)[ \t]*\d*:[ \t]|<\|\w|\[/?INST\]|\n={3,}",
+    re.IGNORECASE,
+)
+_ASKS = re.compile(
+    r"(?:please |can you |could you |would you )?(?:describe|tell|explain|name|list|count|give|write|say|point|walk|take|"
+    r"imagine|suggest|compare|identify|look|summari[sz]e|provide|discuss|share|state|guess|estimate)\b",
+    re.IGNORECASE,
+)
+_GIVEN = r"(?:given|provided|supplied|available|following|above|accompanying|textual|input)"
+# Pattern, and the words by which captions make it a thing to be seen; without such words nothing excuses it.
+_SOURCES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), frozenset(words.split()))
+    for pattern, words in (
+        (r"\bcaptions?\b|\bcaptioned\b", "caption captions captioned"),
+        (r"\bbounding[ -]?box(?:es)?\b|\bbbox(?:es)?\b|\bbound(?:ed|ing) by (?:the|a) box", ""),
+        (r"\b(?:co-?ordinates|coordinate system|normali[sz]ed (?:position|value|box))\b", "coordinates"),
+        (r"\bannotat(?:ions?|ed)\b|\bmetadata\b", "annotation annotations annotated"),
+        (
+            (
+                rf"\b(?:the|these|this|those|each|all|both|your|my|other|one|first|second|third|last|{_GIVEN}|"
+                r"image(?:'s)?|photo(?:'s)?|picture(?:'s)?) descriptions?\b(?! of (?:it|him|her|them)\b)"
+            ),
+            "description descriptions",
+        ),
+        (r"\b(?:as|is|are|was|were|being|been) (?:also )?described (?:as|in|by|here)\b|\bas described\b", "described"),
+        (r"\b(?:not|never|being|been|is|are|was|were|as) (?:also |explicitly |specifically |directly )?mentioned\b", "mentioned"),
+        (
+            (
+                r"\b(?:text(?:ual)?|several|multiple|various|different|two|three|four|five|six) descriptions?\b"
+                r"|\bdescriptions? (?:of|for) (?:the|this) (?:image|picture|photo|scene) (?:says?|states?|mentions?|tells?)\b"
+            ),
+            "description descriptions",
+        ),
+        (
+            (
+                r"\b(?:input|prompt|information|data|sentences?|descriptions?) (?:also |all |clearly |explicitly )?"
+                r"(?:says?|said|states?|mentions?|mentioned|indicates?|suggests?|impl(?:y|ies)|tells?|notes?|describes?|agrees?)\b"
+                r"|\btext (?:also |clearly )?(?:mentions?|describes?)\b|\bas (?:stated|noted|listed|specified|indicated)\b"
+            ),
+            "text information sentence sentences",
+        ),
+        (
+            (
+                r"\b(?:object|box|detection|class|category) labels?\b|\b(?:is|are) label(?:l)?ed as\b"
+                r"|\b(?:objects?|things?|items?|persons?|people|animals?|regions?) label(?:l)?ed\b"
+            ),
+            "label labels labeled",
+        ),
+        (
+            (
+                r"\bdetected\b|\bdetections?\b(?! dogs?\b)|\b(?:given|provided|listed|bounded|bounding) "
+                r"(?:\w+ )?(?:objects?|items?|things?|regions?)\b"
+            ),
+            "detected detection given provided",
+        ),
+        (r"\b(?:information|context|texts?|data|details|sentences|objects|labels) (?:provided|given|supplied)\b", ""),
+        (
+            (
+                r"\bbox(?:es)? (?:shows?|says?|indicates?|suggests?|tells?|spans?|ranges?|goes from|extends? from)\b"
+                r"|\b(?:his|her|its|their) box(?:es)? (?:is|are|lies?|ends?|starts?|overlaps?|covers?)\b"
+            ),
+            "box boxes",
+        ),
+        (
+            (
+                rf"\b{_GIVEN} (?:\w+ )?(?:information|context|texts?|data|details?|sentences?|boxes|labels|list|prompt)\b"
+                r"|\b(?:according to|based on|from|per) (?:the|this|these) "
+                r"(?:information|context|texts?|data|sentences?|boxes|labels|prompt)\b"
+            ),
+            "",
+        ),
+        (r"\bthe (?:(?:left|right|top|bottom|detected|object|other|large|small)\w* )?box(?:es)? (?:around|labell?ed|marked)\b", "box boxes"),
+        (
+            (
+                r"\bthe text (?:also |clearly |above |below )?(?:states?|stated|suggests?|indicates?|impl(?:y|ies)|notes?|specif(?:y|ies)|tells? (?:us|me))\b"
+                r"|\bthe text (?:also |clearly )?says? (?:that|there)\b"
+            ),
+            "text sign signs writing word words letters reads reading says saying",
+        ),
+        (
+            (
+                r"\bthe user(?:'s (?:question|input|prompt|message|request|description|text)\b"
+                r"| (?:also |has |is |was |wants? |had )*(?:says?|said|asks?|asked|asking|mentions?|mentioned|states?|stated|describes?|described|provides?|provided|gave|given|told|writes?|wrote|to know)\b)"
+            ),
+            "user users",
+        ),
+        (
+            (
+                r"\b(?:the|this|that|your|given) context (?:also |clearly |strongly )?(?:suggests?|suggested|says?|said|states?|stated|mentions?|mentioned|"
+                r"implies|implied|indicates?|indicated|tells?|told|notes?|describes?|described|provides?|provided|shows?|lists?|listed|contains?|includes?|gives?)\b"
+            ),
+            "",
+        ),
+        (
+            (
+                r"\b(?:two|three|four|five|six|seven|eight|nine|ten|\d+|several|multiple|many) "
+                r"(?:other |separate |distinct |different |individual )?(?:\w+ )?instances\b(?!,? (?:in which|where|when|that)\b)"
+            ),
+            "instance instances",
+        ),
+        (r"\bi (?:was|am|have been|'m) (?:given|provided|told)\b|\bi (?:can(?:no|')t|do not|don't) (?:actually )?see the (?:image|picture|photo)\b", ""),
+    )
+)  # fmt: skip
+_NUMBER = r"-?(?:0|1)?\.\d+|[01](?:\.0+)?"
+_WHOLE = r"\d{1,4}(?:\.\d+)?"
+_LIST_OF_NUMBERS = re.compile(
+    rf"[\[(]\s*(?:{_NUMBER})\s*,\s*(?:{_NUMBER})(?:\s*,\s*(?:{_NUMBER}))*\s*[\])]|[\[(]\s*{_WHOLE}(?:\s*,\s*{_WHOLE})+\s*[\])]"
+)
+_AXIS = re.compile(
+    r"\b[xy][12]?\s?(?:=|:|is|of|between)\s?-?\d?\.?\d|\b[xy]-(?:axis|coordinate)|\bcorner (?:is |lies )?at \(?\d",
+    re.IGNORECASE,
+)
+_FRACTION = re.compile(
+    r"(?<![\d.$€£¥])0?\.\d+(?![\d.]*\d)(?! ?(?:dollars?|cents?|euros?|pounds?|miles?|meters?|metres?|inches|liters?)\b)"
+)
+_OF_PICTURE = re.compile(
+    r"\b\d{1,3}(?:\.\d+)?\s?(?:%|percent)\s+(?:of the way|from|across|down|along|to the (?:left|right))\b"
+    r"|\b\d{1,3} ?(?:%|percent)? ?(?:to|and|-|–) ?\d{1,3} ?(?:%|percent) of (?:the|its) (?:image|picture|photo|width|height|frame)\b|\b\d+\s?(?:px|pixels?)\b",
+    re.IGNORECASE,
+)
+_SURELY_OPEN = re.compile(
+    r"\b(?:can(?:no|')t|could ?n(?:o|')t|can not|could not|impossible to|not possible to|unable to|difficult to) (?:be )?"
+    r"(?:\w+ly )?(?:determined?|tell|told|say|said|know|known|identif(?:y|ied)|infer(?:red)?|answer(?:ed)?|specif(?:y|ied)|ascertain(?:ed)?|confirm(?:ed)?)\b"
+    r"|(?:\bnot|n't|\bnever) (?:been )?(?:explicitly |specifically |directly |clearly )?(?:mentioned|specified|stated|provided|indicated|described|given)\b"
+    r"|\b(?:no|not enough|insufficient|without (?:more|further|additional)|lack of) (?:\w+ )?(?:information|context|mention)\b"
+    r"|\b(?:image|picture|photo|scene|context|it) (?:does|do|did) ?(?:not|n't) (?:\w+ly )?(?:say|specify|mention|indicate|provide|state)\b"
+    r"|\bi(?: am|'m)? (?:do not|don't|not|cannot|can't|can not|could not) (?:know|sure|tell|see|determine|say)\b",
+    re.IGNORECASE,
+)
+_OPEN = re.compile(
+    r"\b(?:(?:is|are|it's|remains?) (?:not clear|unclear|unknown|uncertain|ambiguous|unspecified)|not (?:clearly|fully) visible)\b"
+    r"|\bno (?:\w+ )?(?:details|indication)\b|\bhard to (?:say|tell)\b|\b(?:n/a|not applicable|no answer)\b",
+    re.IGNORECASE,
+)
+_LIST = re.compile(r"^[ \t]*(?:[-*•]|\d{1,2}[.)]|#{1,6}|\*\*[^*\n]+\*\*:?[ \t]*$)[ \t]*", re.MULTILINE)
+_LIST_LINES = 2
+_JSON = re.compile(r"\s*(?:\{\s*[\"'}]|\[\s*[\"'{\[])")
+_MIN_WORDS_COMPARED = 8  # words of an answer that fits one question only
+
+
+def check_turns(turns: Sequence[Exchange], kind: str, context: ImageContext) -> OutputError | None:
+    """Return what is wrong with a conversation of a kind of `TURN_LIMITS`; None when nothing is.
+
+    The trouble's detail names the turn, from 1.
+    """
+    limits = TURN_LIMITS[kind]
+    if len(turns) < limits.turns[0]:
+        return _turn_error("too_few_turns", f"{len(turns)} of at least {limits.turns[0]}")
+    if len(turns) > limits.turns[1]:
+        return _turn_error("too_many_turns", f"{len(turns)} of at most {limits.turns[1]}")
+    said = _ContextText.of(context)
+    for number, turn in enumerate(turns, 1):
+        word = _check_exchange(turn, limits) or said.trouble(turn, limits)
+        if word:
+            return _turn_error(word, f"turn {number}")
+    told = [turn.answer for turn in turns if len(turn.answer.split()) >= _MIN_WORDS_COMPARED]
+    if any(
+        len({normalize_text(text) for text in texts}) < len(texts)
+        for texts in ([turn.question for turn in turns], told)
+    ):
+        return _turn_error("repeated", "")
+    return None
+
+
+def _turn_error(word: str, detail: str) -> OutputError:
+    return OutputError(word, TURN_REASONS[word].tell, detail)
+
+
+def _check_exchange(turn: Exchange, limits: TurnLimits) -> str:
+    """Return what is wrong with the form of a turn."""
+    both = (turn.question, turn.answer)
+    if any(_BLANK.fullmatch(text) for text in both):
+        return "empty_turn"
+    if any(_MARK.search(text) for text in both):
+        return "image_token"
+    if any(_TURN_WITHIN.search(text) for text in both):
+        return "not_alternating"
+    if "?" not in turn.question and not _ASKS.match(turn.question.strip()):
+        return "no_question"
+    if limits.flowing and (_JSON.match(turn.answer) or len(_LIST.findall(turn.answer)) >= _LIST_LINES):
+        return "list_formatting"
+    return _check_length(turn, limits)
+
+
+def _check_length(turn: Exchange, limits: TurnLimits) -> str:
+    asked, told = len(turn.question.split()), len(turn.answer.split())
+    if asked < limits.question[0]:
+        return "no_question"
+    if asked > limits.question[1]:
+        return "question_too_long"
+    if told < limits.answer[0]:
+        return "too_short"
+    return "too_long" if told > limits.answer[1] else ""
+
+
+def _label_reference_pattern(context: ImageContext) -> re.Pattern[str] | None:
+    """Return what speaks of a box by its label: 'labeled "dog"', "one dog instance"; a sign labelled "Stop" is none."""
+    labels = {box.label for box in context.boxes} | {name for name, _ in context.more}
+    if not labels:
+        return None
+    names = "|".join(re.escape(label) for label in sorted(labels, key=lambda label: (-len(label), label)))
+    called = r"\b(?:labels?|label(?:l)?ed|tag(?:ged)?|marked|categori[sz]ed|classified)(?: (?:as|with|simply|only|just|a|an|is|the|of))*"
+    return re.compile(
+        rf"{called} ?[\"'“‘](?:{names})s?[\"'”’.,;!?]|{called} (?:{names})s?(?:[.,;!?]|\Z)"
+        rf"|\b(?:{names})s? instances?\b|\binstances? of (?:a |an |the )?[\"'“‘]?(?:{names})(?:s|es)?\b",
+        re.IGNORECASE,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _ContextText:
+    """What the captions say, as far as it excuses a word or a number, and the numbers of the boxes."""
+
+    words: frozenset[str]
+    text: str
+    edges: frozenset[float]
+    labelled: re.Pattern[str] | None
+
+    @classmethod
+    def of(cls, context: ImageContext) -> "_ContextText":
+        text = " ".join(context.captions).lower()
+        edges = frozenset(edge for box in context.boxes for edge in box_corners(box))
+        return cls(frozenset(re.findall(r"[a-z]+", text)), text, edges, _label_reference_pattern(context))
+
+    def trouble(self, turn: Exchange, limits: TurnLimits) -> str:
+        """Return what is wrong with what a turn says."""
+        for text in (turn.question, turn.answer):
+            straight = text.replace("’", "'")
+            if any(pattern.search(straight) and self.words.isdisjoint(words) for pattern, words in _SOURCES):
+                # "It is not mentioned": the worse news is that there is no answer.
+                return "unanswerable" if self._is_open(turn, limits) else "mentions_source"
+            if self.labelled is not None and self.labelled.search(straight) and "label" not in self.text:
+                return "mentions_source"
+            if self._has_coordinates(straight):
+                return "coordinates"
+        return "unanswerable" if self._is_open(turn, limits) else ""
+
+    def _is_open(self, turn: Exchange, limits: TurnLimits) -> bool:
+        answer = turn.answer.replace("’", "'")
+        return _SURELY_OPEN.search(answer) is not None or (not limits.open_ended and _OPEN.search(answer) is not None)
+
+    def _has_coordinates(self, text: str) -> bool:
+        if _LIST_OF_NUMBERS.search(text) or _AXIS.search(text) or _OF_PICTURE.search(text):
+            return True
+        fractions = [found[0] for found in _FRACTION.finditer(text) if found[0].lower() not in self.text]
+        return any(len(each.partition(".")[2]) > 1 or float(each) in self.edges for each in fractions)

@@ -1,0 +1,50 @@
+"""What became of the attempts of a generator: by type, how many were made and kept, and why the others were not."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pairwright.datasets.records import Annotation
+from pairwright.datasets.shards.content_counts import annotation_type
+
+
+def count_type(row: Annotation) -> str:
+    """Return the type under which a row is counted; a positive that stands beside a negative is told apart."""
+    kind = annotation_type(row)
+    beside = row.kind == "hard_positive" and row.origin.generator.endswith("-negatives")
+    return f"beside: {kind}" if beside else kind
+
+
+@dataclass
+class AnnotationCounts:
+    """Counts of annotations by type (``replace-object``, ``conversation``); it grows by `add`."""
+
+    kept: Counter[str] = field(default_factory=Counter)
+    rejected: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def add(self, rows: Iterable[Annotation]) -> None:
+        """Count annotations."""
+        for row in rows:
+            if row.status == "kept":
+                self.kept[count_type(row)] += 1
+            else:
+                self.rejected[count_type(row)][row.reason] += 1
+
+    def reasons(self) -> dict[str, int]:
+        """Return how many were rejected for each reason, over all types."""
+        counts: Counter[str] = Counter()
+        for reasons in self.rejected.values():
+            counts.update(reasons)
+        return dict(sorted(counts.items()))
+
+    def by_type(self) -> dict[str, dict[str, Any]]:
+        """Return for each type ``made``, ``kept`` and ``rejected`` (reason to number); made = kept + rejected."""
+        return {
+            name: {
+                "made": self.kept[name] + self.rejected[name].total(),
+                "kept": self.kept[name],
+                "rejected": dict(sorted(self.rejected[name].items())),
+            }
+            for name in sorted({*self.kept, *self.rejected})
+        }

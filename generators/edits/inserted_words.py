@@ -1,0 +1,63 @@
+"""Which words an edit put in: what balance counts, so that none of them dominates a set.
+
+An object or attribute is one, however many words it has ("fire hydrant"). A relation may be two, a deed and where it is
+done: "laying next to" for "standing in" puts in "laying" and "next to", and for "sitting next to" only "laying".
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from pairwright.datasets.records import Annotation
+from pairwright.generators.words.claims import claimed
+from pairwright.generators.words.relations import relations_among
+
+_JOINTS = frozenset({"a", "an", "with", "and", "near"})
+_DETERMINERS = frozenset({"a", "an", "the", "any", "of"})
+_FAR = ("far", "from")  # what no caption says of itself, and so no relation of the table
+
+
+def inserted_words(row: Annotation) -> tuple[str, ...]:
+    """Return what the edit put in, lower-case, without articles or the words of a claim; nothing for a swap or shuffle."""
+    return inserted_words_of_edits(row.form, row.target, [(edit.before, edit.after) for edit in row.edits])
+
+
+def inserted_words_of_edits(form: str, target: str, edits: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """Return `inserted_words` of a row.
+
+    Args:
+        form: of the row.
+        target: of the row.
+        edits: what each took out, and what it put in.
+    """
+    if form in {"swap", "shuffle"} or not edits:
+        return ()
+    before, after = max(edits, key=lambda edit: len(edit[1]))  # beside it stand articles and verbs that agree with it
+    if form == "replace" and target == "relation":
+        return _relation_words(before.lower(), after.lower())
+    return _object_words(after.lower())
+
+
+@lru_cache(maxsize=65_536)
+def _object_words(after: str) -> tuple[str, ...]:
+    words = claimed(after.strip(" ,")).split()
+    while len(words) > 1 and words[0] in _JOINTS:
+        words = words[1:]
+    return (" ".join(words),) if words else ()
+
+
+@lru_cache(maxsize=65_536)
+def _relation_words(before: str, after: str) -> tuple[str, ...]:
+    """Return the wordings and other words of a new relation, but those that the old one had."""
+    old = _split_phrase(before)
+    return tuple(dict.fromkeys(part for part in _split_phrase(after) if part not in old)) or tuple(after.split()[:1])
+
+
+def _split_phrase(wording: str) -> tuple[str, ...]:
+    words = tuple(wording.split())
+    ends = {found.start: found.end for found in relations_among(words)}
+    parts, at = [], 0
+    while at < len(words):
+        end = at + 2 if words[at : at + 2] == _FAR else ends.get(at, at + 1)
+        parts.append(" ".join(words[at:end]))
+        at = end
+    return tuple(part for part in parts if part not in _DETERMINERS)

@@ -1,0 +1,68 @@
+"""Which thing captions put where: a noun or a verb, a preposition, and the noun after it.
+
+"A cat sitting on the table" *links* "cat" and "sit" with "on table". Prepositions may be of several words (`COMPLEX_PREPOSITIONS`).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pairwright.generators.language.tokens import Token
+
+COMPLEX_PREPOSITIONS: Final = tuple(
+    tuple(wording.split())
+    for wording in (
+        "in front of", "on top of", "in back of", "next to", "close to", "far from", "away from", "inside of",
+        "outside of", "out of", "off of", "full of", "in the middle of", "on the side of", "on the edge of",
+    )
+)  # fmt: skip
+LAST_WORDS_OF_PREPOSITIONS: Final = frozenset(words[-1] for words in COMPLEX_PREPOSITIONS)
+_MAX_DISTANCE = 4  # tokens between a preposition and the thing that it is said of
+_BETWEEN: Final = frozenset(("AUX", "ADV"))
+_BETWEEN_TAGS: Final = frozenset(("WDT", "WP", "RP"))
+
+PrepositionalLink = tuple[str, str, str]
+
+
+def find_links(tokens: Sequence[Token]) -> Iterator[PrepositionalLink]:
+    """Yield the links of a caption: lemma of a noun or verb, preposition, lemma of the noun that it governs."""
+    for at, token in enumerate(tokens):
+        if token.tag not in {"IN", "TO"}:
+            continue
+        noun = head_noun_after(tokens, at + 1)
+        if noun:
+            start, preposition = preposition_ending_at(tokens, at)
+            for left in _governors(tokens, start):
+                yield left, preposition, noun
+
+
+def _governors(tokens: Sequence[Token], start: int) -> Iterator[str]:
+    """Yield the verbs right before a preposition and the noun before those."""
+    for token in reversed(tokens[max(0, start - _MAX_DISTANCE) : start]):
+        if token.pos in {"NOUN", "PROPN"}:
+            yield token.lemma
+            return
+        if token.pos == "VERB":
+            yield token.lemma
+        elif token.pos not in _BETWEEN and token.tag not in _BETWEEN_TAGS:
+            return
+
+
+def preposition_ending_at(tokens: Sequence[Token], at: int) -> tuple[int, str]:
+    """Return where the preposition that ends with the token ``at`` begins, and the whole of it ("in front of")."""
+    if tokens[at].lemma in LAST_WORDS_OF_PREPOSITIONS:
+        for words in COMPLEX_PREPOSITIONS:
+            start = at + 1 - len(words)
+            if start >= 0 and tuple(token.lemma for token in tokens[start : at + 1]) == words:
+                return start, " ".join(words)
+    return at, tokens[at].lemma
+
+
+def head_noun_after(tokens: Sequence[Token], start: int) -> str:
+    """Return the head (the last noun) of the noun phrase that goes on at ``start``; empty when there is none."""
+    head = ""
+    for token in tokens[start:]:
+        if token.pos in {"NOUN", "PROPN"}:
+            head = token.lemma
+        elif head or token.pos not in {"DET", "ADJ", "NUM"}:
+            break
+    return head

@@ -1,0 +1,221 @@
+"""A trigram language model of captions: how usual is this run of words?
+
+Interpolated Kneser-Ney smoothing with three discounts an order (Chen and Goodman, 1998, section 4.2). The
+probability of a word is estimated from the two words before it; where those are rare, from one; where that is
+rare, from the number of different words that it follows; and a small share is spread evenly over the
+vocabulary, so that an unknown word has a probability too.
+
+Nouns: a *key* is two or three word ids packed into one integer; a *context* is the words before. Counts are
+sorted arrays of keys, so fitting is sorting and scoring is binary search: no Python loop over words beyond
+splitting the text. A fitted model never changes; its fingerprint names exactly what it knows.
+
+Limits: words are interned as in `vocabulary.py`; about 30 bytes a distinct trigram of the captions.
+"""
+
+import hashlib
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.errors import StorageError
+from pairwright.generators.language.vocabulary import (
+    END,
+    ID_BITS,
+    SPECIAL,
+    START,
+    UNKNOWN,
+    FloatArray,
+    IntArray,
+    Vocabulary,
+    lookup_sorted,
+    sum_by_key,
+    tokenize,
+)
+
+FORMAT_VERSION = 1
+_LAST = (1 << ID_BITS) - 1
+_LAST_TWO = (1 << 2 * ID_BITS) - 1
+_ARRAYS = (
+    "unigrams",
+    "bigrams",
+    "bigram_log",
+    "contexts1",
+    "backoff1",
+    "trigrams",
+    "trigram_log",
+    "contexts2",
+    "backoff2",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TrigramModel:
+    """A fitted model; make one with `fit` or `load`.
+
+    Attributes:
+        vocabulary: the words that it knows.
+        unigrams: natural log-probability of each id without context, float64.
+        bigrams: ascending keys of the word pairs seen; ``bigram_log`` their interpolated log-probability.
+        contexts1: ascending ids of the one-word contexts; ``backoff1`` the log of the share left to shorter ones.
+        trigrams: ascending keys of the triples seen; ``trigram_log`` their interpolated log-probability.
+        contexts2: ascending keys of the two-word contexts; ``backoff2`` the log of the share left to shorter ones.
+    """
+
+    vocabulary: Vocabulary
+    unigrams: FloatArray
+    bigrams: IntArray
+    bigram_log: FloatArray
+    contexts1: IntArray
+    backoff1: FloatArray
+    trigrams: IntArray
+    trigram_log: FloatArray
+    contexts2: IntArray
+    backoff2: FloatArray
+
+    @classmethod
+    def fit(cls, captions: Sequence[str]) -> "TrigramModel":
+        """Return the model of ``captions``; their order does not matter. Of none, every word is equally likely."""
+        tokens = [tokenize(caption) for caption in captions]
+        vocabulary = Vocabulary.of(tokens)
+        return cls.of_counts(vocabulary, *sum_by_key(trigram_keys(*vocabulary.encode(tokens))[0]))
+
+    @classmethod
+    def of_counts(cls, vocabulary: Vocabulary, trigrams: IntArray, count3: IntArray) -> "TrigramModel":
+        """Return the model of counted words: ascending keys as of `trigram_keys`, and how often each was seen."""
+        pairs = trigrams & _LAST_TWO
+        # A pair is counted by the number of words before it; at the start of a caption there is only one such
+        # "word", so there the captions are counted.
+        at_start = pairs >> ID_BITS == START
+        bigrams, count2 = sum_by_key(pairs, np.where(at_start, count3, 1))
+        unigrams = _unigram_probabilities(np.bincount(bigrams & _LAST, minlength=len(vocabulary)))
+        contexts1, share1, left1 = _apply_discounts(bigrams, count2)
+        bigram = share1 + left1[np.searchsorted(contexts1, bigrams >> ID_BITS)] * unigrams[bigrams & _LAST]
+        contexts2, share2, left2 = _apply_discounts(trigrams, count3)
+        shorter = bigram[np.searchsorted(bigrams, pairs)]
+        trigram = share2 + left2[np.searchsorted(contexts2, trigrams >> ID_BITS)] * shorter
+        with np.errstate(divide="ignore"):  # no word is ever the start mark: its log-probability is -inf
+            logs = [np.log(values) for values in (unigrams, bigram, left1, trigram, left2)]
+        return cls(vocabulary, logs[0], bigrams, logs[1], contexts1, logs[2], trigrams, logs[3], contexts2, logs[4])
+
+    def log_prob(self, captions: Sequence[str]) -> tuple[FloatArray, IntArray]:
+        """Return the total natural log-probability of each caption and the number of tokens it is over.
+
+        Returns:
+            float64 (n,), each below 0, and int64 (n,): words, punctuation marks and the end of the caption.
+        """
+        return self.log_prob_encoded(*self.vocabulary.encode([tokenize(caption) for caption in captions]))
+
+    def log_prob_encoded(self, flat: IntArray, lengths: IntArray) -> tuple[FloatArray, IntArray]:
+        """Return the same as `log_prob` of captions that the vocabulary has encoded."""
+        keys, owner = trigram_keys(flat, lengths)
+        total = np.bincount(owner, weights=self._log_prob_of(keys), minlength=len(lengths))
+        return np.asarray(total, np.float64), lengths + 1
+
+    def next_word(self, before: str) -> dict[str, float]:
+        """Return what may follow the text ``before``, and how likely; the probabilities sum to one.
+
+        Keys are the known words, ``<end>`` for the end of the caption and ``<unknown>`` for any other word.
+        """
+        flat, _ = self.vocabulary.encode([tokenize(before)])
+        context = np.concatenate([np.array([START, START]), flat])[-2:]
+        following = np.concatenate([np.array([UNKNOWN, END]), np.arange(SPECIAL, len(self.vocabulary))])
+        keys = (int(context[0]) << 2 * ID_BITS) | (int(context[1]) << ID_BITS) | following
+        names = ["<unknown>", "<end>", *self.vocabulary.words]
+        return dict(zip(names, np.exp(self._log_prob_of(keys)).tolist(), strict=True))
+
+    def _log_prob_of(self, keys: IntArray) -> FloatArray:
+        pairs, last = keys & _LAST_TWO, keys & _LAST
+        rest = lookup_sorted(self.contexts1, self.backoff1, pairs >> ID_BITS, 0.0) + self.unigrams[last]
+        rest = lookup_sorted(self.bigrams, self.bigram_log, pairs, rest)
+        rest = lookup_sorted(self.contexts2, self.backoff2, keys >> ID_BITS, 0.0) + rest
+        return lookup_sorted(self.trigrams, self.trigram_log, keys, rest)
+
+    @property
+    def fingerprint(self) -> str:
+        """32 hex digits over all that the model knows: equal models, equal fingerprints."""
+        hasher = hashlib.blake2b("\n".join(self.vocabulary.words).encode("utf-8", "surrogatepass"), digest_size=16)
+        for name in _ARRAYS:
+            hasher.update(getattr(self, name).tobytes())
+        return hasher.hexdigest()
+
+    def save(self, path: Path) -> None:
+        """Write the model to the ``.npz`` file ``path``, whole or not at all; equal models give equal bytes."""
+        text = "\n".join(self.vocabulary.words).encode("utf-8", "surrogatepass")
+        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        with replace_atomically(path) as temporary, temporary.open("wb") as handle:
+            np.savez(
+                handle,
+                format=np.array([FORMAT_VERSION]),
+                words=np.frombuffer(text, dtype=np.uint8),
+                fingerprint=np.frombuffer(bytes.fromhex(self.fingerprint), dtype=np.uint8),
+                **arrays,
+            )
+
+    @classmethod
+    def load(cls, path: Path) -> "TrigramModel":
+        """Return the model that `save` wrote.
+
+        Raises:
+            StorageError: when the file is missing, torn, of another format, or its content was changed.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                text = stored["words"].tobytes().decode("utf-8", "surrogatepass")
+                model = cls(Vocabulary(tuple(text.split("\n")) if text else ()), *(stored[name] for name in _ARRAYS))
+                intact = (
+                    stored["format"][0] == FORMAT_VERSION and stored["fingerprint"].tobytes().hex() == model.fingerprint
+                )
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise StorageError(f"{path}: not a language model ({error}). Train it again.") from None
+        if not intact:
+            raise StorageError(f"{path}: the language model was changed or is of another version. Train it again.")
+        return model
+
+
+def trigram_keys(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the key of each word, and of the end, of encoded captions, and the number of its caption.
+
+    Contexts reach back over two start marks, never into the caption before.
+    """
+    owner_of_word = np.repeat(np.arange(len(lengths)), lengths)
+    padded = np.full(len(flat) + 3 * len(lengths), START, dtype=np.int64)
+    padded[np.arange(len(flat)) + 3 * owner_of_word + 2] = flat
+    padded[np.cumsum(lengths + 3) - 1] = END
+    keys = (padded[:-2] << 2 * ID_BITS) | (padded[1:-1] << ID_BITS) | padded[2:]
+    owner = np.repeat(np.arange(len(lengths)), lengths + 3)[2:]
+    real = padded[2:] != START
+    return keys[real], owner[real]
+
+
+def _discounts(counts: IntArray) -> FloatArray:
+    # What is taken off a count of 0, 1, 2, and 3 or more, from how many n-grams were counted 1 to 4 times. Tiny
+    # corpora lack some of these: then half a count.
+    n1, n2, n3, n4 = (int(np.count_nonzero(counts == number)) for number in (1, 2, 3, 4))
+    if not all((n1, n2, n3, n4)):
+        return np.array([0.0, 0.5, 0.5, 0.5])
+    share = n1 / (n1 + 2 * n2)
+    raw = (1 - 2 * share * n2 / n1, 2 - 3 * share * n3 / n2, 3 - 4 * share * n4 / n3)
+    return np.array([0.0, *(min(max(value, 0.1), cap) for value, cap in zip(raw, (0.9, 1.9, 2.9), strict=True))])
+
+
+def _apply_discounts(keys: IntArray, counts: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
+    # (contexts, share of each key in its context after the discount, share of each context left for shorter ones)
+    taken = _discounts(counts)[np.minimum(counts, 3)]
+    contexts, owner = np.unique(keys >> ID_BITS, return_inverse=True)
+    total = np.bincount(owner, weights=counts, minlength=len(contexts))
+    left = np.bincount(owner, weights=taken, minlength=len(contexts)) / total
+    return contexts, (counts - taken) / total[owner], left
+
+
+def _unigram_probabilities(counts: IntArray) -> FloatArray:
+    taken = _discounts(counts[counts > 0])[np.minimum(counts, 3)]
+    possible = np.ones(len(counts))
+    possible[START] = 0.0
+    total = counts.sum()
+    if not total:
+        return np.asarray(possible / possible.sum(), np.float64)
+    return np.asarray((counts - taken + taken.sum() * possible / possible.sum()) / total, np.float64)

@@ -1,0 +1,158 @@
+"""What a cache holds, and dropping what is no longer wanted.
+
+Old counts from when an answer came, not from when it was last read: reading leaves no trace in the file. Dropping goes
+in small steps, between which other processes get their turn to write, and gives the room back to the disk.
+"""
+
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pairwright.generators.llm.cache.database import BYTES, drop_refused, transaction, translate_errors
+from pairwright.generators.llm.cache.journal import open_with_journals
+
+_STEP = 1000  # answers dropped, or pages given back, at once
+
+
+@dataclass(frozen=True, slots=True)
+class CachedModelTotals:
+    """What one model at one endpoint has answered.
+
+    Attributes:
+        endpoint: identifier of the server (`address.server_id`).
+        model: as it was asked for.
+        answers: how many.
+        prompt_tokens: that the answers cost, as the server counted; estimated where it does not.
+        completion_tokens: likewise.
+        bytes: of texts and raw bodies.
+        first: when the oldest came, in seconds since 1970.
+        last: when the newest came.
+    """
+
+    endpoint: str
+    model: str
+    answers: int
+    prompt_tokens: int
+    completion_tokens: int
+    bytes: int
+    first: float
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class CacheContents:
+    """What a cache holds: by model, and how many bytes its files take."""
+
+    models: Sequence[CachedModelTotals]
+    file_bytes: int
+
+    def summary(self) -> dict[str, Any]:
+        """Return totals and models as JSON values."""
+        totals = {
+            name: sum(getattr(share, name) for share in self.models)
+            for name in ("answers", "prompt_tokens", "completion_tokens", "bytes")
+        }
+        return {**totals, "file_bytes": self.file_bytes, "models": [asdict(share) for share in self.models]}
+
+
+def read_contents(path: Path) -> CacheContents:
+    """Return what the cache at ``path`` holds, models in alphabetical order.
+
+    Raises:
+        StorageError: when there is none, or it cannot be read.
+    """
+    with closing(open_with_journals(path, create=False)) as connection, translate_errors(path):
+        rows = connection.execute(
+            "SELECT endpoint, asked, count(*), sum(prompt_tokens), sum(completion_tokens),"  # noqa: S608 - our own names
+            f" sum({BYTES}), min(answered) / 1000.0, max(answered) / 1000.0"
+            " FROM answers GROUP BY endpoint, asked ORDER BY endpoint, asked"
+        ).fetchall()
+        files = [path, path.with_name(path.name + "-wal")]
+        return CacheContents(
+            [CachedModelTotals(*row) for row in rows], sum(file.stat().st_size for file in files if file.exists())
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class PruneOptions:
+    """What to drop: answers that every given condition fits; then, if the rest is too large, the oldest.
+
+    Attributes:
+        model: as asked for or as it answered; empty for all.
+        older_than: seconds since the answer came; None for all ages.
+        most_bytes: that the rest may take, texts and raw bodies; None for no bound.
+    """
+
+    model: str = ""
+    older_than: float | None = None
+    most_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PruneResult:
+    """What was dropped, or would be: answers, and bytes of their texts and raw bodies; and how many answers stay."""
+
+    dropped: int
+    bytes: int
+    kept: int
+
+
+def prune_cache(path: Path, pruning: PruneOptions, *, dry_run: bool = False) -> PruneResult:
+    """Drop answers from the cache at ``path``; ``dry_run`` only counts them.
+
+    Raises:
+        StorageError: when there is none, or it cannot be written.
+    """
+    with closing(open_with_journals(path, create=False)) as connection, translate_errors(path):
+        _choose(connection, pruning)
+        dropped, size = connection.execute("SELECT count(*), coalesce(sum(bytes), 0) FROM chosen").fetchone()
+        total = connection.execute("SELECT count(*) FROM answers").fetchone()[0]
+        if not dry_run:
+            _drop(connection)
+            if pruning.model and pruning.older_than is None:
+                drop_refused(connection, pruning.model)
+        return PruneResult(dropped, size, total - dropped)
+
+
+def _choose(connection: sqlite3.Connection, pruning: PruneOptions) -> None:
+    """Make the temporary table ``chosen`` of what is to go."""
+    connection.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY, bytes INTEGER)")
+    conditions: list[str] = []
+    values: list[str | int] = []
+    if pruning.model:
+        conditions.append("(asked = ? OR model = ?)")
+        values += [pruning.model, pruning.model]
+    if pruning.older_than is not None:
+        conditions.append("answered < ?")
+        values.append(int((time.time() - pruning.older_than) * 1000))
+    if conditions:
+        connection.execute(
+            f"INSERT INTO chosen SELECT rowid, {BYTES} FROM answers WHERE {' AND '.join(conditions)}",  # noqa: S608 - values are bound
+            values,
+        )
+    if pruning.most_bytes is not None:
+        # The newest come first; those beyond the bound go. Equal times are told apart by key: the same for everyone.
+        connection.execute(
+            "INSERT INTO chosen SELECT id, bytes FROM ("  # noqa: S608 - our own names
+            f" SELECT rowid AS id, {BYTES} AS bytes, sum({BYTES}) OVER (ORDER BY answered DESC, key) AS upto"
+            " FROM answers WHERE rowid NOT IN (SELECT id FROM chosen)) WHERE upto > ?",
+            (pruning.most_bytes,),
+        )
+
+
+def _drop(connection: sqlite3.Connection) -> None:
+    while True:
+        ids = connection.execute("SELECT id FROM chosen LIMIT ?", (_STEP,)).fetchall()
+        if not ids:
+            break
+        with transaction(connection):
+            connection.executemany("DELETE FROM answers WHERE rowid = ?", ids)
+        connection.executemany("DELETE FROM chosen WHERE id = ?", ids)
+    free = connection.execute("PRAGMA freelist_count").fetchone()[0]
+    for _ in range(-(-free // _STEP)):
+        connection.executescript(f"PRAGMA incremental_vacuum({_STEP})")  # `execute` stops after the first page
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

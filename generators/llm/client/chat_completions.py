@@ -1,0 +1,245 @@
+"""The bodies of chat completions: what is sent, and how what comes back is read. Pure; both transports use it.
+
+The API: https://platform.openai.com/docs/api-reference/chat. Other servers differ in small ways, and these are handled:
+content as a list of parts, an error object under status 200, ``finish_reason: "error"``, codes as numbers, no usage.
+`provider_errors` classifies error bodies.
+"""
+
+import email.utils
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.images.loading import UnusableImageError
+from pairwright.datasets.rng import make_rng
+from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
+from pairwright.generators.llm.client.provider_errors import ProviderError, classify_error, read_error
+from pairwright.generators.llm.client.request_errors import RequestError
+
+RESERVED_PARAMETERS = frozenset(
+    {"model", "messages", "stream", "n", "response_format"}
+)  # parameters that are not the caller's
+
+_NOT_JSON = object()
+
+
+def build_payload(request: Request) -> dict[str, Any]:
+    """Return the body of a request, ready to be written as JSON. Where it has a seed, each sample has another one.
+
+    Raises:
+        UsageError: when a parameter would change what the client relies on.
+        Failure: ``bad_image`` when an image cannot be read.
+    """
+    if not RESERVED_PARAMETERS.isdisjoint(request.parameters):
+        wrong = ", ".join(sorted(RESERVED_PARAMETERS & set(request.parameters)))
+        raise UsageError(f"parameters: {wrong} cannot be set here. Use the request's own fields and `sample`.")
+    payload: dict[str, Any] = {"model": request.model, "messages": [_message(each) for each in request.messages]}
+    payload.update(request.parameters)
+    if request.sample and isinstance(payload.get("seed"), int):
+        # With one seed a server that heeds it gives the same answer again, and every sample but the first is paid in vain.
+        payload["seed"] = make_rng(payload["seed"], "sample", request.sample).getrandbits(31)
+    if request.schema is not None:
+        named = {"name": request.schema.name, "schema": request.schema.schema, "strict": request.schema.strict}
+        payload["response_format"] = {"type": "json_schema", "json_schema": named}
+    return payload
+
+
+def _message(message: Message) -> dict[str, Any]:
+    if not message.images:
+        return {"role": message.role, "content": message.text}
+    parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}] if message.text else []
+    try:
+        parts += [{"type": "image_url", "image_url": {"url": image.data_url()}} for image in message.images]
+    except UnusableImageError as error:
+        raise RequestError("bad_image", str(error)) from None
+    return {"role": message.role, "content": parts}
+
+
+def encode_payload(payload: Mapping[str, Any]) -> bytes:
+    """Return the JSON of a body.
+
+    Raises:
+        Failure: ``bad_request`` when a text is not Unicode or a value not JSON; nothing is sent.
+    """
+    try:
+        return orjson.dumps(payload)
+    except TypeError as error:
+        raise RequestError("bad_request", f"not JSON: {error}") from None
+
+
+def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
+    """Read the body of a 200.
+
+    Args:
+        data: the body.
+        hide: takes secrets out of what an error says.
+
+    Raises:
+        Failure: ``not_json``, ``wrong_shape``, ``no_choices``; or what the body says, when it is an error despite the 200.
+    """
+    try:
+        body = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        body = _NOT_JSON
+    if body is _NOT_JSON:  # raised outside of the handler: orjson's error holds the body, secrets and all
+        raise RequestError("not_json", hide(data[:2000].decode("utf-8", "replace")), status=200)
+    if not isinstance(body, dict):
+        raise _unexpected_response(f"the body is a {type(body).__name__}")
+    choices = body.get("choices")
+    if not choices and isinstance(body.get("error"), (dict, str)):
+        code = body["error"].get("code") if isinstance(body["error"], dict) else None
+        raise parse_error(code if isinstance(code, int) and 400 <= code < 600 else 500, {}, data, hide=hide)
+    if choices == []:
+        raise RequestError("no_choices", status=200)
+    if not isinstance(choices, list) or not isinstance(choices[0], dict):
+        raise _unexpected_response("choices is no list of objects")
+    if choices[0].get("finish_reason") == "error":
+        raise _provider_error(choices[0].get("error"), hide)
+    message = choices[0].get("message")
+    if not isinstance(message, dict):
+        raise _unexpected_response("choices[0].message is no object")
+    model = body.get("model")
+    return Reply(
+        text=_text(message),
+        finish_reason=_string(choices[0].get("finish_reason"), "finish_reason"),
+        refusal=_string(message.get("refusal"), "refusal"),
+        usage=parse_usage(body.get("usage")),
+        model=model if isinstance(model, str) else "",
+        key="",
+        raw=data,
+    )
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """Return what the model said: the arguments of its first tool call, where it made one, else its text."""
+    calls = message.get("tool_calls")
+    if calls:
+        try:
+            arguments = calls[0]["function"]["arguments"]
+        except (TypeError, LookupError):
+            raise _unexpected_response("a tool call without arguments") from None
+        # Ollama's older form gives an object where the API has its JSON.
+        return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
+    content = message.get("content")
+    if isinstance(content, list):
+        return "".join(_string(part.get("text"), "text") for part in content if isinstance(part, dict))
+    return _string(content, "content")
+
+
+def _provider_error(error: object, hide: Callable[[str], str]) -> RequestError:
+    """Return the failure of an answer with ``finish_reason: "error"``: OpenRouter, when the provider behind it fails.
+
+    It is transient, unless the error says otherwise in terms of its own (a content filter, a budget).
+    """
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 500
+    read = read_error(status, orjson.dumps({"error": error}))
+    word = classify_error(read)
+    return _failure(read, "server_error" if word == "bad_request" else word, {}, hide)
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """What an answer says of the reasoning before it.
+
+    Attributes:
+        text: of the reasoning, where the server sends it (vLLM, SGLang, DeepSeek, OpenRouter).
+        tokens: of the reasoning, as the server counts them.
+        completion_tokens: of reasoning and answer.
+    """
+
+    text: str = ""
+    tokens: int = 0
+    completion_tokens: int = 0
+
+    @property
+    def share(self) -> str:
+        """Which part of the tokens was reasoning, for a reader; empty where the server does not count it."""
+        if not self.tokens:
+            return ""
+        return f"{self.tokens:,} of {self.completion_tokens:,} completion tokens were reasoning"
+
+
+def parse_reasoning(data: bytes) -> Reasoning:
+    """Return what the body of an answer says of reasoning; empty where it says nothing, or is no answer."""
+    try:
+        body = orjson.loads(data)
+        message = body["choices"][0]["message"]
+        text = message.get("reasoning_content") or message.get("reasoning")
+        usage = body.get("usage") or {}
+        details = usage.get("completion_tokens_details") or {}
+        counts = _count(details.get("reasoning_tokens")), _count(usage.get("completion_tokens"))
+    except (orjson.JSONDecodeError, LookupError, TypeError, AttributeError):
+        return Reasoning()
+    return Reasoning(text if isinstance(text, str) else "", *counts)
+
+
+def _string(value: object, name: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise _unexpected_response(f"{name} is a {type(value).__name__}")
+    return value
+
+
+def _unexpected_response(detail: str) -> RequestError:
+    return RequestError("wrong_shape", detail, status=200)
+
+
+def parse_usage(value: object) -> Usage:
+    """Return the tokens that an answer claims; zeros where it claims none, or nonsense."""
+    if not isinstance(value, Mapping):
+        return Usage(0, 0)
+    details = value.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, Mapping) else 0
+    return Usage(_count(value.get("prompt_tokens")), _count(value.get("completion_tokens")), _count(cached))
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def parse_error(
+    status: int, headers: Mapping[str, str], data: bytes, *, hide: Callable[[str], str] = str
+) -> RequestError:
+    """Return the failure that an answer with another status than 200 is.
+
+    Args:
+        status: the HTTP status.
+        headers: looked up by lower-case name.
+        data: the body, of any form.
+        hide: takes secrets out of what the server says.
+    """
+    error = read_error(status, data)
+    return _failure(error, classify_error(error), headers, hide)
+
+
+def _failure(error: ProviderError, word: str, headers: Mapping[str, str], hide: Callable[[str], str]) -> RequestError:
+    param = error.param if error.param not in error.message else ""
+    detail = ": ".join(filter(None, (str(error.status), hide(param), hide(error.message))))
+    wait = retry_after(headers)
+    return RequestError(word, detail, status=error.status, retry_after=error.retry_after if wait is None else wait)
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds that the server asks to wait, from milliseconds, seconds or a date; None where it does not say."""
+    for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) / divisor
+        except ValueError:
+            continue
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    try:
+        date = email.utils.parsedate_to_datetime(headers.get("retry-after") or "")
+        return max(0.0, date.timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None

@@ -1,0 +1,116 @@
+"""The direct transport: aiohttp and orjson, one POST an ask, nothing else.
+
+For the million small calls. The ``openai`` package builds, checks and copies several objects a call; here a call
+costs about a tenth of its CPU (see ``benchmarks/llm_transport.py``). It speaks plain chat completions with a bearer
+key, which every compatible server understands. It never retries and never follows a redirect: the key would go along.
+
+TLS: the system's certificates, or SSL_CERT_FILE and SSL_CERT_DIR. Proxies: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and
+NO_PROXY, read once (aiohttp itself would read them, and .netrc, in a thread for every request).
+"""
+
+import urllib.request
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import aiohttp
+from multidict import CIMultiDictProxy
+from yarl import URL
+
+from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.client.chat_completions import build_payload, encode_payload, parse_error, parse_reply
+from pairwright.generators.llm.client.messages import Reply, Request
+from pairwright.generators.llm.client.network_errors import (
+    MAX_RESPONSE_BYTES,
+    ResponseTooLarge,
+    translate_network_error,
+)
+from pairwright.generators.llm.client.settings import LLMSettings
+
+CONNECT_S = 10.0  # to reach the server
+
+HeaderListener = Callable[[Mapping[str, str]], None]
+
+
+class DirectModel:
+    """A model behind an OpenAI-compatible server; made by `open_direct`."""
+
+    def __init__(
+        self, session: aiohttp.ClientSession, settings: LLMSettings, proxy: URL | None, heard: HeaderListener
+    ) -> None:
+        self._session, self._proxy, self._heard = session, proxy, heard
+        self._hide = settings.hide
+        self._url = URL(settings.address.chat, encoded=True).with_query(dict(settings.address.query) or None)
+
+    async def ask(self, request: Request) -> Reply:
+        """Ask once.
+
+        Raises:
+            Failure: there is no answer.
+        """
+        status, headers, body = await self._post(encode_payload(build_payload(request)))
+        self._heard(headers)
+        if 200 <= status < 300:
+            return parse_reply(body, hide=self._hide)
+        raise parse_error(status, headers, body, hide=self._hide)
+
+    async def _post(self, data: bytes) -> tuple[int, CIMultiDictProxy[str], bytes]:
+        try:
+            async with self._session.post(self._url, data=data, proxy=self._proxy, allow_redirects=False) as response:
+                return response.status, response.headers, await _read(response)
+        except (aiohttp.ClientError, OSError, ResponseTooLarge) as error:
+            failure = translate_network_error(error)
+        # Raised outside of the handler: aiohttp's errors hold the request's headers, and so the key.
+        raise failure
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    length = response.content_length
+    if length is not None and length <= MAX_RESPONSE_BYTES and "Content-Encoding" not in response.headers:
+        return await response.read()
+    parts = []
+    total = 0
+    async for part in response.content.iter_any():
+        total += len(part)
+        if total > MAX_RESPONSE_BYTES:
+            response.close()
+            raise ResponseTooLarge
+        parts.append(part)
+    return b"".join(parts)
+
+
+@asynccontextmanager
+async def open_direct(settings: LLMSettings, heard: HeaderListener) -> AsyncIterator[DirectModel]:
+    """Give a model for as long as its connections are open.
+
+    Args:
+        settings: where, with which key, and how long an answer may take.
+        heard: told the headers of every answer.
+
+    Raises:
+        UsageError: the environment names a proxy of a kind that aiohttp does not speak.
+    """
+    headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **settings.request_headers()}
+    # The limiter bounds the connections. Names are looked up at most once a minute.
+    connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60)
+    timeout = aiohttp.ClientTimeout(total=settings.timeout, sock_connect=min(CONNECT_S, settings.timeout))
+    jar = aiohttp.DummyCookieJar()
+    async with aiohttp.ClientSession(connector=connector, timeout=timeout, headers=headers, cookie_jar=jar) as session:
+        yield DirectModel(session, settings, proxy_from_environment(settings.address.base), heard)
+
+
+def proxy_from_environment(url: str) -> URL | None:
+    """Return the proxy that the environment names for a URL.
+
+    Raises:
+        UsageError: it is of a kind that aiohttp does not speak.
+    """
+    parts = urlsplit(url)
+    proxies = urllib.request.getproxies()
+    found = proxies.get(parts.scheme) or proxies.get("all")
+    if not found or urllib.request.proxy_bypass(parts.hostname or ""):
+        return None
+    proxy = URL(found if "://" in found else f"http://{found}")
+    if proxy.scheme not in {"http", "https"}:
+        raise UsageError(f"a {proxy.scheme} proxy is not supported. Name an http one, or list the server in NO_PROXY.")
+    return proxy

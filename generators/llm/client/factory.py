@@ -1,0 +1,82 @@
+"""The client as a whole: a transport, paced and retried.
+
+    settings = LLMSettings.from_env(model="small")
+
+    async def main() -> str:
+        async with open_model(settings) as model:
+            return (await model.ask(request)).text
+
+    text = asyncio.Runner(loop_factory=new_loop).run(main())
+
+Cache and budget are wrapped around it by who runs a stage.
+"""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.client.messages import Model
+from pairwright.generators.llm.client.rate_limits import LimitedModel, Limiter
+from pairwright.generators.llm.client.retrying import RetryingModel, RetryPolicy
+from pairwright.generators.llm.client.settings import LLMSettings
+
+_log = logging.getLogger(__name__)
+
+
+def open_transport(
+    settings: LLMSettings, heard: Callable[[Mapping[str, str]], None]
+) -> AbstractAsyncContextManager[Model]:
+    """Return the bare transport that the settings ask for; ``heard`` is told the headers of every answer.
+
+    Raises:
+        UsageError: OpenAI's own server is to be asked without a key.
+    """
+    require_api_key(settings)
+    # Imported when needed: aiohttp takes a tenth of a second to import, the SDK most of one.
+    if settings.uses_sdk:
+        from pairwright.generators.llm.client.sdk_transport import open_sdk
+
+        return open_sdk(settings, heard)
+    from pairwright.generators.llm.client.direct_transport import open_direct
+
+    return open_direct(settings, heard)
+
+
+def require_api_key(settings: LLMSettings) -> None:
+    """See that there is a key where the server is known to want one.
+
+    Raises:
+        UsageError: there is none.
+    """
+    headers = {name.lower() for name in settings.request_headers()}
+    if settings.address.origin.startswith("https://api.openai.com:") and "authorization" not in headers:
+        raise UsageError("no key for OpenAI. Set OPENAI_API_KEY, or OPENAI_BASE_URL to a server of your own.")
+    if settings.address.azure and not (settings.api_key or settings.ad_token or headers & {"api-key", "authorization"}):
+        raise UsageError("no key for Azure. Set AZURE_OPENAI_API_KEY or AZURE_OPENAI_AD_TOKEN.")
+
+
+@asynccontextmanager
+async def open_model(
+    settings: LLMSettings, *, say: Callable[[str], None] = _log.warning
+) -> AsyncIterator[RetryingModel]:
+    """Give a model that is paced and retried, for as long as its connections are open.
+
+    Args:
+        settings: where, with which key, how hard.
+        say: told in one line when the server is away, and when it is back.
+
+    Raises:
+        UsageError: the settings cannot work.
+    """
+    limiter = Limiter(settings.max_concurrency, settings.requests_per_minute, settings.tokens_per_minute)
+    async with open_transport(settings, limiter.heard) as transport:
+        try:
+            yield RetryingModel(
+                LimitedModel(transport, limiter),
+                RetryPolicy(settings.max_retries, settings.patience, settings.seed),
+                say=say,
+                on_stop=limiter.stop,
+            )
+        finally:
+            limiter.close()

@@ -1,0 +1,171 @@
+"""What a user sets about the model: where it is, with which key, and how hard it may be asked.
+
+Given as options, else from the environment (the names that OpenAI's and Azure's own clients read). The key and
+everything else that is secret stays out of ``repr``, of `LLMSettings.described` and, through `LLMSettings.hide`, of
+every message made from what a server said.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, cast, get_args
+
+from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.client.base_url import OPENAI, BaseURL, parse_base_url, server_id
+
+Transport = Literal["auto", "direct", "sdk"]
+
+MIN_SECRET_LENGTH = 4  # letters: a key of fewer ("any", "x") is none, and hiding it would garble every message
+_KEYS_BY_LOOK = re.compile(r"\b(sk-|Bearer\s+|Basic\s+)[\w.~+/=*-]{6,}", re.IGNORECASE)
+_HEADER = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class LLMSettings:
+    """Settings of the client, checked.
+
+    Attributes:
+        model: the model's name (Azure: the deployment's).
+        base_url: as `address.read_address` understands it.
+        api_key: sent as bearer, or as ``api-key`` to Azure; empty: none is sent.
+        ad_token: a token of Azure's Entra ID, instead of a key.
+        transport: *direct* (fast) or *sdk* (the ``openai`` package); *auto*: the SDK for Azure, else direct.
+        timeout: seconds from sending a request to the last byte of its answer.
+        max_concurrency: requests at once, at most.
+        requests_per_minute, tokens_per_minute: ceilings; 0: none.
+        max_retries: how often a request is sent again after a failure that may pass.
+        patience: seconds to wait for a server that is down, or that keeps refusing, before the run stops.
+        endpoint: the user's own name for the server, in place of its address in the keys of the cache.
+        api_version: of Azure.
+        headers: sent with each request; all of their values count as secrets.
+        seed: of the jitter between retries.
+
+    Raises:
+        UsageError: when a value cannot be.
+    """
+
+    model: str = ""
+    base_url: str = OPENAI
+    api_key: str = ""
+    ad_token: str = ""
+    transport: Transport = "auto"
+    timeout: float = 120.0
+    max_concurrency: int = 64
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
+    max_retries: int = 6
+    patience: float = 300.0
+    endpoint: str = ""
+    api_version: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    address: BaseURL = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "address", parse_base_url(self.base_url, api_version=self.api_version))
+        if not self.api_version:
+            object.__setattr__(self, "api_version", self.address.query.get("api-version", ""))
+        self._check_numbers()
+        for name, value in {"api_key": self.api_key, "ad_token": self.ad_token, **self.headers}.items():
+            if value and not _HEADER.fullmatch(value):
+                raise UsageError(
+                    f"{name} holds a letter that no HTTP header can carry. Look for a line break or a quote."
+                )
+        if self.transport not in get_args(Transport):
+            raise UsageError(f"transport {self.transport!r} is none. One of: {', '.join(get_args(Transport))}.")
+        if self.address.azure and not self.api_version:
+            raise UsageError("Azure wants a version. Set OPENAI_API_VERSION, for example 2024-10-21.")
+        if self.address.azure and self.transport == "direct":
+            raise UsageError("the direct transport does not speak Azure's older paths. Leave transport at auto.")
+
+    def _check_numbers(self) -> None:
+        for name in ("requests_per_minute", "tokens_per_minute", "max_retries"):
+            if getattr(self, name) < 0:
+                raise UsageError(f"{name} is {getattr(self, name)}. Give 0 or more.")
+        if self.max_concurrency < 1:
+            raise UsageError(f"max_concurrency is {self.max_concurrency}. Give 1 or more.")
+        for name in ("timeout", "patience"):
+            if not getattr(self, name) > 0:
+                raise UsageError(f"{name} is {getattr(self, name)}. Give seconds, more than 0.")
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, **options: Any) -> Self:
+        """Return settings from options, and from the environment what they leave out (None or empty).
+
+        Raises:
+            UsageError: when a value cannot be.
+        """
+        env = os.environ if environ is None else environ
+        given = {name: value for name, value in options.items() if value not in (None, "")}
+        url = given.get("base_url") or env.get("OPENAI_BASE_URL") or env.get("AZURE_OPENAI_ENDPOINT") or OPENAI
+        address = parse_base_url(cast("str", url))
+        if address.azure:
+            version = {"api_version": env.get("OPENAI_API_VERSION", "")} if "api-version" not in address.query else {}
+            given = {**version, **given}
+        is_azure = address.azure or bool(given.get("api_version"))
+        if not given.get("api_key") and not given.get("ad_token"):
+            given |= _credentials(env, is_azure=is_azure)
+        return cls(
+            **{**given, "base_url": url, "headers": {**_account_headers(env, address), **given.get("headers", {})}}
+        )
+
+    @property
+    def cache_endpoint(self) -> str:
+        """What stands for the server in the keys of the cache."""
+        return server_id(self.endpoint) if self.endpoint else self.address.server
+
+    @property
+    def uses_sdk(self) -> bool:
+        """Whether requests go through the ``openai`` package."""
+        return self.transport == "sdk" or self.address.azure
+
+    def request_headers(self) -> dict[str, str]:
+        """Return the headers of every request, who is asking included (Azure's key is the SDK's to send)."""
+        given = {name.lower() for name in self.headers}
+        own: dict[str, str] = {}
+        if "authorization" not in given and not self.address.azure:
+            # User and password stand in the URL itself: nearer than a key that lies in the environment.
+            secret = self.address.basic or (f"Bearer {self.api_key}" if self.api_key else "")
+            own = {"Authorization": secret} if secret else {}
+        return {**own, **self.headers}
+
+    def hide(self, text: str) -> str:
+        """Return the text without any of the secrets, and without what looks like a key."""
+        if len(text) > 100_000:  # a page, not a message; what is cut off is not shown
+            text = text[:100_000]
+        for secret in self.secrets():
+            text = text.replace(secret, "***")
+        return _KEYS_BY_LOOK.sub(lambda found: f"{found[1]}***", text)
+
+    def secrets(self) -> list[str]:
+        """Return what must not be shown or stored, the longest first."""
+        found = {self.api_key, self.ad_token, *self.headers.values(), *self.address.secrets()}
+        found -= {self.api_version}
+        # The longest first: one may hold another.
+        return sorted((text for text in found if len(text) >= MIN_SECRET_LENGTH), key=len, reverse=True)
+
+    def described(self) -> dict[str, Any]:
+        """Return what may be shown and stored (manifests): everything but secrets."""
+        hidden = {"api_key", "ad_token", "headers", "address", "base_url"}
+        shown = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in hidden}
+        return {**shown, "base_url": self.address.base}
+
+    def __repr__(self) -> str:
+        """Everything but secrets."""
+        return f"LLMSettings({', '.join(f'{name}={value!r}' for name, value in self.described().items())})"
+
+
+def _credentials(env: Mapping[str, str], *, is_azure: bool) -> dict[str, str]:
+    if is_azure and (token := env.get("AZURE_OPENAI_AD_TOKEN", "").strip()):
+        return {"ad_token": token}
+    key = (env.get("AZURE_OPENAI_API_KEY", "") if is_azure else "") or env.get("OPENAI_API_KEY", "")
+    return {"api_key": key.strip()}
+
+
+def _account_headers(env: Mapping[str, str], address: BaseURL) -> dict[str, str]:
+    """Return the headers of OpenAI's that say whose account pays; no other server is told."""
+    if not address.origin.startswith("https://api.openai.com:"):
+        return {}
+    names = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}
+    return {header: env[name].strip() for header, name in names.items() if env.get(name, "").strip()}

@@ -1,0 +1,319 @@
+"""Accepted forms of a structured answer: one table of what models write in place of the JSON object asked for.
+
+    class Negatives(BaseModel):  # {"negatives": [{"type": ..., "caption": ...}, ...]}
+
+`FORMS` lists the forms of a JSON value, each with an example. `readings` applies them, also one to the result of
+another, and yields the values that the answer may stand for; pydantic decides which of them fits. `read_plain_value` reads an
+answer that has no JSON at all: numbered lists and lines of ``name: value``.
+
+All names come from the model of the answer; `SYNONYMS` is the only list of words.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+import orjson
+from pydantic import BaseModel
+
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "type": ("kind", "category", "name"),
+    "kind": ("type", "category", "name"),
+    "from": ("old", "original", "before", "removed"),
+    "to": ("new", "replacement", "after", "added"),
+    "caption": ("text", "sentence", "negative", "hard-negative", "positive", "hard-positive"),
+    "question": ("q", "user", "human", "instruction"),
+    "answer": ("a", "assistant", "gpt", "response"),
+}
+_SOURCE = frozenset({"original", "old", "source", "input", "given", "first"})  # "original_caption" is not the new one
+
+MAX_DEPTH = 3  # forms, one applied to the result of another
+MAX_INTERPRETATIONS = 40  # of one value
+MAX_LINES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedForm:
+    """A form of a value.
+
+    Attributes:
+        forgiven: its name in `shaped.FORGIVEN`.
+        example: a value of this form.
+        read: value and model -> the values that it may stand for.
+    """
+
+    forgiven: str
+    example: str
+    read: Callable[[Any, type[BaseModel]], Iterator[Any]]
+
+
+def iter_interpretations(value: Any, shape: type[BaseModel]) -> Iterator[tuple[str, Any]]:
+    """Yield the values that a value may stand for, fewest forms first, each with the name of its first form.
+
+    Args:
+        value: a JSON value.
+        shape: the model of the answer.
+    """
+    seen = {_bytes(value)}
+    level: list[tuple[str, Any]] = [("", value)]
+    for _ in range(MAX_DEPTH):
+        following: list[tuple[str, Any]] = []
+        for name, each in level:
+            for form in ACCEPTED_FORMS:
+                for read in form.read(each, shape):
+                    key = _bytes(read)
+                    if key not in seen and len(seen) < MAX_INTERPRETATIONS:
+                        seen.add(key)
+                        following.append((name or form.forgiven, read))
+        yield from following
+        level = following
+
+
+def decode_nested_json(value: Any) -> Any:
+    """Return what a string holds that is itself JSON's object or list."""
+    if isinstance(value, str) and value[:1] in "{[" and value:
+        try:
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+    return value
+
+
+def read_keyed_entries(value: Any, shape: type[BaseModel]) -> list[Any] | None:
+    """Return the entries of an object whose names are the types of its entries; None where it is none.
+
+    Args:
+        value: such as ``{"replace-object": "A cat sits.", "swap-object": {"caption": ...}}``.
+        shape: a model whose only field is a list of models that have a type (a ``Literal``) and a required text.
+    """
+    item = _item_of(shape)
+    names = _type_and_text(item) if item is not None else None
+    if names is None or not isinstance(value, dict):
+        return None
+    type_, text, known = names
+    if not any(normalize_name(name) in known for name in value):
+        return None
+    return [
+        {type_: name, **entry} if isinstance(entry, dict) else {type_: name, text: entry}
+        for name, entries in ((known.get(normalize_name(name), name), entries) for name, entries in value.items())
+        for entry in (entries if isinstance(entries, list) else [entries])
+    ]
+
+
+def read_plain_value(text: str, shape: type[BaseModel]) -> Any:
+    """Return the value of an answer without JSON; None where it is none.
+
+    Read are ``name: value`` lines, whose names are fields, their synonyms, or types, and which a number or a bullet may
+    begin; and for a list of texts, numbered lines. A line without a name goes on with the value before it where that is
+    empty. A name that comes again begins the next entry.
+    """
+    lines = [line.strip() for line in text.splitlines()[:MAX_LINES] if line.strip()]
+    item = _item_of(shape)
+    if item is None:
+        [only] = entries if len(entries := list(_entries(lines, shape))) == 1 else [None]
+        return only
+    [list_name] = field_names(shape)
+    if not isinstance(item, type) or not issubclass(item, BaseModel):
+        items = [found["rest"].strip() for line in lines if (found := _NUMBERED.match(line))]
+        return {list_name: items} if items else None
+    named = list(_entries(lines, item))
+    return {list_name: named} if named else None
+
+
+# --- the forms of a value
+
+
+def _renamed(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
+    renamed = _with_own_names(value, shape)
+    if renamed != value:
+        yield renamed
+
+
+def _of_one(value: Any, shape: type[BaseModel]) -> Iterator[Any]:  # noqa: ARG001 - the form's signature
+    if isinstance(value, list) and len(value) == 1:
+        yield value[0]
+
+
+def _bare_list(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
+    if isinstance(value, list) and _item_of(shape) is not None:
+        yield {next(iter(field_names(shape))): value}
+
+
+def _enclosed(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
+    if isinstance(value, dict) and len(value) == 1 and not field_names(shape) & set(value):
+        inner = decode_nested_json(next(iter(value.values())))
+        if isinstance(inner, dict | list):
+            yield inner
+
+
+def _as_text(value: Any, shape: type[BaseModel]) -> Iterator[Any]:  # noqa: ARG001 - the form's signature
+    if isinstance(value, dict):
+        yield {name: decode_nested_json(inner) for name, inner in value.items()}
+
+
+def _keyed(value: Any, shape: type[BaseModel]) -> Iterator[Any]:
+    if _item_of(shape) is None:
+        return
+    [list_name] = field_names(shape)
+    if isinstance(value, dict) and set(value) == {list_name}:
+        value = value[list_name]
+    parts = value if isinstance(value, list) else [value]
+    each = [read_keyed_entries(part, shape) for part in parts]
+    if parts and all(items is not None for items in each):
+        yield {list_name: [item for items in each for item in items or ()]}
+
+
+ACCEPTED_FORMS: tuple[AcceptedForm, ...] = (
+    AcceptedForm("renamed", '{"new_caption": "A cat sits."}', _renamed),
+    AcceptedForm("wrapped", '[{"caption": "A cat sits."}]', _of_one),
+    AcceptedForm("wrapped", '[{"type": "swap-object", "caption": "..."}, ...]', _bare_list),
+    AcceptedForm("wrapped", '{"result": {"caption": "A cat sits."}}', _enclosed),
+    AcceptedForm("wrapped", '{"negatives": "[{...}, {...}]"}', _as_text),
+    AcceptedForm("keyed", '{"swap-object": "A cat sits.", "add-object": {"caption": "..."}}', _keyed),
+)
+
+
+# --- names
+
+
+def field_names(shape: type[BaseModel]) -> set[str]:
+    """Return the names of a model's fields, as its JSON has them."""
+    return {field.alias or name for name, field in shape.model_fields.items()}
+
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+
+
+def normalize_name(name: str) -> str:
+    """Return a name in lower case with hyphens between its words: "Replace object", replaceObject and REPLACE_OBJECT are one."""
+    return "-".join(re.findall(r"[^\W_]+", _CAMEL.sub("-", name).casefold()))
+
+
+def _with_own_names(value: Any, shape: type[BaseModel]) -> Any:
+    """Return a value with the fields' own names in place of others for them, entries of lists included."""
+    if not isinstance(value, dict):
+        return value
+    own = field_names(shape)
+    others: dict[str, list[Any]] = {}
+    for name, inner in value.items():
+        if name not in own and (meant := _match_field(name, own)):
+            others.setdefault(meant, []).append(inner)
+    # One that is there already gives way only to a qualified name of its own: "new_caption" beside the old "caption".
+    taken = {
+        meant: inners[0]
+        for meant, inners in others.items()
+        if len(inners) == 1 and (meant not in value or _is_qualified(value, meant))
+    }
+    kept = {name: inner for name, inner in value.items() if name in own or _match_field(name, own) not in taken}
+    renamed = {**kept, **taken}
+    item = _item_of(shape)
+    if isinstance(item, type) and issubclass(item, BaseModel):
+        return {
+            name: [_with_own_names(each, item) for each in inner] if name in own and isinstance(inner, list) else inner
+            for name, inner in renamed.items()
+        }
+    return renamed
+
+
+def _match_field(name: str, own: set[str]) -> str:
+    """Return the field that another name stands for: by case, by a word before it, or as a synonym; empty: none."""
+    words = normalize_name(name).split("-")
+    for field in own:
+        if words == [field] or (words[-1] == field and not _SOURCE & set(words)):
+            return field
+    return next((field for field in own if normalize_name(name) in SYNONYMS.get(field, ())), "")
+
+
+def _is_qualified(value: Mapping[str, Any], field: str) -> bool:
+    return any(
+        name != field and normalize_name(name).split("-")[-1] == field and _match_field(name, {field}) for name in value
+    )
+
+
+def _item_of(shape: type[BaseModel]) -> Any:
+    """Return the type of the entries where a model's only field is a list; else None."""
+    if len(shape.model_fields) != 1:
+        return None
+    [field] = shape.model_fields.values()
+    return get_args(field.annotation)[0] if get_origin(field.annotation) is list else None
+
+
+def _type_and_text(item: Any) -> tuple[str, str, Mapping[str, str]] | None:
+    """Return the names of an entry's type and of its text, and folded type -> type."""
+    if not isinstance(item, type) or not issubclass(item, BaseModel):
+        return None
+    kinds = {
+        field.alias or name: get_args(field.annotation)
+        for name, field in item.model_fields.items()
+        if get_origin(field.annotation) is Literal
+    }
+    texts = [
+        field.alias or name
+        for name, field in item.model_fields.items()
+        if field.is_required() and (field.annotation is str or set(_options(field.annotation)) == {str, NoneType})
+    ]
+    if len(kinds) != 1 or len(texts) != 1:
+        return None
+    [(type_, known)] = kinds.items()
+    return type_, texts[0], {normalize_name(str(each)): each for each in known}
+
+
+def _options(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) or (annotation,)
+
+
+def _bytes(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS)
+
+
+# --- answers without JSON
+
+_NUMBERED = re.compile(r"(?:#{1,6}\s+)?(?:\(?\d{1,3}[.):]|[-*•–](?!\*))\s+(?P<rest>.+)")
+# `**Replace object** (dog -> cat): ...`, `Caption: ...`, `swap-object - ...`
+_NAMED = re.compile(
+    r"[*_`\"'#\s]*(?P<name>[^\W\d_][\w -]{0,40}?)\s?\d{0,2}[*_`\"']*(?:\s*\([^()]{0,120}\))?[*_`\"']*"
+    r"(?:\s*:[*_\s]*|\s+[–—-]+>?\s+|\s*\Z)(?P<rest>.*)"
+)
+
+
+def _entries(lines: list[str], item: type[BaseModel]) -> Iterator[dict[str, Any]]:
+    """Yield the entries that lines of ``name: value`` make; a name that comes again begins the next one."""
+    own = field_names(item)
+    names = _type_and_text(item)
+    type_, text, known = names or ("", next(iter(_texts_of(item)), ""), {})
+    entry: dict[str, Any] = {}
+    last = ""
+    for line in lines:
+        numbered = _NUMBERED.match(line)
+        found = _NAMED.match(numbered["rest"] if numbered else line)
+        name = found["name"] if found else ""
+        kind = known.get(normalize_name(name), "")
+        field = type_ if kind else _match_field(name, own) if name else ""
+        value = _unquoted(found["rest"]) if found else ""
+        if not field:
+            if last and not entry.get(last):
+                entry[last] = _unquoted(line)
+            elif numbered and entry:
+                yield entry
+                entry, last = {}, ""
+            continue
+        if field in entry:
+            yield entry
+            entry = {}
+        entry[field], last = (kind, text) if kind else (value, field)
+        if kind and value:
+            entry[text] = value
+    if entry:
+        yield entry
+
+
+def _texts_of(item: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in item.model_fields.items() if field.annotation is str]
+
+
+def _unquoted(text: str) -> str:
+    text = text.strip().strip("*").strip()
+    closing = {'"': '"', "“": "”"}.get(text[:1])
+    return text[1:-1].strip() if len(text) > 1 and closing and text.endswith(closing) else text

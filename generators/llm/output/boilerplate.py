@@ -1,0 +1,164 @@
+"""How models talk around an answer: refusals, openings, labels, afterwords and invented next turns. English only.
+
+All of it is looked for where it stands in practice (at the start of a text, at the start of a line), since a caption
+may speak of anything: "Sorry, we are closed" is what a sign says, "I'm sorry, but I can't help with that" is not.
+"""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from pairwright.generators.llm.client.messages import Request
+
+# Blanks as \s: within a verbose pattern a bare one counts for nothing.
+_CANNOT = r"(?:can(?:no|')t|can\snot|(?:am|'m)\s(?:unable|not\sable|not\sallowed)\sto|won't|will\snot)"
+_DO = (
+    r"(?:help|assist|provide|comply|fulfill?|create|generate|write|rewrite|describe|identify|recogni[sz]e|produce|answer|"
+    r"respond|continue|engage|discuss|support|edit|modify|process|complete|do|see|view|access|offer|make|give|share|satisfy)"
+)
+_REFUSAL = re.compile(
+    rf"""\W*(?:
+        (?:(?:i'm|i\ am)\ (?:very\ |so\ |truly\ |really\ )?sorry|sorry|i\ apologi[sz]e|my\ apologies|unfortunately)
+            [,.!;:]?\ (?:(?:but|for|as)\b[^.\n]{{0,60}}?\s)?
+            (?:i\ {_CANNOT}|i{_CANNOT})\ (?:\w+\ ){{0,2}}?{_DO}\b
+        | (?:i\ {_CANNOT}|i{_CANNOT})\ (?:\w+\ )?
+            (?:help\ (?:you\ )?with|assist|provide|comply|fulfill?|generate|create\ (?:this|that|such)|describe\ (?:this|the)
+            |identify|engage\ in|process\ (?:this|that)|answer\ (?:this|that)|rewrite\ (?:this|that)|support\ (?:this|that)
+            |do\ (?:this|that|so)\b
+            |(?:view|see|access|look\ at)\ (?:the\ |this\ |any\ |actual\ )?(?:images?|pictures?|photos?)\b)
+        | as\ an?\ (?:ai|artificial|large\ language|language)\b
+        | i'm\ just\ an?\ (?:ai|language)\b
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_REFUSES_BY = frozenset("iIsSaAmMuU\"'*(“‘ \n")
+
+_TURN = re.compile(
+    r"""[ \t>*#_]*
+    (?: (?:user|human|assistant|system|ai|bot|question|q|a|input|output|instructions?|examples?|problem|task|prompt|premise
+        |passage|context|original|next|new)
+        (?:\ (?:caption|question|input|example|sentence|problem|task|text|image))?
+        [ \t]*\#?\d*[*_]*[ \t]*:
+      | \#{2,}\ | -{3,}[ \t]*$ | ={3,}[ \t]*$ | <\|\w | \[/?INST | </?s> )""",
+    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+)
+_AFTERWORD = re.compile(
+    r"[ \t>*_(\[]*(?:note|explanation|reasoning|reason|rationale|changes?( made)?|justification|comment|p\.?s\.?)[*_]*[ \t]*:"
+    r"|[ \t>*_(\[]*(?:(?:please )?let me know|i hope|i('ve| have)? (changed|replaced|swapped|added|rewrote|rewritten|modified|kept)"
+    r"|this (caption|sentence|version|rewrite|edit|change|rewording)|in this (caption|sentence|version|rewrite|edit)"
+    r"|is there anything|would you like|feel free|if you('d| would) like|do you (want|need))\b",
+    re.IGNORECASE,
+)
+
+_THING = r"(?:captions?|sentences?|versions?|answers?|rewrites?|rewording|descriptions?|questions?|results?|text|lists?|outputs?|edits?|negatives?|positives?|paraphrases?|options?|responses?|examples?)"
+# Up to a colon an opening says what follows; up to another mark only what is said for politeness is one, since
+# "Great horned owl. It sits." is not.
+_EAGER = r"(?:sure(?:\ thing)?|certainly|of\ course|okay|ok|absolutely|great|alright|no\ problem|happy\ to\ help)"
+_POLITE = r"(?:i\ can|i(?:\ wi|')ll|i(?:'d|\ would)\ be|i(?:'m|\ am)\ happy|i(?:'ve|\ have)|let\ me|here\ you\ go|happy\ to|glad\ to)"
+_OPENING = re.compile(
+    rf"""(?: {_EAGER}\b[!.,]?[^\n:.!?(\[]{{0,120}}:(?!\d)
+      | {_EAGER}(?:[,!.]?\ {_POLITE}\b[^\n:.!]{{0,100}})?[!.](?=\s)
+      | (?:here\ (?:is|are)|here's|below\ (?:is|are)|this\ is|the\ following\ (?:is|are))\b[^\n:.]{{0,100}}\b{_THING}\b[^\n:.]{{0,60}}:
+      | the\ (?:\w+\ ){{0,3}}{_THING}(?:\ \w+){{0,4}}(?:\ (?:is|are|would\ be|could\ be))?:
+      )\s*""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LABEL = re.compile(
+    rf"[*_]{{0,2}}(?:(?:new|rewritten|reworded|edited|modified|revised|updated|corrected|negative|positive|final|alternative|"
+    rf"generated|output|target|my|possible)\s){{0,2}}{_THING}(?:\s?\#?\d{{1,2}})?[*_]{{0,2}}\s?:[*_]{{0,2}}\s*",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"\s*(?:\(?(\d{1,3})[.):]\s+|[-*•–]\s+)")
+_PAIRS = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "`": "`", "‘": "’"}
+
+# Between two answers: the model takes the first one back. What offers another one takes nothing back.
+_CORRECTION = re.compile(
+    r"\b(?:wait|actually|oops|hmm+|mistake|correct(?:ed|ion|ing)|revis(?:e|ed|ion)|fix(?:ed|ing)?|sorry|instead|"
+    r"let(?:'s| me)|final(?:ly)?|on second thought|should be)\b|\bthat(?:'s| is) (?:not|wrong)\b",
+    re.IGNORECASE,
+)
+_OFFER = re.compile(r"\b(?:or|another|alternativ\w+|option|also)\b", re.IGNORECASE)
+
+_TAG = re.compile(r"</?[A-Za-z][\w-]{0,40}>|<<<+|>>>+|\[\[+|\]\]+")
+_LONG = 40  # letters: a shorter line of the instructions may well be what a caption says, too
+
+
+def is_refusal(text: str) -> bool:
+    """Return whether a text begins as a refusal does."""
+    return text[:1] in _REFUSES_BY and _REFUSAL.match(text[:400].replace("’", "'")) is not None
+
+
+def starts_new_turn(text: str) -> bool:
+    """Return whether a text begins like an invented next turn, question or example."""
+    return _TURN.match(text.lstrip("\n ")) is not None
+
+
+def starts_trailing_remark(text: str) -> bool:
+    """Return whether a text begins like a remark on the answer before it."""
+    return _AFTERWORD.match(text.lstrip("\n ")) is not None
+
+
+def announces_correction(text: str) -> bool:
+    """Return whether a text between two answers says that the second one replaces the first."""
+    said = text.replace("’", "'")
+    return _CORRECTION.search(said) is not None and _OFFER.search(said) is None
+
+
+def strip_preamble(text: str) -> str:
+    """Return the text without ``Sure! Here is the new caption:`` and the like at its start."""
+    found = _OPENING.match(text)
+    return text[found.end() :] if found and found.end() < len(text) else text
+
+
+def strip_label(text: str, labels: Iterable[str] = ()) -> str:
+    """Return the text without ``New caption:`` and the like at its start; ``labels`` are more of that kind."""
+    for label in labels:
+        if text[: len(label)].lower() == label.lower() and text[len(label) :].lstrip().startswith(":"):
+            return text[len(label) :].lstrip()[1:].lstrip()
+    found = _LABEL.match(text)
+    return text[found.end() :] if found and found.end() < len(text) else text
+
+
+def strip_quotes(text: str) -> str:
+    """Return the text without quotes, or the stars of bold type, around all of it."""
+    if len(text) > 4 and text.startswith("**") and text.endswith("**") and "**" not in text[2:-2]:
+        return text[2:-2].strip()
+    mark = text[-1:] if text.endswith((".", "!", "?")) else ""  # `"A cat sits".`
+    quoted = text.removesuffix(mark)
+    if len(quoted) > 2 and _PAIRS.get(quoted[0]) == quoted[-1]:
+        inner = quoted[1:-1]
+        # A quote inside may be that of another word's: `"Stop" and "Go"` keeps all of its own.
+        if quoted[0] not in inner and (quoted[-1] not in inner or quoted[0] == "‘"):
+            return inner.strip() + mark
+    return text
+
+
+def strip_list_marker(text: str) -> str:
+    """Return a list's item without its number or bullet."""
+    found = _NUMBER.match(text)
+    return text[found.end() :] if found and found.end() < len(text) else text
+
+
+def echoes_prompt(texts: Iterable[str], request: Request) -> bool:
+    """Return whether a value holds what only the instructions of its request could have given it.
+
+    That is a whole line of the system text, of `_LONG` letters or more, or one of the marks that the system text names,
+    such as ``<caption>``: what a prompt writes around a row's text. A caption that reads like an instruction brings
+    models to recite theirs.
+    """
+    system = "\n".join(message.text for message in request.messages if message.role == "system")
+    if not system:
+        return False
+    marks, lines = _own(system)
+    for text in texts:
+        if any(mark in text for mark in marks):
+            return True
+        if len(text) >= _LONG and (flat := " ".join(text.split()).casefold()) and any(line in flat for line in lines):
+            return True
+    return False
+
+
+@lru_cache(maxsize=64)
+def _own(system: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    lines = (" ".join(line.split()).casefold() for line in system.splitlines())
+    return tuple(sorted(set(_TAG.findall(system)))), tuple(line for line in lines if len(line) >= _LONG)

@@ -1,0 +1,145 @@
+"""The JSON schema of a pydantic model, in the subset that servers hold a model to.
+
+The subset is that of OpenAI's strict mode (https://platform.openai.com/docs/guides/structured-outputs), less what
+other servers do not know: every property is required, no other is allowed, references are written out where they do
+not recur, and bounds of values (lengths, ranges, patterns) are left out. What is left out still counts: answers are
+validated against the pydantic model itself. A field with a default is asked for as well; write ``X | None`` for one
+that the model may leave empty.
+
+Docstrings stay out, being for readers of the code; ``Field(description=...)`` goes to the model.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from pydantic import BaseModel
+from pydantic.errors import PydanticInvalidForJsonSchema
+
+from pairwright.datasets.errors import UsageError
+from pairwright.generators.llm.client.messages import Schema
+
+MAX_DEPTH = 10  # levels of objects and lists, and
+MAX_PROPERTIES = 5000  # properties: what OpenAI's servers take
+
+_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
+_PLAIN = frozenset({"string", "number", "integer", "boolean", "null"})
+_OF_PYTHON: Mapping[type, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+
+
+@lru_cache(maxsize=256)
+def build_schema(shape: type[BaseModel]) -> Schema:
+    """Return the schema of a shape.
+
+    Raises:
+        UsageError: when it holds what the subset cannot say: free-form dicts, tuples, values of any type, no fields.
+    """
+    try:
+        given = shape.model_json_schema()
+    except PydanticInvalidForJsonSchema as error:
+        raise UsageError(f"{shape.__name__}: {error.message}. Use plain types.") from None
+    return Schema(_NAME.sub("_", shape.__name__)[:64], _Writer(given, shape.__name__).written())
+
+
+class _Writer:
+    """Writes one schema of pydantic's anew."""
+
+    def __init__(self, given: Mapping[str, Any], name: str) -> None:
+        self._given, self._name = given, name
+        self._defs: Mapping[str, Any] = given.get("$defs", {})
+        self._recurring = {name for name in self._defs if name in self._reached(self._defs[name])}
+        self._root = _target(given)
+        self._used: dict[str, Any] = {}
+        self._properties = 0
+
+    def written(self) -> dict[str, Any]:
+        root = self._defs[self._root] if self._root else self._given
+        if root.get("type") != "object":
+            _refuse(self._name, "its root is no object. Give it a field")
+        schema = self._write({**root, "description": ""}, self._name, 0)
+        return {**schema, "$defs": dict(sorted(self._used.items()))} if self._used else schema
+
+    def _reached(self, node: Any) -> set[str]:
+        """Return the names of the definitions that a node leads to."""
+        reached: set[str] = set()
+        waiting = [*_targets(node)]
+        while waiting:
+            name = waiting.pop()
+            if name not in reached:
+                reached.add(name)
+                waiting += _targets(self._defs[name])
+        return reached
+
+    def _write(self, node: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
+        if depth > MAX_DEPTH:
+            _refuse(where, f"it is nested deeper than {MAX_DEPTH} levels. Make it flatter")
+        said = {"description": node["description"]} if node.get("description") else {}
+        if name := _target(node):
+            return {**self._referred(name, where, depth), **said}
+        options = node.get("anyOf") or node.get("oneOf")
+        if options:
+            return {"anyOf": [self._write(option, where, depth) for option in options], **said}
+        if "const" in node or "enum" in node:
+            return {**_choice(node.get("enum", [node.get("const")]), where), **said}
+        kind = node.get("type")
+        if kind == "object":
+            return {**self._object(node, where, depth), **said}
+        if kind == "array":
+            if "prefixItems" in node or not isinstance(node.get("items"), Mapping):
+                _refuse(where, "its items have no one type. Use list[...] of a type")
+            return {"type": "array", "items": self._write(node["items"], f"{where}[]", depth + 1), **said}
+        if kind not in _PLAIN:
+            _refuse(where, "it may be anything. Give it a type")
+        return {"type": kind, **said}
+
+    def _object(self, node: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
+        given = node.get("properties", {})
+        if not given or node.get("additionalProperties", False) is not False:
+            _refuse(where, "its fields are not named. Use a model with fields in place of a dict or of extra fields")
+        self._properties += len(given)
+        if self._properties > MAX_PROPERTIES:
+            _refuse(where, f"there are more than {MAX_PROPERTIES} fields. Make it smaller")
+        made = {name: self._write(inner, f"{where}.{name}", depth + 1) for name, inner in given.items()}
+        return {"type": "object", "properties": made, "required": list(made), "additionalProperties": False}
+
+    def _referred(self, name: str, where: str, depth: int) -> dict[str, Any]:
+        if name == self._root:
+            return {"$ref": "#"}
+        target = {**self._defs[name], "description": ""}
+        if name not in self._recurring:
+            return self._write(target, where, depth)
+        if name not in self._used:
+            self._used[name] = {}  # taken, while its own references to itself are written
+            self._used[name] = self._write(target, name, 1)
+        return {"$ref": f"#/$defs/{name}"}
+
+
+def _target(node: Mapping[str, Any]) -> str:
+    return str(node.get("$ref", "")).removeprefix("#/$defs/")
+
+
+def _targets(node: Any) -> Iterator[str]:
+    if isinstance(node, Mapping):
+        if isinstance(node.get("$ref"), str):
+            yield _target(node)
+        for inner in node.values():
+            yield from _targets(inner)
+    elif isinstance(node, list):
+        for inner in node:
+            yield from _targets(inner)
+
+
+def _choice(values: list[Any], where: str) -> dict[str, Any]:
+    """Return the schema of one of several values; a list of each type of its own, as strict mode wants it."""
+    by_type: dict[str, list[Any]] = {}
+    for value in values:
+        if type(value) not in _OF_PYTHON:
+            _refuse(where, "one of its choices is no plain value. Use strings or numbers")
+        by_type.setdefault(_OF_PYTHON[type(value)], []).append(value)
+    options = [{"type": kind, "enum": chosen} for kind, chosen in by_type.items()]
+    return options[0] if len(options) == 1 else {"anyOf": options}
+
+
+def _refuse(where: str, why: str) -> NoReturn:
+    raise UsageError(f"{where}: {why}.")

@@ -1,0 +1,75 @@
+"""What the model says: a callable's answer, a rule's, or one made from the request itself.
+
+The made answer is the same for the same request: the schema's example where one is asked for, else the end of the
+user's text again. It is cheap and looks like nothing a model would say, so that no test leans on it by accident.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pairwright.generators.llm.testing.chat_request import ChatRequest, estimate_text_tokens
+from pairwright.generators.llm.testing.schema_examples import example_json
+
+MAX_ECHO_CHARS = 200  # letters
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAnswer:
+    """One answer of the model. What is left empty is filled in: finish reason and usage from the text.
+
+    ``text`` becomes the arguments of the tool call where the request asks for one. A ``fault`` (a kind of
+    `faults.KINDS`) befalls the request instead of, or on top of, the text.
+    """
+
+    text: str = ""
+    refusal: str = ""
+    finish_reason: str = ""
+    usage: tuple[int, int] | None = None
+    fault: str = ""
+
+
+Answerer = Callable[[ChatRequest], ServerAnswer | None]
+
+
+def generate_answer(request: ChatRequest, choice: int = 0) -> ServerAnswer:
+    """Return the answer made from the request: valid for its schema, else an echo.
+
+    Raises:
+        Problem: 400, when no example of the schema can be made.
+    """
+    if request.wants in {"schema", "tool"}:
+        return ServerAnswer(example_json(request.schema, request.key + choice))
+    echo = f"You said: {request.user[-MAX_ECHO_CHARS:]}" + (f" ({choice + 1})" if choice else "")
+    return ServerAnswer(orjson.dumps({"answer": echo}).decode() if request.wants == "json" else echo)
+
+
+def build_completion(request: ChatRequest, answers: list[ServerAnswer], created: int) -> dict[str, Any]:
+    """Return the chat completion in which each answer is a choice."""
+    identity = f"chatcmpl-{request.key:016x}{request.attempt:02x}"
+    given = next((answer.usage for answer in answers if answer.usage), None)
+    asked, said = given or (request.prompt_tokens, sum(estimate_text_tokens(a.text or a.refusal) for a in answers))
+    return {
+        "id": identity,
+        "object": "chat.completion",
+        "created": created,
+        "model": request.model,
+        "choices": [_choice(request, answer, at) for at, answer in enumerate(answers)],
+        "usage": {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said},
+    }
+
+
+def _choice(request: ChatRequest, answer: ServerAnswer, at: int) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": answer.text, "refusal": answer.refusal or None}
+    reason = "stop"
+    if answer.refusal:
+        message["content"] = answer.text or None
+    elif request.wants == "tool":
+        function = {"name": request.tool()["name"], "arguments": answer.text}
+        message["content"] = None
+        message["tool_calls"] = [{"id": f"call_{request.key:016x}_{at}", "type": "function", "function": function}]
+        # A call that the request itself demands by name ends with "stop"; one that the model chose, not.
+        reason = "stop" if isinstance(request.body.get("tool_choice"), Mapping) else "tool_calls"
+    return {"index": at, "finish_reason": answer.finish_reason or reason, "logprobs": None, "message": message}

@@ -1,0 +1,264 @@
+"""Injected faults: which there are, which request gets one, and what it does to the answer.
+
+Chance is a function of (seed, key of the request, attempt), so a run repeats exactly, however many requests are
+under way at once, and a request that is sent again may fare better.
+
+- *status*: the request is refused with an error of OpenAI's shape, or as the provider sends it that the kind is named for.
+- *wire*: the answer is right, but does not arrive, or not in one piece, or late.
+- *body*: status 200, but the body is not what the API promises.
+- *model*: a well-formed answer in which the model did not do what it was asked.
+- *batch*: a line, or a whole batch, that ends otherwise.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
+
+import orjson
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.suggestions import suggest_alternatives
+from pairwright.generators.llm.testing.api_errors import APIError
+from pairwright.generators.llm.testing.provider_faults import PROVIDER_FAULTS
+
+Group = Literal["status", "wire", "body", "model", "batch"]
+
+KINDS: Mapping[str, tuple[Group, str]] = {
+    "400": ("status", "400, the request is called invalid"),
+    "401": ("status", "401, the key is called wrong"),
+    "context_too_long": ("status", "400 with code context_length_exceeded"),
+    "content_filter": ("status", "400 with code content_filter"),
+    "429": ("status", "429 with Retry-After"),
+    "429_bare": ("status", "429 without any hint when to come back"),
+    "quota": ("status", "429 with code insufficient_quota: coming back does not help"),
+    "500": ("status", "500"),
+    "503": ("status", "503, overloaded"),
+    **{name: ("status", f"{fault.status}, {fault.means}") for name, fault in PROVIDER_FAULTS.items()},
+    "reset": ("wire", "the connection is reset before the answer"),
+    "half": ("wire", "half of the body is sent, then the connection is closed"),
+    "drip": ("wire", "the body comes in small pieces over drip_s seconds"),
+    "timeout": ("wire", "no answer; after hang_s seconds the connection is reset"),
+    "malformed": ("body", "200, but the body is not JSON"),
+    "wrong_type": ("body", "200, but the JSON is no chat completion"),
+    "refusal": ("model", "the message is a refusal, its content null"),
+    "empty": ("model", "the content is an empty string"),
+    "truncation": ("model", "the content breaks off, finish_reason length"),
+    "content_filter_finish": ("model", "the content breaks off, finish_reason content_filter"),
+    "malformed_text": ("model", "the content is broken JSON, finish_reason stop"),
+    "wrong_type_text": ("model", "the content is JSON whose values have the wrong types"),
+    "run_on": ("model", "the content is right, and chatter follows it"),
+    "error_finish": ("model", "the content is empty, finish_reason error, as OpenRouter has it"),
+    "reasoning_json": ("model", "the content is null, and what it should be stands in reasoning_content"),
+    "reasoning_used_up": ("model", "the content is empty, finish_reason length: all tokens were reasoning"),
+    "batch_expired": ("batch", "the batch's time is over before this line is worked on"),
+    "batch_failed": ("batch", "the whole batch fails when it is checked"),
+    "batch_line_refused": ("batch", "the line is called invalid when the batch is checked, so the batch fails"),
+    "batch_line_lost": ("batch", "the line stands in neither file, though its work is done"),
+    "batch_line_garbled": ("batch", "half of the line stands in its file, between lines that are of no request"),
+}
+SCOPES = ("chat", "files", "batches", "models")
+
+NOT_JSON = b"<html><body><h1>502 Bad Gateway</h1></body></html>"
+_CHATTER = "\n\nIs there anything else that you would like to know? Here are three more ideas:\n1."
+
+
+def check_faults(faults: Mapping[str, float]) -> None:
+    """Check rates by name; a name is a kind, or ``files/``, ``batches/`` or ``models/`` and a kind.
+
+    Raises:
+        UsageError: when a kind is unknown or out of place, a rate is none, or rates sum to more than 1.
+    """
+    sums: dict[str, float] = {}
+    for name, rate in faults.items():
+        scope, kind = _split_name(name)
+        group, _ = describe_fault(kind)
+        if scope not in SCOPES:
+            raise UsageError(f"fault {name}: {scope!r} is no endpoint. One of: {', '.join(SCOPES)}.")
+        if scope != "chat" and group not in {"status", "wire", "body"}:
+            raise UsageError(f"fault {name}: {kind} can only befall chat completions. Write it without {scope}/.")
+        if not 0 <= rate <= 1:
+            raise UsageError(f"fault {name}: the rate {rate} is not between 0 and 1. Change it.")
+        pool = kind if group == "batch" else scope
+        sums[pool] = sums.get(pool, 0.0) + rate
+    over = [pool for pool, total in sums.items() if total > 1 and not math.isclose(total, 1)]
+    if over:
+        raise UsageError(f"the fault rates of {over[0]} sum to {sums[over[0]]:g}, more than 1. Lower some.")
+
+
+def describe_fault(kind: str) -> tuple[Group, str]:
+    """Return the group of a kind and what it does.
+
+    Raises:
+        UsageError: when there is no such kind.
+    """
+    if kind in KINDS:
+        return KINDS[kind]
+    raise UsageError(f"unknown fault {kind!r}. {suggest_alternatives([kind], KINDS)}.")
+
+
+def parse_fault(text: str) -> tuple[str, float]:
+    """Return name and rate of ``KIND=RATE``.
+
+    Raises:
+        UsageError: when the text has another form.
+    """
+    name, equals, rate = text.partition("=")
+    try:
+        return name.strip(), float(rate if equals else "none")
+    except ValueError:
+        raise UsageError(f"fault {text!r} is not KIND=RATE. Write for example 429=0.01.") from None
+
+
+def _split_name(name: str) -> tuple[str, str]:
+    scope, slash, kind = name.rpartition("/")
+    return (scope, kind) if slash else ("chat", name)
+
+
+class FaultPlan:
+    """Chooses faults by the rates of a script."""
+
+    def __init__(self, faults: Mapping[str, float], seed: int) -> None:
+        self._seed = seed
+        self._scopes: dict[str, list[tuple[str, float]]] = {scope: [] for scope in SCOPES}
+        self._batch: dict[str, float] = {}
+        for name, rate in sorted(faults.items()):
+            scope, kind = _split_name(name)
+            if describe_fault(kind)[0] == "batch":
+                self._batch[kind] = rate
+            elif rate > 0:
+                self._scopes[scope].append((kind, rate))
+
+    def choose(self, scope: str, key: int, attempt: int) -> str:
+        """Return the kind of fault that befalls the request, or nothing."""
+        rates = self._scopes[scope]
+        return _draw_fault(rates, make_rng(self._seed, "fault", scope, key, attempt).random()) if rates else ""
+
+    def is_injected(self, kind: str, key: int, attempt: int) -> bool:
+        """Return whether a line (or batch) gets this fault of the group *batch*."""
+        rate = self._batch.get(kind, 0.0)
+        return rate > 0 and make_rng(self._seed, kind, key, attempt).random() < rate
+
+
+def _draw_fault(rates: Iterable[tuple[str, float]], value: float) -> str:
+    for kind, rate in rates:
+        if value < rate:
+            return kind
+        value -= rate
+    return ""
+
+
+def fault_error(kind: str, retry_after_s: float) -> APIError:
+    """Return the error of a fault of the group *status*."""
+    if kind in PROVIDER_FAULTS:
+        fault = PROVIDER_FAULTS[kind]
+        return APIError(fault.status, fault.means, content=fault.body)
+    if kind == "429":
+        return APIError(
+            429, "too many requests (injected)", code="rate_limit_exceeded", headers=retry_after(retry_after_s)
+        )
+    return {
+        "400": APIError(400, "the request is not valid (injected)"),
+        "401": APIError(401, "the API key is not right (injected)", code="invalid_api_key"),
+        "context_too_long": APIError(
+            400,
+            "the messages are longer than the model's context (injected)",
+            code="context_length_exceeded",
+            param="messages",
+        ),
+        "content_filter": APIError(
+            400, "the prompt was stopped by the content filter (injected)", code="content_filter", param="prompt"
+        ),
+        "429_bare": APIError(429, "too many requests (injected)", code="rate_limit_exceeded"),
+        "quota": APIError(429, "the account has no quota left (injected)", code="insufficient_quota"),
+        "500": APIError(500, "the server had an error (injected)"),
+        "503": APIError(503, "the server is overloaded (injected)"),
+    }[kind]
+
+
+def retry_after(seconds: float) -> dict[str, str]:
+    """Return the headers that say when to come back: whole seconds, rounded up, and milliseconds."""
+    return {"retry-after": str(math.ceil(seconds)), "retry-after-ms": str(math.ceil(seconds * 1000))}
+
+
+def corrupt_completion(kind: str, completion: dict[str, Any]) -> None:
+    """Change a chat completion as a fault of the group *model* does."""
+    if kind in _WHOLE:
+        for choice in completion["choices"]:
+            _WHOLE[kind](choice)
+        if kind == "reasoning_used_up":
+            tokens = completion["usage"]["completion_tokens"]
+            completion["usage"]["completion_tokens_details"] = {"reasoning_tokens": tokens}
+        return
+    for choice in completion["choices"]:
+        message = choice["message"]
+        calls = message.get("tool_calls")
+        text = calls[0]["function"]["arguments"] if calls else message.get("content") or ""
+        if kind in {"refusal", "empty"}:
+            message.pop("tool_calls", None)
+            message["content"] = "" if kind == "empty" else None
+            message["refusal"] = None if kind == "empty" else "I cannot help with that."
+            choice["finish_reason"] = "stop"
+            continue
+        spoiled, choice["finish_reason"] = _corrupt_text(kind, text, choice["finish_reason"])
+        if calls:
+            calls[0]["function"]["arguments"] = spoiled
+        else:
+            message["content"] = spoiled
+
+
+def _error_finish(choice: dict[str, Any]) -> None:
+    choice["message"] = {"role": "assistant", "content": ""}
+    choice["finish_reason"] = "error"
+    choice["error"] = {"code": 502, "message": "the provider broke off (injected)", "metadata": {}}
+
+
+def _reasoning_json(choice: dict[str, Any]) -> None:
+    message = choice["message"]
+    calls = message.pop("tool_calls", None)
+    message["reasoning_content"] = calls[0]["function"]["arguments"] if calls else message.get("content")
+    message["content"] = None
+
+
+def _reasoning_used_up(choice: dict[str, Any]) -> None:
+    choice["message"] = {"role": "assistant", "content": "", "refusal": None}
+    choice["finish_reason"] = "length"
+
+
+_WHOLE: Mapping[str, Callable[[dict[str, Any]], None]] = {
+    "error_finish": _error_finish,
+    "reasoning_json": _reasoning_json,
+    "reasoning_used_up": _reasoning_used_up,
+}
+
+
+def _corrupt_text(kind: str, text: str, reason: str) -> tuple[str, str]:
+    half = text[: max(1, len(text) // 2)] if len(text) > 1 else ""
+    if kind == "truncation":
+        return half, "length"
+    if kind == "content_filter_finish":
+        return half, "content_filter"
+    if kind == "run_on":
+        return text + _CHATTER, reason
+    if kind == "malformed_text":
+        return (half or "{") + "\n{]", reason
+    return _retyped(text), reason
+
+
+def _retyped(text: str) -> str:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return "[null, 42]"
+    return orjson.dumps(_other_type(value)).decode()
+
+
+def _other_type(value: Any) -> Any:
+    if isinstance(value, dict) and value:
+        return {name: _other_type(inner) for name, inner in value.items()}
+    return [value] if isinstance(value, str) else {"value": value}
+
+
+def malformed_body(completion: Mapping[str, Any]) -> bytes:
+    """Return JSON that is no chat completion: ``choices`` is a text, and the id a number."""
+    return orjson.dumps({**completion, "id": 17, "choices": "none", "usage": []})

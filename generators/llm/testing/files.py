@@ -1,0 +1,128 @@
+"""``/files``: upload, list, retrieve, content, delete. Files live in memory, and their names count up."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs
+
+import orjson
+
+from pairwright.generators.llm.testing.api_errors import APIError
+from pairwright.generators.llm.testing.http_protocol import HTTPReply, HTTPRequest
+from pairwright.generators.llm.testing.multipart import read_form
+
+BATCH_FILE_LIMIT = 200 * 1024 * 1024  # bytes, as OpenAI's for the input of a batch
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedFile:
+    """A stored file; ``created_at`` in seconds since 1970."""
+
+    id: str
+    filename: str
+    purpose: str
+    data: bytes
+    created_at: int
+
+    def summary(self) -> dict[str, Any]:
+        """Return the file object of the API."""
+        return {
+            "id": self.id,
+            "object": "file",
+            "bytes": len(self.data),
+            "created_at": self.created_at,
+            "filename": self.filename,
+            "purpose": self.purpose,
+            "status": "processed",
+        }
+
+
+class FileStore:
+    """All files of a server."""
+
+    def __init__(self) -> None:
+        self._files: dict[str, UploadedFile] = {}
+        self._made = 0
+
+    def add(self, filename: str, purpose: str, data: bytes) -> UploadedFile:
+        """Store a file and return it."""
+        self._made += 1
+        file = UploadedFile(f"file-{self._made:06d}", filename, purpose, data, int(time.time()))
+        self._files[file.id] = file
+        return file
+
+    def get(self, identity: str) -> UploadedFile:
+        """Return a file.
+
+        Raises:
+            Problem: 404, when there is none of that id.
+        """
+        found = self._files.get(identity)
+        if found is None:
+            raise APIError(404, f"there is no file {identity!r}", param="id")
+        return found
+
+    def handle(self, request: HTTPRequest, rest: list[str]) -> HTTPReply:
+        """Answer a request; ``rest`` is the path after ``/files``, in steps.
+
+        Raises:
+            Problem: 400, 404, 405 or 413, saying what is wrong.
+        """
+        match (request.method, rest):
+            case ("POST", []):
+                return json_reply(self._upload(request).summary())
+            case ("GET", []):
+                purpose = parse_query(request).get("purpose")
+                rows = [f.summary() for f in self._files.values() if purpose in {None, f.purpose}]
+                return json_reply(paginate(rows[::-1], parse_query(request)))
+            case ("GET", [identity]):
+                return json_reply(self.get(identity).summary())
+            case ("GET", [identity, "content"]):
+                return HTTPReply(body=self.get(identity).data, content_type="application/octet-stream")
+            case ("DELETE", [identity]):
+                del self._files[self.get(identity).id]
+                return json_reply({"id": identity, "object": "file", "deleted": True})
+        raise APIError(405, "files know POST, GET and DELETE")
+
+    def _upload(self, request: HTTPRequest) -> UploadedFile:
+        form = read_form(request.headers.get("content-type", ""), request.body)
+        missing = next((name for name in ("purpose", "file") if name not in form), None)
+        if missing:
+            raise APIError(400, f"the form has no field {missing!r}", param=missing)
+        purpose, file = form["purpose"].data.decode("utf-8", "replace"), form["file"]
+        if purpose == "batch" and len(file.data) > BATCH_FILE_LIMIT:
+            raise APIError(413, f"the input of a batch has at most {BATCH_FILE_LIMIT} bytes", param="file")
+        return self.add(file.filename or "upload", purpose, file.data)
+
+
+def json_reply(data: Mapping[str, Any], status: int = 200) -> HTTPReply:
+    """Return a reply that holds JSON."""
+    return HTTPReply(status, orjson.dumps(data))
+
+
+def parse_query(request: HTTPRequest) -> dict[str, str]:
+    """Return the members of a query; of several of one name the last."""
+    return {name: values[-1] for name, values in parse_qs(request.query, keep_blank_values=True).items()}
+
+
+def paginate(rows: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+    """Return one page of a list, newest first: ``limit`` rows (20) that follow the row of id ``after``.
+
+    Raises:
+        Problem: 400, when limit is no number or after names no row.
+    """
+    limit, after = query.get("limit", "20"), query.get("after", "")
+    if not limit.isdecimal() or int(limit) < 1:
+        raise APIError(400, "limit must be a whole number from 1", param="limit")
+    start = next((at + 1 for at, row in enumerate(rows) if row["id"] == after), None) if after else 0
+    if start is None:
+        raise APIError(400, f"there is no {after!r} to begin after", param="after")
+    page = rows[start : start + int(limit)]
+    return {
+        "object": "list",
+        "data": page,
+        "first_id": page[0]["id"] if page else None,
+        "last_id": page[-1]["id"] if page else None,
+        "has_more": start + len(page) < len(rows),
+    }

@@ -1,0 +1,97 @@
+"""Counts of what the server received and what became of it; the proof that nothing was paid for twice.
+
+A body counts as *answered* when a chat completion left whole: with status 200, in the right shape, whatever the
+model said in it. That is what a provider would have billed and a client could have kept. Resets, half-sent
+bodies, errors and bodies of a wrong shape do not count. Keys and prompts are never kept, only digests of bodies.
+"""
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class BodyCounts:
+    """What became of one request body: how often it came, was let pass, was answered, and when last (seconds)."""
+
+    came: int = 0
+    passed: int = 0
+    answered: int = 0
+    last: float = 0.0
+
+
+@dataclass(slots=True)
+class ServerStats:
+    """Counts since the start, or since the last reset."""
+
+    started: float = field(default_factory=time.monotonic)
+    endpoints: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[str] = field(default_factory=Counter)
+    faults: Counter[str] = field(default_factory=Counter)
+    limited: Counter[str] = field(default_factory=Counter)
+    bodies: dict[int, BodyCounts] = field(default_factory=dict)
+    connections: int = 0
+    in_flight: int = 0
+    in_flight_max: int = 0
+    broken_off: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def body(self, key: int) -> BodyCounts:
+        """Return the record of a body that has come, counting this coming."""
+        found = self.bodies.get(key)
+        if found is None:
+            found = self.bodies[key] = BodyCounts()
+        found.came += 1
+        return found
+
+    def enter(self) -> None:
+        """A request is under way."""
+        self.in_flight += 1
+        self.in_flight_max = max(self.in_flight_max, self.in_flight)
+
+    def answered(self, body: BodyCounts, tokens: tuple[int, int]) -> None:
+        """A completion has left whole, with so many tokens of prompt and completion."""
+        body.answered += 1
+        body.last = time.monotonic() - self.started
+        self.prompt_tokens += tokens[0]
+        self.completion_tokens += tokens[1]
+
+    def ended(self, status: int, *, whole: bool, meant: bool) -> None:
+        """A reply has left; not ``whole``: it broke off, ``meant`` so by a fault, or because the client had gone."""
+        self.in_flight -= 1
+        self.statuses[str(status) if whole else "none"] += 1
+        self.broken_off += not (whole or meant)
+
+    def fresh(self) -> "ServerStats":
+        """Return new counts that go on with what is under way."""
+        return ServerStats(in_flight=self.in_flight, in_flight_max=self.in_flight)
+
+    def report(self, *, each: bool = False) -> dict[str, Any]:
+        """Return the counts as JSON; ``each`` adds every body: how often it came, was answered, and when last."""
+        bodies = self.bodies.values()
+        counts: dict[str, Any] = {
+            "distinct": len(self.bodies),
+            "repeated": sum(body.came - 1 for body in bodies),
+            "most": max((body.came for body in bodies), default=0),
+            "answered": sum(body.answered > 0 for body in bodies),
+            "answered_again": sum(max(0, body.answered - 1) for body in bodies),
+        }
+        if each:
+            rows = self.bodies.items()
+            counts["each"] = {f"{key:016x}": [b.came, b.answered, round(b.last, 6)] for key, b in rows}
+        return {
+            "seconds": round(time.monotonic() - self.started, 6),
+            "requests": sum(self.endpoints.values()) - self.endpoints["batch_line"],
+            "endpoints": dict(self.endpoints),
+            "statuses": dict(self.statuses),
+            "faults": dict(self.faults),
+            "limited": dict(self.limited),
+            "bodies": counts,
+            "broken_off": self.broken_off,
+            "connections": self.connections,
+            "in_flight": self.in_flight,
+            "in_flight_max": self.in_flight_max,
+            "tokens": {"prompt": self.prompt_tokens, "completion": self.completion_tokens},
+        }

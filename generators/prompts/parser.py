@@ -1,0 +1,207 @@
+"""Reading and checking a prompt file; `prompting.files` tells what its keys are.
+
+Whatever is wrong with a file is told with its line, and before anything is sent: unknown keys, wrong types, a template
+that asks for a value that nobody gives, a demonstration that lacks one or whose answer is of the wrong kind.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from json import dumps
+from pathlib import Path
+from typing import Any, Literal, NoReturn, cast
+
+from pairwright.datasets.errors import ConfigError, PairwrightError
+from pairwright.datasets.suggestions import did_you_mean
+from pairwright.generators.llm.client.messages import Message, Schema
+from pairwright.generators.prompts.prompt import UNTRUSTED_DATA_NOTICE, Prompt
+from pairwright.generators.prompts.strict_yaml import NodePath, YamlError, read_yaml
+from pairwright.generators.prompts.templates import Template, TemplateError
+
+_REQUIRED = ("version", "about", "system", "user", "answer")
+_OPTIONAL = ("values", "demonstrations", "lists", "schema", "typical")
+# name -> lowest, highest, whether a whole number
+_NUMBERS: Mapping[str, tuple[float, float, bool]] = {
+    "temperature": (0, 2, False),
+    "top_p": (0, 1, False),
+    "max_tokens": (1, 1_000_000, True),
+}
+_SUCH_AS: Mapping[str, str] = {"mapping": ", such as {caption: the caption}", "list": ", such as [a, b]"}
+PROMPT_KEYS = (*_REQUIRED, *_OPTIONAL, *_NUMBERS, "stop")
+
+
+def load_prompt(path: Path) -> Prompt:
+    """Read a prompt file; the prompt's name is the file's.
+
+    Raises:
+        ConfigError: when it is broken, with file and line.
+        OSError: when it cannot be read.
+    """
+    try:
+        content, lines = read_yaml(path.read_bytes())
+    except YamlError as error:
+        raise ConfigError(f"{path}:{error.line}: {error.what}. Mend the file.") from None
+    return _PromptParser(path, content, lines).prompt()
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return `` Did you mean 'dog'?`` where a known word is near; else nothing."""
+    hint = did_you_mean([word], known, mark="'")
+    return f" {hint}" if hint else ""
+
+
+class _PromptParser:
+    """Reads one file, part by part."""
+
+    def __init__(self, path: Path, content: Mapping[str, Any], lines: Mapping[NodePath, int]) -> None:
+        self._path, self._content, self._lines = path, content, lines
+
+    def prompt(self) -> Prompt:
+        for key in self._content:
+            if key not in PROMPT_KEYS:
+                self._refuse(
+                    (key,), f"unknown key '{key}'.{suggestion(key, PROMPT_KEYS)} The keys are {', '.join(PROMPT_KEYS)}."
+                )
+        for key in _REQUIRED:
+            if key not in self._content:
+                self._refuse((), f"the key '{key}' is missing. Add it.")
+        name = self._path.stem
+        values, template = self._values(), self._template()
+        for needed in sorted(template.needs - values.keys()):
+            self._refuse(
+                ("user",),
+                f"'{needed}' is not among the values.{suggestion(needed, values)}"
+                f" Add it under 'values', with what it means, such as {{{needed}: the {needed}}}.",
+            )
+        answer = cast("Literal['text', 'json']", self._choice("answer", ("text", "json")))
+        turns = self._demonstrations(template, answer)
+        schema = self._mapping("schema") if "schema" in self._content else None
+        return Prompt(
+            name=name,
+            version=self._whole("version"),
+            about=self._line("about"),
+            values=values,
+            messages=(Message("system", f"{self._text('system')}\n\n{UNTRUSTED_DATA_NOTICE}"), *turns),
+            user=self._text("user"),
+            answer=answer,
+            parameters=self._parameters(),
+            schema=None if schema is None else Schema(name.replace("-", "_"), schema),
+            typical=self._typical(answer, turns),
+            lists=self._lists(),
+            source=self._path,
+            lines=self._lines,
+            template=template,
+        )
+
+    def _refuse(self, place: NodePath, what: str) -> NoReturn:
+        raise ConfigError(f"{self._path}:{self._lines.get(place, 1)}: {what}")
+
+    def _at(self, place: NodePath, kind: type | tuple[type, ...], called: str) -> Any:
+        value: Any = self._content
+        for step in place:
+            value = value[step]
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            where = ".".join(map(str, place))
+            self._refuse(place, f"'{where}' is no {called}. Write one{_SUCH_AS.get(called, '')}.")
+        return value
+
+    def _text(self, *place: str | int) -> str:
+        text: str = self._at(place, str, "text")
+        if not text.strip():
+            self._refuse(place, f"'{'.'.join(map(str, place))}' is empty. Write a text.")
+        return text.strip()
+
+    def _line(self, *place: str | int) -> str:
+        text = self._text(*place)
+        if "\n" in text:
+            self._refuse(place, f"'{'.'.join(map(str, place))}' is longer than one line. Shorten it.")
+        return text
+
+    def _whole(self, key: str) -> int:
+        number: int = self._at((key,), int, "whole number")
+        return number
+
+    def _choice(self, key: str, choices: tuple[str, ...]) -> str:
+        if self._content[key] not in choices:
+            self._refuse((key,), f"'{key}' is neither {' nor '.join(choices)}. Write one of them.")
+        chosen: str = self._content[key]
+        return chosen
+
+    def _mapping(self, *place: str | int) -> Mapping[str, Any]:
+        mapping: Mapping[str, Any] = self._at(place, dict, "mapping")
+        return mapping
+
+    def _values(self) -> dict[str, str]:
+        if "values" not in self._content:
+            return {}
+        for name in self._mapping("values"):
+            if not name.isidentifier() or name.startswith("_") or name == "loop":
+                self._refuse(("values", name), f"'{name}' is no name for a value. Use letters, digits and '_'.")
+        return {name: self._line("values", name) for name in self._mapping("values")}
+
+    def _template(self) -> Template:
+        source = self._text("user")
+        try:
+            return Template(source)
+        except TemplateError as error:
+            first = self._lines.get(("user",), 1)
+            # The lines of a block ('user: |') stand below its key.
+            line = first + error.line if "\n" in self._content["user"] else first
+            raise ConfigError(f"{self._path}:{line}: {error.what}. Mend the template.") from None
+
+    def _demonstrations(self, template: Template, answer: str) -> list[Message]:
+        turns: list[Message] = []
+        for at in range(len(self._at(("demonstrations",), list, "list")) if "demonstrations" in self._content else 0):
+            place = ("demonstrations", at)
+            if (keys := set(self._mapping(*place))) != {"values", "answer"}:
+                wrong = ", ".join(sorted(keys ^ {"values", "answer"}))
+                self._refuse(place, f"a demonstration has 'values' and 'answer', no more and no less ({wrong}).")
+            values = self._mapping(*place, "values")
+            for needed in sorted(template.needs - values.keys()):
+                self._refuse((*place, "values"), f"the value '{needed}' is missing. Add it.")
+            for name in sorted(values.keys() - set(self._content.get("values", ()))):
+                self._refuse((*place, "values", name), f"'{name}' is not among the values. Take it out.")
+            question = self._tried((*place, "values"), lambda given=values: template.render(given))  # type: ignore[misc]
+            turns += [Message("user", question), Message("assistant", self._answer((*place, "answer"), answer))]
+        return turns
+
+    def _tried(self, place: NodePath, render: Callable[[], str]) -> str:
+        try:
+            return render()
+        except PairwrightError as error:
+            self._refuse(place, str(error))
+
+    def _answer(self, place: NodePath, kind: str) -> str:
+        if kind == "text":
+            return self._text(*place)
+        given = self._at(place, (dict, list), "mapping")
+        return dumps(given, ensure_ascii=False)
+
+    def _typical(self, answer: str, turns: list[Message]) -> str:
+        if "typical" in self._content:
+            return self._answer(("typical",), answer)
+        if not turns:
+            self._refuse((), "without demonstrations 'typical' is missing: plans reckon by it. Add it.")
+        return turns[1].text
+
+    def _lists(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for name in self._mapping("lists") if "lists" in self._content else ():
+            count = len(self._at(("lists", name), list, "list"))
+            found[name] = tuple(self._text("lists", name, at) for at in range(count))
+            if not count or len(set(found[name])) < count:
+                self._refuse(("lists", name), f"the list '{name}' is empty or says something twice. Mend it.")
+        return found
+
+    def _parameters(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, (low, high, whole) in _NUMBERS.items():
+            if name in self._content:
+                number = self._at((name,), int if whole else (int, float), "whole number" if whole else "number")
+                if not low <= number <= high:
+                    self._refuse((name,), f"'{name}' is not between {low:g} and {high:g}. Change it.")
+                found[name] = number
+        if "stop" in self._content:
+            count = len(self._at(("stop",), list, "list"))
+            if not 1 <= count <= 4:
+                self._refuse(("stop",), "'stop' takes one to four texts. Change it.")
+            found["stop"] = [self._at(("stop", at), str, "text") for at in range(count)]
+        return found

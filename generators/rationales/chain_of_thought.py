@@ -1,0 +1,218 @@
+"""Reading a chain of thought: the rationale, the marker ("So the answer is"), the label; and nothing behind it.
+
+Models that are shown demonstrations go on after their answer: with the next question, their answer to that, and so on.
+What counts ends where the first invented question begins: at a line, or a sentence, that begins as a turn of the prompt
+does (``Q:``, ``Premise:``, ``Human:``, ``###``), or as a field of the task. In what is left the answer is what stands
+behind the first marker whose label can be read; the rationale is what stands before that. Where the answer is a
+calculation with a word ("some - 8"), it is what the rationale says that this comes to ("some - 8 = 6"), if it says so:
+the model's own number, right or wrong, and never one that we solved for.
+
+Nothing of the text is evaluated.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pairwright.generators.llm.output.boilerplate import starts_new_turn
+from pairwright.generators.rationales.labels import MAX_LENGTH, Labels
+
+# Reasons of an answer that cannot be used.
+NO_ANSWER = "no_answer"  # no marker before the first invented question
+UNREADABLE_LABEL = "unreadable_label"  # a marker, but none of the task's labels behind it
+SEVERAL_ANSWERS = "several_answers"  # two markers with two labels, or alternatives behind the last: "either (c) or (d)"
+NO_RATIONALE = "no_rationale"  # a label alone
+
+_ANSWER = (
+    r"(?:(?<![\w'])(?:and\s+)?(?:so|thus|therefore|hence|then|consequently)\b[,:]?\s+)?"
+    r"(?<!\w)(?:(?:the|my|our|its)\s+)?(?:(?:final|correct|right|best|most\s+likely)\s+)?(?:answer|label)(?:\s+(?:choice|option|here))?"
+    r"\s*(?:\*\*)?\s*"
+)
+_MARKER = re.compile(
+    rf"{_ANSWER}is\b(?:\s+(?:therefore|thus|then))?\s*:?\s*" + r"|\\boxed\s*\{|(?:^|\n)\s*####\s+(?=[-$\d])",
+    re.IGNORECASE,
+)
+# "The answer must be a place where ..." begins many a rationale, so this counts only where no other marker stands.
+_HYPOTHETICAL = re.compile(rf"{_ANSWER}(?:would|should|must)\s+be\b\s*:?\s*", re.IGNORECASE)
+_ASKED = re.compile(r"\b(?:what|whether|if|how)\s+\Z", re.IGNORECASE)  # "asks what the answer is": no answer yet
+_LABELLED = re.compile(r"(?:^|\n)[ \t>*#_]*(?:final\s+)?(?:answer|label)[ \t*_]*:[ \t*_]*", re.IGNORECASE)
+_OPENING = re.compile(
+    r"\s*(?:[*_#]*(?:A|answer|rationale|reasoning|explanation|solution|thought)[*_]*\s*:[*_]*\s*)?"
+    r"(?:let(?:'|’)?s\s+think\s+(?:about\s+(?:it|this)\s+)?step\s+by\s+step\s*[.:]\s*)?",
+    re.IGNORECASE,
+)
+_REPLY = re.compile(r"\n[ \t]*(?:A|Answer)[ \t]*:")
+_WORD = re.compile(r"\w+")
+_END = re.compile(r"\n|[.!?;](?=[\s\"'”’)*\]]|\Z)|\}")
+_TRAILING = re.compile(
+    r"(?:[\s,;:–-]|(?<=[\s,;])(?:and|so|thus|therefore|hence|then|which means(?: that)?|meaning(?: that)?))+\Z",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRationale:
+    """What was read.
+
+    Attributes:
+        rationale: one line, without marker and label.
+        label: in the task's own form; empty with a reason.
+        said: the label as the model wrote it; empty where no marker was found.
+        reason: why it cannot be used, else empty.
+    """
+
+    rationale: str = ""
+    label: str = ""
+    said: str = ""
+    reason: str = ""
+
+    @property
+    def parsed(self) -> bool:
+        """Whether there is an answer whose label can be read."""
+        return bool(self.label)
+
+
+@dataclass(frozen=True, slots=True)
+class _StatedAnswer:
+    start: int
+    said: str
+    labels: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """The label, empty where none or several can be read."""
+        return self.labels[0] if len(self.labels) == 1 else ""
+
+
+def parse_chain_of_thought(
+    text: str, labels: Labels, *, choices: Sequence[str] = (), fields: Sequence[str] = (), question: str = ""
+) -> ParsedRationale:
+    """Read a model's output.
+
+    Args:
+        text: of one answer, with whatever it runs on into.
+        labels: of the task.
+        choices: of the row, for labels of the kind ``choice``.
+        fields: names of the task's inputs: a line that begins with one of them and a colon is an invented question.
+        question: what was asked: a model may say that again before it answers.
+    """
+    own = _strip_question_echo(text, question, tuple(fields))
+    own = own[_opening_end(own) :]
+    own = own[: _invented_question_start(own, tuple(fields))]
+    answers = _answers(own, labels, choices)
+    if not answers:
+        return ParsedRationale(_clean_ending(own), reason=NO_ANSWER)
+    readable = [answer for answer in answers if answer.label]
+    chosen = readable[0] if readable else answers[0]
+    rationale = _rationale(own[: chosen.start])
+    if not readable:
+        reason = SEVERAL_ANSWERS if len(chosen.labels) > 1 else UNREADABLE_LABEL
+        return ParsedRationale(rationale, said=chosen.said, reason=reason)
+    unresolved = len(answers[-1].labels) > 1  # "either (c) or (d)" may be narrowed down later, but not be the last word
+    if unresolved or not all(labels.same(answer.label, chosen.label) for answer in readable):
+        return ParsedRationale(rationale, said=chosen.said, reason=SEVERAL_ANSWERS)
+    return ParsedRationale(rationale, chosen.label, chosen.said, "" if re.search(r"\w", rationale) else NO_RATIONALE)
+
+
+def _strip_question_echo(text: str, question: str, fields: tuple[str, ...]) -> str:
+    """Return the text without the question said again at its start, as often as it is.
+
+    That is what stands before ``A:``, or in lines that begin with the names of the task's fields, and is all part of
+    the question.
+    """
+    asked = _words(question)
+    while asked and (found := _REPLY.search(text)) is not None:
+        echo = _words(text[: found.start()])
+        if not echo or echo not in asked:
+            break
+        text = text[found.end() :]
+    while asked and (named := _field_line(fields).match(text)) is not None:
+        line, _, rest = text[named.end() :].partition("\n")
+        if not rest or _words(line) not in asked:
+            break
+        text = rest
+    return text
+
+
+def _words(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+def _opening_end(text: str) -> int:
+    found = _OPENING.match(text)
+    end = found.end() if found else 0
+    # "Answer: B" alone is an answer, no opening.
+    return end if "\n" in text[end:].strip() or _MARKER.search(text, end) else 0
+
+
+def _invented_question_start(text: str, fields: tuple[str, ...]) -> int:
+    """Return where the first invented question begins; the text's length where there is none."""
+    inline = _turns(fields).search(text)
+    end = inline.start() if inline else len(text)
+    at = 0
+    for line in text.splitlines(keepends=True):
+        if at and at < end and line.strip() and _begins_question(line, fields):
+            return at
+        at += len(line)
+    return end
+
+
+def _begins_question(line: str, fields: tuple[str, ...]) -> bool:
+    return (starts_new_turn(line) or _field_line(fields).match(line) is not None) and _MARKER.match(line) is None
+
+
+@lru_cache(maxsize=32)
+def _turns(fields: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what begins a question in the middle of a line, behind the end of a sentence."""
+    names = "|".join(["Q", "Question", "Premise", "Problem", "Human", "User", *(_field_words(name) for name in fields)])
+    return re.compile(rf"(?<=[.!?)\"”])\s+(?:{names})\s?:\s")
+
+
+@lru_cache(maxsize=32)
+def _field_line(fields: tuple[str, ...]) -> re.Pattern[str]:
+    names = "|".join(_field_words(name) for name in fields) or r"(?!)"
+    return re.compile(rf"[ \t>*#_]*(?:{names})[*_]*[ \t]*:", re.IGNORECASE)
+
+
+def _field_words(name: str) -> str:
+    return re.escape(name.replace("_", " ").capitalize())
+
+
+def _answers(text: str, labels: Labels, choices: Sequence[str]) -> list[_StatedAnswer]:
+    markers = [match for match in _MARKER.finditer(text) if not _ASKED.search(text[: match.start()][-20:])]
+    found = [_answer(text, match, labels, choices) for match in markers]
+    found = [answer for answer in found if re.search(r"[^\W_]", answer.said)]
+    if found:
+        return found
+    # Else "Answer: neutral" at the start of a line, where it is no opening of more reasoning, or "would be".
+    weaker = [
+        _answer(text, match, labels, choices) for each in (_LABELLED, _HYPOTHETICAL) for match in each.finditer(text)
+    ]
+    return [answer for answer in weaker if answer.labels]
+
+
+def _answer(text: str, match: re.Match[str], labels: Labels, choices: Sequence[str]) -> _StatedAnswer:
+    behind = text[match.end() : match.end() + 2 * MAX_LENGTH].lstrip()
+    said = behind[: _label_end(behind)].strip()
+    found = labels.answers(said, choices)
+    if not found and (stated := labels.read_stated(said, text[: match.start()])):
+        found = [stated]
+    return _StatedAnswer(match.start(), said, tuple(found))
+
+
+def _label_end(text: str) -> int:
+    for end in _END.finditer(text):
+        if end.start() and (end[0] != "." or not re.fullmatch(r"\(?[A-Za-z]", text[: end.start()].strip())):
+            return end.start()  # "B. oven" is one answer, and its stop is no end
+    return len(text)
+
+
+def _rationale(text: str) -> str:
+    text = _clean_ending(text)
+    cut = _TRAILING.sub("", text)
+    return f"{cut}." if cut and cut[-1] not in '.!?"”’)' else cut
+
+
+def _clean_ending(text: str) -> str:
+    return " ".join(text.split())

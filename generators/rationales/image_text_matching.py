@@ -1,0 +1,48 @@
+"""Rows of image-text matching out of hard negatives: does this caption fit the image, and why not?
+
+Every negative gives a row whose answer is "no". The true text that it competes with (its hard positive, else the
+caption) gives one whose answer is "yes"; once, however many negatives it has. What is known of the image for certain
+are its captions and the labels of its boxes; a caption that is judged is not told among them, unless it is all there is.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pairwright.datasets.exports.writing import find_positive, list_negatives
+from pairwright.datasets.shards.samples import Sample
+
+RawRow = tuple[Mapping[str, Any], str]
+"""A row with ``known``, ``caption`` and ``label``, and the key of its pair."""
+
+
+def rows_from_sample(sample: Sample) -> Iterator[RawRow]:
+    """Give the rows of a sample's hard negatives and of the texts that they compete with."""
+    pair, judged = sample.pair, dict[str, None]()
+    captions = (pair.caption, *pair.captions)
+    labels = tuple(dict.fromkeys(box.label for box in pair.boxes))
+    for negative in list_negatives(sample):
+        true = find_positive(sample, negative)
+        judged[true] = None
+        yield _row((*captions, *labels), negative.text, "no", pair.key)
+    for text in judged:
+        others = tuple(caption for caption in captions if caption != text) or captions
+        yield _row((*others, *labels), text, "yes", pair.key)
+
+
+def rows_from_candidate(candidate: Mapping[str, Any], judged: set[tuple[str, str]]) -> Iterator[RawRow]:
+    """Give the rows of a candidate row (caption, negative, positive, ...).
+
+    Args:
+        candidate: with the columns of candidate rows; kept ones only make sense.
+        judged: (image, text) of the "yes" rows that there are already; added to.
+    """
+    caption, true = candidate["caption"], candidate["positive"] or candidate["caption"]
+    yield _row((caption,), candidate["negative"], "no", candidate["key"])
+    image = candidate["key"] or candidate["image"] or caption
+    if (image, true) not in judged:
+        judged.add((image, true))
+        yield _row((caption,), true, "yes", candidate["key"])
+
+
+def _row(known: tuple[str, ...], caption: str, label: str, key: str) -> RawRow:
+    return {"known": list(dict.fromkeys(known)), "caption": caption, "label": label}, key

@@ -1,0 +1,70 @@
+"""Answers in another language than their question's are told; English of any kind is not."""
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from pairwright.generators.conversations.answer_language import LanguageDetector
+from pairwright.generators.language.wordnet import load_wordnet
+
+ASKED = "What is the dog doing on the beach?"
+
+
+@pytest.fixture(scope="module")
+def languages() -> LanguageDetector:
+    return LanguageDetector(load_wordnet())
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "El perro está corriendo por la playa con una pelota en la boca.",
+        "Der Hund rennt am Strand entlang und trägt einen roten Ball im Maul.",
+        "Le chien court le long de la plage avec une balle rouge dans la gueule.",
+        "O cachorro está correndo na praia com uma bola vermelha.",
+        "Собака бежит по пляжу.",
+        "狗在海滩上奔跑。",
+        "犬は浜辺を走っています。",
+        "الكلب يركض على الشاطئ",
+    ],
+)
+def test_an_answer_in_another_language_is_told(languages: LanguageDetector, answer: str) -> None:
+    assert languages.differ(ASKED, answer)
+
+
+def test_a_question_in_another_language_than_its_answer_is_told(languages: LanguageDetector) -> None:
+    assert languages.differ("¿Qué está haciendo el perro en esta playa?", "The dog is running along the beach.")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        (ASKED, "It is running."),
+        (ASKED, "Donuts, cupcakes, croissants, bagels and doughnuts."),
+        (ASKED, 'The sign says "Zutritt für Hunde am Strand verboten, bitte nicht füttern".'),
+        (ASKED, "It was photographed by Anna Schmidt in Garmisch Partenkirchen, Bavaria."),
+        (ASKED, "Yes"),
+        ("¿Qué está haciendo el perro?", "El perro está corriendo por la playa con una pelota."),
+        ("狗在做什么?", "狗在海滩上奔跑。"),
+        (ASKED, "..."),
+    ],
+)
+def test_an_answer_in_the_language_of_its_question_is_kept(
+    languages: LanguageDetector, question: str, answer: str
+) -> None:
+    assert not languages.differ(question, answer)
+
+
+def test_captions_excuse_their_own_words(languages: LanguageDetector) -> None:
+    answer = "Bibimbap, kimchi, japchae, tteokbokki, bulgogi and mandu are served."
+    assert languages.differ("What is on the table in front of her?", answer)
+    caption = "A table with bibimbap, kimchi, japchae, tteokbokki, bulgogi, mandu."
+    assert not languages.differ("What is on the table in front of her?", answer, [caption])
+
+
+def test_no_real_caption_is_taken_for_another_language(languages: LanguageDetector, real_data: Path) -> None:
+    with (real_data / "coco_captions" / "captions.jsonl").open() as rows:
+        captions = [caption for row in islice(rows, 2_000) for caption in json.loads(row)["captions"]]
+    assert sum(languages.differ(ASKED, caption) for caption in captions) <= len(captions) // 1_000

@@ -1,0 +1,124 @@
+"""What the tests of rule generators share: a small pool, a small thesaurus, and a way to annotate a sentence."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from pairwright.datasets.records import Annotation, Box, Pair, pair_key
+from pairwright.datasets.rng import make_rng
+from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tokens import Token
+from pairwright.generators.protocols import RuleGenerator
+
+POOL = (
+    "a dog on a bed", "a cat on a bed", "a dog on a couch", "a cat under a table", "a dog under a table",
+    "a horse in a field", "a cow in a field", "a zebra in a field", "a dog in front of a house",
+    "a cat behind a house", "a large red bus on a street", "a small blue car on a street", "a green truck on a street",
+    "a man riding a horse", "a woman riding a bicycle", "a man riding a motorcycle", "two dogs and three cats",
+    "four horses in a field", "a wooden table and a metal chair", "a black dog and a white cat", "a table in a kitchen",
+    "a bed in a bedroom", "a toilet in a bathroom", "a man standing on a street", "a woman sitting on a bench",
+    "a dog lying on a bed", "a sofa in a room", "a couch in a room", "a red car next to a blue truck",
+    "a bicycle beside a bus", "an orange cat on a chair", "an open door", "a closed door", "an open window",
+    "a closed window", "a big dog", "a little cat", "a yellow bus", "a brown horse", "a black cow", "six birds",
+    "a man on a horse", "a woman on a horse", "a dog on a horse", "a ball to the left of a box", "a box right of a ball",
+    "a small bus", "a man standing on a bench", "a table with a dog",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SmallThesaurus:
+    """A thesaurus of a few nouns, so that these tests say themselves what the dictionary knows."""
+
+    animals: frozenset[str] = frozenset({"dog", "cat", "horse", "cow", "zebra", "bird"})
+    compounds: frozenset[str] = frozenset({"fire hydrant", "hot dog"})
+    siblings: tuple[str, ...] = ("chair", "couch")
+
+    def has(self, lemma: str, pos: str) -> bool:
+        """Know two compounds."""
+        return pos == "NOUN" and lemma in self.compounds
+
+    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
+        """Know one pair of synonyms, which the pool does not have."""
+        return ("hound",)[:senses] if (lemma, pos) == ("dog", "NOUN") else ()
+
+    def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
+        """Know one antonym."""
+        return ("shut",) if (lemma, pos) == ("open", "ADJ") else ()
+
+    def co_hyponyms(
+        self, lemma: str, pos: str, levels: int = 2, keep: Callable[[str], bool] | None = None
+    ) -> Sequence[str]:
+        """Know the siblings of a bench."""
+        found = self.siblings[:levels] if (lemma, pos) == ("bench", "NOUN") else ()
+        return [word for word in found if keep is None or keep(word)]
+
+    def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
+        """Know one kind of animal under each animal: its young."""
+        return (f"young {lemma}",) if pos == "NOUN" and lemma in self.animals else ()
+
+    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
+        """Know which nouns are animals, and which are birds."""
+        return pos == "NOUN" and ((kind == "animal" and lemma in self.animals) or (kind == "bird" and lemma == "bird"))
+
+    def related(self, a: str, b: str, pos: str) -> bool:
+        """Know that a noun is itself."""
+        return pos == "NOUN" and a == b
+
+
+@lru_cache(maxsize=1)
+def small_pool() -> PoolStatistics:
+    """Statistics of `POOL`, each caption counted three times."""
+    return counted(POOL * 3)
+
+
+def counted(captions: Iterable[str]) -> PoolStatistics:
+    """Return the statistics of captions, to be read only: each caption is tagged once for all tests."""
+    return _counted(tuple(captions))
+
+
+@lru_cache(maxsize=64)
+def _counted(captions: tuple[str, ...]) -> PoolStatistics:
+    return count_captions(tokens_of_all(captions)).frozen()
+
+
+_TAGGED: dict[str, Sequence[Token]] = {}
+
+
+def tokens_of_all(captions: Sequence[str]) -> list[Sequence[Token]]:
+    """Tag captions, those together that were not tagged before."""
+    new = [caption for caption in dict.fromkeys(captions) if caption not in _TAGGED]
+    if new:
+        _TAGGED.update(zip(new, load_tagger().tag(new), strict=True))
+    return [_TAGGED[caption] for caption in captions]
+
+
+def tokens_of(caption: str) -> Sequence[Token]:
+    """Tag one caption."""
+    return tokens_of_all([caption])[0]
+
+
+def pair_of(caption: str, *others: str, boxes: tuple[Box, ...] = (), crowds: tuple[str, ...] = ()) -> Pair:
+    """Return a pair with its other captions, boxes, and crowds as the reader of COCO notes them."""
+    regions = [{"label": label, "x1": 0.0, "y1": 0.0, "x2": 1.0, "y2": 0.5} for label in crowds]
+    meta = json.dumps({"crowd": regions} if regions else {})
+    return Pair(key=pair_key("test", "", caption), caption=caption, captions=others, boxes=boxes, meta=meta)
+
+
+def annotate(generator: RuleGenerator, pair: Pair, seed: int = 0) -> list[Annotation]:
+    """Annotate one pair as a stage would."""
+    return generator.annotate(pair, tokens_of(pair.caption), make_rng(seed, generator.name, pair.key))
+
+
+def texts(make: Callable[[int], list[Annotation]], seeds: int = 20) -> set[str]:
+    """Return all texts kept under different seeds."""
+    return {a.text for seed in range(seeds) for a in make(seed) if a.status == "kept"}
+
+
+def assert_order_is_free(pairs: Sequence[Pair], make: Callable[[], RuleGenerator]) -> None:
+    """Fail unless one generator annotates pairs forwards and backwards as new ones do that saw no other pair."""
+    expected = {pair.key: annotate(make(), pair) for pair in pairs}
+    generator = make()
+    for order in (pairs, pairs[::-1]):
+        assert {pair.key: annotate(generator, pair) for pair in order} == expected
