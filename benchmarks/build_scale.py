@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from benchmarks.measuring import Measured, measured
+from benchmarks.process_usage import Measured, measured
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
 
 GIB = 2**30

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.found_task import DUMMY, Task, tokenizer, trained
+from benchmarks.document_lookup import DUMMY, Task, tokenizer, trained
 from pairwright.datasets.reports.html_page import render_page, render_section
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.training.attention.calibration import Calibration, Form, calibrated_relevance

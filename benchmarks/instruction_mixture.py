@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import measured
+from benchmarks.process_usage import measured
 from pairwright.datasets.rng import make_rng
 
 _WORDS = tuple("a red bus parked near two small dogs on the wet grass while an old man rides his horse".split())  # noqa: SIM905 - a sentence reads better

@@ -25,8 +25,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.peers.environments import PEERS, CannotBeUsed, python_of, versions_of
+from benchmarks.peers.failures import trouble
 from benchmarks.peers.runs import Ran, run, set_up
-from benchmarks.peers.trouble import trouble
 
 CASES: dict[str, tuple[list[str], int]] = {"plain": ([], 64), "latency": (["--latency-ms", "100"], 256)}
 CACHE = Path.home() / ".cache" / "pairwright-peers"

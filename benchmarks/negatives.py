@@ -37,12 +37,12 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.plain_edits import plain_edits
+from benchmarks.published_edit_rules import plain_edits
 from pairwright.datasets.records import Annotation, Pair, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
 from pairwright.filters.attacks.accuracy import attack_accuracy
-from pairwright.flows.processes import cores
+from pairwright.flows.runners.process_pool import cores
 from pairwright.generators.balance import BalanceReport
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics, count_captions
 from pairwright.generators.language.tagger import choose_pipeline, load_tagger

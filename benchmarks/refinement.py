@@ -54,7 +54,7 @@ from pairwright.filters.refinement.two_scorers import RefineOptions
 from pairwright.filters.scorers.auxiliary import AUXILIARY_SCORERS, auxiliary_scorers
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, fixed_scorers
-from pairwright.flows.generating import Request, run_generator
+from pairwright.flows.commands.generate import GenerateRequest, run_generator
 from pairwright.generators.language.trigram_model import TrigramModel
 
 TARGETS = (0.51, 0.52, 0.55, 0.60)
@@ -239,7 +239,7 @@ def own_pairs(captions: Path, images: int) -> pl.DataFrame:
         read, out = Path(folder) / "captions.jsonl", Path(folder) / "pairs.jsonl"
         read.write_text("".join(json.dumps(row) + "\n" for row in rows))
         options = {"per_type": 6, "both_sides": True}
-        run_generator(Request("rules-negatives", options, 0, ReadOptions(input=str(read)), "", out), print)
+        run_generator(GenerateRequest("rules-negatives", options, 0, ReadOptions(input=str(read)), "", out), print)
         return read_candidates(out).filter(pl.col("status") == "kept", pl.col("positive") != "")
 
 

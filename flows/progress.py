@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from pairwright.generators.llm.session import Snapshot
 
 
-class Progress(Protocol):
+class BuildProgress(Protocol):
     """Hears what a build is doing."""
 
     def begin(self, stage: str, jobs: int) -> None:
@@ -35,7 +35,7 @@ class Progress(Protocol):
         ...
 
 
-class Silence:
+class SilentProgress:
     """The progress that nobody watches."""
 
     def begin(self, stage: str, jobs: int) -> None:

@@ -4,21 +4,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pairwright.flows.config import BuildConfig
-from pairwright.flows.engine import Engine
-from pairwright.flows.generations import choice_of, generations
-from pairwright.flows.inputs import tagger_state, wordnet_state
-from pairwright.flows.layout import part_name
-from pairwright.flows.llm import asking_of
-from pairwright.flows.receipts import Job, Outcome, Receipt, fingerprint, receipt_path
-from pairwright.flows.sections import IndexSection, RationalesSection, RetrieveSection, ShardsSection
-from pairwright.flows.stages.ask import AskingStage, has_failed_rows
-from pairwright.flows.stages.generate import Generation, generate_part
+from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.config.sections import IndexSection, RationalesSection, RetrieveSection, ShardsSection
+from pairwright.flows.generating_stages import generating_stages, selection_of
+from pairwright.flows.llm.model_access import model_access_for_build
+from pairwright.flows.runners.engine import Engine
+from pairwright.flows.stages.generate import GeneratingStage, generate_part
+from pairwright.flows.stages.generate_with_model import ModelStage, has_failed_rows
 from pairwright.flows.stages.index import IndexStage, retrieve_pairs
 from pairwright.flows.stages.rationales import STAGE as RATIONALES
 from pairwright.flows.stages.rationales import RationaleStage
 from pairwright.flows.stages.shards import Packing, part_sizes, part_state, plan_shards, write_one_shard
 from pairwright.flows.stages.tag import tag_part
+from pairwright.flows.state.inputs import tagger_state, wordnet_state
+from pairwright.flows.state.layout import part_name
+from pairwright.flows.state.receipts import Job, JobResult, Receipt, fingerprint, receipt_path
 from pairwright.generators.llm.budget import SpendingTotals
 from pairwright.generators.rationales.generator import RationaleSettings
 from pairwright.generators.registry import generator_fingerprint, needs_model
@@ -96,14 +96,18 @@ class StageJobs:
         (receipt,) = await self.engine.stage([replace(job, wide=True)])
         return receipt
 
-    async def generate(self, this: Generation, parts: Sequence[str], inputs: Sequence[Receipt]) -> tuple[Receipt, ...]:
+    async def generate(
+        self, this: GeneratingStage, parts: Sequence[str], inputs: Sequence[Receipt]
+    ) -> tuple[Receipt, ...]:
         """Let a generator annotate the pairs of each part."""
         state = f"{generator_fingerprint(this.generator)} {wordnet_state()}"
         if not needs_model(this.generator):
             return await self.each(this.stage, parts, inputs, generate_part, this, state=state)
         retry = self.retry_failed and has_failed_rows(self.engine.root, this.stage)
-        asking = asking_of(self.config.llm, self.home, self.bill, seed=self.config.seed, retry_failed=retry)
-        stage = AskingStage(this, asking, self.engine.progress, self.engine.stop)
+        asking = model_access_for_build(
+            self.config.llm, self.home, self.bill, seed=self.config.seed, retry_failed=retry
+        )
+        stage = ModelStage(this, asking, self.engine.progress, self.engine.stop)
         if asking.retry_failed:
             receipt_path(self.engine.root, this.stage, "all").unlink(missing_ok=True)
         shown = Packing((), ShardsSection(images=bool(this.options.get("see_image"))), this.choice)
@@ -118,21 +122,21 @@ class StageJobs:
         """Ask why the negatives of ``parts`` do not fit their images."""
         config, root = self.config, self.engine.root
         retry = self.retry_failed and has_failed_rows(root, RATIONALES)
-        asking = asking_of(config.llm, self.home, self.bill, seed=config.seed, retry_failed=retry)
-        made = tuple(this.stage for this in generations(config))
+        asking = model_access_for_build(config.llm, self.home, self.bill, seed=config.seed, retry_failed=retry)
+        made = tuple(this.stage for this in generating_stages(config))
         settings = RationaleSettings(seed=config.seed, **section.model_dump())
-        stage = RationaleStage(made, settings, choice_of(config), asking, self.engine.progress, self.engine.stop)
+        stage = RationaleStage(made, settings, selection_of(config), asking, self.engine.progress, self.engine.stop)
         if asking.retry_failed:
             receipt_path(root, RATIONALES, "all").unlink(missing_ok=True)
-        told = [repr(settings), made, choice_of(config), asking.shape(), list(parts)]
+        told = [repr(settings), made, selection_of(config), asking.shape(), list(parts)]
         job = Job(RATIONALES, "all", stage, (list(parts),), fingerprint(RATIONALES, "all", told, inputs), here=True)
         return await self.engine.stage([job])
 
     async def shards(self, parts: Sequence[str], inputs: Sequence[Receipt], first: int = 0) -> tuple[Receipt, ...]:
         """Pack the pairs of ``parts`` into shards, numbered from ``first``."""
         config = self.config
-        stages = tuple(this.stage for this in generations(config))
-        packing = Packing(stages, config.shards, choice_of(config), config.rationales is not None)
+        stages = tuple(this.stage for this in generating_stages(config))
+        packing = Packing(stages, config.shards, selection_of(config), config.rationales is not None)
         states = {part: part_state(self.engine.root, part, packing) for part in parts}
         sizes = ((part, part_sizes(self.engine.root, part, packing)) for part in parts)
         plan = plan_shards(sizes, config.shards.samples, config.shards.megabytes * 2**20)
@@ -152,7 +156,7 @@ class StageJobs:
         return await self.engine.stage(jobs)
 
     async def whole(
-        self, stage: str, inputs: Sequence[Receipt], run: Callable[..., Outcome], *args: object, state: str = ""
+        self, stage: str, inputs: Sequence[Receipt], run: Callable[..., JobResult], *args: object, state: str = ""
     ) -> Receipt:
         """Run a stage of one job."""
         (receipt,) = await self.engine.stage([self.job(stage, "all", inputs, run, *args, state=state)])
@@ -163,7 +167,7 @@ class StageJobs:
         stage: str,
         parts: Sequence[str],
         inputs: Sequence[Receipt],
-        run: Callable[..., Outcome],
+        run: Callable[..., JobResult],
         *args: object,
         state: str = "",
     ) -> tuple[Receipt, ...]:
@@ -176,7 +180,7 @@ class StageJobs:
         stage: str,
         part: str,
         inputs: Sequence[Receipt],
-        run: Callable[..., Outcome],
+        run: Callable[..., JobResult],
         *args: object,
         state: str = "",
     ) -> Job:

@@ -17,7 +17,7 @@ import pytest
 import typer.testing
 from hypothesis import settings
 
-from tests.examples import examples
+from tests.example_counts import examples
 
 # What is imported is compiled once, as under `make`, also where Python is told elsewhere not to keep it: dozens of tests
 # start a process that imports a thousand modules, and to compile them takes as long again as all else in the import.

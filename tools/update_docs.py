@@ -35,8 +35,8 @@ from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
 from pairwright.filters.review.decision_application import REASONS as OF_REVIEW
 from pairwright.filters.validation.records import REASONS as OF_VALIDATION
-from pairwright.flows.config import BuildConfig
-from pairwright.flows.mixture_config import MixtureConfig
+from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.mixtures.config import MixtureConfig
 from pairwright.generators.conversations.rejection_reasons import TURN_REASONS as OF_TURNS
 from pairwright.generators.edit_checks.reasons import REASONS as OF_EDITS
 from pairwright.generators.llm.client import request_errors

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measuring import measured
 from benchmarks.peers.environments import HERE, Peer, environment_of, python_of
+from benchmarks.process_usage import measured
 
 SYSTEM = "Rewrite the caption so that one object is another one. Answer with the new caption only."
 LIMIT_S = 150.0  # after which a run is given up

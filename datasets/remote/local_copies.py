@@ -1,7 +1,7 @@
 """Inputs that lie in a store (`remote.py`) are copied to this machine, and read from there.
 
 A copy has the size and the time of its original, by which it is known: what did not change is not copied again, and a
-build notices what did (`flows/inputs.py`). A file is whole or absent here. Of a folder the copy holds the same files,
+build notices what did (`flows/state/inputs.py`). A file is whole or absent here. Of a folder the copy holds the same files,
 hidden ones left out; what went from the original goes from the copy. Of a published dataset (`published.py`) the newest
 version is copied.
 

@@ -13,19 +13,19 @@ from pathlib import Path
 import polars as pl
 
 from pairwright.datasets.record_tables import ANNOTATIONS
-from pairwright.flows.annotation_frames import (
+from pairwright.flows.config.sections import ConversationsSection, NegativesSection, PositivesSection
+from pairwright.flows.stages.annotation_frames import (
     add_to_account,
+    count_by_name,
     new_words,
-    numbers_of,
-    rejected_for,
+    reject_annotations,
     split_by_status,
     tally_name,
     type_name,
 )
-from pairwright.flows.layout import rejected_path
-from pairwright.flows.receipts import Counts, Outcome
-from pairwright.flows.sections import ConversationsSection, NegativesSection, PositivesSection
-from pairwright.flows.stages.generate import Generation
+from pairwright.flows.stages.generate import GeneratingStage
+from pairwright.flows.state.layout import rejected_path
+from pairwright.flows.state.receipts import Counts, JobResult
 from pairwright.generators.balance import (
     ROW_SCHEMA,
     BalanceLimits,
@@ -41,7 +41,7 @@ def balance_stage(of: str) -> str:
     return "balance" if of == "negatives" else f"balance-{of}"
 
 
-def limits_of(section: NegativesSection | PositivesSection | ConversationsSection) -> BalanceLimits:
+def quota_limits(section: NegativesSection | PositivesSection | ConversationsSection) -> BalanceLimits:
     """Return what a set may hold, as the config says."""
     if isinstance(section, ConversationsSection):
         return BalanceLimits({str(kind): most for kind, most in section.counts.items()})
@@ -50,7 +50,7 @@ def limits_of(section: NegativesSection | PositivesSection | ConversationsSectio
     return BalanceLimits({str(kind): most for kind, most in each.items()}, section.max_word_share)
 
 
-def balance_made(root: Path, parts: list[str], this: Generation, limits: BalanceLimits) -> Outcome:
+def balance_annotations(root: Path, parts: list[str], this: GeneratingStage, limits: BalanceLimits) -> JobResult:
     """Set aside what is over quota, or says what too many others say; the unit is a text that was made.
 
     Args:
@@ -65,19 +65,19 @@ def balance_made(root: Path, parts: list[str], this: Generation, limits: Balance
     account, reasons, outputs, away = BalanceReport(balanced_kind(this.generator)), Counter[str](), [], Counter[str]()
     attempts = 0
     for part, path in zip(parts, drafts, strict=True):
-        rows = rejected_for(ANNOTATIONS.read_frame(path), gone)
+        rows = reject_annotations(ANNOTATIONS.read_frame(path), gone)
         kept, rejected = split_by_status(rows)
         outputs += [after.place(root, part), rejected_path(root, balance_stage(this.stage), part)]
         ANNOTATIONS.write_frame(kept, outputs[-2])
         ANNOTATIONS.write_frame(rejected, outputs[-1])
         add_to_account(account, rows)
         attempts += rows.height
-        reasons.update(numbers_of(rejected, pl.col("reason")))
-        away.update(numbers_of(rejected, pl.lit(f"{this.stage}: ") + tally_name()))
+        reasons.update(count_by_name(rejected, pl.col("reason")))
+        away.update(count_by_name(rejected, pl.lit(f"{this.stage}: ") + tally_name()))
     told = BalanceResult({}, types).as_json()
     facts = {"account": account.as_json(), "limits": told, "balanced_away": dict(sorted(away.items()))}
     counts = Counts(this.stage.removesuffix("s"), attempts, attempts - reasons.total(), dict(sorted(reasons.items())))
-    return Outcome(outputs, counts, facts)
+    return JobResult(outputs, counts, facts)
 
 
 def _lines_of(files: Sequence[Path], generator: str) -> pl.DataFrame:

@@ -13,10 +13,10 @@ from pairwright.datasets.images.loading import is_url, split_locator
 from pairwright.datasets.progress import report_named_steps
 from pairwright.datasets.readers.pairs import ReadBatch
 from pairwright.datasets.record_tables import PAIRS, REJECTS
-from pairwright.flows.chosen import Choice, chosen_pairs
-from pairwright.flows.layout import DOWNLOADS, fetched_path, rejected_path
-from pairwright.flows.receipts import Counts, Outcome
-from pairwright.flows.sections import FetchSection
+from pairwright.flows.config.sections import FetchSection
+from pairwright.flows.state.layout import DOWNLOADS, fetched_images_path, rejected_path
+from pairwright.flows.state.receipts import Counts, JobResult
+from pairwright.flows.state.selection import PairSelection, selected_pairs
 from pairwright.indexes.fetching.fetch import fetch_images
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.retrieval.exclusion import read_exclusions
@@ -26,10 +26,10 @@ def fetch_chosen(  # noqa: PLR0913, PLR0917 - a job's arguments
     root: Path,
     parts: list[str],
     section: FetchSection,
-    choice: Choice,
+    choice: PairSelection,
     exclude: tuple[str, ...],
     home: Path | None = None,
-) -> Outcome:
+) -> JobResult:
     """Fetch what the chosen pairs name by URL. The unit is a pair; one with a local image is kept as it is.
 
     Pairs that are added to those of the build directory ``home`` enter its table of images: it names both.
@@ -40,7 +40,7 @@ def fetch_chosen(  # noqa: PLR0913, PLR0917 - a job's arguments
     local: list[str] = []
     batches: list[ReadBatch] = []
     for part in parts:
-        pairs = chosen_pairs(root, part, choice)
+        pairs = selected_pairs(root, part, choice)
         local += [pair.key for pair in pairs if not is_url(pair.image)]
         batches.append(ReadBatch([pair for pair in pairs if is_url(pair.image)], []))
     with report_named_steps("images") as follow:
@@ -48,7 +48,7 @@ def fetch_chosen(  # noqa: PLR0913, PLR0917 - a job's arguments
     none = not (told.fetched or local or home)
     if told.fetched < section.min_success * told.pairs or none:
         raise InputError(
-            f"{told.fetched} of {told.pairs} images came ({_told(told.rejected)})",
+            f"{told.fetched} of {told.pairs} images came ({_reasons_line(told.rejected)})",
             where=str(root / DOWNLOADS / "rejected.parquet"),
             fix="Start again to go on fetching; or change `min_success`, `retries` or `timeout` under fetch",
         )
@@ -56,20 +56,20 @@ def fetch_chosen(  # noqa: PLR0913, PLR0917 - a job's arguments
         "key", (pl.lit(f"{DOWNLOADS}/") + pl.col("image")).alias("image"), "width", "height"
     )
     table = pl.concat([copies, pl.DataFrame({"key": local}, schema={"key": pl.String})], how="diagonal").sort("key")
-    before = [pl.read_parquet(fetched_path(home))] if home else []
-    with replace_atomically(fetched_path(root)) as temporary:
+    before = [pl.read_parquet(fetched_images_path(home))] if home else []
+    with replace_atomically(fetched_images_path(root)) as temporary:
         pl.concat([*before, table], how="diagonal").sort("key").write_parquet(temporary)
     rejected = rejected_path(root, "fetch", "all")
     REJECTS.write(REJECTS.read(root / DOWNLOADS / "rejected.parquet"), rejected)
     tars = sorted({split_locator(image)[0] for image in copies["image"]})
     counts = Counts("pair", table.height + sum(told.rejected.values()), table.height, told.rejected)
     facts = {"urls": told.urls, "asked": told.asked, "reused": told.reused, "bytes": told.bytes}
-    return Outcome([fetched_path(root), rejected, *(root / tar for tar in tars)], counts, facts)
+    return JobResult([fetched_images_path(root), rejected, *(root / tar for tar in tars)], counts, facts)
 
 
 def _options(section: FetchSection) -> FetchOptions:
     return FetchOptions(**section.model_dump(exclude={"min_success"}))
 
 
-def _told(reasons: dict[str, int]) -> str:
+def _reasons_line(reasons: dict[str, int]) -> str:
     return ", ".join(f"{reason}: {count}" for reason, count in reasons.items()) or "none was asked for"

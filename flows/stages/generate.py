@@ -9,8 +9,8 @@ from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.rng import make_rng
-from pairwright.flows.chosen import Choice, chosen_flags
-from pairwright.flows.layout import (
+from pairwright.flows.stages.tag import statistics_path
+from pairwright.flows.state.layout import (
     annotations_path,
     candidates_path,
     drafts_path,
@@ -18,8 +18,8 @@ from pairwright.flows.layout import (
     rejected_path,
     tokens_path,
 )
-from pairwright.flows.receipts import Counts, Outcome
-from pairwright.flows.stages.tag import statistics_path
+from pairwright.flows.state.receipts import Counts, JobResult
+from pairwright.flows.state.selection import PairSelection, selection_mask
 from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edit_checks.unwrapping import sameness
 from pairwright.generators.edits.general_english import pool_or_general_english
@@ -30,7 +30,7 @@ from pairwright.generators.registry import Materials, build_generator
 
 
 @dataclass(frozen=True)
-class Generation:
+class GeneratingStage:
     """What a generating stage does.
 
     Attributes:
@@ -48,7 +48,7 @@ class Generation:
     generator: str
     options: Mapping[str, Any]
     seed: int
-    choice: Choice
+    choice: PairSelection
     to_refine: bool
     to_balance: bool = False
     unlike: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Generation:
         return path(root, self.stage, part)
 
 
-def generate_part(root: Path, part: str, this: Generation) -> Outcome:
+def generate_part(root: Path, part: str, this: GeneratingStage) -> JobResult:
     """Let a generator annotate the chosen pairs of a part.
 
     Kept rows go to ``annotations/``, or to ``drafts/`` or ``candidates/`` when they shall be balanced or refined; the
@@ -69,15 +69,15 @@ def generate_part(root: Path, part: str, this: Generation) -> Outcome:
     pairs = PAIRS.read(pairs_path(root, part))
     tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
     rows: list[Annotation] = []
-    flagged = zip(pairs, tokens, chosen_flags(root, pairs, this.choice), strict=True)
+    flagged = zip(pairs, tokens, selection_mask(root, pairs, this.choice), strict=True)
     for pair, words, goes_on in track(flagged, "writing texts", len(pairs), "captions"):
         if goes_on:
             rows += maker.annotate(pair, words, make_rng(this.seed, 0, maker.name, maker.version, pair.key))
-    rows = not_on_both_sides(root, part, this, rows)
+    rows = reject_positives_among_negatives(root, part, this, rows)
     tally = AnnotationCounts()
     tally.add(rows)
     kept = sum(row.status == "kept" for row in rows)
-    return Outcome(
+    return JobResult(
         write_rows(root, part, this, rows),
         Counts("attempt", len(rows), kept, tally.reasons()),
         {"generator": f"{maker.name}/{maker.version}", "by_type": tally.by_type()},
@@ -90,7 +90,9 @@ def materials_of(root: Path, seed: int) -> Materials:
     return Materials(wordnet, pool_or_general_english(PoolStatistics.load(statistics_path(root)), wordnet), seed)
 
 
-def not_on_both_sides(root: Path, part: str, this: Generation, rows: Sequence[Annotation]) -> list[Annotation]:
+def reject_positives_among_negatives(
+    root: Path, part: str, this: GeneratingStage, rows: Sequence[Annotation]
+) -> list[Annotation]:
     """Return the rows with those hard positives rejected that say what a negative of the same caption says."""
     said = {
         (row.key, sameness(row.text))
@@ -106,7 +108,7 @@ def not_on_both_sides(root: Path, part: str, this: Generation, rows: Sequence[An
     ]
 
 
-def write_rows(root: Path, part: str, this: Generation, rows: Sequence[Annotation]) -> list[Path]:
+def write_rows(root: Path, part: str, this: GeneratingStage, rows: Sequence[Annotation]) -> list[Path]:
     """Write the rows of a part, kept and rejected apart; return the files."""
     files = {this.place(root, part): "kept", rejected_path(root, this.stage, part): "rejected"}
     for path, status in files.items():

@@ -16,10 +16,10 @@ from pairwright.datasets.progress import report_named_steps
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
-from pairwright.flows.inputs import file_state, named_state
-from pairwright.flows.layout import chosen_path, pairs_path, read_pair_parts, rejected_path
-from pairwright.flows.receipts import Counts, Outcome
-from pairwright.flows.sections import IndexSection, RetrieveSection
+from pairwright.flows.config.sections import IndexSection, RetrieveSection
+from pairwright.flows.state.inputs import file_state, named_state
+from pairwright.flows.state.layout import pairs_path, read_pair_parts, rejected_path, retrieved_keys_path
+from pairwright.flows.state.receipts import Counts, JobResult
 from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
 from pairwright.indexes.building.pair_vectors import PairVectors
 from pairwright.indexes.building.part_jobs import BuildParts, IndexProgress, PartJob, PartResult, build_part
@@ -48,7 +48,7 @@ class IndexStage:
 
     def __call__(  # noqa: PLR0913, PLR0917 - a job's arguments
         self, root: Path, parts: list[str], section: IndexSection, source: str, seed: int, like: Path | None = None
-    ) -> Outcome:
+    ) -> JobResult:
         """Build it; arguments as in `build_index`.
 
         Raises:
@@ -82,7 +82,7 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     *,
     build: BuildParts | None = None,
     stop: Event | None = None,
-) -> Outcome:
+) -> JobResult:
     """Fit or load the encoder and build the FAISS index.
 
     The unit is a pair, found by any of its captions. A caption or image whose vector equals an earlier one's, or nearly,
@@ -138,7 +138,7 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
         "modalities",
     )
     facts = {name: value for name, value in info.summary().items() if name in told}
-    return Outcome(outputs, Counts("pair", info.pairs, info.pairs), {**facts, "without_vector": dict(info.rejected)})
+    return JobResult(outputs, Counts("pair", info.pairs, info.pairs), {**facts, "without_vector": dict(info.rejected)})
 
 
 def _until(stop: Event | None, batches: Iterable[list[Pair]]) -> Iterator[list[Pair]]:
@@ -165,7 +165,7 @@ def retrieve_state(section: RetrieveSection) -> str:
 
 def retrieve_pairs(
     root: Path, parts: list[str], section: RetrieveSection, device: str, home: Path | None = None
-) -> Outcome:
+) -> JobResult:
     """Search the index with every query and choose the pairs that are hit.
 
     Writes every hit, the pairs with all that found them, the coverage by concept as a table and as a page, and the
@@ -176,7 +176,7 @@ def retrieve_pairs(
         parts: of the pairs.
         section: of the config.
         device: of the encoder.
-        home: a build directory to whose pairs these are added. They compete with what was found there (`better_hits`),
+        home: a build directory to whose pairs these are added. They compete with what was found there (`best_new_hits`),
             and the keys that were chosen there stay among the chosen ones.
     """
     opened = open_index_with_encoder(root / "index", device=device)
@@ -184,7 +184,7 @@ def retrieve_pairs(
     vectors = None
     if section.query_vectors:
         vectors = read_query_vectors(Path(section.query_vectors), len(queries), opened.index.info.dim)
-    pool = _Pool(root, parts)
+    pool = _PairLookup(root, parts)
     exclusion = read_exclusions(section.exclude)
     guard = ExclusionFilter(exclusion, pool.of) if exclusion else None
     found = retrieve(
@@ -195,8 +195,8 @@ def retrieve_pairs(
     keys, stay = set(found.pairs["key"]), set[str]()
     if home:
         before = pl.read_parquet(home / "retrieval" / "hits.parquet")
-        keys = set(better_hits(pl.read_parquet(folder / "hits.parquet"), before, section)["key"])
-        stay = set(pl.read_parquet(chosen_path(home))["key"])
+        keys = set(best_new_hits(pl.read_parquet(folder / "hits.parquet"), before, section)["key"])
+        stay = set(pl.read_parquet(retrieved_keys_path(home))["key"])
     if not keys and not home:
         raise NothingKeptError(
             "no query found a pair",
@@ -206,43 +206,45 @@ def retrieve_pairs(
     tables = {
         folder / "pairs.parquet": found.pairs,
         folder / "coverage.parquet": found.coverage,
-        chosen_path(root): pl.DataFrame({"key": sorted({*keys, *stay})}, schema={"key": pl.String}),
+        retrieved_keys_path(root): pl.DataFrame({"key": sorted({*keys, *stay})}, schema={"key": pl.String}),
     }
     for path, frame in tables.items():
         with replace_atomically(path) as temporary:
             frame.write_parquet(temporary)
     write_coverage_page(folder / "coverage.html", found, pool.of, "What the pool covers")
     leaks = {row.place.removeprefix("pair "): row for row in make_exclusion_rejects(found.excluded, pool.of)}
-    reasons, rejected = _reject_others(root, parts, keys, leaks)
+    reasons, rejected = _reject_unretrieved(root, parts, keys, leaks)
     summary = found.summary()
     facts = {
         name: summary[name] for name in ("queries", "hits", "k_counts", "excluded", "uncompared", "modes", "uncovered")
     }
     outputs = [*tables, folder / "hits.parquet", folder / "coverage.html", *rejected]
     counts = Counts("pair", len(keys) + sum(reasons.values()), len(keys), reasons)
-    return Outcome(outputs, counts, facts)
+    return JobResult(outputs, counts, facts)
 
 
-def better_hits(hits: pl.DataFrame, before: pl.DataFrame, section: RetrieveSection) -> pl.DataFrame:
+def best_new_hits(hits: pl.DataFrame, before: pl.DataFrame, section: RetrieveSection) -> pl.DataFrame:
     """Return the ``hits`` that would have been among the best of those ``before``; columns as `Retrieval.write_hits`."""
     unit = ["mode", "query"] if section.per == "query" else ["mode", "concept"]
     places = before.group_by("key", *unit).agg(pl.col("score").max())
-    hits = hits.join(_bar(places, unit, section.k), on=unit, how="left", maintain_order="left")
+    hits = hits.join(_score_threshold(places, unit, section.k), on=unit, how="left", maintain_order="left")
     hits = hits.filter(pl.col("bar").is_null() | (pl.col("score") > pl.col("bar"))).drop("bar")
     if section.cap is None:
         return hits
     concepts = before.group_by("key", "concept").agg(pl.col("score").max())
-    hits = hits.join(_bar(concepts, ["concept"], section.cap), on=["concept"], how="left", maintain_order="left")
+    hits = hits.join(
+        _score_threshold(concepts, ["concept"], section.cap), on=["concept"], how="left", maintain_order="left"
+    )
     return hits.filter(pl.col("bar").is_null() | (pl.col("score") > pl.col("bar"))).drop("bar")
 
 
-def _bar(places: pl.DataFrame, unit: list[str], full: int) -> pl.DataFrame:
+def _score_threshold(places: pl.DataFrame, unit: list[str], full: int) -> pl.DataFrame:
     """Return the lowest score that was taken, of the units that took as many as they may."""
     bars = places.group_by(unit).agg(pl.len().alias("n"), pl.col("score").min().alias("bar"))
     return bars.filter(pl.col("n") >= full).drop("n")
 
 
-class _Pool:
+class _PairLookup:
     """The pairs of a build, looked up by key."""
 
     def __init__(self, root: Path, parts: Sequence[str]) -> None:
@@ -267,7 +269,7 @@ def _options(section: RetrieveSection) -> RetrieveOptions:
     return RetrieveOptions(**section.model_dump(exclude={"queries", "query_vectors", "exclude"}))
 
 
-def _reject_others(
+def _reject_unretrieved(
     root: Path, parts: list[str], keys: set[str], leaks: dict[str, Any]
 ) -> tuple[dict[str, int], list[Path]]:
     reasons: Counter[str] = Counter()

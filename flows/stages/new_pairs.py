@@ -16,15 +16,15 @@ from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
-from pairwright.flows.layout import pairs_path, part_name, rejected_path
-from pairwright.flows.receipts import Counts, Outcome
-from pairwright.flows.stages.pairs import Intake, without_image
+from pairwright.flows.stages.pairs import Intake, without_image_field
+from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
+from pairwright.flows.state.receipts import Counts, JobResult
 
 _SOURCE_ID = pl.when(pl.col("source_id") == "").then(pl.col("image")).otherwise(pl.col("source_id"))
 _OTHER = pl.when(_SOURCE_ID == "").then(pl.lit("")).otherwise(pl.col("source") + "\n" + _SOURCE_ID).alias("other")
 
 
-def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> Outcome:
+def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> JobResult:
     """Write the pairs that stand in none of the ``known`` parts; the unit is a row.
 
     Args:
@@ -41,15 +41,15 @@ def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> 
         InputError: a broken row, or a pair without an image among others, when the options say stop; a pair with an
             image among others without.
     """
-    reading = _Reading(_known_pairs(home, known), _known_rejects(home))
+    reading = _NewPairReading(_known_pairs(home, known), _known_rejects(home))
     options, part_size = intake.options, intake.part_size
-    pictured = _pictured(home, known) if intake.all_pictured else None
+    pictured = _has_images(home, known) if intake.all_have_images else None
     for batch in read_pairs(options):
         other = [pair for pair in batch.pairs if pictured not in (None, bool(pair.image))]
         if other and (options.on_error == "stop" or not pictured):
             raise _mixed(other[0], options)
         reading.pairs([pair for pair in batch.pairs if pictured in (None, bool(pair.image))])
-        reading.rejects([*batch.rejects, *map(without_image, other)])
+        reading.rejects([*batch.rejects, *map(without_image_field, other)])
     fresh, facts = reading.end()
     outputs: list[Path] = []
     for number, start in enumerate(range(0, len(fresh), part_size), len(known)):
@@ -59,10 +59,10 @@ def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> 
         outputs += [pairs_path(root, part), rejected_path(root, "pairs", part)]
     reasons = Counter(row.reason for row in reading.broken)
     counts = Counts("row", len(fresh) + reasons.total(), len(fresh), dict(sorted(reasons.items())))
-    return Outcome(outputs, counts, {"parts": len(outputs) // 2, **facts})
+    return JobResult(outputs, counts, {"parts": len(outputs) // 2, **facts})
 
 
-def _pictured(home: Path, parts: list[str]) -> bool | None:
+def _has_images(home: Path, parts: list[str]) -> bool | None:
     """Say whether the pairs of a build have images; None where there are none."""
     images = (PAIRS.read_frame(pairs_path(home, part))["image"] for part in parts)
     return next((bool(column[0]) for column in images if len(column)), None)
@@ -94,7 +94,7 @@ def _known_rejects(home: Path) -> frozenset[Reject]:
 
 
 @dataclass
-class _Reading:
+class _NewPairReading:
     known: pl.DataFrame
     refused: frozenset[Reject]
     new: list[tuple[Pair, str]] = field(default_factory=list)

@@ -18,10 +18,10 @@ from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
-from pairwright.flows.layout import pairs_path, part_name, rejected_path
-from pairwright.flows.receipts import Counts, Outcome
+from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
+from pairwright.flows.state.receipts import Counts, JobResult
 
-BARE = "missing_image"
+MISSING_IMAGE = "missing_image"
 _SAME = {"jpeg": "jpg", "tiff": "tif"}
 
 
@@ -38,11 +38,11 @@ class Intake:
 
     options: ReadOptions
     part_size: int
-    all_pictured: bool
-    one_format: bool = False
+    all_have_images: bool
+    single_image_format: bool = False
 
 
-def read_input(root: Path, intake: Intake) -> Outcome:
+def read_input(root: Path, intake: Intake) -> JobResult:
     """Read the input to the end; write a part for every so many pairs that are kept.
 
     Raises:
@@ -61,24 +61,24 @@ def read_input(root: Path, intake: Intake) -> Outcome:
         outputs += [pairs_path(root, part), rejected_path(root, "pairs", part)]
         kept += len(pairs)
         bare += sum(not pair.image for pair in pairs)
-        formats.update(filter(None, (format_of(pair.image) for pair in pairs)))
+        formats.update(filter(None, (image_format_of(pair.image) for pair in pairs)))
         reasons.update(row.reason for row in rejects)
-    if intake.one_format and formats and len(formats.keys() & set(IMAGE_EXTENSIONS)) != 1:
-        raise _several(formats, str(options.input))
-    if intake.all_pictured and 0 < bare < kept:
+    if intake.single_image_format and formats and len(formats.keys() & set(IMAGE_EXTENSIONS)) != 1:
+        raise _mixed_formats_message(formats, str(options.input))
+    if intake.all_have_images and 0 < bare < kept:
         if options.on_error == "stop":
             raise _mixed(bare, kept, str(options.input))
-        _set_aside(outputs)
+        _rejected_writer(outputs)
         kept -= bare
-        reasons[BARE] += bare
+        reasons[MISSING_IMAGE] += bare
     counts = Counts("row", kept + reasons.total(), kept, dict(sorted(reasons.items())))
-    return Outcome(outputs, counts, {"parts": len(outputs) // 2})
+    return JobResult(outputs, counts, {"parts": len(outputs) // 2})
 
 
 def _parts(options: ReadOptions, size: int, formats: Counter[str]) -> Iterator[tuple[list[Pair], list[Reject]]]:
     pairs: list[Pair] = []
     rejects: list[Reject] = []
-    for batch in reading(read_pairs(options)):
+    for batch in report_rows_read(read_pairs(options)):
         pairs += batch.pairs
         rejects += batch.rejects
         for name, count in batch.formats.items():
@@ -90,7 +90,7 @@ def _parts(options: ReadOptions, size: int, formats: Counter[str]) -> Iterator[t
         yield pairs, rejects
 
 
-def reading(batches: Iterable[ReadBatch]) -> Iterator[ReadBatch]:
+def report_rows_read(batches: Iterable[ReadBatch]) -> Iterator[ReadBatch]:
     """Yield batches as they come, and report how many rows were read."""
     with open_step("reading", unit="rows") as done:
         for batch in batches:
@@ -98,10 +98,10 @@ def reading(batches: Iterable[ReadBatch]) -> Iterator[ReadBatch]:
             done.advance(len(batch.pairs) + len(batch.rejects))
 
 
-def without_image(pair: Pair) -> Reject:
+def without_image_field(pair: Pair) -> Reject:
     """Return what becomes of a pair without an image where others have one."""
     place = f"{pair.source}: {pair.source_id or pair.key}"
-    return make_reject(place, BARE, "no image, and other pairs have one", pair.caption)
+    return make_reject(place, MISSING_IMAGE, "no image, and other pairs have one", pair.caption)
 
 
 def _mixed(bare: int, pairs: int, where: str) -> InputError:
@@ -112,7 +112,7 @@ def _mixed(bare: int, pairs: int, where: str) -> InputError:
     )
 
 
-def format_of(image: str) -> str:
+def image_format_of(image: str) -> str:
     """Return what an image's name says of its format; nothing for names that say nothing, or are not the file's."""
     suffix = PurePosixPath(image).suffix.lower()
     return (
@@ -122,7 +122,7 @@ def format_of(image: str) -> str:
     )
 
 
-def _several(formats: Counter[str], where: str) -> InputError:
+def _mixed_formats_message(formats: Counter[str], where: str) -> InputError:
     told = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
     return InputError(
         f"the images are of several formats, or of none that shards hold ({told})",
@@ -131,9 +131,9 @@ def _several(formats: Counter[str], where: str) -> InputError:
     )
 
 
-def _set_aside(outputs: Sequence[Path]) -> None:
+def _rejected_writer(outputs: Sequence[Path]) -> None:
     for path, rejected in zip(outputs[::2], outputs[1::2], strict=True):
         pairs = list(PAIRS.read(path))
-        if bare := [without_image(pair) for pair in pairs if not pair.image]:
+        if bare := [without_image_field(pair) for pair in pairs if not pair.image]:
             PAIRS.write([pair for pair in pairs if pair.image], path)
             REJECTS.write([*REJECTS.read(rejected), *bare], rejected)

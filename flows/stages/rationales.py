@@ -14,13 +14,13 @@ from threading import Event
 
 from pairwright.datasets.record_tables import EXAMPLES
 from pairwright.datasets.shards.sample_source import source_from_records
-from pairwright.flows.chosen import Choice, chosen_pairs
-from pairwright.flows.layout import failed_path, kept_annotations, rationales_path, rejected_path
-from pairwright.flows.llm import Asking
-from pairwright.flows.progress import Progress
-from pairwright.flows.rationale_asking import RationaleTalks, identity_of, maker_of
-from pairwright.flows.rationales import Work
-from pairwright.flows.receipts import Counts, Outcome
+from pairwright.flows.llm.model_access import ModelAccess
+from pairwright.flows.progress import BuildProgress
+from pairwright.flows.rationales.generation import RationaleSteps, rationale_generator, requests_identity
+from pairwright.flows.rationales.importing import RationaleCounts
+from pairwright.flows.state.layout import failed_path, kept_annotations, rationales_path, rejected_path
+from pairwright.flows.state.receipts import Counts, JobResult
+from pairwright.flows.state.selection import PairSelection, selected_pairs
 from pairwright.generators.llm.failed_rows import FailedRows
 from pairwright.generators.rationales.generator import NAME, VERSION, RationaleSettings
 from pairwright.generators.rationales.image_text_matching import rows_from_sample
@@ -45,31 +45,31 @@ class RationaleStage:
 
     made: tuple[str, ...]
     settings: RationaleSettings
-    choice: Choice
-    asking: Asking
-    progress: Progress
+    choice: PairSelection
+    asking: ModelAccess
+    progress: BuildProgress
     stop: Event
 
-    def __call__(self, root: Path, parts: list[str]) -> Outcome:
+    def __call__(self, root: Path, parts: list[str]) -> JobResult:
         """Ask about the rows of all parts; the unit is a row.
 
         Raises:
             PairwrightError: what stopped it.
         """
-        task, asking, work = open_task(TASK), self.asking, Work()
+        task, asking, work = open_task(TASK), self.asking, RationaleCounts()
         before = replace(asking.bill)
-        maker = maker_of(task, self.settings, asking)
+        maker = rationale_generator(task, self.settings, asking)
         rows = {part: sum(1 for _ in self._items(root, part, task)) for part in parts}
         outputs = [failed_path(root, STAGE)]
         with ExitStack() as stack:
             failed = stack.enter_context(
-                FailedRows(outputs[0], run=identity_of(maker, asking), retry=asking.retry_failed)
+                FailedRows(outputs[0], run=requests_identity(maker, asking), retry=asking.retry_failed)
             )
             session = stack.enter_context(
                 asking.session(watch=partial(self.progress.far, STAGE), say=self.progress.note, stop=self.stop)
             )
             items = (item for part in parts for item in self._items(root, part, task))
-            held = RationaleTalks(maker, failed).hold(session, items, of=sum(rows.values()))
+            held = RationaleSteps(maker, failed).hold(session, items, of=sum(rows.values()))
             for part in parts:
                 judged = list(islice(held, rows[part]))
                 for one in judged:
@@ -85,10 +85,10 @@ class RationaleStage:
         reasons = dict(sorted(work.rejected.items()))
         by_type = {TASK: {"made": work.judged, "kept": work.splits.total(), "rejected": reasons}}
         facts = {"generator": f"{NAME}/{VERSION}", "by_type": by_type, "llm": told, "label_accuracy": work.accuracy()}
-        return Outcome(outputs, Counts("row", work.judged, work.splits.total(), reasons), facts)
+        return JobResult(outputs, Counts("row", work.judged, work.splits.total(), reasons), facts)
 
     def _items(self, root: Path, part: str, task: TaskDefinition) -> Iterator[TaskRow]:
-        pairs = chosen_pairs(root, part, self.choice)
+        pairs = selected_pairs(root, part, self.choice)
         for sample in source_from_records(pairs, kept_annotations(root, part, self.made)).samples():
             for row, key in rows_from_sample(sample):
                 yield task.item(row, key)

@@ -20,25 +20,25 @@ from pairwright.filters.refinement.out_of_core import OutOfCoreRefiner
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
-from pairwright.flows.annotation_frames import (
+from pairwright.flows.config.sections import RefineSection
+from pairwright.flows.stages.annotation_frames import (
     NEGATIVE,
     POSITIVE,
-    numbers_of,
-    rejected_for,
+    count_by_name,
+    reject_annotations,
     split_by_status,
     tally_name,
     type_name,
     with_scores,
 )
-from pairwright.flows.layout import annotations_path, candidates_path, pairs_path, rejected_path
-from pairwright.flows.receipts import Counts, Outcome
-from pairwright.flows.sections import RefineSection
+from pairwright.flows.state.layout import annotations_path, candidates_path, pairs_path, rejected_path
+from pairwright.flows.state.receipts import Counts, JobResult
 
 ROWS = pl.Schema(dict.fromkeys(("id", "group", "positive", "negative", "type"), pl.String))
-_ENTERS = (pl.col("kind") == NEGATIVE) & ~pl.col("form").is_in(sorted(TRAINING_ONLY_FORMS))
+_IS_CANDIDATE = (pl.col("kind") == NEGATIVE) & ~pl.col("form").is_in(sorted(TRAINING_ONLY_FORMS))
 
 
-def refine_negatives(root: Path, stages: list[str], parts: list[str], section: RefineSection, seed: int) -> Outcome:
+def refine_negatives(root: Path, stages: list[str], parts: list[str], section: RefineSection, seed: int) -> JobResult:
     """Refine the hard negatives that ``stages`` made; the unit is a negative that a generator kept.
 
     A negative is compared with its hard positive where it has one, else with the caption. SHUFFLE rows are kept, and
@@ -62,7 +62,7 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: R
 
 def refine_with(
     root: Path, stages: list[str], parts: list[str], judge: Callable[[pl.DataFrame], Refinement]
-) -> Outcome:
+) -> JobResult:
     """Refine as `refine_negatives`, by a judge of one's own.
 
     Args:
@@ -106,7 +106,7 @@ def rows_to_judge(annotations: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFra
     """
     beside = annotations.filter(pl.col("kind") == POSITIVE).select(positive_id="id", beside="text")
     return (
-        annotations.filter(_ENTERS)
+        annotations.filter(_IS_CANDIDATE)
         .join(beside, on="positive_id", how="left", maintain_order="left")
         .join(groups.select("key", "group"), on="key", how="left", maintain_order="left")
         .select(
@@ -151,7 +151,7 @@ def rows_of(
             yield rows_to_judge(ANNOTATIONS.read_frame(file(root, stage, part)), groups)
 
 
-def _written(root: Path, stages: list[str], parts: list[str], outcome: Refinement) -> Outcome:
+def _written(root: Path, stages: list[str], parts: list[str], outcome: Refinement) -> JobResult:
     """Write what came of the rows of `metric_rows`, part by part."""
     away: Counter[str] = Counter()
     start = passing = 0
@@ -161,13 +161,13 @@ def _written(root: Path, stages: list[str], parts: list[str], outcome: Refinemen
         for stage in stages:
             frame = ANNOTATIONS.read_frame(candidates_path(root, stage, part))
             judged = _judged(frame, outcome, start)
-            entered = frame.select(_ENTERS.sum()).item()
+            entered = frame.select(_IS_CANDIDATE.sum()).item()
             start += entered
             passing += frame.select((pl.col("kind") == NEGATIVE).sum()).item() - entered
             kept, gone = split_by_status(judged)
             ANNOTATIONS.write_frame(kept, annotations_path(root, stage, part))
             outputs.append(annotations_path(root, stage, part))
-            away.update(numbers_of(gone, pl.lit(f"{stage}: ") + tally_name()))
+            away.update(count_by_name(gone, pl.lit(f"{stage}: ") + tally_name()))
             removed.append(gone)
         ANNOTATIONS.write_frame(pl.concat(removed, rechunk=True), rejected_path(root, "refine", part))
         outputs.append(rejected_path(root, "refine", part))
@@ -175,14 +175,14 @@ def _written(root: Path, stages: list[str], parts: list[str], outcome: Refinemen
     kept_rows = int(outcome.kept.sum()) + passing
     facts = {**outcome.as_json(), "for_training": passing, "refined_away": dict(sorted(away.items()))}
     counts = Counts("negative", len(outcome.kept) + passing, kept_rows, dict(sorted(reasons.items())))
-    return Outcome(outputs, counts, facts)
+    return JobResult(outputs, counts, facts)
 
 
 def _judged(frame: pl.DataFrame, outcome: Refinement, start: int) -> pl.DataFrame:
     """Return the rows of a file; those that were judged, the first as row ``start`` of ``outcome``, with its verdict."""
-    entering = frame.filter(_ENTERS)["id"]
+    entering = frame.filter(_IS_CANDIDATE)["id"]
     told = outcome.gaps.slice(start, len(entering)).rename(lambda name: name if name == "id" else f"{name}_gap")
     reasons = pl.Series("reason", outcome.reasons[start : start + len(entering)], pl.String)
     verdicts = pl.DataFrame([entering, reasons]).filter(pl.col("reason") != "")
     gaps = frame.select("id").join(told, on="id", how="left", maintain_order="left").drop("id")
-    return rejected_for(with_scores(frame, gaps.to_dict()), verdicts)
+    return reject_annotations(with_scores(frame, gaps.to_dict()), verdicts)

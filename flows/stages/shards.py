@@ -28,11 +28,11 @@ from pairwright.datasets.shards.webdataset import (
     summarize_shards,
     write_shard,
 )
-from pairwright.flows.chosen import Choice, chosen_frame, chosen_pairs
-from pairwright.flows.inputs import file_state
-from pairwright.flows.layout import kept_annotations, rationales_path, rejected_path
-from pairwright.flows.receipts import Counts, Outcome, hash_of
-from pairwright.flows.sections import ShardsSection
+from pairwright.flows.config.sections import ShardsSection
+from pairwright.flows.state.inputs import file_state
+from pairwright.flows.state.layout import kept_annotations, rationales_path, rejected_path
+from pairwright.flows.state.receipts import Counts, JobResult, json_hash
+from pairwright.flows.state.selection import PairSelection, selected_frame, selected_pairs
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class Packing:
 
     stages: tuple[str, ...]
     section: ShardsSection
-    choice: Choice
+    choice: PairSelection
     rationales: bool = False
 
 
-def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: Packing) -> Outcome:
+def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: Packing) -> JobResult:
     """Write one shard; the unit is a pair."""
     path = root / "shards" / shard_name(number)
     rejects: list[Reject] = []
@@ -92,23 +92,23 @@ def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: P
     rejected = rejected_path(root, "shards", path.stem)
     REJECTS.write(rejects, rejected)
     reasons = dict(sorted(Counter(row.reason for row in rejects).items()))
-    return Outcome([path, rejected], Counts("pair", info.count + len(rejects), info.count, reasons))
+    return JobResult([path, rejected], Counts("pair", info.count + len(rejects), info.count, reasons))
 
 
 def part_state(root: Path, part: str, packing: Packing) -> str:
     """Return the state of the image files of a part's pairs that go into shards: size and time of change."""
     if not packing.section.images:
         return ""
-    frame = chosen_frame(root, part, packing.choice)
+    frame = selected_frame(root, part, packing.choice)
     files = frame.select(pl.col("image").str.replace(f"(?s){MEMBER_SEPARATOR}.*$", "${1}").unique(maintain_order=True))[
         "image"
     ]
-    return hash_of(file_state([path for file in files if file and (path := Path(file)).is_file()]))
+    return json_hash(file_state([path for file in files if file and (path := Path(file)).is_file()]))
 
 
 def part_sizes(root: Path, part: str, packing: Packing) -> list[int]:
     """Return the bytes, about, of each sample of a part; of an image that is not there none, which packing will tell."""
-    return [sample_bytes(image, packing.section) for image in chosen_frame(root, part, packing.choice)["image"]]
+    return [sample_bytes(image, packing.section) for image in selected_frame(root, part, packing.choice)["image"]]
 
 
 def sample_bytes(image: str, section: ShardsSection) -> int:
@@ -118,7 +118,7 @@ def sample_bytes(image: str, section: ShardsSection) -> int:
     return TEXTS + read_stored_size(image)
 
 
-def finish(root: Path) -> Outcome:
+def write_shard_sizes(root: Path) -> JobResult:
     """Write ``sizes.json`` and the check sums over all shards."""
     folder = root / "shards"
     written = finish_shards(folder)
@@ -129,13 +129,13 @@ def finish(root: Path) -> Outcome:
             fix="See rejected/shards-*.parquet for the reasons; `images: false` under shards packs texts alone",
         )
     outputs = sorted(path for path in folder.iterdir() if path.suffix != ".tar" and not path.name.startswith("."))
-    return Outcome(outputs, Counts("sample", written.count, written.count), summarize_shards(written))
+    return JobResult(outputs, Counts("sample", written.count, written.count), summarize_shards(written))
 
 
 def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: list[Reject]) -> Iterator[Sample]:
     recoding = Recoding(packing.section.image_format, packing.section.longest_side)
     for piece in slices:
-        pairs = chosen_pairs(root, piece.part, packing.choice)[piece.start : piece.stop]
+        pairs = selected_pairs(root, piece.part, packing.choice)[piece.start : piece.stop]
         texts: dict[str, list[Annotation]] = {}
         for annotation in kept_annotations(root, piece.part, packing.stages):
             texts.setdefault(annotation.key, []).append(annotation)

@@ -66,7 +66,7 @@ class ConversationOptions:
 
     types: tuple[str, ...] = ("conversation", "brief")
     vocabulary: tuple[str, ...] = ()
-    most_turns: int = 24
+    max_turns: int = 24
     short_prompt: str = question_templates.SHORT_FORMAT
     choice_prompt: str = question_templates.CHOICE_FORMAT
     prompt_place: PromptPlace = "below"
@@ -87,8 +87,8 @@ class TemplateConversations:
     def __init__(self, options: ConversationOptions | None = None) -> None:
         self.options = options or ConversationOptions()
         require_known("no such type of conversation:", self.options.types, TYPES)
-        if self.options.most_turns < 0:
-            raise UsageError(f"most_turns must be 0 (no limit) or more, not {self.options.most_turns}.")
+        if self.options.max_turns < 0:
+            raise UsageError(f"most_turns must be 0 (no limit) or more, not {self.options.max_turns}.")
         for name, value, known in (
             ("prompt_place", self.options.prompt_place, get_args(PromptPlace)),
             ("prompt_turns", self.options.prompt_turns, get_args(PromptTurns)),
@@ -164,7 +164,7 @@ class TemplateConversations:
     def _chosen(self, kinds: Sequence[Sequence[Fact]], rng: random.Random) -> list[Fact]:
         """Return the facts to ask about: kinds take turns, so that a rich image is not asked one thing only."""
         queues = [rng.sample(facts, len(facts)) for facts in kinds if facts]
-        most = self.options.most_turns or sum(map(len, queues))
+        most = self.options.max_turns or sum(map(len, queues))
         chosen: list[Fact] = []
         while queues and len(chosen) < most:
             queues = [queue for queue in queues if queue]

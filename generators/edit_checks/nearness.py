@@ -7,7 +7,7 @@ Sisters in WordNet are what a negative wants: a chair is no bench. Too near are
   tell apart (`APART`). The measure, over five captions each of 20,264 photographs: among the images whose captions have
   the rarer noun, the share of those where one caption has one noun, another has the other, and none has both. Told
   apart are pairs with a share below 10% that is also below 2.5 times the share of all images that have the commoner
-  noun; pairs seen in fewer than 20 images stay near. `benchmarks/exchanged_nouns.py` prints the table.
+  noun; pairs seen in fewer than 20 images stay near. `benchmarks/noun_substitutions.py` prints the table.
 
 Grown people and children are told apart by what the words mean. Of qualities that a viewer may take for each other
 (`attributes.NEIGHBOURS`) those are told apart that captioners hardly exchange (`QUALITIES_APART`): where two captions

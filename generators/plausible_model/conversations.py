@@ -22,7 +22,7 @@ class ConversationWriter:
 
     def __init__(self, tagger: Tagger) -> None:
         self._tagger = tagger
-        self._templates = TemplateConversations(ConversationOptions(types=("conversation",), most_turns=MAX_TURNS))
+        self._templates = TemplateConversations(ConversationOptions(types=("conversation",), max_turns=MAX_TURNS))
         self._tagged = lru_cache(maxsize=10_000)(lambda caption: self._tagger.tag([caption])[0])
 
     def turns(self, captions: Sequence[str], boxes: Sequence[Box]) -> list[tuple[str, str]]:

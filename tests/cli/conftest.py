@@ -12,7 +12,7 @@ import pytest
 
 from pairwright.cli import main
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
-from tests.servers.warm import WarmCommandLine, warm_command_line
+from tests.servers.warm_command_line import WarmCommandLine, warm_command_line
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

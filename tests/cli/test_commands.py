@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.exports.llava import check_llava
-from pairwright.flows.config import load_config
+from pairwright.flows.config.build import load_config
 from tests.cli.conftest import Run
 
 VERBS = [

@@ -44,7 +44,7 @@ def test_one_line_is_said(code: str, said: str) -> None:
 # The signal comes when the third batch of captions is annotated: OUT's temporary file has rows by then.
 WHILE_WRITING = """
 import os, sys
-from pairwright.flows.annotating import Annotating
+from pairwright.flows.commands.annotation_workers import Annotating
 work, calls, number = Annotating.__call__, [], int(sys.argv.pop())
 def stopped(self, batch):
     calls.append(batch)

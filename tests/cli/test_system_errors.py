@@ -15,7 +15,7 @@ from pairwright.cli.main import run as entry_point
 from pairwright.cli.system_errors import message_of
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.records import Pair, pair_key
-from pairwright.flows.lock import exclusive
+from pairwright.flows.state.locks import build_lock
 from pairwright.indexes.building.build import build_index_from_pairs
 
 PanicException = type("PanicException", (BaseException,), {})  # as pyo3 calls what Rust code raises
@@ -92,7 +92,7 @@ def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_locks")
 def test_a_file_system_without_locks_is_refused_in_one_line_by_a_build_and_by_an_index(tmp_path: Path) -> None:
     says = r"this file system has no file locks \(No locks available\).*Choose a folder on a local disk"
-    with pytest.raises(StorageError, match=says), exclusive(tmp_path / "build"):
+    with pytest.raises(StorageError, match=says), build_lock(tmp_path / "build"):
         pass
     pool = [Pair(pair_key("", "", "a dog"), "a dog")]
     with pytest.raises(StorageError, match=says):

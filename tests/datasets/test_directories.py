@@ -8,7 +8,7 @@ from PIL import Image
 from pairwright.datasets.directories import walk_files
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
-from pairwright.flows.inputs import file_state
+from pairwright.flows.state.inputs import file_state
 from pairwright.indexes.retrieval.exclusion import read_exclusion
 
 

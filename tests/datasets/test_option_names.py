@@ -8,7 +8,7 @@ import pytest
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.readers.pairs import ReadOptions
-from pairwright.flows.beside import pairs_beside
+from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 
 
 def test_a_command_and_a_config_name_the_same_options_each_in_its_words() -> None:
@@ -38,7 +38,7 @@ def test_a_command_and_a_config_name_the_same_options_each_in_its_words() -> Non
 def test_of_a_file_that_is_read_as_it_is_no_option_is_named(name: str, text: str, fix: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError) as caught:
-        list(pairs_beside(ReadOptions(str(tmp_path / name)), lambda _: None))
+        list(read_auxiliary_pairs(ReadOptions(str(tmp_path / name)), lambda _: None))
     assert caught.value.fix == fix
     assert "--" not in str(caught.value)
 

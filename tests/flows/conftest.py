@@ -12,9 +12,9 @@ from unittest.mock import patch
 import pytest
 
 from pairwright.datasets.colorshape.corpus import CorpusSpec, list_box_labels, write_corpus
-from pairwright.flows.config import BuildConfig, parse_config
-from pairwright.flows.prefect_server import server_of_our_own
-from tests.servers.warm import ROOT, warm_command_line
+from pairwright.flows.config.build import BuildConfig, parse_config
+from pairwright.flows.prefect.server import own_server
+from tests.servers.warm_command_line import ROOT, warm_command_line
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -38,7 +38,7 @@ def with_server(prefect_database: None, tmp_path_factory: pytest.TempPathFactory
     shutil.copytree(os.environ["PREFECT_HOME"], home, dirs_exist_ok=True)  # with its database
     with ExitStack() as ending:
         with patch.dict(os.environ, {"PREFECT_HOME": str(home)}):
-            url = ending.enter_context(server_of_our_own(0))
+            url = ending.enter_context(own_server(0))
             environment = {**os.environ, "PREFECT_API_URL": url}
         yield environment
 
@@ -51,7 +51,7 @@ def through_prefect(with_server: dict[str, str]) -> Iterator[Run]:
     """
     with ExitStack() as ending:
         with patch.dict(os.environ, with_server):
-            line = ending.enter_context(warm_command_line("pairwright.flows.prefect_api"))
+            line = ending.enter_context(warm_command_line("pairwright.flows.prefect.api"))
 
         def run(module: str, *arguments: object) -> subprocess.CompletedProcess[str]:
             with patch.dict(os.environ, with_server):

@@ -22,10 +22,10 @@ from pairwright.datasets.record_tables import REJECTS
 from pairwright.datasets.reports.contact_sheet import read_first_samples
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
-from pairwright.flows.layout import part_name, rejected_path
-from pairwright.flows.lock import exclusive
-from pairwright.flows.planning import plan_work
-from pairwright.flows.truth import truth_table
+from pairwright.flows.commands.demo_truth import truth_table
+from pairwright.flows.commands.plan import estimate_build
+from pairwright.flows.state.layout import part_name, rejected_path
+from pairwright.flows.state.locks import build_lock
 from pairwright.generators.llm.session import Snapshot
 from tests.flows.conftest import Run, checked, settings
 
@@ -258,7 +258,7 @@ def test_what_is_wrong_with_the_input_is_told_in_the_words_of_the_config(
         build(config, tmp_path / "build")
     assert "--" not in str(caught.value)
     with pytest.raises(PairwrightError, match=told):
-        plan_work(config, tmp_path / "build")
+        estimate_build(config, tmp_path / "build")
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_a_rejected_row_is_told_in_the_words_of_the_config(tmp_path: Path) -> No
 
 
 def test_a_second_build_in_the_same_folder_is_refused(corpus: Path, tmp_path: Path) -> None:
-    with exclusive(tmp_path / "build"), pytest.raises(StorageError, match="another build is running"):
+    with build_lock(tmp_path / "build"), pytest.raises(StorageError, match="another build is running"):
         build(checked(settings(corpus)), tmp_path / "build")
 
 

@@ -17,7 +17,7 @@ from pairwright.generators.knowledge.things import Things
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
 from pairwright.generators.words.nouns import EVERYWHERE, KINDS
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.generators.rule_fixtures import (
     POOL,
     SmallThesaurus,

@@ -82,7 +82,7 @@ def check_negatives(corpus: Corpus, negatives: RuleNegatives) -> None:
 
 
 def check_turns(corpus: Corpus) -> None:
-    options = ConversationOptions(types=("conversation", "short", "choice"), vocabulary=list_box_labels(), most_turns=0)
+    options = ConversationOptions(types=("conversation", "short", "choice"), vocabulary=list_box_labels(), max_turns=0)
     said: Counter[str] = Counter()
     letters: Counter[str] = Counter()
     wrong = []

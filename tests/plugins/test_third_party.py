@@ -17,7 +17,7 @@ from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build
-from pairwright.flows.config import parse_config
+from pairwright.flows.config.build import parse_config
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.registry import Materials, build_generator, list_generators
 from tests.generators.rule_fixtures import pair_of, small_pool, tokens_of

@@ -53,7 +53,7 @@ BATCH_DELAY_S = 0.005  # for which requests are gathered before a batch
 UNLIMITED_CONTEXT = 1_000_000  # tokens, where the model's configuration does not say
 
 
-def local_settings(folder: LocalFolder, *, max_concurrency: int = 64, kept_as: str = "") -> LLMSettings:
+def local_settings(folder: LocalFolder, *, max_concurrency: int = 64, cache_label: str = "") -> LLMSettings:
     """Return the settings of a session with a local model.
 
     Args:
@@ -61,7 +61,7 @@ def local_settings(folder: LocalFolder, *, max_concurrency: int = 64, kept_as: s
         max_concurrency: rows of a batch, at most.
         kept_as: what else shapes its answers (a calibration); it becomes a part of the cache keys.
     """
-    endpoint = f"local:{folder.fingerprint}{f'+{kept_as}' if kept_as else ''}"
+    endpoint = f"local:{folder.fingerprint}{f'+{cache_label}' if kept_as else ''}"
     return LLMSettings(model=folder.name, endpoint=endpoint, max_concurrency=max_concurrency)
 
 

@@ -20,9 +20,9 @@ from pairwright.cli.stopping import goes_on_later
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
-    from pairwright.flows.calibrating import Calibrated
-    from pairwright.flows.llm import Asking
-    from pairwright.flows.sections import LLMSection
+    from pairwright.flows.config.sections import LLMSection
+    from pairwright.flows.llm.attention_calibration import AttentionCalibration
+    from pairwright.flows.llm.model_access import ModelAccess
     from pairwright.generators.llm.cost_estimate import EstimatedRange, StagePlan
     from pairwright.generators.llm.session import Snapshot
 
@@ -82,7 +82,7 @@ class Asked:
         """
         from pydantic import ValidationError
 
-        from pairwright.flows.sections import LLMSection
+        from pairwright.flows.config.sections import LLMSection
 
         if not self.model:
             raise UsageError("a model is to be asked, and none is named. Name it with --model.")
@@ -98,17 +98,17 @@ class Asked:
                 raise UsageError(f"{option}: {first['ctx']['error']}.") from None
             raise UsageError(f"{option} {first['input']!r}: {first['msg']}.") from None
 
-    def asking(self, out: Path, seed: int = 0) -> "Asking":
+    def asking(self, out: Path, seed: int = 0) -> "ModelAccess":
         """Return how a run with this seed, that writes OUT, asks its model.
 
         Raises:
             UsageError: when no model is named, or a value cannot be.
         """
-        from pairwright.flows.llm import Asking, cache_path
+        from pairwright.flows.llm.model_access import ModelAccess, cache_path
 
         goes_on_later()
         section = self.section()
-        return Asking(section, cache_path(section, out.parent), self.retry_failed, seed)
+        return ModelAccess(section, cache_path(section, out.parent), self.retry_failed, seed)
 
     @property
     def only_told(self) -> bool:
@@ -242,7 +242,7 @@ class Reading:
 READING = "--context, --index, --calibrate and --calibrate-temperature"
 
 
-def with_context(asking: "Asking", reading: Reading, out: Path) -> "Asking":
+def with_context(asking: "ModelAccess", reading: Reading, out: Path) -> "ModelAccess":
     """Return how a run asks that gives each row so many captions of an index to read; 0: none.
 
     Raises:
@@ -258,21 +258,21 @@ def with_context(asking: "Asking", reading: Reading, out: Path) -> "Asking":
         raise UsageError("--context N and --index FOLDER go together: the N nearest captions of this index are read.")
     from dataclasses import replace
 
-    from pairwright.flows.context import Context, record_path
+    from pairwright.flows.llm.context import Context, context_record_path
 
-    given = replace(asking, context=Context(reading.index, reading.context, record_path(out)))
+    given = replace(asking, context=Context(reading.index, reading.context, context_record_path(out)))
     return replace(given, calibrated=_calibrated(asking.section.model, reading)) if reading.calibrate else given
 
 
-def _calibrated(model: str, reading: Reading) -> "Calibrated":
-    from pairwright.flows.calibrating import Calibrated
+def _calibrated(model: str, reading: Reading) -> "AttentionCalibration":
+    from pairwright.flows.llm.attention_calibration import AttentionCalibration
     from pairwright.generators.llm.local.folder import is_local
 
     if not is_local(model):
         raise UsageError(
             f"--calibrate reaches into a model on this machine, and {model} is none: --model local:FOLDER."
         )
-    return Calibrated() if reading.temperature is None else Calibrated(reading.temperature)
+    return AttentionCalibration() if reading.temperature is None else AttentionCalibration(reading.temperature)
 
 
 def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:

@@ -116,19 +116,19 @@ def attackers(also: Also, asked: Asked, frame: "pl.DataFrame", out: Path, seed: 
 def _rated(
     asked: Asked, frame: "pl.DataFrame", out: Path, seed: int, *, as_json: bool
 ) -> "tuple[GapScorer, dict[str, Any]]":
-    from pairwright.flows.blind_asking import ask_gaps, plan_gaps, texts_to_ask
+    from pairwright.flows.commands.llm_attack import distinct_texts, plan_scoring, score_with_model
 
     asking = asked.asking(out, seed)
     if asked.batch_cancel:
         ids = asking.cancel_batches(note)
         emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
         raise typer.Exit(0)
-    rows = texts_to_ask(frame)
+    rows = distinct_texts(frame)
     if asked.dry_run:
-        plan = plan_gaps(rows, asking)
+        plan = plan_scoring(rows, asking)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
         raise typer.Exit(0)
     watching = Watching("rows", asked.max_cost)
-    rated, bill = ask_gaps(rows, asking, out, note, watching)
+    rated, bill = score_with_model(rows, asking, out, note, watching)
     watching.end()
     return rated, bill

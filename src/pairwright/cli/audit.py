@@ -62,7 +62,7 @@ def audit(
     from pairwright.datasets.errors import UsageError
     from pairwright.filters.audit.report import render_html, render_markdown
     from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
-    from pairwright.flows.auditing import AuditRequest, audit_rows, rows_to_audit
+    from pairwright.flows.commands.audit import AuditRequest, audit_rows, rows_to_audit
 
     if report is not None and report.suffix not in {".html", ".md"}:
         raise UsageError(f"{report}: the page ends in .html or .md.")

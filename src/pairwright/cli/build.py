@@ -27,7 +27,7 @@ from pairwright.cli.summary import (
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
-    from pairwright.flows.config import BuildConfig
+    from pairwright.flows.config.build import BuildConfig
 
 _ONE_OF = {  # kind of text: the stage that makes it, and the name of one
     "hard_negatives": ("negatives", "hard negative"),
@@ -102,11 +102,11 @@ def build(
       pairwright build build.yaml --out /shared/birds --runner ray --address 10.0.0.1:6379
     """
     from pairwright.datasets.remote.object_store import split_url
-    from pairwright.flows.config import load_config
-    from pairwright.flows.scope import Scope
+    from pairwright.flows.config.build import load_config
+    from pairwright.flows.stage_selection import StageSelection
 
     if dry_run:
-        Scope(only, begin).check(load_config(config))
+        StageSelection(only, begin).check(load_config(config))
         plan(config, out=out, as_json=as_json)
         return
     if batch_cancel:
@@ -124,7 +124,7 @@ def build(
     from pairwright.flows.build import build as run_build
 
     goes_on_later()
-    scope = Scope(only, begin)
+    scope = StageSelection(only, begin)
     manifest = run_build(loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed, scope=scope)
     if only:
         place = manifest["place"]
@@ -144,10 +144,10 @@ def below_target(manifest: dict[str, Any]) -> bool:
 
 def _cancel(config: "BuildConfig", out: Path | None, *, as_json: bool) -> None:
     """Cancel what the build's batches still ask."""
-    from pairwright.flows.llm import asking_of
+    from pairwright.flows.llm.model_access import model_access_for_build
     from pairwright.generators.llm.budget import SpendingTotals
 
-    asking = asking_of(config.llm, out or Path("build") / config.name, SpendingTotals())
+    asking = model_access_for_build(config.llm, out or Path("build") / config.name, SpendingTotals())
     ids = asking.cancel_batches(note)
     emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
 

@@ -135,9 +135,9 @@ def prune(
 def _file(path: Path) -> Path:
     if not path.is_dir():
         return path
-    from pairwright.flows.llm import cache_of_build
+    from pairwright.flows.llm.model_access import build_cache_path
 
-    return cache_of_build(path)
+    return build_cache_path(path)
 
 
 def _day(seconds: float) -> str:

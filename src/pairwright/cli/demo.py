@@ -32,18 +32,18 @@ def demo(
     Example:
       pairwright demo --out demo
     """
-    from pairwright.flows.demo import demo_config, write_demo_corpus
-    from pairwright.flows.lock import claim
+    from pairwright.flows.commands.demo import demo_config, write_demo_corpus
+    from pairwright.flows.state.locks import claim_folder
 
     goes_on_later()
     corpus = out.resolve() / "corpus"
     progress = StageBars()
     progress.note(f"Drawing {pairs:,} scenes in {out / 'corpus'} ...")
-    claim(out)
+    claim_folder(out)
     write_demo_corpus(corpus, pairs, seed)
     progress.note(f"Building in {out}{starting(no_prefect)} ...")
     from pairwright.flows.build import build
-    from pairwright.flows.truth import truth_table
+    from pairwright.flows.commands.demo_truth import truth_table
 
     config = demo_config(corpus, pairs, seed).model_copy(update={"workers": workers})
     manifest = build(config, out, progress, truth_table, prefect=not no_prefect)

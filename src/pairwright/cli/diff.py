@@ -28,7 +28,7 @@ def diff(
       pairwright diff build/birds-monday build/birds
       pairwright diff build/birds-monday build/birds --out changes.jsonl
     """
-    from pairwright.flows.differences import changed_rows, compare
+    from pairwright.flows.commands.diff import changed_rows, compare
 
     tell_replaced(out)
     told = compare(a, b)

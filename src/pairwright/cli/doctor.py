@@ -93,7 +93,7 @@ def _llm() -> Row:
 
 
 def _prefect() -> list[Row]:
-    from pairwright.flows.preflight import prefect_problems
+    from pairwright.flows.prefect.preflight import prefect_problems
 
     return [("prefect start", "missing", problem) for problem in prefect_problems()] or [
         ("prefect start", "ok", "nothing known to be in its way; its telemetry is off")

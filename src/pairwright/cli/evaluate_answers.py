@@ -37,7 +37,7 @@ def answers(
     Example:
       pairwright evaluate answers llava --data questions.jsonl --images coco --model gpt-4o --dry-run
     """
-    from pairwright.flows.answer_judging import JudgingRequest, judge_models, plan_judging
+    from pairwright.flows.commands.evaluate_answers import JudgingRequest, judge_models, plan_judging
 
     started = time.perf_counter()
     if not asked.model:

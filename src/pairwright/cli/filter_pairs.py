@@ -72,7 +72,7 @@ def filter_pairs(
     """
     from pairwright.datasets.readers.pairs import ReadOptions
     from pairwright.filters.pairs.size_limits import SizeLimits
-    from pairwright.flows.filtering import FilterRequest, run_filters
+    from pairwright.flows.commands.filter_pairs import FilterRequest, run_filters
 
     looks = bool(min_side or max_aspect)
     read = ReadOptions(

@@ -51,7 +51,7 @@ from pairwright.datasets.suggestions import find_duplicates, require_known
 from pairwright.generators.conversations.question_templates import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 
 if TYPE_CHECKING:
-    from pairwright.flows.generating import Request
+    from pairwright.flows.commands.generate import GenerateRequest
 
 app = typer.Typer(help="Make texts for pairs, without a build.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -135,7 +135,7 @@ def negatives(
       pairwright generate negatives captions.csv --types replace-object,swap-attribute --out negatives.json
       pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --dry-run --out negatives.jsonl
     """
-    from pairwright.flows.generating import Request
+    from pairwright.flows.commands.generate import GenerateRequest
     from pairwright.generators.balance import BalanceLimits
     from pairwright.generators.llm_negatives import TYPES as BY_MODEL
     from pairwright.generators.negatives import FOR_BENCHMARKS, FOR_TRAINING, TYPES
@@ -156,7 +156,7 @@ def negatives(
         options |= {"both_sides": both_sides, "last_resorts": not no_last_resorts}
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error, max_caption=max_caption)
     limits = BalanceLimits(_quota(quota, TYPES, options.get("types", FOR_BENCHMARKS)), max_word_share)
-    request = Request(f"{method}-negatives", options, seed, read, pool, out, limits, workers)
+    request = GenerateRequest(f"{method}-negatives", options, seed, read, pool, out, limits, workers)
     _run(request, method, asked, Printed(as_json, details, then=f"refine {out} --out {_refined(out)}"))
 
 
@@ -195,14 +195,14 @@ def positives(
       pairwright generate positives captions.jsonl --out positives.jsonl
       pairwright generate positives captions.jsonl --method llm --model gpt-4o-mini --out positives.jsonl
     """
-    from pairwright.flows.generating import Request
+    from pairwright.flows.commands.generate import GenerateRequest
     from pairwright.generators.balance import BalanceLimits
     from pairwright.generators.positives import TYPES
 
     read = text_options(input_, columns_, format_, explode=explode, on_error=on_error, max_caption=max_caption)
     options = _types("positive", types, TYPES)
     limits = BalanceLimits(_quota(quota, TYPES, options.get("types", TYPES)), max_word_share)
-    request = Request(f"{method}-positives", options, seed, read, pool, out, limits, workers)
+    request = GenerateRequest(f"{method}-positives", options, seed, read, pool, out, limits, workers)
     _run(request, method, asked, Printed(as_json, details))
 
 
@@ -226,7 +226,7 @@ def conversations(
     vocabulary: Annotated[
         str, typer.Option(help="Labels that your boxes annotate exhaustively, by commas, or coco; needed for 'no'.")
     ] = "",
-    most_turns: Annotated[
+    max_turns: Annotated[
         int, typer.Option("--most-turns", min=0, help="Turns of a conversation; 0: all that can be proved.")
     ] = 24,
     short_prompt: Annotated[
@@ -280,7 +280,7 @@ def conversations(
       pairwright generate conversations captions_and_boxes.jsonl --vocabulary coco --out conversations.json
       pairwright generate conversations captions_and_boxes.jsonl --method llm --model gpt-4o-mini --out conversations.json
     """
-    from pairwright.flows.generating import Request
+    from pairwright.flows.commands.generate import GenerateRequest
     from pairwright.generators.balance import BalanceLimits
     from pairwright.generators.conversations.llm_generator import TYPES as BY_MODEL
     from pairwright.generators.conversations.template_generator import TYPES as BY_TEMPLATES
@@ -293,7 +293,7 @@ def conversations(
     if wanted and ratios:
         raise UsageError("give --counts or --ratios, not both.")
     filled = {
-        "most_turns": most_turns,
+        "max_turns": max_turns,
         "short_prompt": "" if short_prompt == "off" else short_prompt,
         "choice_prompt": "" if choice_prompt == "off" else choice_prompt,
         "prompt_place": prompt_place,
@@ -312,9 +312,9 @@ def conversations(
     else:
         options |= filled
         if instances and not vocabulary:
-            from pairwright.flows.vocabularies import vocabulary_of
+            from pairwright.flows.config.vocabulary import coco_vocabulary
 
-            options["vocabulary"], told = vocabulary_of(instances)
+            options["vocabulary"], told = coco_vocabulary(instances)
             note(told)
     read = text_options(
         input_,
@@ -328,7 +328,7 @@ def conversations(
     )
     generator = "llm-conversations" if method == "llm" else "template-conversations"
     limits = BalanceLimits({} if method == "llm" else wanted)
-    request = Request(generator, options, seed, read, "", out, limits, workers)
+    request = GenerateRequest(generator, options, seed, read, "", out, limits, workers)
     if method == "llm":
         _ask(request, asked, Printed(as_json, details), reading=reading)
     else:
@@ -359,21 +359,21 @@ class Printed:
             end_below(why)
 
 
-def _run(request: "Request", method: str, asked: Asked, printed: Printed) -> None:
+def _run(request: "GenerateRequest", method: str, asked: Asked, printed: Printed) -> None:
     """Run a generator by its method and print what came of it."""
     if method == "llm":
         _ask(request, asked, printed)
         return
     asked.refuse(f"with --method {method}")
     writes_at_its_end()
-    from pairwright.flows.generating import run_generator
+    from pairwright.flows.commands.generate import run_generator
 
     tell_replaced(request.out, reads=(request.read.input, request.pool))
     result = run_generator(request, note)
     printed.result(result, method)
 
 
-def _ask(request: "Request", asked: Asked, printed: Printed, *, reading: Reading | None = None) -> None:
+def _ask(request: "GenerateRequest", asked: Asked, printed: Printed, *, reading: Reading | None = None) -> None:
     """Let a generator ask its model, or tell what it would ask."""
     asked.tell_misnamed()
     asking = with_context(asked.asking(request.out, request.seed), reading or Reading(), request.out)
@@ -381,12 +381,12 @@ def _ask(request: "Request", asked: Asked, printed: Printed, *, reading: Reading
         ids = asking.cancel_batches(note)
         emit({"cancelled": ids}, cancelled_lines(ids), as_json=printed.as_json)
     elif asked.dry_run:
-        from pairwright.flows.llm_planning import plan_llm_generator
+        from pairwright.flows.llm.planning import plan_llm_generator
 
         plan = plan_llm_generator(request, asking, note)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=printed.as_json)
     else:
-        from pairwright.flows.llm_generating import run_llm_generator
+        from pairwright.flows.commands.generate_with_model import run_llm_generator
 
         tell_replaced(request.out, reads=(request.read.input, request.pool))
         watching = Watching("captions", asked.max_cost)

@@ -36,12 +36,12 @@ def init(
     from pairwright.datasets.errors import UsageError
     from pairwright.datasets.remote.object_store import is_remote
     from pairwright.datasets.suggestions import require_known
-    from pairwright.flows.config_templates import render_deployment, render_template, template_names
-    from pairwright.flows.input_survey import Survey, survey_input
-    from pairwright.flows.overwriting import refuse_overwriting
+    from pairwright.flows.commands.config_templates import render_deployment, render_template, template_names
+    from pairwright.flows.commands.input_survey import InputSettings, survey_input
+    from pairwright.flows.state.overwrite_checks import refuse_overwriting
 
     require_known("no template named", [template], template_names())
-    survey = Survey(columns_option(columns))
+    survey = InputSettings(columns_option(columns))
     if _is_here(input_):
         survey = survey_input(str(Path(input_).expanduser()), survey.columns)
     elif input_ and not is_remote(input_):

@@ -16,7 +16,7 @@ from pairwright.cli.summary import headline, table
 from pairwright.datasets.progress import report_named_steps
 
 if TYPE_CHECKING:
-    from pairwright.flows.mixture_report import MixtureReport
+    from pairwright.flows.mixtures.report import MixtureReport
 
 _LONGEST_NAME = 18  # so that the table fits 80 columns
 
@@ -63,10 +63,10 @@ def mix(
       pairwright mix mixture.yaml --keep 0.5 --out half.json
     """
     from pairwright.datasets.errors import UsageError
-    from pairwright.flows.mixture_config import load_mixture
-    from pairwright.flows.mixture_report import report_file
-    from pairwright.flows.mixtures import MixtureRequest
-    from pairwright.flows.mixtures import mix as run
+    from pairwright.flows.mixtures.config import load_mixture
+    from pairwright.flows.mixtures.mixing import MixtureRequest
+    from pairwright.flows.mixtures.mixing import mix as run
+    from pairwright.flows.mixtures.report import report_file
 
     if out is None and not dry_run:
         raise UsageError("--out is missing: name the file or folder to write, or give --dry-run.")

@@ -25,13 +25,13 @@ def tell_replaced(*outs: Path | None, reads: Sequence[str | tuple[str, ...]] = (
         StorageError: for one in a folder that cannot be written, or below a file; without this check the command would
             fail after all its work.
     """
-    from pairwright.flows.overwriting import refuse_breaking, refuse_overwriting
+    from pairwright.flows.state.overwrite_checks import refuse_overwriting, refuse_replacing_build_files
 
     for out in outs:
         if out is not None:
             _refuse_unwritable(out)
             refuse_overwriting(out, *reads)
-            refuse_breaking(out)
+            refuse_replacing_build_files(out)
             if told := _told(out):
                 note(f"{out}: {told}.")
 

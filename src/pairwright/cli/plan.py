@@ -11,8 +11,8 @@ from pairwright.cli.progress import shows_progress
 from pairwright.cli.reading import JsonOption
 
 if TYPE_CHECKING:
-    from pairwright.flows.config import BuildConfig
-    from pairwright.flows.planning import Work
+    from pairwright.flows.commands.plan import BuildPlan
+    from pairwright.flows.config.build import BuildConfig
 
 
 @shows_progress
@@ -31,21 +31,21 @@ def plan(
     Example:
       pairwright plan build.yaml
     """
-    from pairwright.flows.config import load_config
-    from pairwright.flows.llm_planning import plan_build
-    from pairwright.flows.planning import plan_work
+    from pairwright.flows.commands.plan import estimate_build
+    from pairwright.flows.config.build import load_config
+    from pairwright.flows.llm.planning import plan_build_requests
     from pairwright.generators.llm.cost_estimate import sum_plans
 
     loaded = load_config(config)
     folder = out or Path("build") / loaded.name
-    plans = plan_build(loaded, folder)
-    work = plan_work(loaded, folder)
+    plans = plan_build_requests(loaded, folder)
+    work = estimate_build(loaded, folder)
     told = {"stages": [each.described() for each in plans], "total": sum_plans(plans).described()}
     asked = plan_lines(plans) if plans else ["No stage of this config asks a model."]
     emit({"work": work.described(), **told}, [*_work_lines(work, loaded), "", *asked], as_json=as_json)
 
 
-def _work_lines(work: "Work", config: "BuildConfig") -> list[str]:
+def _work_lines(work: "BuildPlan", config: "BuildConfig") -> list[str]:
     """Return what a person reads of the work of a build."""
     less = "at most " if config.retrieve or config.fetch else ""
     refused = f", {work.refused:,} rows refused" if work.refused else ""

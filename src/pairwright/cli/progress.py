@@ -332,7 +332,7 @@ def shows_progress(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class StageBars:
-    """Draws a build (`pairwright.flows.progress.Progress`): one line a stage, and a bar for the one that runs.
+    """Draws a build (`pairwright.flows.progress.BuildProgress`): one line a stage, and a bar for the one that runs.
 
     A stage of one job shows the step inside it; a stage of several shows parts, with the fractions of those that run.
     """

@@ -179,7 +179,7 @@ def ask(
       pairwright prompts ask my-prompt captions.jsonl --prompts my-prompts --model local:models/small \\
         --context 5 --index index --out answers.jsonl
     """
-    from pairwright.flows.prompt_asking import PromptRequest, ask_prompt, plan_prompt
+    from pairwright.flows.commands.ask_prompt import PromptRequest, ask_prompt, plan_prompt
 
     read = text_options(input_, columns_, format_, explode=False, on_error=on_error)
     request = PromptRequest(name, read, out)

@@ -39,7 +39,7 @@ from pairwright.cli.summary import DetailsOption, all_reasons, headline, main_re
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
-    from pairwright.flows.rationales import RationaleRequest
+    from pairwright.flows.rationales.importing import RationaleRequest
 
 _IMPORT = "--import"
 
@@ -112,8 +112,8 @@ def rationales(
       pairwright generate rationales rows.jsonl --task math --model small --samples 5 --dry-run --out math.jsonl
     """
     from pairwright.datasets.exports.rationales import StudentRows
-    from pairwright.flows.rationale_rows import TaskInput
-    from pairwright.flows.rationales import RationaleRequest, import_rationales
+    from pairwright.flows.rationales.importing import RationaleRequest, import_rationales
+    from pairwright.flows.rationales.task_rows import TaskInput
     from pairwright.generators.rationales.generator import RationaleSettings
 
     read = TaskInput(input_, format_, columns_option(columns_), on_error)
@@ -139,7 +139,7 @@ def rationales(
 def _ask(request: "RationaleRequest", asked: Asked, reading: Reading, *, as_json: bool, details: bool) -> None:
     if not asked.model:
         raise UsageError(f"Name a model with --model, or give its outputs with {_IMPORT}.")
-    from pairwright.flows.rationale_asking import ask_rationales, plan_rationales
+    from pairwright.flows.rationales.generation import generate_rationales, plan_rationales
 
     # --seed is that of the split: another one asks nothing anew.
     asking = with_context(asked.asking(request.out), reading, request.out)
@@ -152,7 +152,7 @@ def _ask(request: "RationaleRequest", asked: Asked, reading: Reading, *, as_json
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
         tell_replaced(request.out)
-        result = ask_rationales(request, asking, note, watching)
+        result = generate_rationales(request, asking, note, watching)
         watching.end()
         emit(result, _lines(result, details=details, bill=bill_lines(result)), as_json=as_json)
         _end(result)

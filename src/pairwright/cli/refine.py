@@ -106,9 +106,9 @@ def refine(
     from pairwright.filters.refinement.all_attacks import AllAttacksOptions
     from pairwright.filters.refinement.pair_selection import NOT_CHOSEN, add_original_captions
     from pairwright.filters.refinement.two_scorers import RefineOptions
-    from pairwright.flows.annotation_files import refuse_no_rows
-    from pairwright.flows.overwriting import refuse_overwriting
-    from pairwright.flows.reusing import with_reused
+    from pairwright.flows.commands.annotation_files import require_candidate_rows
+    from pairwright.flows.commands.reuse_negatives import add_reused_negatives
+    from pairwright.flows.state.overwrite_checks import refuse_overwriting
 
     writes_at_its_end()
     choose = fix in {"choose", "both"}
@@ -120,11 +120,11 @@ def refine(
     tell_replaced(None if asked.only_told else out)
     screening = InvalidRowPolicy(on_error)
     frame = read_candidates(input_, screening) if decisions is None else _decided(input_, decisions, screening)
-    refuse_no_rows(input_, frame.height)
+    require_candidate_rows(input_, frame.height)
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
         note(f"{shuffled:,} SHUFFLE rows are for training only: rejected as {FOR_TRAINING}.")
     if reuse:
-        frame = with_reused(frame, corpus, note)
+        frame = add_reused_negatives(frame, corpus, note)
     pool = _corpus(corpus, frame) if corpus else None
     if fix in {"format", "both"}:
         frame = normalize_rows(frame)
@@ -164,9 +164,9 @@ def _corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
     from pairwright.datasets.readers.pairs import ReadOptions
     from pairwright.filters.candidates.rows import usable_corpus
     from pairwright.filters.scorers.image_groups import build_corpus
-    from pairwright.flows.beside import pairs_beside
+    from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 
-    given = build_corpus(pairs_beside(ReadOptions(input=corpus), note))
+    given = build_corpus(read_auxiliary_pairs(ReadOptions(input=corpus), note))
     pool, captions = usable_corpus(given, frame)
     if pool.pool:
         note("Most of --corpus is under test: each row is scored without the captions of its own image.")

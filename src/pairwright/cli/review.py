@@ -78,7 +78,7 @@ def review(
     """
     from pairwright.filters.review.positives import read_positives
     from pairwright.filters.review.rows import read_rows
-    from pairwright.flows.overwriting import refuse_overwriting
+    from pairwright.flows.state.overwrite_checks import refuse_overwriting
 
     _check(out, report, apply_, sample=sample, narrowed=only_reviewed or only_kept)
     if (report or apply_) and (seed or port or no_browser or image_root):

@@ -53,18 +53,18 @@ def serve(
       pairwright serve build.yaml --cron "0 2 * * *" --incremental
       pairwright serve build.yaml --cron "0 2 * * *" --on-failure ./notify.sh
     """
-    from pairwright.flows.config import load_config
-    from pairwright.flows.failure_command import failure_command
-    from pairwright.flows.serving import Served, Timetable
-    from pairwright.flows.serving import serve as run
+    from pairwright.flows.config.build import load_config
+    from pairwright.flows.prefect.failure_command import parse_failure_command
+    from pairwright.flows.prefect.schedule import ScheduleRequest, Timetable
+    from pairwright.flows.prefect.schedule import serve as run
 
     timetable = Timetable(
         cron=cron, interval=_seconds(interval) if interval else 0.0, timezone=timezone, late=late, now=now
     )
-    command = failure_command(on_failure) if on_failure is not None else ()
+    command = parse_failure_command(on_failure) if on_failure is not None else ()
     goes_on_later()
     folder = out or Path("build") / load_config(config).name
-    run(Served(config, folder, workers, incremental, command), timetable, port=port, told=note)
+    run(ScheduleRequest(config, folder, workers, incremental, command), timetable, port=port, told=note)
 
 
 def _seconds(written: str) -> float:

@@ -16,7 +16,7 @@ from pairwright.cli.stopping import writes_at_its_end
 from pairwright.cli.summary import DetailsOption, all_reasons, headline, main_reasons, next_step, share, table
 
 if TYPE_CHECKING:
-    from pairwright.flows.triples import TripleRequest
+    from pairwright.flows.commands.triples import TripleRequest
 
 
 @shows_progress
@@ -56,7 +56,7 @@ def triples(
       pairwright generate triples negatives.jsonl --any-type --pool captions.jsonl --out triples.jsonl
       pairwright generate triples negatives.jsonl --method llm --model gpt-4o-mini --dry-run --out triples.jsonl
     """
-    from pairwright.flows.triples import TripleRequest, run_by_rules
+    from pairwright.flows.commands.triples import TripleRequest, run_by_rules
 
     request = TripleRequest(input_, out, pool, any_type, as_given, seed, on_error)
     if method == "llm":
@@ -70,7 +70,7 @@ def triples(
 
 def _ask(request: "TripleRequest", asked: Asked, *, as_json: bool, details: bool) -> None:
     """Let a model write the positives, or tell what it would be asked."""
-    from pairwright.flows.triples_by_model import plan_by_model, run_by_model
+    from pairwright.flows.commands.triples_with_model import plan_with_model, run_with_model
 
     asking = asked.asking(request.out, request.seed)
     watching = Watching("captions", asked.max_cost)
@@ -78,11 +78,11 @@ def _ask(request: "TripleRequest", asked: Asked, *, as_json: bool, details: bool
         ids = asking.cancel_batches(note)
         emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
     elif asked.dry_run:
-        plan = plan_by_model(request, asking, note)
+        plan = plan_with_model(request, asking, note)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
         tell_replaced(request.out, reads=(str(request.input), request.pool))
-        result = run_by_model(request, asking, note, watching)
+        result = run_with_model(request, asking, note, watching)
         watching.end()
         _tell(result, "llm", as_json=as_json, details=details)
 

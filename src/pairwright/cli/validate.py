@@ -72,11 +72,11 @@ def validate(
     """
     from pairwright.datasets.errors import UsageError
     from pairwright.datasets.readers.pairs import ReadOptions
-    from pairwright.flows.validating import ValidationRequest, plan_validation, witnesses_of
-    from pairwright.flows.validating import validate as run
+    from pairwright.flows.commands.validate import ValidationRequest, parse_validators, plan_validation
+    from pairwright.flows.commands.validate import validate as run
 
     writes_at_its_end()
-    witnesses = witnesses_of(by)
+    witnesses = parse_validators(by)
     if "clip" not in witnesses and (clip_model or device or margin is not None):
         raise UsageError("--clip-model, --device and --margin do nothing without --by clip.")
     if "llm" not in witnesses:

@@ -20,7 +20,7 @@ from pairwright.datasets.colorshape.scenes import (
     size_word,
 )
 from pairwright.datasets.colorshape.toy_set import generate_toy_set
-from tests.examples import examples
+from tests.example_counts import examples
 
 T, F, O = OracleVerdict.TRUE, OracleVerdict.FALSE, OracleVerdict.OUTSIDE  # noqa: E741 - one letter keeps the table a table
 

@@ -26,7 +26,7 @@ from pairwright.datasets.shards.sample_source import load_image, open_sample_sou
 from pairwright.datasets.shards.webdataset import read_shard, write_shards
 from pairwright.datasets.verification.checks import verify
 from tests.datasets.sample_builders import conversation, image_files, negative, pair, picture
-from tests.examples import examples
+from tests.example_counts import examples
 
 OUT = {"llava": "x.json", "openai": "x.jsonl", "triplets": "x.jsonl", "negclip": "x.tsv", "parquet": "x.parquet"}
 utf8 = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)

@@ -24,7 +24,7 @@ from pairwright.datasets.images.loading import (
     open_image,
 )
 from pairwright.datasets.tar_index import TarMember, iter_tar_members
-from tests.examples import examples
+from tests.example_counts import examples
 
 
 def picture(kind: str, size: tuple[int, int] = (40, 30)) -> bytes:

@@ -15,7 +15,7 @@ from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import EXCERPT_LENGTH, make_reject
-from tests.examples import examples
+from tests.example_counts import examples
 
 CAPTION = st.text(st.characters(codec="utf-8"), min_size=1).filter(lambda text: not text.isspace())
 CAPTIONS = st.lists(CAPTION, min_size=1, max_size=5, unique=True)

@@ -36,7 +36,7 @@ from tests.datasets.sample_builders import (
     tar_names,
     texts_of,
 )
-from tests.examples import examples
+from tests.example_counts import examples
 
 utf8 = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60)
 

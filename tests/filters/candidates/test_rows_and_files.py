@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.filters.candidates.files import read_candidates, read_raw_rows, write_candidates
 from pairwright.filters.candidates.rows import SCHEMA, candidate_frame, edit_type_name
-from tests.examples import examples
+from tests.example_counts import examples
 
 ENDINGS = ["jsonl", "json", "tsv", "parquet"]
 FOREIGN = {"json", "tsv"}  # layouts of other tools

@@ -13,7 +13,7 @@ from pairwright.datasets.records import Pair
 from pairwright.filters.pairs.concept_coverage import ConceptCoverage, concept_phrases
 from pairwright.filters.pairs.size_limits import SizeLimits
 from pairwright.generators.language.tagger import load_tagger
-from tests.examples import examples
+from tests.example_counts import examples
 
 if TYPE_CHECKING:
     from pairwright.filters.pairs.near_duplicates import NearDuplicates

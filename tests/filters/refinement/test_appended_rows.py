@@ -14,7 +14,7 @@ from pairwright.filters.refinement.appended_rows import refine_appended_against_
 from pairwright.filters.refinement.frozen_scorers import FrozenScorers
 from pairwright.filters.refinement.two_scorers import RefineOptions
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
-from tests.examples import examples
+from tests.example_counts import examples
 
 NOUNS = ("dog", "cat", "horse", "lamp", "cloud", "bus")
 CAPTIONS = [

@@ -15,7 +15,7 @@ from pairwright.filters.refinement.out_of_core_texts import TextFile
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.generators.language.vocabulary import normalize_text, tokenize
-from tests.examples import examples
+from tests.example_counts import examples
 
 COLOURS, THINGS = ("red", "blue", "green", "Grey"), ("ball", "cat", "sofa", "man's hat", "tree")
 ROWS = {"id": pl.String, "group": pl.String, "positive": pl.String, "negative": pl.String, "type": pl.String}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pairwright.filters.attacks.accuracy import attack_accuracy
 from pairwright.filters.refinement.upper_bound import max_balanced_rows
-from tests.examples import examples
+from tests.example_counts import examples
 
 
 @settings(max_examples=examples(30))

@@ -20,7 +20,7 @@ from pairwright.filters.scorers.text_scorers import (
     grammar_and_plausibility_scorers,
 )
 from pairwright.generators.language.vocabulary import FloatArray, normalize_text
-from tests.examples import examples
+from tests.example_counts import examples
 
 POOL = [
     "A brown dog catches a red ball.",

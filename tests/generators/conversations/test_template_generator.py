@@ -19,7 +19,7 @@ from pairwright.datasets.rng import make_rng
 from pairwright.generators.conversations.question_templates import BRIEF
 from pairwright.generators.conversations.template_generator import TYPES, ConversationOptions, TemplateConversations
 from pairwright.generators.words.label_sets import COCO
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.generators.rule_fixtures import POOL, annotate, assert_order_is_free, pair_of
 
 DOG = Box("dog", 0.1, 0.4, 0.3, 0.6)
@@ -28,7 +28,7 @@ VOCABULARY = ("dog", "ball", "cat", "scissors", "person", "bus")
 
 
 def conversation(pair: Pair, *, seed: int = 0, vocabulary: tuple[str, ...] = VOCABULARY, most: int = 0) -> Annotation:
-    options = ConversationOptions(types=("conversation",), vocabulary=vocabulary, most_turns=most)
+    options = ConversationOptions(types=("conversation",), vocabulary=vocabulary, max_turns=most)
     (annotation,) = annotate(TemplateConversations(options), pair, seed)
     return annotation
 

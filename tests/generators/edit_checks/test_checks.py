@@ -24,7 +24,7 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.generators.rule_fixtures import SmallThesaurus, pair_of, small_pool, tokens_of
 
 KNOWN = {

@@ -13,7 +13,7 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
 from pairwright.generators.positives import RulePositives
 from pairwright.generators.protocols import RuleGenerator
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.generators.rule_fixtures import SmallThesaurus, annotate, pair_of, small_pool
 
 PLAIN = "A red car next to a blue truck."

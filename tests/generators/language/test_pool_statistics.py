@@ -11,7 +11,7 @@ from pairwright.datasets.errors import StorageError
 from pairwright.generators.language import pool_statistics
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics, count_captions
 from pairwright.generators.language.tokens import Token
-from tests.examples import examples
+from tests.example_counts import examples
 
 _TAGS = {
     "a": "DT",

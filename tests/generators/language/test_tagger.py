@@ -14,7 +14,7 @@ from pairwright.generators.language import tagger
 from pairwright.generators.language.invisible_characters import has_invisible, remove_invisible
 from pairwright.generators.language.tagger import BUNDLED_PIPELINE, load_tagger, tagger_status
 from pairwright.generators.language.treebank import read_treebank
-from tests.examples import examples
+from tests.example_counts import examples
 
 CAPTIONS = {
     "a man riding a wave on a surfboard": "DT NN VBG DT NN IN DT NN",

@@ -14,7 +14,7 @@ from pairwright.generators.language.wordnet import WordNet, load_wordnet, wordne
 from pairwright.generators.language.wordnet_compiler import compile_table
 from pairwright.generators.language.wordnet_setup import lexnames_content, set_up_language
 from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, POS, read_graph, table_path
-from tests.examples import examples
+from tests.example_counts import examples
 
 needs_table = pytest.mark.skipif(not table_path().is_file(), reason="WordNet is not set up: `pairwright doctor --mend`")
 

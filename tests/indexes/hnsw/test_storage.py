@@ -31,7 +31,7 @@ from pairwright.indexes.hnsw.storage import (
     training_row_count,
 )
 from pairwright.indexes.hnsw.top_k import TopK
-from tests.examples import THOROUGH
+from tests.example_counts import THOROUGH
 from tests.indexes.corpus import mixture
 
 DIM, COUNT = 32, 2000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.examples import examples
+from tests.example_counts import examples
 
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 

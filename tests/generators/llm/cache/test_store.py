@@ -24,7 +24,7 @@ from pairwright.generators.llm.cache import writer as cache_writer
 from pairwright.generators.llm.cache.store import Cache, CachedModel
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.generators.llm.cache.cache_fixtures import HERE, KEY, YES, keep, numbered
 
 OTHER = "0" * 31 + "2"

@@ -19,7 +19,7 @@ from pairwright.generators.llm.output.structured import TOLERATED_DEFECTS
 from pairwright.generators.llm_edits import Rewritten
 from pairwright.generators.llm_negatives import NEGATIVES_SHAPE, TYPES, Negative
 from pairwright.generators.sugarcrepe_workflow import Concepts
-from tests.examples import examples
+from tests.example_counts import examples
 
 REQUEST = Request((Message("user", "a dog"),), "m")
 

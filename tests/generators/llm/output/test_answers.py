@@ -29,7 +29,7 @@ from pairwright.generators.llm.output.structured import TOLERATED_DEFECTS
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
-from tests.examples import examples
+from tests.example_counts import examples
 
 REFUSAL = "I'm sorry, but I can't help with that request."
 

@@ -18,7 +18,7 @@ from pairwright.generators.llm.output.json_parsing import (
     strip_control_tokens,
     strip_thinking,
 )
-from tests.examples import examples
+from tests.example_counts import examples
 
 # What JSON can carry: no half characters. Numbers as orjson and json write them alike.
 CHARACTERS = st.characters(exclude_categories=["Cs"])

@@ -15,7 +15,7 @@ from pairwright.generators.llm.output.answers import Answer, request_answers
 from pairwright.generators.llm.output.errors import OUTPUT_ERROR_CODES
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
 from pairwright.generators.llm.output.structured import TOLERATED_DEFECTS
-from tests.examples import examples
+from tests.example_counts import examples
 
 
 class Edit(BaseModel):

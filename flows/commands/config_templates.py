@@ -1,0 +1,99 @@
+"""Commented configs to start from, and a schedule for Prefect: the files in ``templates/``, with what the user gave."""
+
+import json
+import os
+from pathlib import Path
+from string import Template
+
+import yaml
+
+from pairwright.datasets.suggestions import require_known
+from pairwright.flows.commands.input_survey import InputSettings
+from pairwright.flows.config.build import parse_config
+
+_COMMENTS_AT = 26  # column of a section's comments
+TEMPLATE_FOLDER = Path(__file__).parent / "templates"
+
+
+def template_names() -> list[str]:
+    """Return the names of the templates."""
+    return sorted(path.stem for path in TEMPLATE_FOLDER.glob("*.yaml"))
+
+
+_NO_SURVEY = InputSettings()
+_HINTS = {
+    "instances": "# instances: instances_val2014.json    # boxes, when path is a COCO captions file",
+    "image_root": "# image_root: images/                  # folder that relative image paths start from",
+    "verify_images": "# verify_images: off                   # when there are no image files; then also `images: false` under shards",
+}
+
+
+def render_template(name: str, *, input_path: str, survey: InputSettings = _NO_SURVEY, beside: Path) -> str:
+    """Return the text of a config that `flows.config.load_config` reads.
+
+    Args:
+        name: of the template.
+        input_path: the user's data; empty leaves a placeholder to fill in.
+        survey: settings for that data.
+        beside: the config file to be; paths are written relative to its folder.
+
+    Raises:
+        UsageError: when there is no such template.
+    """
+    require_known("no template named", [name], template_names())
+    shown = _relative(input_path, beside) if input_path else "path/to/captions.jsonl"
+    mapping = yaml.safe_dump(dict(survey.columns), default_flow_style=True, sort_keys=False, width=1000).strip()
+    text = Template((TEMPLATE_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")).substitute(
+        name=_scalar(_dataset_name(input_path)),
+        input=_scalar(shown),
+        columns=mapping,
+        **_detected_lines(survey, beside),
+    )
+    parse_config(yaml.safe_load(text), where=f"template {name}")
+    return text
+
+
+def _detected_lines(survey: InputSettings, beside: Path) -> dict[str, str]:
+    """Return the lines of a template that depend on the data: a setting, or what it would look like."""
+    lines = dict(_HINTS)
+    for name, path in (("instances", survey.instances), ("image_root", survey.image_root)):
+        if path:
+            lines[name] = f"{name}: {_scalar(_relative(path, beside))}"
+    if survey.texts_only:
+        lines["verify_images"] = 'verify_images: "off"      # no image files'
+    packed = {"images": not survey.texts_only, "image_format": survey.image_format}
+    return lines | {name: f"{name}: {_json(value)}".ljust(_COMMENTS_AT) for name, value in packed.items()}
+
+
+def render_deployment(config_text: str, config: Path) -> str:
+    """Return the text of a ``prefect.yaml`` that schedules the build of a config.
+
+    Args:
+        config_text: the config, as `render_template` gives it.
+        config: the file it stands in; ``prefect.yaml`` stands beside it.
+    """
+    name = yaml.safe_load(config_text)["name"]
+    text = (TEMPLATE_FOLDER / "deployment" / "prefect.yaml").read_text(encoding="utf-8")
+    given = {"name": name, "folder": str(config.absolute().parent), "config": config.name, "out": f"build/{name}"}
+    return Template(text).substitute({key: _scalar(value) for key, value in given.items()})
+
+
+def _json(value: object) -> str:
+    return json.dumps(value)
+
+
+def _scalar(value: str) -> str:
+    return yaml.safe_dump(value, width=1000).removesuffix("...\n").strip()
+
+
+def _relative(input_path: str, beside: Path) -> str:
+    return os.path.relpath(Path(input_path).expanduser().absolute(), beside.absolute().parent)
+
+
+def _dataset_name(input_path: str) -> str:
+    path = Path(input_path)
+    for name in (path.name.split(".")[0].split("{")[0], path.parent.name):
+        cleaned = "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "-" for c in name).strip("-_")
+        if cleaned:
+            return cleaned
+    return "my-dataset"

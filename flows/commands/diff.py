@@ -1,0 +1,340 @@
+"""What differs between two builds: settings, counts, pairs, texts, shards.
+
+Both sides are finished builds, whose manifests name every file with its check sum. A file that stands on both sides
+with the same sum is read for its counts alone; of the others each row is held as its key and a hash of each column, so
+that memory is about 120 bytes a pair and 60 a text, whatever the captions hold.
+
+A pair is the same where its key is. The key holds the caption, so a row whose caption was mended has another key: such
+rows are matched by source and source id (else by image), and count as changed, not as removed and added. A text is the
+same where its id is, which holds its maker, its place in the maker's output and the text itself; such a text can
+change only in what is told of it: edits, scores, prompt.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from pairwright.datasets.build_manifest import read_manifest
+from pairwright.datasets.errors import StorageError
+from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS, Table
+from pairwright.datasets.version_switch import MANIFEST_FILE
+from pairwright.flows.state.layout import fetched_images_path, retrieved_keys_path
+
+_ROWS = pl.Schema({"what": pl.String, "change": pl.String, "id": pl.String, "a": pl.String, "b": pl.String})
+_EDITED = ("hard_negative", "hard_positive")
+
+
+@dataclass(frozen=True)
+class BuildSide:
+    """A finished build: its folder and its manifest."""
+
+    folder: Path
+    manifest: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, folder: Path) -> "BuildSide":
+        """Read the manifest of ``folder``.
+
+        Raises:
+            StorageError: when it is no build, or an unfinished one.
+        """
+        manifest = read_manifest(folder)
+        if not (folder / MANIFEST_FILE).is_file():
+            raise StorageError(f"{folder}: no build ({MANIFEST_FILE} is missing). Name two build directories.")
+        told = ("files", "stages", "config", "shards", "environment")
+        missing = [name for name in told if not isinstance(manifest.get(name), Mapping)]
+        if missing:
+            raise StorageError(
+                f"{folder / MANIFEST_FILE}: tells no {missing[0]}. It is of another version; build again."
+            )
+        return cls(folder, manifest)
+
+    def files(self, prefix: str, suffix: str = ".parquet") -> dict[str, str]:
+        """Return path to check sum of the files below ``prefix``."""
+        files = self.manifest["files"]
+        return {
+            name: told["sha256"] for name, told in files.items() if name.startswith(prefix) and name.endswith(suffix)
+        }
+
+
+def compare(a: Path, b: Path) -> dict[str, Any]:
+    """Return what differs between two finished builds, as a JSON object.
+
+    Returns:
+        ``a`` and ``b`` (folders); ``same`` (pairs, texts and shards are the same, byte for byte or row for row);
+        ``config`` and ``environment`` (lists of name, a, b); ``stages`` (name to unit, kept and candidates of a and
+        b); ``pairs`` (a, b, added, removed, changed, and ``fields``: which column changed how often); ``chosen`` (a, b,
+        added, removed: the keys that went on to the shards); ``annotations`` (type to a, b, added, removed, changed);
+        ``shards`` (a, b, same, changed, added, removed, and samples of both).
+
+    Raises:
+        UsageError: when a folder is no build.
+        StorageError: when a build is unfinished, or a file of it is gone or torn.
+    """
+    one, other = BuildSide.open(a), BuildSide.open(b)
+    pairs = _pair_changes(one, other).counts()
+    texts = _text_changes(one, other).counts_by_type()
+    chosen, shards = _selection_changes(one, other), _shards(one, other)
+    moved = [told.get(name) for told in (pairs, chosen, *texts.values()) for name in ("added", "removed", "changed")]
+    return {
+        "a": str(a),
+        "b": str(b),
+        "same": not any(moved) and shards["same"] == shards["a"] == shards["b"],
+        "config": _settings(one.manifest["config"], other.manifest["config"]),
+        "environment": _settings(one.manifest["environment"], other.manifest["environment"]),
+        "stages": _stages(one.manifest["stages"], other.manifest["stages"]),
+        "pairs": pairs,
+        "chosen": chosen,
+        "annotations": texts,
+        "shards": shards,
+    }
+
+
+def changed_rows(a: Path, b: Path) -> pl.DataFrame:
+    """Return each pair and each text that differs, sorted: pairs first, then the types of texts.
+
+    Returns:
+        A frame of ``what`` (pair, or the type of text), ``change`` (added, removed, changed), ``id`` (of b, else of
+        a), and ``a`` and ``b``: the caption or text on either side, empty where it is not there.
+    """
+    one, other = BuildSide.open(a), BuildSide.open(b)
+    rows = [*_pair_changes(one, other).rows(), *_text_changes(one, other).rows()]
+    return pl.DataFrame(rows, schema=_ROWS, orient="row")
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What is compared.
+
+    Attributes:
+        table: of the records.
+        prefix: of their files.
+        name: the column that identifies a row.
+        text: the column that a person reads.
+        group: what to count by.
+        other: by which a row on one side is matched with one on the other; empty where nothing may be matched.
+    """
+
+    table: Table[Any]
+    prefix: str
+    name: str
+    text: str
+    group: pl.Expr
+    other: pl.Expr
+
+
+@dataclass(frozen=True)
+class _Changes:
+    """Rows of one table on two sides: what stands on one side only, and what stands on both and is not the same.
+
+    Attributes:
+        kind: what the rows are.
+        sides: the two builds.
+        files: of either side, those that the other has not, or not so.
+        totals: rows on either side, by group; a frame of group, a, b.
+        added: names and groups of rows in b only.
+        removed: names and groups of rows in a only.
+        changed: of rows on both sides: name in a, name in b, group, and the columns that differ.
+    """
+
+    kind: _Kind
+    sides: tuple[BuildSide, BuildSide]
+    files: tuple[list[str], list[str]]
+    totals: tuple[dict[str, int], dict[str, int]]
+    added: pl.DataFrame
+    removed: pl.DataFrame
+    changed: pl.DataFrame
+
+    def counts(self) -> dict[str, Any]:
+        fields = self.changed.select(pl.col("fields").explode()).to_series().value_counts()
+        return {
+            "a": sum(self.totals[0].values()),
+            "b": sum(self.totals[1].values()),
+            "added": self.added.height,
+            "removed": self.removed.height,
+            "changed": self.changed.height,
+            "fields": {name: count for name, count in sorted(fields.iter_rows()) if name},
+        }
+
+    def counts_by_type(self) -> dict[str, dict[str, int]]:
+        moved = {name: _by_group(getattr(self, name)) for name in ("added", "removed", "changed")}
+        return {
+            group: {
+                "a": self.totals[0].get(group, 0),
+                "b": self.totals[1].get(group, 0),
+                **{name: counts.get(group, 0) for name, counts in moved.items()},
+            }
+            for group in sorted({*self.totals[0], *self.totals[1]})
+        }
+
+    def rows(self) -> list[tuple[str, str, str, str, str]]:
+        before = self._texts(0, [*self.removed["name"], *self.changed["name"]])
+        after = self._texts(1, [*self.added["name"], *self.changed["name_b"]])
+        rows = [(group, "removed", name, before[name], "") for name, group in _named(self.removed)]
+        rows += [(group, "added", name, "", after[name]) for name, group in _named(self.added)]
+        changed = self.changed.select("group", "name", "name_b").iter_rows()
+        rows += [(group, "changed", name_b, before[name], after[name_b]) for group, name, name_b in changed]
+        return sorted(rows)
+
+    def _texts(self, side: int, names: Sequence[str]) -> dict[str, str]:
+        wanted = pl.DataFrame({"wanted": names}, schema={"wanted": pl.String})
+        found: dict[str, str] = {}
+        for file in self.files[side]:
+            frame = self.kind.table.read_frame(self.sides[side].folder / file)
+            found.update(
+                frame.join(wanted, left_on=self.kind.name, right_on="wanted", how="semi")
+                .select(self.kind.name, self.kind.text)
+                .iter_rows()
+            )
+        return found
+
+
+def _named(frame: pl.DataFrame) -> Iterator[tuple[str, str]]:
+    return frame.select("name", "group").iter_rows()
+
+
+def _by_group(frame: pl.DataFrame) -> dict[str, int]:
+    return dict(frame.group_by("group").len().iter_rows())
+
+
+def _changes(kind: _Kind, sides: tuple[BuildSide, BuildSide]) -> _Changes:
+    """Compare the rows of one kind on two sides."""
+    known = sides[0].files(kind.prefix), sides[1].files(kind.prefix)
+    files = tuple(sorted(file for file in one if one[file] != other.get(file)) for one, other in (known, known[::-1]))
+    hashed = [_row_hashes(kind, side.folder, mine) for side, mine in zip(sides, files, strict=True)]
+    alike = [file for file in known[0] if known[0][file] == known[1].get(file)]
+    both = _group_counts(kind, sides[0].folder, alike)
+    totals = tuple({**both, **{g: n + both.get(g, 0) for g, n in _by_group(frame).items()}} for frame in hashed)
+    a, b = hashed
+    removed, added = a.join(b, on="name", how="anti"), b.join(a, on="name", how="anti")
+    fields = [column for column in kind.table.schema if column != kind.name]
+    again = removed.filter(pl.col("other") != "").sort("name").with_columns(_nth("other"))
+    again = again.join(added.sort("name").with_columns(_nth("other")), on=("other", "nth"), suffix="_b")
+    stayed = a.join(b.with_columns(pl.col("name").alias("name_b")), on="name", suffix="_b")
+    changed = pl.concat([_with_fields(each, fields) for each in (stayed, again)])
+    return _Changes(
+        kind=kind,
+        sides=sides,
+        files=(files[0], files[1]),
+        totals=(totals[0], totals[1]),
+        added=added.join(again.select(name="name_b"), on="name", how="anti").select("name", "group"),
+        removed=removed.join(again.select("name"), on="name", how="anti").select("name", "group"),
+        changed=changed,
+    )
+
+
+def _nth(column: str) -> pl.Expr:
+    return pl.int_range(pl.len()).over(column).alias("nth")
+
+
+def _with_fields(joined: pl.DataFrame, fields: Sequence[str]) -> pl.DataFrame:
+    """Return name, name_b, group and the list of columns that differ, of the rows where some do."""
+    differing = [
+        pl.when(pl.col(f"={field}") != pl.col(f"={field}_b")).then(pl.lit(field)).otherwise(None) for field in fields
+    ]
+    told = joined.select("name", "name_b", "group", fields=pl.concat_list(differing).list.drop_nulls())
+    return told.filter(pl.col("fields").list.len() > 0)
+
+
+def _row_hashes(kind: _Kind, folder: Path, files: Sequence[str]) -> pl.DataFrame:
+    """Return of each row its name, its group, its other name and a hash of each other column."""
+    columns = [pl.col(column).hash().alias(f"={column}") for column in kind.table.schema if column != kind.name]
+    chosen = [pl.col(kind.name).alias("name"), kind.group.alias("group"), kind.other.alias("other"), *columns]
+    frames = [kind.table.frame([]), *(kind.table.read_frame(folder / file) for file in files)]
+    return pl.concat([frame.select(chosen) for frame in frames])
+
+
+def _group_counts(kind: _Kind, folder: Path, files: Sequence[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for file in files:
+        for group, count in _by_group(_read(folder / file, kind.name, kind.group.alias("group"))).items():
+            counts[group] = counts.get(group, 0) + count
+    return counts
+
+
+def _read(path: Path, *columns: str | pl.Expr) -> pl.DataFrame:
+    try:
+        return pl.scan_parquet(path).select(*columns).collect()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        why = str(error).partition("\n")[0]
+        raise StorageError(f"{path}: cannot be read ({why}). `pairwright verify` tells what else is wrong.") from None
+
+
+def _pair_changes(one: BuildSide, other: BuildSide) -> _Changes:
+    source_id = pl.when(pl.col("source_id") == "").then(pl.col("image")).otherwise(pl.col("source_id"))
+    matched = pl.when(source_id == "").then(pl.lit("")).otherwise(pl.col("source") + "\n" + source_id)
+    return _changes(_Kind(PAIRS, "pairs/", "key", "caption", pl.lit("pair"), matched), (one, other))
+
+
+def _text_changes(one: BuildSide, other: BuildSide) -> _Changes:
+    edited = pl.col("kind").is_in(_EDITED)
+    named = pl.concat_str("kind", pl.lit(" "), "form", pl.lit("-"), "target").str.strip_chars_end(" -")
+    group = pl.when(edited).then(named.str.replace("_", " ")).otherwise(pl.col("kind"))
+    return _changes(_Kind(ANNOTATIONS, "annotations/", "id", "text", group, pl.lit("")), (one, other))
+
+
+def _selection_changes(one: BuildSide, other: BuildSide) -> dict[str, int]:
+    """Compare the keys that went on from reading: those retrieved, and of these the ones whose image came."""
+    a, b = _selected_keys(one), _selected_keys(other)
+    return {
+        "a": a.height,
+        "b": b.height,
+        "added": b.join(a, on="key", how="anti").height,
+        "removed": a.join(b, on="key", how="anti").height,
+    }
+
+
+def _selected_keys(side: BuildSide) -> pl.DataFrame:
+    tables = [
+        path.relative_to(side.folder).as_posix()
+        for path in (fetched_images_path(side.folder), retrieved_keys_path(side.folder))
+    ]
+    narrowed = [name for name in tables if name in side.manifest["files"]]
+    files = narrowed[:1] or sorted(side.files("pairs/"))
+    return pl.concat([_read(side.folder / file, "key") for file in files])
+
+
+def _shards(one: BuildSide, other: BuildSide) -> dict[str, Any]:
+    a, b = one.files("shards/", ".tar"), other.files("shards/", ".tar")
+    common = a.keys() & b.keys()
+    same = sum(a[name] == b[name] for name in common)
+    return {
+        "a": len(a),
+        "b": len(b),
+        "same": same,
+        "changed": len(common) - same,
+        "added": len(b.keys() - a.keys()),
+        "removed": len(a.keys() - b.keys()),
+        "samples": {"a": one.manifest["stages"]["sizes"]["kept"], "b": other.manifest["stages"]["sizes"]["kept"]},
+    }
+
+
+def _stages(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    for name in [*a, *(name for name in b if name not in a)]:
+        sides = {side: stages[name] for side, stages in (("a", a), ("b", b)) if name in stages}
+        told[name] = {
+            "unit": next(iter(sides.values()))["unit"],
+            **{side: {key: stage[key] for key in ("candidates", "kept", "rejected")} for side, stage in sides.items()},
+        }
+    return told
+
+
+def _settings(a: Any, b: Any) -> list[dict[str, Any]]:
+    """Return the leaves of two mappings that differ, by their dotted names; None where one side has no such leaf."""
+    one, other = dict(_leaves(a)), dict(_leaves(b))
+    names = [*one, *(name for name in other if name not in one)]
+    return [
+        {"name": name, "a": one.get(name), "b": other.get(name)} for name in names if one.get(name) != other.get(name)
+    ]
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from _leaves(inner, f"{name}.{key}" if name else str(key))
+    else:
+        yield name, value

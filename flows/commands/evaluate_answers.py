@@ -1,0 +1,192 @@
+"""Answers to questions about images, judged by a language model: ``pairwright evaluate answers``.
+
+A model is a LLaVA, which answers first, or a JSONL file of answers that were given elsewhere (which needs no torch).
+Judgements are kept in the cache; those that failed or cannot be read are asked for anew with ``--retry-failed``.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pairwright.datasets.errors import UsageError
+from pairwright.filters.metrics.answer_judging import (
+    AnswerJudge,
+    AnswerJudgement,
+    ImageQuestion,
+    RelativeScore,
+    read_answers,
+    read_questions,
+    relative_score,
+)
+from pairwright.filters.metrics.confidence_intervals import ratio_interval
+from pairwright.flows.commands.generate_with_model import failed_rows_path
+from pairwright.flows.llm.model_access import ModelAccess
+from pairwright.flows.llm.planning import plan_generator
+from pairwright.flows.llm.steps import PairSteps
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
+from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.session import Snapshot
+from pairwright.generators.prompts.book import PromptBook
+from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult, Units
+
+ANSWERS_KIND = "answers"
+_SCORE = "relative score"
+
+
+@dataclass(frozen=True)
+class JudgingRequest:
+    """What to have judged.
+
+    Attributes:
+        models: LLaVA models, or .jsonl files of answers.
+        questions: the file of `filters.answer_judging.read_questions`.
+        images: folder that its images start from.
+        out: beside which failed rows are told.
+        device: of the models.
+        batch: questions at once.
+    """
+
+    models: tuple[str, ...]
+    questions: Path
+    images: str
+    out: Path
+    device: str = ""
+    batch: int = 8
+
+
+def plan_judging(request: JudgingRequest, asking: ModelAccess) -> StagePlan:
+    """Return what judging would ask and cost; a LLaVA's answers are taken to be as long as the references.
+
+    Raises:
+        PairwrightError: settings, prices, questions or answers cannot work.
+    """
+    asking.settings()  # what cannot work is told first
+    questions = read_questions(request.questions, request.images)
+    # As long as the reference and yet another text: of two equal answers both orders are one request.
+    references = [f"{question.reference}." for question in questions]
+    answers = {name: read_answers(Path(name), questions) if _is_file(name) else references for name in request.models}
+    judge = _judge(asking, questions, answers)
+    return plan_generator(judge, sample_rows(judge.pairs, seed=asking.seed), load_tagger(), asking, asking.seed)
+
+
+def judge_models(
+    request: JudgingRequest, asking: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]
+) -> tuple[list[ModelResult], dict[str, Any]]:
+    """Return the relative score of each model, by type of question where there are several, and the bill.
+
+    Raises:
+        PairwrightError: when it cannot begin, or what stopped it; judgements are kept.
+    """
+    asking.check()  # before minutes of work
+    questions = read_questions(request.questions, request.images)
+    kinds, answers = _read_answers(request, questions, note)
+    judge = _judge(asking, questions, answers)
+    found: defaultdict[str, list[AnswerJudgement]] = defaultdict(list)
+    with FailedRows(
+        failed_rows_path(request.out), run=asking.identity(judge, {}, asking.seed), retry=asking.retry_failed
+    ) as failed:
+        talks, pairs = PairSteps(judge, asking.seed, failed), judge.pairs
+        with asking.session(watch=watch, say=note) as session:
+            for _, rows in talks.hold(session, ((pair, ()) for pair in pairs), of=len(pairs)):
+                subject, judged = judge.judged(rows[0])
+                found[subject].append(judged)
+        bill = asking.told(session.totals().spent)
+    if summary := failed.summary(len(pairs)):
+        note(summary)
+    return [
+        ModelResult(name, kinds[name], None, judgement_summary(found[name], answers[name])) for name in answers
+    ], bill
+
+
+def _read_answers(
+    request: JudgingRequest, questions: Sequence[ImageQuestion], note: Callable[[str], None]
+) -> tuple[dict[str, str], dict[str, Sequence[str]]]:
+    """Return the kind and the answers of each model, by its name."""
+    given: dict[str, Sequence[str]] = {
+        name: read_answers(Path(name), questions) for name in request.models if _is_file(name)
+    }
+    kinds = dict.fromkeys(given, ANSWERS_KIND)
+    if models := [name for name in request.models if name not in given]:
+        from pairwright.training.evaluation.evaluated_models import open_models
+        from pairwright.training.evaluation.images import image_sizes
+        from pairwright.training.evaluation.llava_answers import generate_answers
+        from pairwright.training.evaluation.tasks import identify_models
+        from pairwright.training.out_of_memory import explain_out_of_memory
+
+        named = identify_models("answers", models)
+        image_sizes([question.image for question in questions])
+        for subject in open_models(named, None, request.device):
+            note(f"{subject.named.name} answers {len(questions):,} questions.")
+            with explain_out_of_memory(lambda: f"with {request.batch} questions at once. Give a smaller --batch-size."):
+                given[subject.named.name] = generate_answers(subject, questions, batch=request.batch)
+            kinds[subject.named.name] = subject.named.kind
+    return kinds, {name: given[name] for name in request.models}
+
+
+def _judge(
+    asking: ModelAccess, questions: Sequence[ImageQuestion], answers: Mapping[str, Sequence[str]]
+) -> AnswerJudge:
+    if not answers:
+        raise UsageError("nothing to judge: name a model, or a .jsonl file of answers.")
+    prompts = asking.section.prompts
+    return AnswerJudge(PromptBook(Path(prompts) if prompts else None), asking.model, questions, answers)
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".jsonl")
+
+
+def judgement_summary(judged: Sequence[AnswerJudgement], answers: Sequence[str]) -> TaskResult:
+    """Return what the judgements on one model come to.
+
+    Args:
+        judged: one a question.
+        answers: aligned.
+    """
+    types = sorted({one.question.type for one in judged if one.question.type})
+    parts = {
+        **({name: [one for one in judged if one.question.type == name] for name in types} if len(types) > 1 else {})
+    }
+    parts["all"] = list(judged)
+    figures = [
+        replace(figure, units=_score_sums(judged, rows)) if figure.measure == _SCORE else figure
+        for name, rows in parts.items()
+        for figure in _figures(name, relative_score(rows))
+    ]
+    every = relative_score(judged)
+    counts = {f"questions have no score ({reason}) and are left out": n for reason, n in every.left_out.items()}
+    if every.unparsed:
+        counts["judgements cannot be read"] = every.unparsed
+    rows = [
+        {
+            "id": one.question.id,
+            "type": one.question.type,
+            "answer": answer,
+            "model": one.model,
+            "reference": one.reference,
+            "reason": one.reason,
+        }
+        for one, answer in zip(judged, answers, strict=True)
+    ]
+    return TaskResult(tuple(figures), counts, {"judgements": rows})
+
+
+def _score_sums(every: Sequence[AnswerJudgement], chosen: Sequence[AnswerJudgement]) -> Units:
+    """Return what each question adds to both sums of a relative score."""
+    counted = {one.question.id for one in chosen if not one.reason}
+    rows = [(one.model, one.reference) if one.question.id in counted else (np.nan, np.nan) for one in every]
+    return np.array(rows, dtype=np.float64).T
+
+
+def _figures(part: str, found: RelativeScore) -> list[Metric]:
+    n = len(found.model)
+    if not n:
+        return []
+    low, high = ratio_interval(found.model, found.reference)
+    score = Metric(part, _SCORE, float(found.model.sum() / found.reference.sum()), low, high, n)
+    return [score, Metric.share(part, "order decides", found.turned, n, better="less")]

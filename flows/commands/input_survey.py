@@ -1,0 +1,227 @@
+"""Settings that a sample of an input calls for, so that the config of `pairwright init` builds at once.
+
+Detected: columns under names of one's own, the folder of the images, COCO instances beside COCO captions, image formats
+that have to be recoded, images that are URLs or missing. What no build can read is refused with what does read it.
+
+Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS_FOLDER` pairs; COCO and JSON lists are read whole.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+from pairwright.datasets.errors import InputError, PairwrightError
+from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
+from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
+from pairwright.datasets.readers.columns import AmbiguousColumnsError, resolve_columns
+from pairwright.datasets.readers.formats import FORMAT_READERS, LocatedInput, guess_format, locate_input
+from pairwright.datasets.readers.input_rows import InputRow
+from pairwright.datasets.readers.normaliser import VerifyImages
+from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
+from pairwright.datasets.records import Pair
+from pairwright.datasets.rejects import RejectError
+from pairwright.flows.stages.pairs import image_format_of
+
+ROWS, PAIRS = 200, 20_000
+_LOOKED_FOR = 50  # images whose files are looked for
+_FOLDERS = 500  # folders around the input that may hold the images
+_NAMED_BY_ROWS = frozenset({"json", "jsonl", "csv", "tsv", "parquet"})  # formats whose columns the user names
+_INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file, which was read just now
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_MOST = 0.6  # share of a column's values that have to be of a kind
+
+
+@dataclass(frozen=True, slots=True)
+class InputSettings:
+    """Settings for an input.
+
+    Attributes:
+        columns: part of a pair to column, where a common name does not tell.
+        image_root: folder of relative image paths; empty for the input's own.
+        instances: COCO instances of the same images; empty for none.
+        texts_only: no image file can be packed.
+        image_format: format to recode to; empty to keep the bytes.
+        found: what was detected, a phrase each.
+        notes: what the user should know, a sentence each.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+    image_root: str = ""
+    instances: str = ""
+    texts_only: bool = False
+    image_format: str = ""
+    found: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
+    """Return the settings that an input calls for.
+
+    Args:
+        written: path or brace pattern.
+        columns: what the user maps, part to column.
+
+    Raises:
+        InputError: when the input is missing or broken, is no source of pairs, or has no column of captions.
+    """
+    located = locate_input(written)
+    chosen = dict(columns)
+    if located.format in _NAMED_BY_ROWS:
+        chosen = _columns(located, columns)
+    found = [f"{part} from column {column}" for part, column in chosen.items() if part not in columns]
+    instances = _instances(located) if located.format == "coco" else ""
+    if instances:
+        found.append(f"boxes from {_shown(instances)}")
+    pairs, formats = _sample(written, chosen)
+    images = [pair.image for pair in pairs if pair.image]
+    if not images:
+        return InputSettings(chosen, "", instances, found=(*found, "no images"))
+    if remote := sum(map(is_url, images)):
+        note = f"{remote:,} of {len(images):,} images are URLs: the build packs texts alone. "
+        how = "`pairwright fetch` or the section `fetch` of the config downloads them."
+        return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(note + how,))
+    root, there, looked = _image_root(located, images)
+    if not there:
+        note = (
+            f"No image file was found ({images[0]}): the build packs texts alone. Set image_root to the images' folder."
+        )
+        return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(note,))
+    notes = [f"{looked - there:,} of {looked:,} images that were looked for are missing."] if there < looked else []
+    found += [f"images in {_shown(root)}"] if root else []
+    told = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
+    recode = len(formats) > 1 or not formats.keys() <= set(IMAGE_EXTENSIONS)
+    found += [f"image formats {told}, recoded to jpg"] if recode else []
+    return InputSettings(
+        chosen, root, instances, image_format="jpg" if recode else "", found=tuple(found), notes=tuple(notes)
+    )
+
+
+def _shown(path: str) -> str:
+    """Return a path as a user of the working folder writes it."""
+    with suppress(ValueError):
+        return str(Path(path).absolute().relative_to(Path.cwd()))
+    return path
+
+
+def _sample(written: str, columns: Mapping[str, str]) -> tuple[list[Pair], Counter[str]]:
+    """Return the first pairs, and how many images are of which format; those inside tables are looked at."""
+    pairs = [pair for batch in _batches(written, columns, "off", PAIRS) for pair in batch.pairs]
+    formats = Counter(filter(None, (image_format_of(pair.image) for pair in pairs)))
+    if any(is_table_cell(pair.image) for pair in pairs):
+        for batch in _batches(written, columns, "header", ROWS):
+            formats.update({"jpg" if name == "jpeg" else name: count for name, count in batch.formats.items()})
+    return pairs, formats
+
+
+def _batches(written: str, columns: Mapping[str, str], verify: VerifyImages, most: int) -> Iterator[ReadBatch]:
+    size = min(most, 4096)
+    options = ReadOptions(written, columns=columns, on_error="skip", verify_images=verify, batch_size=size)
+    yield from islice(read_pairs(options), -(-most // size))
+
+
+def _columns(located: LocatedInput, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's mapping, with the columns of caption and image where their names tell nothing."""
+    read = FORMAT_READERS[located.format](located.files[0])
+    rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
+    if not rows:  # the reader says what is wrong
+        return dict(given)
+    names = list(dict.fromkeys(name for row in rows for name in row.fields))
+    pictures = tuple(dict.fromkeys(name for row in rows for name in row.pictures))
+    values = {name: [row.fields[name] for row in rows if row.fields.get(name) not in (None, "")] for name in names}
+    chosen = dict(given)
+    where = str(located.files[0])
+    while True:
+        try:
+            plan = resolve_columns(names, chosen, pictures)
+            break
+        except AmbiguousColumnsError as unclear:
+            kind = _is_text if unclear.part in {"caption", "captions"} else _is_image
+            chosen[unclear.part] = _only(unclear.part, _of_kind(values, unclear.columns, kind), unclear.columns, where)
+        except RejectError as refused:
+            if {"caption", "captions"} & chosen.keys():
+                raise InputError(refused.detail, where=where, fix="Correct --columns.") from None
+            chosen |= _caption(values, [*pictures, *chosen.values()], where)
+    if not (plan.image or plan.picture):
+        images = list(pictures) or _of_kind(values, [name for name in names if name in plan.extra], _is_image)
+        chosen |= {"image": images[0]} if len(images) == 1 else {}
+    return chosen
+
+
+def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: str) -> dict[str, str]:
+    """Return the column that holds texts, or lists of them, as caption or captions."""
+    names = [name for name in values if name not in taken]
+    if "conversations" in values:
+        fix = "`pairwright mix` and `pairwright export` take such files; a build takes images with captions."
+        raise InputError("rows of conversations, without captions", where=where, fix=fix)
+    lists = _of_kind(values, names, _is_texts)
+    if lists and not _of_kind(values, names, _is_text):
+        return {"captions": _only("captions", lists, names, where)}
+    return {"caption": _only("caption", _of_kind(values, names, _is_text), names, where)}
+
+
+def _only(part: str, candidates: Sequence[str], names: Sequence[str], where: str) -> str:
+    """Return the one candidate for a part; several and none are refused with how to name one."""
+    if len(candidates) == 1:
+        return candidates[0]
+    shown = ", ".join(candidates or names)
+    what = f"columns that may each be the {part}: {shown}" if candidates else f"no column of {part}s among: {shown}"
+    raise InputError(what, where=where, fix=f"Name it: --columns {part}={(candidates or ['NAME'])[0]}.")
+
+
+def _of_kind(values: Mapping[str, Sequence[Any]], names: Iterable[str], kind: Callable[[Any], bool]) -> list[str]:
+    return [name for name in names if values[name] and sum(map(kind, values[name])) >= _MOST * len(values[name])]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(_WORD.findall(value)) > 1 and not is_url(value) and not _is_image(value)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_is_text, value))
+
+
+def _is_image(value: Any) -> bool:
+    if not isinstance(value, str):
+        return False
+    path = urlsplit(value).path if is_url(value) else value
+    return is_url(value) or PurePosixPath(path).suffix.lower() in IMAGE_SUFFIXES
+
+
+def _instances(located: LocatedInput) -> str:
+    """Return the instances file beside COCO captions: the same name with ``instances`` for ``captions``."""
+    captions = located.files[0]
+    beside = captions.with_name(captions.name.replace("captions", "instances"))
+    with suppress(PairwrightError):
+        if beside != captions and beside.is_file() and guess_format(beside) == "coco-instances":
+            return str(beside)
+    return ""
+
+
+def _image_root(located: LocatedInput, images: Sequence[str]) -> tuple[str, int, int]:
+    """Return the folder below which most images are (empty for the input's own), how many of how many looked for."""
+    looked = images[:: -(-len(images) // _LOOKED_FOR)]
+    missing = [Path(image) for image in looked if not (_INSIDE.search(image) or Path(image).exists())]
+    best, most = "", len(looked) - len(missing)
+    names = [image.relative_to(located.root) for image in missing if image.is_relative_to(located.root)]
+    for folder, least in _candidate_folders(located.root) if names else ():
+        count = sum((folder / name).exists() for name in names)
+        if count > most and count >= least * len(looked):
+            best, most = str(folder), count
+    return best, most, len(looked)
+
+
+def _candidate_folders(root: Path) -> Iterator[tuple[Path, float]]:
+    """Yield the folders that usually hold the images, and which share of them has to be there.
+
+    Those in the input's folder, two deep; and those beside it (COCO's layout), which may belong to something else, so
+    that all images have to be there.
+    """
+    patterns = ((root, "*", 0.0), (root, "*/*", 0.0), (root.parent, "*", 1.0))
+    folders = ((path, least) for base, pattern, least in patterns for path in sorted(base.glob(pattern)))
+    yield from islice((one for one in folders if one[0].is_dir() and one[0].name[0] != "."), _FOLDERS)

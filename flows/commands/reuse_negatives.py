@@ -1,0 +1,74 @@
+"""``pairwright refine --reuse``: negatives that are true of another image enter as positives of that image too."""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+import orjson
+import polars as pl
+
+from pairwright.datasets.readers.pairs import ReadOptions
+from pairwright.datasets.records import Pair
+from pairwright.filters.candidates.mirrored_negatives import CaptionsByImage, mirror_negatives
+from pairwright.filters.candidates.rows import candidate_frame, candidate_rows, edit_type_name
+from pairwright.filters.validation.caption_context import check_by_context, collect_facts
+from pairwright.filters.validation.records import ValidationRow
+from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
+from pairwright.flows.commands.generate import CHECKED_CAPTIONS
+from pairwright.generators.edit_checks.checks import EditChecks
+from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.language.pool_statistics import count_captions
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.triples import CachingTagger, Triples
+
+
+def add_reused_negatives(frame: pl.DataFrame, corpus: str, note: Callable[[str], None]) -> pl.DataFrame:
+    """Return candidate rows, and behind them those that `filters.reusing.mirrored` finds and the context lets stand.
+
+    Args:
+        frame: with the columns of `filters.candidates`.
+        corpus: pairs of further images, read twice; empty: the images of the rows alone.
+        note: told in one line what became of it.
+
+    Raises:
+        InputError: the corpus cannot be read.
+    """
+    sayings = CaptionsByImage()
+    for pair in _pairs(frame, corpus):
+        sayings.learn(pair)
+    found = list(mirror_negatives(frame, sayings))
+    if not found:
+        note("No negative is a caption of another image: there is nothing to reuse. A larger --corpus may have some.")
+        return frame
+    known = collect_facts(_pairs(frame, corpus), {group for group, _ in found})
+    wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
+    captions = list(islice((text for each in known.values() for text in each.captions), CHECKED_CAPTIONS))
+    pool = pool_or_general_english(count_captions(tagger.tag(captions)).frozen(), wordnet)
+    tagger.learn(text for _, row in found for text in (row["caption"], row["negative"]))
+    questions = (
+        (
+            ValidationRow(row["id"], row["image"], row["caption"], row["negative"]),
+            group,
+            edit_type_name(row["form"], row["target"]) if row["form"] or row["target"] else "",
+        )
+        for group, row in found
+    )
+    verdicts = list(
+        check_by_context(questions, known, Triples(EditChecks(wordnet, pool, tagger), tagger, as_given=True), tagger)
+    )
+    taken = [row for (_, row), verdict in zip(found, verdicts, strict=True) if not verdict.reason]
+    note(f"{len(found):,} negatives are a caption of another image; {len(taken):,} enter as positives of it.")
+    given = (orjson.loads(extra) | row for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True))
+    return candidate_frame((f"row {at}", row) for at, row in enumerate([*given, *taken]))
+
+
+def _silent(line: str) -> None:
+    # Broken rows of the corpus are told where it is read to train the scorers.
+    del line
+
+
+def _pairs(frame: pl.DataFrame, corpus: str) -> Iterator[Pair]:
+    for key, image, caption in frame.select("key", "image", "caption").iter_rows():
+        yield Pair(key, caption, image=image)
+    if corpus:
+        yield from read_auxiliary_pairs(ReadOptions(input=corpus), _silent)

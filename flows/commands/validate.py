@@ -1,0 +1,328 @@
+"""Validation of candidate rows: what ``pairwright validate`` runs (SugarCrepe, stage 2).
+
+A hard negative that is true of the image after all is a false negative. Three witnesses can be heard: the image's
+other captions and boxes, a CLIP-like model, and a language model that sees the image. They are heard in that order,
+the cheap ones first, and each only on what the ones before let stand. A row that comes in rejected stays as it is.
+
+Memory: the rows, as `filters.candidates` holds them, and what is known of their images.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import orjson
+
+from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.images.loading import ImageRoot, is_url, split_locator
+from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
+from pairwright.datasets.records import Pair
+from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.suggestions import require_known
+from pairwright.filters.candidates.files import check_extension, read_candidates, write_candidates
+from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+from pairwright.filters.candidates.rows import candidate_frame, candidate_rows, edit_type_name
+from pairwright.filters.scorers.image_groups import text_group
+from pairwright.filters.validation.caption_context import check_by_context, collect_facts
+from pairwright.filters.validation.clip_margin import check_by_clip_margin
+from pairwright.filters.validation.llm_judge import NegativeJudge, pair_for_row
+from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
+from pairwright.flows.commands.annotation_files import require_candidate_rows
+from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
+from pairwright.flows.commands.generate import CHECKED_CAPTIONS
+from pairwright.flows.commands.generate_with_model import failed_rows_path
+from pairwright.flows.llm.model_access import ModelAccess
+from pairwright.flows.llm.planning import plan_generator
+from pairwright.flows.llm.steps import PairSteps
+from pairwright.flows.state.overwrite_checks import refuse_overwriting
+from pairwright.generators.edit_checks.checks import EditChecks
+from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.language.pool_statistics import count_captions
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tokens import tag_all
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
+from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm.session import Snapshot
+from pairwright.generators.prompts.book import PromptBook
+from pairwright.generators.triples import CachingTagger, Triples
+
+Validator = Literal["context", "clip", "llm"]
+VALIDATORS: tuple[Validator, ...] = get_args(Validator)
+UNDECIDED = "judge_undecided"
+_TOGETHER = 512  # rows tagged at once
+
+
+def parse_validators(written: str) -> tuple[Validator, ...]:
+    """Return ``context,llm`` as witnesses, in the order in which they are heard.
+
+    Raises:
+        UsageError: when it names none, or one that there is not.
+    """
+    named = {name.strip() for name in written.split(",") if name.strip()}
+    require_known("--by names", named or ["nobody"], VALIDATORS)
+    return tuple(witness for witness in VALIDATORS if witness in named)
+
+
+@dataclass(frozen=True)
+class ValidationRequest:
+    """What to validate, and by whom.
+
+    Attributes:
+        input: a file of candidate rows.
+        out: file to write.
+        by: the witnesses.
+        captions: pairs of the images, for their other captions and boxes; without, the rows alone tell.
+        image_root: folder of the images of the rows; rows whose image is outside it are rejected. Without, relative
+            images start from the folder of ``input``, then from the working one.
+        model: of the CLIP witness: folder, hub name or ``ARCH::pretrained``.
+        device: of the CLIP witness.
+        margin: see `filters.validation.by_margin`; cosine.
+        keep_undecided: let stand what the judge's two answers do not agree on.
+        only_kept: leave rejected rows out of ``out``.
+        seed: of the sample that a plan looks at.
+        on_error: what becomes of rows of ``input`` that are none.
+    """
+
+    input: Path
+    out: Path
+    by: tuple[Validator, ...] = ("context",)
+    captions: ReadOptions | None = None
+    image_root: Path | None = None
+    model: str = ""
+    device: str = ""
+    margin: float = 0.05
+    keep_undecided: bool = False
+    only_kept: bool = False
+    seed: int = 0
+    on_error: ErrorPolicy = "stop"
+
+
+class Validation:
+    """The rows of a request, and the verdicts so far.
+
+    Raises:
+        InputError: INPUT is missing, broken or empty.
+        UsageError: the ending of INPUT or OUT names no format, or OUT is INPUT.
+    """
+
+    def __init__(self, request: ValidationRequest) -> None:
+        given = request.captions.input if request.captions else ""
+        refuse_overwriting(request.out, str(request.input), *([given] if isinstance(given, str) else given))
+        check_extension(request.out)
+        self.request = request
+        self.started = time.perf_counter()
+        self._screening = InvalidRowPolicy(request.on_error)
+        self.frame = read_candidates(request.input, self._screening)
+        require_candidate_rows(request.input, self.frame.height)
+        self.verdicts: dict[int, ValidationVerdict] = {}
+        self.told: dict[str, Any] = {}
+        columns = self.frame.select("id", "key", "image", "caption", "positive", "negative", "form", "target", "status")
+        self._rows: dict[int, tuple[ValidationRow, str, str]] = {}
+        for at, (id_, key, image, caption, positive, negative, form, target, status) in enumerate(columns.iter_rows()):
+            if status == "kept":
+                question = ValidationRow(id_, self._locator(at, image), positive or caption, negative)
+                kind = edit_type_name(form, target) if form or target else ""
+                self._rows[at] = question, text_group(image, key, caption), kind
+
+    def _locator(self, at: int, image: str) -> str:
+        """Return the locator of the image of row ``at``; reject the row when the image is outside ``image_root``."""
+        if not image or is_url(image):
+            return image
+        if self.request.image_root is not None:
+            try:
+                return ImageRoot(self.request.image_root.absolute(), confined=True).locate(image)
+            except RejectError as refused:
+                self.verdicts[at] = ValidationVerdict(refused.reason)
+                return ""
+        given = self.request.input
+        root = given if given.is_dir() else given.parent
+        if not (root / split_locator(image)[0]).exists():
+            return image  # from the working folder
+        return str(root / image)
+
+    def standing(self) -> dict[int, ValidationRow]:
+        """The rows that no witness has spoken against, by their position."""
+        return {
+            at: question
+            for at, (question, _, _) in self._rows.items()
+            if not self.verdicts.get(at, ValidationVerdict()).reason
+        }
+
+    def hear(self, witness: Validator, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
+        """Take note of verdicts on standing rows, by position."""
+        heard, reasons = 0, Counter[str]()
+        for at, verdict in found:
+            before = self.verdicts.get(at, ValidationVerdict())
+            heard += 1
+            forgiven = self.request.keep_undecided and verdict.reason == UNDECIDED
+            reason = "" if forgiven else verdict.reason
+            reasons[reason] += 1
+            self.verdicts[at] = ValidationVerdict(reason, (*before.scores, *verdict.scores))
+        kept = reasons.pop("", 0)
+        self.told[witness] = {"rows": heard, "kept": kept, "rejected": dict(sorted(reasons.items()))}
+
+    def context(self, note: Callable[[str], None]) -> None:
+        """Hear the images' other captions and boxes."""
+        groups = {group for _, group, _ in self._rows.values()}
+        known = collect_facts(self._pairs(note), groups)
+        several = sum(len(each.captions) + len(each.boxes) > 1 for each in known.values())
+        if not several:
+            note("No image has another caption or a box: only rewordings can be found. --captions FILE tells more.")
+        wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
+        captions = (text for each in known.values() for text in each.captions)
+        statistics = count_captions(tag_all(tagger, list(islice(dict.fromkeys(captions), CHECKED_CAPTIONS)))).frozen()
+        triples = Triples(
+            EditChecks(wordnet, pool_or_general_english(statistics, wordnet), tagger), tagger, as_given=True
+        )
+        standing = self.standing()
+
+        def verdicts() -> Iterator[tuple[int, ValidationVerdict]]:
+            waiting = iter(standing)
+            while batch := list(islice(waiting, _TOGETHER)):
+                tagger.learn(text for at in batch for text in (standing[at].positive, standing[at].negative))
+                rows = (self._rows[at] for at in batch)
+                yield from zip(batch, check_by_context(rows, known, triples, tagger), strict=True)
+
+        self.hear("context", verdicts())
+        self.told["context"]["images_with_context"] = several
+
+    def _pairs(self, note: Callable[[str], None]) -> Iterator[Pair]:
+        for key, image, caption in self.frame.select("key", "image", "caption").iter_rows():
+            yield Pair(key, caption, image=image)
+        if self.request.captions is not None:
+            yield from read_auxiliary_pairs(self.request.captions, note)
+
+    def clip(self) -> None:
+        """Hear a CLIP-like model."""
+        from pairwright.indexes.encoders.clip import ClipEncoder  # torch: seconds
+
+        encoder = ClipEncoder(self.request.model, device=self.request.device)
+        standing = self.standing()
+        order = sorted(standing, key=lambda at: (standing[at].image, at))
+        found = check_by_clip_margin((standing[at] for at in order), encoder, self.request.margin)
+        self.hear("clip", zip(order, found, strict=True))
+        self.told["clip"] |= {"model": encoder.model, "margin": self.request.margin, "truncated": encoder.truncated}
+
+    def llm(self, asking: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]) -> None:
+        """Hear a language model that sees the images.
+
+        Raises:
+            PairwrightError: what stopped the run, in one line; answers are kept.
+        """
+        asking.check()
+        standing = self.standing()
+        maker = self.judge(asking, standing.values())
+        at_key = {pair_for_row(question).key: at for at, question in standing.items()}
+        found: dict[int, ValidationVerdict] = {}
+        run = asking.identity(maker, {"image_root": str(self.request.image_root)}, self.request.seed)
+        with FailedRows(failed_rows_path(self.request.out), run=run, retry=asking.retry_failed) as failed:
+            talks = PairSteps(maker, self.request.seed, failed)
+            pairs = ((pair_for_row(question), ()) for question in standing.values())
+            with asking.session(watch=watch, say=note) as session:
+                try:
+                    for pair, rows in talks.hold(session, pairs, of=len(standing)):
+                        found[at_key[pair.key]] = ValidationVerdict(
+                            rows[0].reason, tuple(sorted(rows[0].scores.items()))
+                        )
+                except (PairwrightError, KeyboardInterrupt):
+                    note(f"{len(found):,} of {len(standing):,} rows are judged. The same command goes on from there.")
+                    raise
+        if summary := failed.summary(len(standing)):
+            note(summary)
+        self.hear("llm", sorted(found.items()))
+        self.told["llm"] |= asking.told(session.totals().spent)
+
+    def judge(self, asking: ModelAccess, questions: Iterable[ValidationRow]) -> NegativeJudge:
+        """Return the maker of verdicts."""
+        prompts = asking.section.prompts
+        return NegativeJudge(PromptBook(Path(prompts) if prompts else None), asking.model, MessageImages(), questions)
+
+    def finish(self) -> dict[str, Any]:
+        """Write the rows and return what became of them.
+
+        Returns:
+            ``in``, ``kept``, ``rejected`` (reason to number; ``rejected_before`` came in so), ``by`` (witness to what
+            it said), ``by_type``, ``broken`` and ``broken_captions`` (as `datasets.skipped` tells them), ``seconds``, ``out``.
+        """
+        rows = [self._row(at, row) for at, row in enumerate(self._given())]
+        write_candidates(
+            candidate_frame((f"row {at}", row) for at, row in enumerate(rows)),
+            self.request.out,
+            only_kept=self.request.only_kept,
+        )
+        types = sorted({edit_type_name(row["form"], row["target"]) for row in rows})
+        by_type = {
+            kind: _counted([r for r in rows if edit_type_name(r["form"], r["target"]) == kind]) for kind in types
+        }
+        seconds = round(time.perf_counter() - self.started, 2)
+        told = {"by": self.told, "by_type": by_type, **self._screening.skipped.as_json()}
+        return {**_counted(rows), **told, "seconds": seconds, "out": str(self.request.out)}
+
+    def _given(self) -> Iterator[dict[str, Any]]:
+        for extra, row in zip(self.frame["extra"], candidate_rows(self.frame), strict=True):
+            yield orjson.loads(extra) | row
+
+    def _row(self, at: int, row: dict[str, Any]) -> dict[str, Any]:
+        if at not in self._rows:
+            return row | {"reason": row["reason"] or "rejected_before"}
+        verdict = self.verdicts.get(at, ValidationVerdict())
+        status = "rejected" if verdict.reason else "kept"
+        return row | {"status": status, "reason": verdict.reason, "scores": {**row["scores"], **dict(verdict.scores)}}
+
+
+def validate(
+    request: ValidationRequest,
+    asking: ModelAccess | None,
+    note: Callable[[str], None],
+    watch: Callable[[Snapshot], None],
+) -> dict[str, Any]:
+    """Validate rows and write them.
+
+    Args:
+        request: what, and by whom.
+        asking: how the language model is asked; None when it is no witness.
+        note: told in one line what concerns the whole run.
+        watch: told how far the language model is.
+
+    Returns:
+        As `Validation.finish`.
+
+    Raises:
+        PairwrightError: when it cannot begin, or what stopped it.
+    """
+    if asking is not None:
+        asking.check()  # before minutes of work
+    work = Validation(request)
+    if "context" in request.by:
+        work.context(note)
+    if "clip" in request.by:
+        work.clip()
+    if "llm" in request.by and asking is not None:
+        work.llm(asking, note, watch)
+    return work.finish()
+
+
+def plan_validation(request: ValidationRequest, asking: ModelAccess, note: Callable[[str], None]) -> StagePlan:
+    """Return what the language model would be asked, after the context was heard if it is a witness.
+
+    Raises:
+        PairwrightError: when it could not begin.
+    """
+    asking.settings()  # what cannot work is told first
+    work = Validation(request)
+    if "context" in request.by:
+        work.context(note)
+    questions = list(work.standing().values())
+    sample = sample_rows(map(pair_for_row, questions), seed=request.seed)
+    return plan_generator(work.judge(asking, questions), sample, load_tagger(), asking, request.seed)
+
+
+def _counted(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    reasons = Counter(row["reason"] for row in rows if row["status"] == "rejected")
+    return {"in": len(rows), "kept": len(rows) - reasons.total(), "rejected": dict(sorted(reasons.items()))}

@@ -1,0 +1,50 @@
+"""What pairwright uses of Prefect, imported once its environment is set: quiet, without telemetry, able to start.
+
+Importing Prefect takes seconds. So who may run without it imports this where it is used.
+"""
+
+from pairwright.flows.prefect.preflight import prepare_prefect
+
+prepare_prefect()
+
+from prefect import flow, task  # noqa: E402 - Prefect reads its settings when it is imported
+from prefect.artifacts import (  # noqa: E402 - likewise
+    acreate_link_artifact,
+    acreate_markdown_artifact,
+    acreate_progress_artifact,
+    acreate_table_artifact,
+    aupdate_progress_artifact,
+)
+from prefect.cache_policies import NO_CACHE  # noqa: E402 - likewise
+from prefect.client.orchestration import get_client  # noqa: E402 - likewise
+from prefect.client.schemas.objects import State  # noqa: E402 - likewise
+from prefect.context import FlowRunContext  # noqa: E402 - likewise
+from prefect.events import Event  # noqa: E402 - likewise
+from prefect.events.worker import EventsWorker  # noqa: E402 - likewise
+from prefect.exceptions import TerminationSignal  # noqa: E402 - likewise
+from prefect.settings import PREFECT_API_URL, temporary_settings  # noqa: E402 - likewise
+from prefect.states import Completed  # noqa: E402 - likewise
+
+# Left to itself this type is completed at the first heartbeat of a flow, in a thread of Prefect's, and that reads source
+# text (`ast.parse`). So does NumPy for the head of each array, while the build loads its word lists: two threads at once,
+# which CPython before 3.11.8 now and then takes for a SystemError.
+Event.model_rebuild()
+
+__all__ = [
+    "NO_CACHE",
+    "PREFECT_API_URL",
+    "Completed",
+    "EventsWorker",
+    "FlowRunContext",
+    "State",
+    "TerminationSignal",
+    "acreate_link_artifact",
+    "acreate_markdown_artifact",
+    "acreate_progress_artifact",
+    "acreate_table_artifact",
+    "aupdate_progress_artifact",
+    "flow",
+    "get_client",
+    "task",
+    "temporary_settings",
+]

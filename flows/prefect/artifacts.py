@@ -1,0 +1,122 @@
+"""What Prefect's page tells of a build, beside its tasks: artifacts.
+
+While it runs, a progress bar over stages and their parts. At its end a table of the stages, one of the types of texts,
+of an increment the audit of all versions, the dataset card, and links to report and card. Each has a key that begins
+with the dataset's name, so that the
+page shows its history over the runs of a schedule. Outside of a flow nobody is told.
+"""
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from pairwright.flows.prefect.flow_context import in_flow_run
+
+_EVERY = 2.0  # seconds between two updates of the bar: a build may have a thousand parts
+
+
+class FlowArtifacts:
+    """Tells Prefect of one build."""
+
+    def __init__(self, name: str, stages: Sequence[str]) -> None:
+        """Begin the story of the build of dataset ``name``, which has these stages."""
+        self._name = name
+        self._stages = stages
+        self._heard = in_flow_run()
+        self._bar: UUID | None = None
+        self._told = 0.0
+        self._jobs, self._done = 0, 0
+
+    def key(self, what: str) -> str:
+        """Return the key of an artifact: lower-case letters, digits and dashes, as Prefect asks."""
+        slug = re.sub(r"[^a-z0-9]+", "-", self._name.lower()).strip("-")
+        return f"{slug}-{what}"
+
+    async def begin(self, stage: str, jobs: int) -> None:
+        """A stage starts, with so many jobs."""
+        self._jobs, self._done = jobs, 0
+        await self._draw(stage)
+
+    async def advance(self, stage: str) -> None:
+        """One job of the stage is done."""
+        self._done += 1
+        if time.monotonic() - self._told >= _EVERY:
+            await self._draw(stage)
+
+    async def end(self, manifest: Mapping[str, Any], out: Path) -> None:
+        """The build is done."""
+        if not self._heard:
+            return
+        from pairwright.flows.prefect.api import (
+            acreate_link_artifact,
+            acreate_markdown_artifact,
+            acreate_table_artifact,
+        )
+
+        await self._draw("")
+        await acreate_table_artifact(_stage_rows(manifest), self.key("stages"), f"Stages of {self._name}, in order")
+        if manifest["types"]:
+            await acreate_table_artifact(_type_rows(manifest), self.key("types"), f"Types of texts in {self._name}")
+        if manifest.get("audit"):
+            said = f"Audit of {self._name}, all versions: {manifest['audit']['verdict']}"
+            await acreate_table_artifact(_audit_rows(manifest), self.key("audit"), said)
+        await acreate_markdown_artifact(_body(out / "README.md"), self.key("card"), f"Dataset card of {self._name}")
+        for what in ("report.html", "README.md"):
+            place = (out / what).absolute()
+            key = self.key("report" if what == "report.html" else "card-file")
+            await acreate_link_artifact(place.as_uri(), str(place), key, f"{what} of {self._name}, where it was built")
+
+    async def _draw(self, stage: str) -> None:
+        if not self._heard:
+            return
+        from pairwright.flows.prefect.api import acreate_progress_artifact, aupdate_progress_artifact
+
+        self._told = time.monotonic()
+        before = self._stages.index(stage) if stage else len(self._stages)
+        within = self._done / self._jobs if stage and self._jobs else 0.0
+        share = 100.0 * (before + within) / len(self._stages)
+        told = f"{self._name}: {stage}, {self._done} of {self._jobs} parts" if stage else f"{self._name}: done"
+        if self._bar is None:
+            self._bar = await acreate_progress_artifact(share, self.key("progress"), told)
+        else:
+            await aupdate_progress_artifact(self._bar, share, told)
+
+
+def _stage_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "stage": name,
+            **{column: stage[column] for column in ("unit", "candidates", "kept")},
+            "rejected": _reasons(stage["rejected"]),
+            **{column: stage[column] for column in ("parts", "seconds")},
+        }
+        for name, stage in manifest["stages"].items()
+    ]
+
+
+def _type_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"type": name, "made": told["made"], "kept": told["kept"], "rejected": _reasons(told["rejected"])}
+        for name, told in manifest["types"].items()
+    ]
+
+
+def _audit_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    attacks = manifest["audit"]["attacks"].items()
+    return [
+        {"attack": name, **{key: round(told[key], 4) for key in ("accuracy", "low", "high")}} for name, told in attacks
+    ]
+
+
+def _reasons(rejected: Mapping[str, int]) -> str:
+    ordered = sorted(rejected.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{reason} {count:,}" for reason, count in ordered if count)
+
+
+def _body(card: Path) -> str:
+    """Return the text of a dataset card without the metadata at its head."""
+    text = card.read_text(encoding="utf-8")
+    return text.partition("\n---\n")[2].lstrip() if text.startswith("---\n") else text

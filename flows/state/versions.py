@@ -1,0 +1,190 @@
+"""Versions of a build directory, and where a new one is made.
+
+Every finished build leaves its manifest in ``manifests/NNNN.json``; ``manifest.json`` is the newest. A full build that
+makes the same files as the version before has its number.
+
+The first build works in the build directory itself. Where a version is finished, the next one, full or incremental, is
+made in ``.next/``, laid out like the build directory, and replaces the old one when it is complete
+(`datasets/version_switch.py`). Until then every reader finds the old version, whatever becomes of the new one.
+
+A full build starts with links to what it may reuse: the files of the old version whose receipts still fit. What it
+makes anew takes the place of a link in ``.next/``, never of the file behind it, since all files are written beside their
+place and renamed. So the disk holds both versions of what changed, and one of what did not.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from pairwright.datasets.atomic_files import write_bytes, write_text
+from pairwright.datasets.errors import StorageError
+from pairwright.datasets.version_switch import (
+    MANIFEST_FILE,
+    REMOVE_STEP,
+    STAGING_FOLDER,
+    SwitchStep,
+    discard_staged_version,
+    switch_version,
+)
+from pairwright.flows.state.layout import DOWNLOADS, SWEPT
+from pairwright.flows.state.receipts import Receipt, read_receipts, receipt_path
+
+MANIFESTS, INCREMENTS, AUDIT = "manifests", "increments", "audit.json"
+PAGES = ("README.md", "report.html", "build.yaml")
+_KIND = "kind"  # in `.next/`: of which build it is; written when the links are complete
+_NUMBERED = re.compile(r"\d{4,}\.json")
+
+
+def version_path(root: Path, number: int) -> Path:
+    """Return where the manifest of a version stands."""
+    return root / MANIFESTS / f"{number:04d}.json"
+
+
+def newest_manifest(root: Path) -> dict[str, Any]:
+    """Return the manifest of the newest version; empty when there is none."""
+    found = [path for path in (root / MANIFESTS).glob("*.json") if _NUMBERED.fullmatch(path.name)]
+    if not found:
+        return {}
+    path = max(found, key=lambda each: int(each.stem))
+    try:
+        manifest = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        raise StorageError(f"{path}: cannot be read. Delete it and build again.") from None
+    return dict(manifest)
+
+
+def finished_manifest(root: Path) -> dict[str, Any]:
+    """Return the manifest that readers of ``root`` find; empty when there is none, or none that can be read."""
+    try:
+        manifest = orjson.loads((root / MANIFEST_FILE).read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return {}
+    return manifest if isinstance(manifest, dict) else {}
+
+
+def dump_manifest(manifest: Mapping[str, Any]) -> bytes:
+    """Return a manifest as it stands on the disk."""
+    return orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def full_version_number(root: Path, manifest: Mapping[str, Any]) -> int:
+    """Return the version of a full build: the newest's, when it made the same files; else the next."""
+    before = newest_manifest(root)
+    if not before:
+        return 1
+    same = before["build"]["kind"] == "full" and before["files"] == manifest["files"]
+    return int(before["build"]["number"]) + (not same)
+
+
+def write_version(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write a manifest under its number, and then as the newest."""
+    for path in (version_path(folder, manifest["build"]["number"]), folder / MANIFEST_FILE):
+        write_bytes(path, dump_manifest(manifest))
+
+
+def full_build_folder(root: Path) -> Path:
+    """Return the folder in which a full build of ``root`` works: ``root`` itself, unless a version is finished there."""
+    before = finished_manifest(root)
+    if not before:
+        discard_staged_version(root)
+        (root / MANIFEST_FILE).unlink(missing_ok=True)
+        (root / AUDIT).unlink(missing_ok=True)
+        shutil.rmtree(root / INCREMENTS, ignore_errors=True)
+        return root
+    if prepare_staging(root, "full"):
+        _link_reusable(root, before)
+        write_text(root / STAGING_FOLDER / _KIND, "full")
+    return root / STAGING_FOLDER
+
+
+def increment_folder(root: Path) -> Path:
+    """Return the folder in which an increment of ``root`` is made."""
+    if prepare_staging(root, "increment"):
+        write_text(root / STAGING_FOLDER / _KIND, "increment")
+    return root / STAGING_FOLDER
+
+
+def prepare_staging(root: Path, kind: Literal["full", "increment"]) -> bool:
+    """Make ``.next/``, or keep what an earlier build of this kind left there; return whether it is new."""
+    try:
+        if (root / STAGING_FOLDER / _KIND).read_text() == kind:
+            return False
+    except OSError:
+        pass
+    discard_staged_version(root)
+    (root / STAGING_FOLDER).mkdir()
+    return True
+
+
+def _link_reusable(root: Path, before: Mapping[str, Any]) -> None:
+    """Link into ``.next/`` the receipts whose outputs are those of the manifest ``before``, and these outputs."""
+    staged, files = root / STAGING_FOLDER, before.get("files", {})
+    _link(root, DOWNLOADS)
+    for receipt in read_receipts(root):
+        sums = {output.path: output.sha256 for output in receipt.outputs}
+        if all(files.get(name, {}).get("sha256") == digest for name, digest in sums.items()):
+            for name in (*sums, receipt_path(staged, receipt.stage, receipt.part).relative_to(staged).as_posix()):
+                if not name.startswith(f"{DOWNLOADS}/"):
+                    _link(root, name)
+    for path in (root / "failed").glob("[!.]*"):
+        _link(root, f"failed/{path.name}")
+
+
+def _link(root: Path, name: str) -> None:
+    place = root / STAGING_FOLDER / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if place.is_symlink() or place.exists():
+        return
+    try:
+        place.symlink_to(os.path.relpath(root / name, place.parent))
+    except OSError:  # a file system without links
+        if (root / name).is_file():
+            shutil.copyfile(root / name, place)
+
+
+def replace_full(root: Path, done: Mapping[str, Sequence[Receipt]], manifest: Mapping[str, Any]) -> None:
+    """Let the full build in ``.next/`` replace the version in ``root``, and remove what only the old one had.
+
+    Args:
+        root: the build directory.
+        done: receipts by stage.
+        manifest: of the new version, which is in ``.next/`` with its pages.
+    """
+    staged = root / STAGING_FOLDER
+    receipts = {
+        receipt_path(staged, receipt.stage, receipt.part).relative_to(staged).as_posix()
+        for each in done.values()
+        for receipt in each
+    }
+    outputs = {output.path for each in done.values() for receipt in each for output in receipt.outputs}
+    failed = {f"failed/{path.name}" for path in (staged / "failed").glob("[!.]*")}
+    new = {name for name in (*outputs, *receipts, *failed) if not name.startswith(f"{DOWNLOADS}/")}
+    steps: list[SwitchStep] = [(name, name) for name in sorted(new) if not (staged / name).is_symlink()]
+    torn = (f"failed/{path.name}" for path in (root / "failed").glob(".*"))
+    old = {*_files_below(root, [*SWEPT, "receipts"]), *_increment_files(root), *torn}
+    steps += [(REMOVE_STEP, name) for name in sorted(old - new)]
+    switch_version(root, [*steps, *page_moves(manifest)])
+
+
+def page_moves(manifest: Mapping[str, Any]) -> list[SwitchStep]:
+    """Return the last steps of a switch: pages, config, and the manifest."""
+    number = manifest["build"]["number"]
+    return [(name, name) for name in (*PAGES, f"{MANIFESTS}/{number:04d}.json", MANIFEST_FILE)]
+
+
+def _increment_files(root: Path) -> list[str]:
+    """Return the files that only increments leave, which no stage of a full build accounts for."""
+    audit = [AUDIT] if (root / AUDIT).is_file() else []
+    return [*audit, *_files_below(root, [INCREMENTS])]
+
+
+def _files_below(root: Path, folders: Iterable[str]) -> Iterator[str]:
+    for folder in folders:
+        for path in (root / folder).rglob("*"):
+            if path.is_symlink() or path.is_file():
+                yield path.relative_to(root).as_posix()

@@ -1,0 +1,66 @@
+"""What Prefect shows of the jobs of a build: about 200 task runs, each with its final state."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairwright.flows.prefect.task_runs import MAX_TASK_RUNS, job_batches, runs_per_stage
+from tests.flows.conftest import Run
+from tests.flows.prefect.task_runs_flow import jobs
+
+
+@given(parts=st.integers(1, 5000), stages=st.integers(3, 20), of_parts=st.integers(2, 8))
+def test_a_build_of_any_number_of_parts_has_about_200_task_runs(parts: int, stages: int, of_parts: int) -> None:
+    stages = max(stages, of_parts)
+    names = [f"{number:05d}" for number in range(parts)]
+    found = job_batches(jobs("tag", *names), runs_per_stage(stages, of_parts))
+    assert [job.part for batch in found for job in batch] == names
+    assert of_parts * len(found) + stages - of_parts <= MAX_TASK_RUNS
+
+
+def test_a_build_of_few_parts_has_a_task_run_for_each() -> None:
+    assert [len(batch) for batch in job_batches(jobs("tag", "00000", "00001", "00002"), runs_per_stage(8, 3))] == [
+        1,
+        1,
+        1,
+    ]
+
+
+def test_prefect_records_the_final_state_of_each_task_run_and_reused_parts_as_cached(through_prefect: Run) -> None:
+    told = through_prefect("tests.flows.prefect.task_runs_flow")
+    assert told.returncode == 0, told.stderr
+    assert json.loads(told.stdout.splitlines()[-1]) == {
+        "notes": [],
+        "states": {"tag 00000-00001": "Completed", "tag 00002": "Cached", "words all": "Failed"},
+    }
+
+
+@pytest.mark.slow
+def test_the_temporary_server_of_a_build_of_400_parts_records_the_states_of_all_of_them(tmp_path: Path) -> None:
+    """Twice: the second build makes nothing, and each of its task runs is cached."""
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps({"caption": f"a dog and {n} cats"}) + "\n" for n in range(400))
+    )
+    settings = {"name": "many", "input": {"path": "in.jsonl"}, "shards": {"images": False}, "part_size": 1}
+    (tmp_path / "build.yaml").write_text(yaml.safe_dump(settings))
+    command = [sys.executable, "-m", "pairwright", "build", "build.yaml", "--out", "out"]
+    environment = {**os.environ, "PREFECT_HOME": str(tmp_path / "prefect")}
+    for _ in range(2):
+        subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)
+    with closing(sqlite3.connect(tmp_path / "prefect" / "prefect.db")) as database:
+        rows = database.execute("SELECT flow_run_id, state_name FROM task_run").fetchall()
+        order = [row[0] for row in database.execute("SELECT id FROM flow_run ORDER BY start_time")]
+    first, second = (Counter(state for run, state in rows if run == each) for each in order)
+    assert set(first) == {"Completed"}
+    assert second == {"Cached": first["Completed"]}
+    assert first["Completed"] <= MAX_TASK_RUNS

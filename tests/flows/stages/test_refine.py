@@ -1,0 +1,129 @@
+"""Refinement inside a build: what it is asked of, and what it lets pass."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.cli.build import build_lines
+from pairwright.datasets.record_tables import ANNOTATIONS
+from pairwright.datasets.records import Annotation
+from pairwright.flows.build import build
+from pairwright.flows.manifest import samples_in
+from tests.flows.conftest import checked, settings
+
+TYPES = ["replace-attribute", "replace-object", "swap-object", "shuffle"]
+
+
+def rows_of(out: Path, folder: str, files: str = "*.parquet") -> list[Annotation]:
+    return [row for path in sorted((out / folder).glob(files)) for row in ANNOTATIONS.read(path)]
+
+
+def refined(corpus: Path, out: Path, **options: Any) -> dict[str, Any]:
+    plan = settings(corpus, refine=options, negatives={"types": TYPES}, retrieve=None)
+    build(checked({name: part for name, part in plan.items() if part is not None}), out, prefect=False)
+    stage: dict[str, Any] = json.loads((out / "manifest.json").read_text())["stages"]["refine"]
+    return stage
+
+
+@pytest.fixture(scope="module")
+def generally(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A build that is refined by the general method, and what its manifest says of the stage."""
+    out = tmp_path_factory.mktemp("generally") / "out"
+    return out, refined(corpus, out, method="general", target=0.6)
+
+
+@pytest.fixture(scope="module")
+def by_reference(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The same, refined by the reference method."""
+    out = tmp_path_factory.mktemp("by_reference") / "out"
+    return out, refined(corpus, out, cells=6)
+
+
+@pytest.mark.parametrize("method", ["by_reference", "generally"])
+def test_shuffled_captions_pass_refinement_untouched(request: pytest.FixtureRequest, method: str) -> None:
+    out, stage = request.getfixturevalue(method)
+    made = Counter(row.form for row in rows_of(out, "candidates") if row.kind == "hard_negative")
+    kept = Counter(row.form for row in rows_of(out, "annotations") if row.kind == "hard_negative")
+    assert made["shuffle"] == kept["shuffle"] == stage["facts"]["for_training"] > 0
+    assert stage["candidates"] == made.total()
+    assert stage["kept"] == kept.total() < made.total()
+    assert stage["facts"]["in"] == made.total() - made["shuffle"]
+    assert "shuffle" not in stage["facts"]["by_type"]
+
+
+def told(out: Path, **facts: Any) -> list[str]:
+    """Return what a build says of its refinement, had it kept other numbers."""
+    manifest = json.loads((out / "manifest.json").read_text())
+    manifest["stages"]["refine"]["facts"] |= facts
+    return [line for line in build_lines(out, manifest) if line.startswith("refine: ")]
+
+
+def test_a_build_says_that_refinement_left_few_and_what_keeps_more(
+    by_reference: tuple[Path, dict[str, Any]], generally: tuple[Path, dict[str, Any]]
+) -> None:
+    """Whoever made a small set would else look for its negatives in vain."""
+    out, stage = by_reference
+    (line,) = told(out, kept=1)
+    assert line.startswith(f"refine: 1 of {stage['facts']['in']:,} negatives stayed: of a small set")
+    assert "fewer `cells` under refine" in line
+    assert not told(out, kept=stage["facts"]["in"])
+    (line,) = told(generally[0], kept=1, advice="")
+    assert "upper bound for any balanced subset" in line
+
+
+def test_a_build_says_how_many_samples_have_at_least_one_text_of_each_kind(
+    by_reference: tuple[Path, dict[str, Any]],
+) -> None:
+    out, _ = by_reference
+    manifest = json.loads((out / "manifest.json").read_text())
+    samples = list(samples_in(out))
+    kinds = {"hard_negatives": "hard_negative", "hard_positives": "hard_positive"}
+    counts = {
+        name: sum(any(each.kind == kind for each in sample.annotations) for sample in samples)
+        for name, kind in kinds.items()
+    }
+    having = counts["hard_negatives"]
+    assert 0 < counts["hard_positives"] < having <= len(samples)
+    assert counts.items() <= manifest["contents"]["samples_with"].items()
+    lines = build_lines(out, manifest)
+    assert f"{having:,} ({having / len(samples):.1%}) hard negative" in "".join(lines)
+    details = " ".join(" ".join(build_lines(out, manifest, details=True)).split())
+    for told in manifest["types"].values():
+        assert all(f"{reason} {count:,}" in details for reason, count in told["rejected"].items() if count)
+
+
+def test_a_build_that_kept_no_negative_says_that_no_sample_has_one(by_reference: tuple[Path, dict[str, Any]]) -> None:
+    out, _ = by_reference
+    manifest = json.loads((out / "manifest.json").read_text())
+    none = {"hard_negatives": 0, "hard_positives": 1, "conversations": 0, "rationales": 0}
+    manifest["contents"] |= {"samples": 1, "samples_with": none}
+    manifest["stages"].pop("conversations", None)
+    lines = build_lines(out, manifest)
+    assert lines[1].startswith("1 sample, ") or lines[1] == "1 sample"
+    assert lines[2] == "with at least one: 0 (0.0%) hard negative, 1 (100.0%) hard positive"
+
+
+def test_a_build_says_that_its_refined_set_does_not_hold(corpus: Path, tmp_path: Path) -> None:
+    """In the words of its config, which knows no options."""
+    stage = refined(corpus, tmp_path / "out", method="general", target=0.505, min_keep=1.0)
+    assert not stage["facts"]["holds"]
+    (line,) = told(tmp_path / "out")
+    assert line.endswith(f"negatives stayed. {stage['facts']['advice']}")
+    assert re.search("`[a-z_]+(: true)?` under (refine|negatives)", line)
+    assert "--" not in line
+
+
+def test_the_general_method_says_whether_what_was_asked_holds(generally: tuple[Path, dict[str, Any]]) -> None:
+    out, stage = generally
+    facts = stage["facts"]
+    assert {"length", "likelihood", "words", "letters", "combined"} <= set(facts["attacks"])
+    if facts["holds"]:
+        assert all(attack["after"] <= 0.6 for attack in facts["attacks"].values())
+    else:
+        assert facts["advice"]
+    gone = {row.reason.partition("_by_")[0] for row in rows_of(out, "rejected", "refine-*.parquet")}
+    assert "told" in gone

@@ -1,0 +1,101 @@
+"""Rationales as a stage of a build: of the negatives that are kept, into the samples of their pairs."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.datasets.errors import ConfigError
+from pairwright.datasets.exports.formats import export
+from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES
+from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.flows.build import build
+from pairwright.flows.config.build import BuildConfig, parse_config
+from pairwright.flows.llm.planning import plan_build_requests
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
+
+CAPTIONS = [f"A {colour} dog on a {what}." for colour in ("red", "blue", "grey") for what in ("bed", "sofa", "rug")]
+TRUE = 'Caption: "A (red|blue|grey) dog on a (bed|sofa|rug)'
+RULES = [
+    {"matches": f'(?s){TRUE}[^"]*"[^"]*$', "text": "It says what is known. So the answer is yes."},
+    {"matches": "", "text": "It says something else. So the answer is no."},
+]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    with serve_in_thread(ServerApp(ServerScript(rules=RULES))) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def config_of(folder: Path, **sections: Any) -> BuildConfig:
+    path = folder / "captions.jsonl"
+    path.write_text("".join(json.dumps({"caption": text}) + "\n" for text in CAPTIONS))
+    config = {
+        "name": "x",
+        "input": {"path": str(path)},
+        "llm": {"model": "small", "price": "1/2"},
+        "negatives": {"types": ["replace-object"]},
+        "rationales": {},
+        "part_size": 4,
+        "workers": 1,
+        **sections,
+    }
+    return parse_config(config, where="test")
+
+
+def test_each_kept_negative_and_its_caption_get_a_rationale_in_their_sample(server: Server, tmp_path: Path) -> None:
+    out = tmp_path / "build"
+    manifest = build(config_of(tmp_path), out, prefect=False)
+    stage = manifest["stages"]["rationales"]
+    negatives = [row for part in sorted((out / "annotations").glob("negatives-*")) for row in ANNOTATIONS.read(part)]
+    assert stage["candidates"] == len(negatives) + len({row.key for row in negatives})
+    assert stage["candidates"] == stage["kept"] + sum(stage["rejected"].values())
+    assert stage["kept"] > len(negatives) > 0
+    assert manifest["cost"]["requests"] == stage["candidates"]
+    kept = [row for part in sorted((out / "rationales").glob("*")) for row in EXAMPLES.read(part)]
+    packed = [row for shard in find_shards(out / "shards") for sample in read_shard(shard) for row in sample.examples]
+    assert len(packed) == len(kept) == stage["kept"] == manifest["contents"]["texts"]["rationales"]
+    assert {row.label for row in packed} == {"yes", "no"}
+    texts = {f"Does this caption fit the image? {row.text}" for row in negatives}
+    assert {row.input for row in packed if row.label == "no"} <= texts
+
+
+def test_a_second_run_asks_nothing_and_writes_the_same(server: Server, tmp_path: Path) -> None:
+    out = tmp_path / "build"
+    build(config_of(tmp_path), out, prefect=False)
+    before = {path: path.read_bytes() for path in (out / "shards").glob("*.tar")}
+    (out / "receipts" / "rationales" / "all.json").unlink()
+    asked = server.stats()["requests"]
+    build(config_of(tmp_path), out, prefect=False)
+    assert {path: path.read_bytes() for path in (out / "shards").glob("*.tar")} == before
+    assert server.stats()["requests"] == asked > 0
+
+
+def test_a_build_exports_its_rationales(server: Server, tmp_path: Path) -> None:
+    out = tmp_path / "build"
+    manifest = build(config_of(tmp_path), out, prefect=False)
+    done = export(out, "rationales", tmp_path / "rows.jsonl")
+    assert done.rows == 2 * manifest["stages"]["rationales"]["kept"]
+
+
+def test_the_plan_tells_how_many_rationales_at_most(server: Server, tmp_path: Path) -> None:
+    [plan] = plan_build_requests(config_of(tmp_path), tmp_path / "build")
+    assert plan.stage == "rationales"
+    assert plan.rows == 2 * len(CAPTIONS)
+    assert (plan.requests.low, plan.cached.value) == (plan.rows, 0)  # no two of them are one
+
+
+@pytest.mark.parametrize(
+    ("change", "message"), [({"negatives": None}, "needs hard negatives"), ({"llm": None}, "asks a model")]
+)
+def test_rationales_without_negatives_or_a_model_are_refused(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigError, match=message):
+        config_of(tmp_path, **change)

@@ -1,0 +1,377 @@
+"""What an incremental build promises: only what is new is made, what stands is not touched, and nothing is half there."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+from PIL import Image
+
+from pairwright.datasets import version_switch
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.redaction import redact
+from pairwright.datasets.shards.webdataset import find_shards, read_shard
+from pairwright.datasets.verification.checks import verify
+from pairwright.flows.build import build as build_with_prefect
+from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.incremental import refuse_changed_settings
+from pairwright.flows.stage_selection import StageSelection
+from tests.flows.conftest import checked, settings
+from tests.flows.test_build import Heard
+
+build = partial(build_with_prefect, prefect=False)
+OLD, ALL = 110, 160
+SLOW = pytest.mark.slow
+MADE = ("pairs", "annotations", "rejected", "candidates", "tokens", "shards", "frozen", "increments", "audit.json")
+
+
+def rows_of(corpus: Path) -> list[str]:
+    return (corpus / "text" / "captions.jsonl").read_text().splitlines(keepends=True)
+
+
+def configured(folder: Path, corpus: Path, rows: list[str], **changes: Any) -> BuildConfig:
+    """Write the rows as the input in ``folder``, and return a config of it that is incremental."""
+    folder.mkdir(exist_ok=True)
+    (folder / "in.jsonl").write_text("".join(rows))
+    given = settings(
+        corpus, input={"path": str(folder / "in.jsonl"), "source": "scenes"}, retrieve=None, incremental=True
+    )
+    return checked({**given, "part_size": 50, **changes})
+
+
+@pytest.fixture(scope="module")
+def first(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a full build of the first rows."""
+    folder = tmp_path_factory.mktemp("first")
+    build(configured(folder, corpus, rows_of(corpus)[:OLD]), folder / "build")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def both(corpus: Path, first: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with an increment of the rest."""
+    folder = tmp_path_factory.mktemp("both")
+    shutil.copytree(first, folder, dirs_exist_ok=True)
+    build(configured(folder, corpus, rows_of(corpus)), folder / "build")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def unplaced(corpus: Path, first: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[BuildConfig, Path]:
+    """A build whose increment is made and has not begun to take its place, and its config."""
+    folder = tmp_path_factory.mktemp("unplaced")
+    shutil.copytree(first, folder, dirs_exist_ok=True)
+    config = configured(folder, corpus, rows_of(corpus))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(version_switch, "finish_switch", lambda _root: None)
+        build(config, folder / "build")
+    return config, folder / "build"
+
+
+@pytest.fixture
+def copied(first: Path, tmp_path: Path) -> Path:
+    shutil.copytree(first, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def contents(out: Path) -> dict[str, bytes]:
+    files = [path for name in MADE for path in ([out / name] if (out / name).is_file() else (out / name).rglob("*"))]
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in sorted(files) if path.is_file()}
+
+
+def manifest_of(out: Path) -> dict[str, Any]:
+    manifest: dict[str, Any] = json.loads((out / "manifest.json").read_text())
+    return manifest
+
+
+def captions_in(out: Path) -> list[str]:
+    return [sample.pair.caption for shard in find_shards(out / "shards") for sample in read_shard(shard)]
+
+
+def test_new_pairs_come_in_shards_of_their_own_behind_those_that_stand(corpus: Path, first: Path, both: Path) -> None:
+    before, after = contents(first / "build"), contents(both / "build")
+    changed = {name for name, data in before.items() if after[name] != data}
+    assert changed == {"shards/sizes.json", "shards/SHA256SUMS"}
+    assert captions_in(both / "build") == [json.loads(row)["caption"] for row in rows_of(corpus)]
+    shards = [path.name for path in find_shards(both / "build" / "shards")]
+    assert shards == [f"{number:05d}.tar" for number in range(5)]  # 40, 40, 30 and then 40, 10
+    assert verify(both / "build") == []
+
+
+def test_versions_are_kept_and_the_manifest_tells_of_all(first: Path, both: Path) -> None:
+    kept = [json.loads(path.read_text()) for path in sorted((both / "build" / "manifests").iterdir())]
+    assert kept == [manifest_of(first / "build"), manifest_of(both / "build")]
+    manifest = kept[-1]
+    assert (manifest["build"]["kind"], manifest["build"]["number"], manifest["build"]["full"]) == ("incremental", 2, 1)
+    (told,) = manifest["increments"]
+    assert told["pairs"] == {"new": ALL - OLD, "known": OLD, "changed": 0, "removed": 0}
+    assert told["shards"] == ["00003.tar", "00004.tar"]
+    for stage in manifest["stages"].values():
+        assert stage["candidates"] == stage["kept"] + sum(stage["rejected"].values())
+    assert manifest["contents"]["samples"] == manifest["stages"]["shards"]["kept"] == ALL
+    assert manifest["contents"]["texts"]["hard_negatives"] == manifest["stages"]["refine"]["kept"]
+    for kind, counts in manifest["types"].items():
+        assert counts["made"] == counts["kept"] + sum(counts["rejected"].values()), kind
+
+
+def test_the_union_is_audited_and_card_and_report_tell_it(both: Path) -> None:
+    manifest = manifest_of(both / "build")
+    assert manifest["audit"]["rows"] == manifest["stages"]["refine"]["kept"]
+    for page in ("README.md", "report.html"):
+        text = (both / "build" / page).read_text()
+        assert f"{manifest['audit']['attacks']['letters']['accuracy']:.1%}" in text
+        assert "2026" not in text or manifest["increments"][0]["created"] in text
+
+
+def test_refined_by_the_reference_the_frozen_scorers_stand_at_a_coins_toss_on_what_is_new(both: Path) -> None:
+    (told,) = manifest_of(both / "build")["increments"]
+    refined = told["stages"]["refine"]
+    assert refined["kept"] > 0
+    assert all(attack["after"] == 0.5 for attack in refined["facts"]["attacks"].values())
+
+
+def test_where_nothing_is_new_there_is_no_new_version(corpus: Path, both: Path, tmp_path: Path) -> None:
+    shutil.copytree(both / "build", tmp_path / "build")
+    before, heard = contents(tmp_path / "build"), Heard()
+    config = configured(both, corpus, rows_of(corpus))
+    os.utime(both / "in.jsonl", ns=(1, 1))
+    assert build(config, tmp_path / "build", heard)["build"]["number"] == 2
+    assert heard.ran == {"pairs": 1}
+    build(config, tmp_path / "build")
+    assert contents(tmp_path / "build") == before
+    assert not (tmp_path / "build" / ".next").exists()
+
+
+def test_an_input_that_was_not_touched_is_not_even_read(corpus: Path, copied: Path) -> None:
+    build(configured(copied, corpus, rows_of(corpus)), copied / "build")
+    heard = Heard()
+    build(checked({**yaml.safe_load((copied / "build" / "build.yaml").read_text())}), copied / "build", heard)
+    assert heard.ran == {}
+
+
+@pytest.mark.slow
+def test_any_number_of_workers_gives_the_same_bytes(corpus: Path, both: Path, copied: Path) -> None:
+    build(configured(copied, corpus, rows_of(corpus), workers=2), copied / "build")
+    assert contents(copied / "build") == contents(both / "build")
+
+
+class StopsAt(Heard):
+    """A progress that breaks the build off as a stage begins."""
+
+    def __init__(self, stage: str) -> None:
+        super().__init__()
+        self.stage = stage
+
+    def begin(self, stage: str, jobs: int) -> None:  # noqa: D102 - as the protocol says
+        super().begin(stage, jobs)
+        if stage == self.stage:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "stage", [pytest.param("tag", marks=SLOW), "refine", pytest.param("sizes", marks=SLOW), "audit"]
+)
+def test_broken_off_nothing_of_it_shows_and_started_again_it_gives_the_same_bytes(
+    corpus: Path, first: Path, both: Path, copied: Path, stage: str
+) -> None:
+    config, out = configured(copied, corpus, rows_of(corpus)), copied / "build"
+    with pytest.raises(KeyboardInterrupt):
+        build(config, out, StopsAt(stage))
+    shown = {name: data for name, data in contents(out).items() if not name.startswith("frozen/")}
+    assert shown == contents(first / "build")
+    assert verify(out) == []
+    build(config, out)
+    assert contents(out) == contents(both / "build")
+    assert verify(out) == []
+
+
+@pytest.mark.parametrize("done", [0, 1, 20, -1])
+def test_killed_while_it_takes_its_place_it_is_whole_after_the_next_start(
+    both: Path, unplaced: tuple[BuildConfig, Path], tmp_path: Path, done: int
+) -> None:
+    (config, made), out = unplaced, tmp_path / "build"
+    shutil.copytree(made, out)
+    moves = json.loads((out / ".next" / "journal.json").read_text())
+    if done:
+        (out / "manifest.json").unlink()
+    for source, name in moves[:done]:  # as far as it came
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / ".next" / source).replace(out / name)
+    heard = Heard()
+    build(config, out, heard)
+    assert heard.ran == {}
+    assert contents(out) == contents(both / "build")
+    assert verify(out) == []
+    assert not (out / ".next").exists()
+
+
+def test_changed_and_removed_pairs_are_told_and_stay_until_a_full_build(
+    corpus: Path, copied: Path, tmp_path: Path
+) -> None:
+    rows = rows_of(corpus)
+    renamed, gone = json.loads(rows[3]), 5
+    renamed["caption"] = "a yellow star"
+    other = json.loads(rows[4])
+    other["captions"] = ["a thing"]
+    added = 20
+    now = [*rows[:3], json.dumps(renamed) + "\n", json.dumps(other) + "\n", *rows[gone + 1 : OLD + added]]
+    config, out = configured(copied, corpus, now), copied / "build"
+    before = {path.name: path.read_bytes() for path in find_shards(out / "shards")}
+    told = build(config, out)["increments"][0]["pairs"]
+    assert told == {"new": added, "known": OLD - 3, "changed": 2, "removed": 1}
+    assert all((out / "shards" / name).read_bytes() == data for name, data in before.items())
+    whole = config.model_copy(update={"incremental": False})
+    assert build(whole, out)["build"]["kind"] == "full"
+    assert verify(out) == []
+    build(whole, tmp_path / "fresh")
+    assert contents(out) == contents(tmp_path / "fresh")
+    assert manifest_of(out)["build"]["number"] == 3
+
+
+def test_a_full_build_of_the_same_has_the_same_number(corpus: Path, copied: Path) -> None:
+    config = configured(copied, corpus, rows_of(corpus)[:OLD], incremental=False)
+    assert build(config, copied / "build")["build"]["number"] == 1
+    assert [path.name for path in (copied / "build" / "manifests").iterdir()] == ["0001.json"]
+
+
+def test_other_settings_than_those_of_the_full_build_are_refused(corpus: Path, copied: Path) -> None:
+    config = configured(copied, corpus, rows_of(corpus), refine={"cells": 12})
+    with pytest.raises(UsageError, match=r"refine: other settings.*--full"):
+        build(config, copied / "build")
+    assert manifest_of(copied / "build")["build"]["number"] == 1
+
+
+def test_one_stage_alone_is_for_full_builds(corpus: Path, copied: Path) -> None:
+    with pytest.raises(UsageError, match="--only"):
+        build(configured(copied, corpus, rows_of(corpus)), copied / "build", scope=StageSelection(only="tag"))
+
+
+def test_quotas_hold_of_all_versions_together(corpus: Path, tmp_path: Path) -> None:
+    negatives = {"types": ["replace-object"], "quota": 90}
+    changes: dict[str, Any] = {"negatives": negatives, "refine": None, "positives": None, "conversations": None}
+    out = tmp_path / "build"
+    one = build(configured(tmp_path, corpus, rows_of(corpus)[:60], **changes), out)
+    given = one["contents"]["texts"]["hard_negatives"]
+    assert 0 < given < 90
+    two = build(configured(tmp_path, corpus, rows_of(corpus), **changes), out)
+    assert two["contents"]["texts"]["hard_negatives"] == 90
+    (told,) = two["stages"]["balance"]["facts"]["limits"].values()
+    assert told["given"] == 90
+
+
+def test_new_pairs_have_to_be_better_than_what_queries_found_before(corpus: Path, tmp_path: Path) -> None:
+    changes: dict[str, Any] = {
+        "retrieve": {"queries": str(corpus / "queries.txt"), "k": 8},
+        "refine": None,
+        "conversations": None,
+        "positives": None,
+        "index": {"ef_construction": 40},
+    }
+    out = tmp_path / "build"
+    build(configured(tmp_path, corpus, rows_of(corpus)[:OLD], **changes), out)
+    before = set(pl.read_parquet(out / "retrieval" / "keys.parquet")["key"])
+    build(configured(tmp_path, corpus, rows_of(corpus), **changes), out)
+    chosen = set(pl.read_parquet(out / "retrieval" / "keys.parquet")["key"])
+    assert before <= chosen
+    bars = (
+        pl.read_parquet(out / "retrieval" / "hits.parquet") if (out / "retrieval" / "hits.parquet").exists() else None
+    )
+    assert bars is not None
+    lowest = bars.group_by("query").agg(pl.col("score").min().alias("bar"))
+    new = pl.read_parquet(out / "increments" / "0002" / "retrieval" / "hits.parquet").join(lowest, on="query")
+    better = set(new.filter(pl.col("score") > pl.col("bar"))["key"])
+    assert chosen - before == better
+    assert len(captions_in(out)) == len(chosen)
+    assert verify(out) == []
+
+
+def test_increments_by_the_general_method_do_not_lean_together(corpus: Path, tmp_path: Path) -> None:
+    target = 0.55
+    changes: dict[str, Any] = {
+        "refine": {"method": "general", "target": target},
+        "positives": None,
+        "conversations": None,
+    }
+    out, rows = tmp_path / "build", rows_of(corpus)
+    build(configured(tmp_path, corpus, rows[:50], **changes), out)
+    for end in (60, 70, 90):
+        manifest = build(configured(tmp_path, corpus, rows[:end], **changes), out)
+    carried = manifest["stages"]["refine"]["facts"]["carried"]
+    kept = sum(each["stages"]["refine"]["kept"] for each in manifest["increments"])
+    assert sum(told["rows"] for told in carried.values()) == kept > 0
+    for told in carried.values():
+        for name in set(told) - {"rows"}:
+            assert abs(told[name]) <= max(1.0, (2 * target - 1) * told["rows"]) + 1e-9
+
+
+@pytest.mark.slow
+def test_killed_outright_with_workers_it_ends_in_the_same_bytes(corpus: Path, both: Path, copied: Path) -> None:
+    """The whole command, in a session of its own, is killed while it works; how far it came does not matter."""
+    config, out = configured(copied, corpus, rows_of(corpus), workers=2), copied / "build"
+    (copied / "build.yaml").write_text(yaml.safe_dump(config.model_dump(mode="json")))
+    command = [
+        sys.executable,
+        "-m",
+        "pairwright",
+        "build",
+        str(copied / "build.yaml"),
+        "--no-prefect",
+        "--out",
+        str(out),
+    ]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True) as process:
+        while not (out / ".next" / "receipts" / "tag" / "00003.json").exists():
+            with suppress(subprocess.TimeoutExpired):
+                raise AssertionError(f"ended before it could be killed: {process.wait(0.05)}")
+        os.killpg(process.pid, signal.SIGKILL)
+    build(config, out)
+    assert contents(out) == contents(both / "build")
+    assert verify(out) == []
+
+
+@pytest.mark.parametrize("changes", [{}, {"retrieve": None}])
+def test_an_index_that_is_named_and_one_that_is_not_are_one_setting(corpus: Path, changes: dict[str, Any]) -> None:
+    before = redact(checked(settings(corpus, index={}, **changes)).model_dump(mode="json"))
+    refuse_changed_settings(checked(settings(corpus, **changes)), {"config": before})
+    if not changes:
+        with pytest.raises(UsageError, match="index"):
+            refuse_changed_settings(checked(settings(corpus, index={"m": 8})), {"config": before})
+
+
+def test_what_has_no_picture_is_set_aside_once_where_the_build_has_pictures(tmp_path: Path) -> None:
+    def written(*rows: dict[str, str], **given: str) -> BuildConfig:
+        Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+        (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return checked(
+            {"name": "t", "input": {"path": str(tmp_path / "in.jsonl"), **given}, "incremental": True, "workers": 1}
+        )
+
+    one = {"caption": "a red circle", "image": "a.png"}
+    bare = {"caption": "a blue square"}
+    other = {"caption": "a green star", "image": "a.png"}
+    build(written(one, on_error="skip"), tmp_path / "build")
+    build(written(one, bare, other, on_error="skip"), tmp_path / "build")
+    (told,) = manifest_of(tmp_path / "build")["increments"]
+    assert told["pairs"]["new"] == 1
+    stage = manifest_of(tmp_path / "build")["stages"]["pairs"]
+    assert stage["rejected"] == {"missing_image": 1}
+    assert captions_in(tmp_path / "build") == ["a red circle", "a green star"]
+    build(written(one, bare, other, {**other, "caption": "a white cross"}, on_error="skip"), tmp_path / "build")
+    assert manifest_of(tmp_path / "build")["stages"]["pairs"]["rejected"] == {"missing_image": 1}  # known by now
+    shutil.rmtree(tmp_path / "build")
+    build(written(one), tmp_path / "build")
+    with pytest.raises(InputError, match="has no image, and those of the build have one"):
+        build(written(one, bare), tmp_path / "build")
+    shutil.rmtree(tmp_path / "build")
+    build(written(bare), tmp_path / "build")
+    with pytest.raises(InputError, match="has an image, and those of the build have none"):
+        build(written(bare, one), tmp_path / "build")
