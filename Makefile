@@ -59,7 +59,7 @@ $(FULL): $(INSTALLED) requirements-full.lock
 	@touch $@
 
 $(LANGUAGE): $(INSTALLED)
-	@$(BIN)/pairwright doctor --mend
+	@$(BIN)/pairwright doctor --fix
 	@touch $@
 
 lock: $(INSTALLED)

@@ -2,7 +2,7 @@
 
 A *step* is a named piece of work with a number of units done and, where it is known, a total. Code that can take seconds
 opens one (`step`, `track`); without a listener this costs next to nothing. The command line listens and draws bars
-(`pairwright.cli.progress`). A worker process listens for its parent: it sends each report through a queue
+(`pairwright.cli.output.progress`). A worker process listens for its parent: it sends each report through a queue
 (`datasets.worker_processes`). A job of a build names itself as the *owner* of the steps inside it (`attribute_steps_to`), so that
 they move the bar of its stage.
 

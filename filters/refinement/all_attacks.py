@@ -287,7 +287,7 @@ def _advice(
             f"Whether the set holds cannot be told: on {kept:,} rows no attack can be trained and tried on other images."
             f" It takes {MIN_ROWS} kept rows of {MIN_GROUPS} images at least."
         )
-    smaller = wording.option("min_keep") + ("" if wording.section else " or --mend format")  # a config has no such key
+    smaller = wording.option("min_keep") + ("" if wording.section else " or --fix format")  # a config has no such key
     return (
         f"No subset of at least {demand.least:,} rows was found on which every attack is within {demand.target:.1%}."
         f" By chance alone an attack on {kept:,} rows is within {0.5 + Z95 / 2 / max(kept, 1) ** 0.5:.1%} in 19 of 20 sets:"

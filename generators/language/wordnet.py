@@ -36,7 +36,7 @@ def wordnet_status() -> tuple[bool, str]:
     if path.is_file():
         return True, f"WordNet 3.0 table, {path.stat().st_size / 1e6:.1f} MB, {path}"
     reader = "NLTK is there to read it" if importlib.util.find_spec("nltk") else "NLTK is not installed"
-    return False, f"WordNet is not set up ({reader}): run `pairwright doctor --mend`"
+    return False, f"WordNet is not set up ({reader}): run `pairwright doctor --fix`"
 
 
 class WordNet:
@@ -206,5 +206,5 @@ def load_wordnet() -> WordNet:
     """
     path = table_path()
     if not path.is_file():
-        raise MissingResourceError(f"WordNet is not set up ({path} is not there): run `pairwright doctor --mend`.")
+        raise MissingResourceError(f"WordNet is not set up ({path} is not there): run `pairwright doctor --fix`.")
     return _cached(path)

@@ -6,7 +6,7 @@ installs it (``/usr/share/wordnet``); ``nltk.download`` where its server answers
 root. Debian's files lack ``lexnames``, which NLTK wants, and NLTK reads only folders on its path; so they go to
 ``<environment>/share/nltk_data/corpora/wordnet`` beside a ``lexnames`` that is written here.
 
-Only `set_up_language`, which the user asks for (`pairwright doctor --mend`), uses the network.
+Only `set_up_language`, which the user asks for (`pairwright doctor --fix`), uses the network.
 """
 
 import os
@@ -163,7 +163,7 @@ def _from_debian(progress: ProgressCallback, scratch: Path) -> Path:
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         raise MissingResourceError(
             "WordNet is not there, NLTK cannot download it, and this is no Debian or Ubuntu: get NLTK's corpus "
-            "`wordnet`, put it under NLTK_DATA, and run `pairwright doctor --mend` again."
+            "`wordnet`, put it under NLTK_DATA, and run `pairwright doctor --fix` again."
         )
     progress(f"downloading Debian's packages {' and '.join(_PACKAGES)} (8 MB)")
     apt = ["apt-get", "-q", "-o", "APT::Sandbox::User="]
@@ -174,7 +174,7 @@ def _from_debian(progress: ProgressCallback, scratch: Path) -> Path:
             if not _run_command(command, scratch):
                 raise MissingResourceError(
                     "apt-get cannot download wordnet-base and wordnet-sense-index: install them "
-                    "(`apt-get install wordnet-base wordnet-sense-index`) and run `pairwright doctor --mend` again."
+                    "(`apt-get install wordnet-base wordnet-sense-index`) and run `pairwright doctor --fix` again."
                 )
     for package in sorted(scratch.glob("*.deb")):
         if not _run_command(["dpkg-deb", "-x", package.name, "unpacked"], scratch):

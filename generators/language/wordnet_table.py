@@ -143,7 +143,7 @@ def read_graph(path: Path) -> WordGraph:
     try:
         with np.load(path, allow_pickle=False) as file:
             if int(file["version"]) != TABLE_VERSION:
-                raise StorageError(f"{path} is of version {int(file['version'])}: run `pairwright doctor --mend`.")
+                raise StorageError(f"{path} is of version {int(file['version'])}: run `pairwright doctor --fix`.")
             return WordGraph({name: file[name] for name in file.files if name != "version"})
     except (ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise StorageError(f"{path} is not a whole WordNet table: run `pairwright doctor --mend`.") from error
+        raise StorageError(f"{path} is not a whole WordNet table: run `pairwright doctor --fix`.") from error

@@ -61,7 +61,7 @@ def test_a_model_that_does_not_fit_is_wrong_usage(negatives: Path, also: str, sa
 
 def test_mending_by_choice_leaves_one_negative_of_each_caption_to_refine(negatives: Path) -> None:
     out = negatives.with_name("refined.jsonl")
-    done = CliRunner().invoke(app, ["refine", str(negatives), "--out", str(out), "--mend", "choose", "--json"])
+    done = CliRunner().invoke(app, ["refine", str(negatives), "--out", str(out), "--fix", "choose", "--json"])
     rows = [json.loads(line) for line in out.read_text().splitlines()]
     assert json.loads(done.stdout)["in"] == len(CAPTIONS)
     assert sum(row["reason"] == "not_chosen" for row in rows) == len(rows) - len(CAPTIONS)

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
-from pairwright.cli.attacking import ALSO_HELP, Also, attackers
-from pairwright.cli.console import Toned, emit, note
-from pairwright.cli.exit_codes import end_below
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
-from pairwright.cli.stopping import writes_at_its_end
-from pairwright.cli.summary import DetailsOption, table
+from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
+from pairwright.cli.options.attacks import EXTRA_ATTACKS_HELP, ExtraAttacks, load_attack_scorers
+from pairwright.cli.options.input import JsonOption, OnErrorOption, SeedOption, skipped_lines
+from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
+from pairwright.cli.output.console import StyledLine, emit, note
+from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.summary import DetailsOption, table
 
 if TYPE_CHECKING:
     from pairwright.filters.audit.hackability import Audit
@@ -22,8 +22,8 @@ _SHOWN = 4  # attacks of a summary
 _TONES = {"hackable": "red", "sound": "green"}
 
 
-@shows_progress
-@may_ask_a_model
+@with_progress
+@with_model_options
 def audit(
     input_: Annotated[
         Path,
@@ -35,7 +35,7 @@ def audit(
     corpus: Annotated[
         str, typer.Option("--corpus", help="Captions to train the language models on; INPUT's own when left out.")
     ] = "",
-    also: Annotated[str, typer.Option("--also", help=ALSO_HELP)] = "",
+    also: Annotated[str, typer.Option("--also", help=EXTRA_ATTACKS_HELP)] = "",
     most: Annotated[
         float, typer.Option("--max", min=0.5, max=1.0, help="Accuracy that an attack may have; above it: exit 3.")
     ] = 0.55,
@@ -44,7 +44,7 @@ def audit(
     seed: SeedOption = 0,
     details: DetailsOption = False,
     as_json: JsonOption = False,
-    asked: Asked,
+    asked: ModelOptions,
 ) -> None:
     """Attack a benchmark or a training set with everything that never sees an image.
 
@@ -66,15 +66,15 @@ def audit(
 
     if report is not None and report.suffix not in {".html", ".md"}:
         raise UsageError(f"{report}: the page ends in .html or .md.")
-    writes_at_its_end()
-    added = Also.of(also, asked)
+    nothing_written_on_interrupt()
+    added = ExtraAttacks.of(also, asked)
     screening = InvalidRowPolicy(on_error)
     frame, left_out = rows_to_audit(input_, screening)
     if left_out:
         note(f"{left_out:,} {'row' if left_out == 1 else 'rows'} came in rejected; no attack is on those.")
-    tell_replaced(None if asked.only_told else report)
+    check_outputs(None if asked.sends_nothing else report)
     beside = report or Path(f"{input_.name}.audit.html")  # without a page, answers are kept in the working folder
-    also_by = attackers(added, asked, frame, beside, seed, as_json=as_json)
+    also_by = load_attack_scorers(added, asked, frame, beside, seed, as_json=as_json)
     request = AuditRequest(corpus, most, seed, report is not None, added.meaning)
     found, gaps = audit_rows(frame, request, also_by.scorers, note)
     if report is not None:
@@ -100,7 +100,7 @@ def audit(
         as_json=as_json,
     )
     if found.verdict == "hackable":
-        end_below()
+        exit_below_target()
 
 
 def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
@@ -124,7 +124,7 @@ def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
     ]
     left = len(rows) - 1 - _SHOWN
     return [
-        Toned(f"{found.verdict}: {_why(found)}", _TONES.get(found.verdict, "yellow")),
+        StyledLine(f"{found.verdict}: {_why(found)}", _TONES.get(found.verdict, "yellow")),
         *(f"  {line}" for line in describe_exceeded_limits(found)),
         "",
         f"{found.rows:,} {'row' if found.rows == 1 else 'rows'}",

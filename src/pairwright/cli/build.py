@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.asking import cancelled_lines
-from pairwright.cli.console import emit, note
-from pairwright.cli.exit_codes import end_below
-from pairwright.cli.generated import counted, limit_lines, nothing_kept_in_build
-from pairwright.cli.plan import plan
-from pairwright.cli.progress import StageBars, shows_progress
-from pairwright.cli.reading import JsonOption
-from pairwright.cli.stopping import goes_on_later
-from pairwright.cli.summary import (
+from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.errors.interrupts import resumable_on_interrupt
+from pairwright.cli.generate.summary import count_phrase, nothing_kept_in_build, quota_lines
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.options.model import cancelled_lines
+from pairwright.cli.output.console import emit, note
+from pairwright.cli.output.progress import StageBars, with_progress
+from pairwright.cli.output.summary import (
     DetailsOption,
     all_reasons,
     headline,
@@ -24,12 +23,13 @@ from pairwright.cli.summary import (
     warning,
     wrapped_table,
 )
+from pairwright.cli.plan import plan
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig
 
-_ONE_OF = {  # kind of text: the stage that makes it, and the name of one
+_TEXT_KINDS = {  # kind of text: the stage that makes it, and the name of one
     "hard_negatives": ("negatives", "hard negative"),
     "hard_positives": ("positives", "hard positive"),
     "conversations": ("conversations", "conversation"),
@@ -37,7 +37,7 @@ _ONE_OF = {  # kind of text: the stage that makes it, and the name of one
 }
 
 
-@shows_progress
+@with_progress
 def build(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file, as `pairwright init` writes it.")],
     *,
@@ -110,9 +110,9 @@ def build(
         plan(config, out=out, as_json=as_json)
         return
     if batch_cancel:
-        _cancel(load_config(config), out, as_json=as_json)
+        _cancel_batches(load_config(config), out, as_json=as_json)
         return
-    loaded = _limited(load_config(config), max_cost, max_requests)
+    loaded = _with_limits(load_config(config), max_cost, max_requests)
     given = {"workers": workers, "incremental": incremental, "runner": runner, "address": address}
     loaded = loaded.model_copy(update={name: value for name, value in given.items() if value is not None})
     if publish is not None:
@@ -120,10 +120,10 @@ def build(
         loaded = loaded.model_copy(update={"publish": publish})
     folder = out or Path("build") / loaded.name
     progress = StageBars()
-    progress.note(f"Building {loaded.name} in {folder}{starting(no_prefect)} ...")
+    progress.note(f"Building {loaded.name} in {folder}{start_message(no_prefect)} ...")
     from pairwright.flows.build import build as run_build
 
-    goes_on_later()
+    resumable_on_interrupt()
     scope = StageSelection(only, begin)
     manifest = run_build(loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed, scope=scope)
     if only:
@@ -132,17 +132,17 @@ def build(
         emit(told, ["", f"Made {only} in {place}. Without --only the build goes on from there."], as_json=as_json)
     else:
         emit(build_result(folder, manifest), build_lines(folder, manifest, details=details), as_json=as_json)
-    if (why := nothing_kept_in_build(manifest["stages"])) or (not only and below_target(manifest)):
-        end_below(*why)
+    if (why := nothing_kept_in_build(manifest["stages"])) or (not only and misses_target(manifest)):
+        exit_below_target(*why)
 
 
-def below_target(manifest: dict[str, Any]) -> bool:
+def misses_target(manifest: dict[str, Any]) -> bool:
     """Say whether a finished build gave less than was asked: refinement kept nothing, or misses its target."""
     facts = manifest["stages"].get("refine", {}).get("facts", {})
     return bool(facts.get("in")) and (not facts["kept"] or not facts.get("holds", True))
 
 
-def _cancel(config: "BuildConfig", out: Path | None, *, as_json: bool) -> None:
+def _cancel_batches(config: "BuildConfig", out: Path | None, *, as_json: bool) -> None:
     """Cancel what the build's batches still ask."""
     from pairwright.flows.llm.model_access import model_access_for_build
     from pairwright.generators.llm.budget import SpendingTotals
@@ -152,7 +152,7 @@ def _cancel(config: "BuildConfig", out: Path | None, *, as_json: bool) -> None:
     emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
 
 
-def _limited(config: "BuildConfig", max_cost: float | None, max_requests: int | None) -> "BuildConfig":
+def _with_limits(config: "BuildConfig", max_cost: float | None, max_requests: int | None) -> "BuildConfig":
     """Return a config with the limits of the command line in place of its own."""
     given = {
         name: value for name, value in (("max_cost", max_cost), ("max_requests", max_requests)) if value is not None
@@ -166,7 +166,7 @@ def _limited(config: "BuildConfig", max_cost: float | None, max_requests: int | 
     return config.model_copy(update={"llm": config.llm.model_copy(update=given)})
 
 
-def starting(no_prefect: bool) -> str:  # noqa: FBT001 - the command's flag
+def start_message(no_prefect: bool) -> str:  # noqa: FBT001 - the command's flag
     """Return what the first line of a build says of Prefect."""
     return "" if no_prefect else ". Starting Prefect takes 5 to 20 seconds"
 
@@ -214,7 +214,7 @@ def _limit_lines(manifest: dict[str, Any]) -> list[str]:
     return [
         line
         for stage in manifest["stages"].values()
-        for line in limit_lines(stage["facts"].get("limits", {}), f"{stage['unit']}s: ")
+        for line in quota_lines(stage["facts"].get("limits", {}), f"{stage['unit']}s: ")
     ]
 
 
@@ -243,8 +243,8 @@ def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False
     samples = contents["samples"]
     return [
         "",
-        headline(f"{counted(samples, 'sample')}{'' if contents['with_image'] else ', text only'}"),
-        *_having_lines(contents.get("samples_with", {}), manifest["stages"], samples),
+        headline(f"{count_phrase(samples, 'sample')}{'' if contents['with_image'] else ', text only'}"),
+        *_sample_share_lines(contents.get("samples_with", {}), manifest["stages"], samples),
         *_type_lines(manifest, samples, details=details),
         *map(warning, _limit_lines(manifest)),
         *map(warning, _refine_lines(manifest)),
@@ -255,11 +255,11 @@ def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False
     ]
 
 
-def _having_lines(having: dict[str, int], stages: Container[str], samples: int) -> list[str]:
+def _sample_share_lines(having: dict[str, int], stages: Container[str], samples: int) -> list[str]:
     """Return how many samples have at least one text of each kind that the build has or was to make."""
     shares = [
         f"{share_of(having[kind], samples)} {name}"
-        for kind, (stage, name) in _ONE_OF.items()
+        for kind, (stage, name) in _TEXT_KINDS.items()
         if having.get(kind) or (kind in having and stage in stages)
     ]
     return [f"with at least one: {', '.join(shares)}"] if shares else []

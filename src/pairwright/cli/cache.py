@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.console import columns, emit, note
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.reading import JsonOption
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.output.console import columns, emit, note
+from pairwright.cli.output.overwrite_checks import check_outputs
 from pairwright.datasets.errors import UsageError
 
 app = typer.Typer(
@@ -41,8 +41,8 @@ def info(cache: CacheArgument, *, as_json: JsonOption = False) -> None:
             share["model"],
             share["endpoint"],
             *(share[name] for name in ("answers", "prompt_tokens", "completion_tokens", "bytes")),
-            _day(share["first"]),
-            _day(share["last"]),
+            _parse_age(share["first"]),
+            _parse_age(share["last"]),
         ]
         for share in summary["models"]
     ]
@@ -66,7 +66,7 @@ def export(
     from pairwright.generators.llm.cache.json_lines import export_cache
 
     source = _file(cache)
-    tell_replaced(out, reads=(str(source),))
+    check_outputs(out, reads=(str(source),))
     answers = export_cache(source, out)
     emit({"answers": answers, "out": str(out)}, [f"{answers:,} answers written to {out}."], as_json=as_json)
 
@@ -121,8 +121,8 @@ def prune(
         raise UsageError("cache prune: say what to drop, with --older-than, --model or --max-size.")
     pruning = PruneOptions(
         model=model,
-        older_than=_measure(older_than, _SECONDS, "--older-than", "90d, 12h or 30m") if older_than else None,
-        most_bytes=int(_measure(max_size, _BYTES, "--max-size", "500MB or 2GB")) if max_size else None,
+        older_than=_parse_measure(older_than, _SECONDS, "--older-than", "90d, 12h or 30m") if older_than else None,
+        most_bytes=int(_parse_measure(max_size, _BYTES, "--max-size", "500MB or 2GB")) if max_size else None,
     )
     done = drop(_file(cache), pruning, dry_run=dry_run)
     if dry_run:
@@ -140,11 +140,11 @@ def _file(path: Path) -> Path:
     return build_cache_path(path)
 
 
-def _day(seconds: float) -> str:
+def _parse_age(seconds: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
-def _measure(written: str, units: dict[str, int], option: str, examples: str) -> float:
+def _parse_measure(written: str, units: dict[str, int], option: str, examples: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]?)b?", written.strip().lower())
     if not match or match[2] not in units:
         raise UsageError(f"{option} {written!r}: write for example {examples}.")

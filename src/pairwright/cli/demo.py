@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.build import build_lines, build_result, starting
-from pairwright.cli.console import emit
-from pairwright.cli.progress import StageBars, shows_progress
-from pairwright.cli.reading import JsonOption, SeedOption
-from pairwright.cli.stopping import goes_on_later
-from pairwright.cli.summary import DetailsOption, table
+from pairwright.cli.build import build_lines, build_result, start_message
+from pairwright.cli.errors.interrupts import resumable_on_interrupt
+from pairwright.cli.options.input import JsonOption, SeedOption
+from pairwright.cli.output.console import emit
+from pairwright.cli.output.progress import StageBars, with_progress
+from pairwright.cli.output.summary import DetailsOption, table
 
 
-@shows_progress
+@with_progress
 def demo(
     *,
     out: Annotated[Path, typer.Option("--out", help="Folder for the corpus and the build.")],
@@ -35,13 +35,13 @@ def demo(
     from pairwright.flows.commands.demo import demo_config, write_demo_corpus
     from pairwright.flows.state.locks import claim_folder
 
-    goes_on_later()
+    resumable_on_interrupt()
     corpus = out.resolve() / "corpus"
     progress = StageBars()
     progress.note(f"Drawing {pairs:,} scenes in {out / 'corpus'} ...")
     claim_folder(out)
     write_demo_corpus(corpus, pairs, seed)
-    progress.note(f"Building in {out}{starting(no_prefect)} ...")
+    progress.note(f"Building in {out}{start_message(no_prefect)} ...")
     from pairwright.flows.build import build
     from pairwright.flows.commands.demo_truth import truth_table
 

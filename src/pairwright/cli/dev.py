@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairwright.cli.outputs import tell_replaced
+from pairwright.cli.output.overwrite_checks import check_outputs
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def colorshape(
     from pairwright.datasets.colorshape.toy_set import generate_toy_set, write_toy_set
     from pairwright.datasets.records import compact_json
 
-    tell_replaced(out)
+    check_outputs(out)
     written = write_toy_set(out, seed, images, continuous=continuous)
     rows = (
         {"key": one.key, **one.conditions, **dict(zip("rgb", one.rgb, strict=True))}
@@ -151,14 +151,14 @@ def tiny_clip(
     Example:
       pairwright dev tiny-clip --data demo/shards --out clip
     """
-    from pairwright.cli.evaluated import need_torch
+    from pairwright.cli.evaluate.report import require_torch
 
-    need_torch([])
+    require_torch([])
     from pairwright.training.tiny_clip import check_new_folder
     from pairwright.training.tiny_clip import write_tiny_clip as make
 
     check_new_folder(out)
-    tell_replaced(out)
+    check_outputs(out)
     print(json.dumps(asdict(make(data, out, seed=seed))))  # noqa: T201 - stdout is where results go
 
 

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pairwright.cli.console import columns, emit
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.reading import JsonOption
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.output.console import columns, emit
+from pairwright.cli.output.overwrite_checks import check_outputs
 
 _SHOWN = 40  # characters of a setting's value
 
@@ -30,17 +30,17 @@ def diff(
     """
     from pairwright.flows.commands.diff import changed_rows, compare
 
-    tell_replaced(out)
+    check_outputs(out)
     told = compare(a, b)
     if out:
-        from pairwright.cli.tables import write_table
+        from pairwright.cli.output.tables import write_table
 
         write_table(changed_rows(a, b), out)
-    lines = _lines(told) if _differ(told) else [f"{a} and {b}: nothing differs."]
+    lines = _lines(told) if _has_differences(told) else [f"{a} and {b}: nothing differs."]
     emit({**told, "out": str(out) if out else ""}, lines + ([f"Rows: {out}"] if out else []), as_json=as_json)
 
 
-def _differ(told: dict[str, Any]) -> bool:
+def _has_differences(told: dict[str, Any]) -> bool:
     return not told["same"] or bool(told["config"] or told["environment"])
 
 
@@ -56,11 +56,11 @@ def _lines(told: dict[str, Any]) -> list[str]:
     rows = [heads, _counted("pairs", told["pairs"]), _counted("pairs that went on", told["chosen"])]
     rows += [_counted(name, counts) for name, counts in told["annotations"].items()]
     rows.append(_counted("shards", told["shards"]))
-    lines += ["", *_right(rows)]
+    lines += ["", *_right_aligned(rows)]
     fields = told["pairs"]["fields"]
     if fields:
         lines += ["", "Changed in pairs: " + ", ".join(f"{name} {count:,}" for name, count in fields.items())]
-    lines += ["", "kept by each stage", *_right([["stage", "A", "B", "B - A"], *_stage_rows(told["stages"])])]
+    lines += ["", "kept by each stage", *_right_aligned([["stage", "A", "B", "B - A"], *_stage_rows(told["stages"])])]
     return lines[1:]  # nothing stands above the first title
 
 
@@ -77,7 +77,7 @@ def _stage_rows(stages: dict[str, Any]) -> list[list[object]]:
     return rows
 
 
-def _right(rows: list[list[object]]) -> list[str]:
+def _right_aligned(rows: list[list[object]]) -> list[str]:
     """Return rows as aligned lines, all but the first column set right."""
     texts = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
     widths = [max(len(row[place]) for row in texts) for place in range(len(texts[0]))]

@@ -4,17 +4,17 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.console import columns, emit, note
-from pairwright.cli.exit_codes import FAILED
-from pairwright.cli.reading import JsonOption
+from pairwright.cli.errors.exit_codes import FAILED
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.output.console import columns, emit, note
 
-Row = tuple[str, str, str]
+CheckRow = tuple[str, str, str]
 
 
 def doctor(
     *,
     fix: Annotated[
-        bool, typer.Option("--mend", help="Get and compile WordNet (uses the network, asks for no root).")
+        bool, typer.Option("--fix", help="Get and compile WordNet (uses the network, asks for no root).")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -23,7 +23,7 @@ def doctor(
     \b
     Examples:
       pairwright doctor
-      pairwright doctor --mend
+      pairwright doctor --fix
     """
     if fix:
         from pairwright.generators.language.wordnet_setup import set_up_language
@@ -46,7 +46,7 @@ def doctor(
         raise typer.Exit(FAILED)
 
 
-def _python() -> Row:
+def _python() -> CheckRow:
     import platform
 
     from pairwright import __version__
@@ -54,12 +54,12 @@ def _python() -> Row:
     return ("pairwright", "ok", f"{__version__} on Python {platform.python_version()}")
 
 
-def _packages() -> list[Row]:
+def _packages() -> list[CheckRow]:
     from importlib import metadata
 
     needed = ["faiss-cpu", "nltk", "openai", "polars", "prefect", "spacy", "webdataset"]
     optional = {"img2dataset": "download", "transformers": "clip", "torch": "train", "ray": "ray"}
-    rows: list[Row] = []
+    rows: list[CheckRow] = []
     for name in [*needed, *optional]:
         try:
             rows.append((name, "ok", metadata.version(name)))
@@ -71,7 +71,7 @@ def _packages() -> list[Row]:
     return rows
 
 
-def _language() -> list[Row]:
+def _language() -> list[CheckRow]:
     from pairwright.generators.language.tagger import tagger_status
     from pairwright.generators.language.wordnet import wordnet_status
 
@@ -81,7 +81,7 @@ def _language() -> list[Row]:
     ]
 
 
-def _llm() -> Row:
+def _llm() -> CheckRow:
     import os
 
     from pairwright.datasets.redaction import redact_url
@@ -92,7 +92,7 @@ def _llm() -> Row:
     return ("llm", "optional", "OPENAI_API_KEY is not set; generators work by rules and templates")
 
 
-def _prefect() -> list[Row]:
+def _prefect() -> list[CheckRow]:
     from pairwright.flows.prefect.preflight import prefect_problems
 
     return [("prefect start", "missing", problem) for problem in prefect_problems()] or [

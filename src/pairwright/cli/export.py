@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pairwright.cli.console import columns, emit, note
-from pairwright.cli.exit_codes import end_below
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import JsonOption
-from pairwright.cli.review import tell_uncounted
-from pairwright.cli.summary import headline
+from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.output.console import columns, emit, note
+from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.summary import headline
+from pairwright.cli.review import note_uncounted
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.suggestions import require_known
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pairwright.datasets.shards.sample_source import SampleSource
 
 
-@shows_progress
+@with_progress
 def export(
     input_: Annotated[
         Path,
@@ -134,14 +134,14 @@ def export(
         raise UsageError(
             f"{input_}: a file of conversations goes to {', '.join(sorted(CONVERSATION_LAYOUTS))}, not to {to}."
         )
-    source = input_ if decisions is None else _reviewed(input_, decisions)
+    source = input_ if decisions is None else _apply_decisions(input_, decisions)
     if also:
         source = join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *also)])
     elif of_talks and to in CONVERSATION_LAYOUTS:
         source, root = open_conversation_files(input_)
         options = replace(options, image_root=root)
     read = (input_, *(also or []), *filter(None, (decisions, rationales)))
-    tell_replaced(None if is_remote(out) else out, reads=tuple(map(str, read)))
+    check_outputs(None if is_remote(out) else out, reads=tuple(map(str, read)))
     left = 0
     with upload_on_success(out) as (place, sent):
         if rationales is None:
@@ -164,7 +164,7 @@ def export(
         note(f"{left:,} rationales belong to no sample of {input_}.")
     emit({"rows": written.rows, "files": files, **counts, "rationales_left": left}, lines, as_json=as_json)
     if not written.rows:
-        end_below(f"No row was written: {input_} holds nothing that {to} takes.")
+        exit_below_target(f"No row was written: {input_} holds nothing that {to} takes.")
 
 
 _SHOWN = 5  # files of a summary
@@ -183,7 +183,7 @@ def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> Non
         raise UsageError(f"{to} names images and writes none. Leave --image-format and --longest-side out.")
 
 
-def _reviewed(input_: Path, decisions: Path) -> "SampleSource":
+def _apply_decisions(input_: Path, decisions: Path) -> "SampleSource":
     """Return the samples of INPUT as reviewers want them."""
     from pairwright.datasets.shards.sample_source import open_sample_source
     from pairwright.filters.review.decision_application import apply_to_source, review_outcomes
@@ -193,5 +193,5 @@ def _reviewed(input_: Path, decisions: Path) -> "SampleSource":
 
     rows = read_rows(input_)
     judged = combine_decisions(rows.frame, read_decisions(decisions))
-    tell_uncounted(judged.uncounted)
+    note_uncounted(judged.uncounted)
     return apply_to_source(open_sample_source(input_), review_outcomes(rows, judged))

@@ -5,11 +5,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import columns, emit
-from pairwright.cli.excluding import exclusion_of
-from pairwright.cli.exit_codes import end_below
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import (
+from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.errors.interrupts import resumable_on_interrupt
+from pairwright.cli.options.exclusion import load_exclusion
+from pairwright.cli.options.input import (
     ColumnsOption,
     ExplodeOption,
     FormatOption,
@@ -17,12 +16,13 @@ from pairwright.cli.reading import (
     OnErrorOption,
     text_options,
 )
-from pairwright.cli.stopping import goes_on_later
-from pairwright.cli.summary import DetailsOption, headline, share
+from pairwright.cli.output.console import columns, emit
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.summary import DetailsOption, headline, share
 from pairwright.datasets.progress import report_named_steps
 
 
-@shows_progress
+@with_progress
 def fetch(
     input_: Annotated[
         str, typer.Argument(metavar="PAIRS", help="Pairs whose images are URLs: .parquet, .jsonl, .csv, .tsv, ...")
@@ -112,14 +112,14 @@ def fetch(
         user_agent=user_agent,
     )
     reading = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
-    goes_on_later()
+    resumable_on_interrupt()
     with report_named_steps("images") as follow:
-        result = fetch_images(read_pairs(reading), out, options, follow, exclusion_of(exclude)).as_json()
+        result = fetch_images(read_pairs(reading), out, options, follow, load_exclusion(exclude)).as_json()
     emit(result, _lines(result, details=details), as_json=as_json)
     if not result["fetched"]:
-        end_below("No image was fetched: rejected.parquet has the reason of each.")
+        exit_below_target("No image was fetched: rejected.parquet has the reason of each.")
     if result["fetched"] < min_success * result["pairs"]:
-        end_below(f"Fewer than {min_success:.0%} of the pairs were fetched (--min-success).")
+        exit_below_target(f"Fewer than {min_success:.0%} of the pairs were fetched (--min-success).")
 
 
 _MAIN = 2  # reasons of a summary

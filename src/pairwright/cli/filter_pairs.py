@@ -6,11 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pairwright.cli.console import emit, note
-from pairwright.cli.exit_codes import end_below
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import (
+from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
+from pairwright.cli.options.input import (
     ColumnsOption,
     ExplodeOption,
     FormatOption,
@@ -19,38 +17,40 @@ from pairwright.cli.reading import (
     JsonOption,
     OnErrorOption,
     SeedOption,
-    columns_option,
+    parse_columns,
 )
-from pairwright.cli.stopping import writes_at_its_end
-from pairwright.cli.summary import all_reasons, headline, share
+from pairwright.cli.output.console import emit, note
+from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.summary import all_reasons, headline, share
 from pairwright.datasets.progress import report_named_steps
 from pairwright.datasets.readers.skip_counts import SkipCounts
 
-OFF = "off"
+DISABLED = "off"
 
 
-@shows_progress
+@with_progress
 def filter_pairs(
     input_: InputArgument,
     *,
     out: Annotated[Path, typer.Option("--out", help="Parquet file of the pairs that are left.")],
-    min_words: Annotated[int, typer.Option(min=0, help="Of a caption.", show_default=OFF)] = 0,
-    max_words: Annotated[int, typer.Option(min=0, help="Of a caption.", show_default=OFF)] = 0,
-    min_side: Annotated[int, typer.Option(min=0, help="Pixels of an image's shorter side.", show_default=OFF)] = 0,
-    max_aspect: Annotated[float, typer.Option(min=0, help="Longer side by shorter side.", show_default=OFF)] = 0.0,
+    min_words: Annotated[int, typer.Option(min=0, help="Of a caption.", show_default=DISABLED)] = 0,
+    max_words: Annotated[int, typer.Option(min=0, help="Of a caption.", show_default=DISABLED)] = 0,
+    min_side: Annotated[int, typer.Option(min=0, help="Pixels of an image's shorter side.", show_default=DISABLED)] = 0,
+    max_aspect: Annotated[float, typer.Option(min=0, help="Longer side by shorter side.", show_default=DISABLED)] = 0.0,
     near_duplicates: Annotated[
-        float, typer.Option(min=0, max=1, help="Likeness to an earlier caption, such as 0.8.", show_default=OFF)
+        float, typer.Option(min=0, max=1, help="Likeness to an earlier caption, such as 0.8.", show_default=DISABLED)
     ] = 0.0,
     min_clip_score: Annotated[
-        float, typer.Option(min=0, max=1, help="Cosine of image and caption, such as 0.25.", show_default=OFF)
+        float, typer.Option(min=0, max=1, help="Cosine of image and caption, such as 0.25.", show_default=DISABLED)
     ] = 0,
     clip_model: Annotated[str, typer.Option(help="Folder, hub name or ARCH::pretrained.")] = "",
     device: Annotated[str, typer.Option(help="Of the model: cpu, cuda; guessed when left out.")] = "",
     concept_floor: Annotated[
-        int, typer.Option(min=0, help="Captions that a noun phrase needs to count, such as 3.", show_default=OFF)
+        int, typer.Option(min=0, help="Captions that a noun phrase needs to count, such as 3.", show_default=DISABLED)
     ] = 0,
     concept_cap: Annotated[
-        int, typer.Option(min=0, help="Captions taken for a noun phrase, such as 100.", show_default=OFF)
+        int, typer.Option(min=0, help="Captions taken for a noun phrase, such as 100.", show_default=DISABLED)
     ] = 0,
     mapping: ColumnsOption = "",
     format_: FormatOption = "",
@@ -78,7 +78,7 @@ def filter_pairs(
     read = ReadOptions(
         input=input_,
         format=format_,
-        columns=columns_option(mapping),
+        columns=parse_columns(mapping),
         explode=explode,
         image_root=image_root,
         on_error=on_error,
@@ -97,8 +97,8 @@ def filter_pairs(
         seed,
     )
     request.check()
-    tell_replaced(out, request.rejected)
-    writes_at_its_end()
+    check_outputs(out, request.rejected)
+    nothing_written_on_interrupt()
     with report_named_steps("pairs") as follow:
         result = run_filters(request, follow)
     emit(result, _lines(result), as_json=as_json)
@@ -106,7 +106,7 @@ def filter_pairs(
         images = "image" if result["unknown_size"] == 1 else "images"
         note(f"{result['unknown_size']:,} {images} of unknown size passed.")
     if not result["kept"]:
-        end_below("No pair was kept.")
+        exit_below_target("No pair was kept.")
 
 
 def _lines(result: dict[str, Any]) -> list[str]:

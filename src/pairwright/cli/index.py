@@ -6,11 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import columns, emit, note
-from pairwright.cli.exit_codes import FAILED, end_below
-from pairwright.cli.outputs import tell_replaced, tell_replaced_index
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import (
+from pairwright.cli.errors.exit_codes import FAILED, exit_below_target
+from pairwright.cli.options.input import (
     ColumnsOption,
     ExplodeOption,
     FormatOption,
@@ -21,7 +18,10 @@ from pairwright.cli.reading import (
     SeedOption,
     text_options,
 )
-from pairwright.cli.summary import headline, next_step
+from pairwright.cli.output.console import columns, emit, note
+from pairwright.cli.output.overwrite_checks import check_index_output, check_outputs
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.summary import headline, next_step
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.progress import report_named_steps
 
@@ -54,7 +54,7 @@ _PRECOMPUTED = "precomputed"
 
 
 @app.command("build", short_help="Encode pairs and build their index.")
-@shows_progress
+@with_progress
 def build(
     input_: InputArgument,
     *,
@@ -119,7 +119,7 @@ def build(
     if encoder != _PRECOMPUTED or model:
         name = "clip" if encoder == _PRECOMPUTED else encoder
         chosen = EncoderOptions(name, seed=seed, model=model, device=device, half=half, batch_size=batch_size)
-    tell_replaced_index(out)
+    check_index_output(out)
     _check_rejected(rejected, input_)
     note(f"Indexing {input_} ...")
     rejects = _Rejects(rejected)
@@ -146,7 +146,7 @@ def build(
 
 
 @app.command("add", short_help="Add pairs without building it again.")
-@shows_progress
+@with_progress
 def add(
     folder: FolderArgument,
     input_: InputArgument,
@@ -193,7 +193,7 @@ def add(
 
 
 @app.command("merge", short_help="Make one index of several.")
-@shows_progress
+@with_progress
 def merge(
     folders: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Indexes with the same encoder.")],
     *,
@@ -209,7 +209,7 @@ def merge(
     """
     from pairwright.indexes.building.merge import merge_indexes
 
-    tell_replaced_index(out)
+    check_index_output(out)
     _emit(merge_indexes(folders, out), out, as_json=as_json)
 
 
@@ -235,7 +235,7 @@ def info(folder: FolderArgument, *, as_json: JsonOption = False) -> None:
         "parts": [asdict(part) for part in found.parts],
     }
     shown = [
-        [name, _told(value)]
+        [name, _format_value(value)]
         for name, value in summary.items()
         if name not in {"parts", "why"} and value not in ("", {})
     ]
@@ -250,7 +250,7 @@ def info(folder: FolderArgument, *, as_json: JsonOption = False) -> None:
 
 
 @app.command("check", short_help="Measure it against exact search; check its files.")
-@shows_progress
+@with_progress
 def check(
     folder: FolderArgument,
     *,
@@ -296,13 +296,13 @@ def check(
     if not found.checksum_ok:
         raise typer.Exit(FAILED)
     if found.recall < recall:
-        end_below()
+        exit_below_target()
 
 
 def _pairs(options: "ReadOptions", rejects: "_Rejects") -> "Iterable[list[Pair]]":
-    from pairwright.cli.reading import batches
+    from pairwright.cli.options.input import read_batches
 
-    for batch in batches(options):
+    for batch in read_batches(options):
         rejects.skip(batch.rejects)
         yield batch.pairs
 
@@ -310,7 +310,7 @@ def _pairs(options: "ReadOptions", rejects: "_Rejects") -> "Iterable[list[Pair]]
 def _check_rejected(rejected: Path | None, input_: str) -> None:
     if rejected is not None and rejected.suffix.lower() != ".parquet":
         raise UsageError(f"{rejected}: rejected rows are written to a file that ends in .parquet.")
-    tell_replaced(rejected, reads=(input_,))
+    check_outputs(rejected, reads=(input_,))
 
 
 class _Rejects:
@@ -355,7 +355,7 @@ _COUNTS = ("duplicates", "near_duplicates", "rejected")
 
 def _emit(info: "IndexInfo", out: Path, *, as_json: bool, **more: object) -> None:
     result = {**info.summary(), **more, "out": str(out)}
-    counts = [f"{name} {_told(value)}" for name, value in more.items() if value not in ({}, "")]
+    counts = [f"{name} {_format_value(value)}" for name, value in more.items() if value not in ({}, "")]
     counts += [f"{name.replace('_', ' ')} {result[name]:,}" for name in _COUNTS if result[name]]
     lines = [
         headline(
@@ -368,7 +368,7 @@ def _emit(info: "IndexInfo", out: Path, *, as_json: bool, **more: object) -> Non
     emit(result, lines, as_json=as_json)
 
 
-def _told(value: object) -> object:
+def _format_value(value: object) -> object:
     if isinstance(value, dict):
         return ", ".join(f"{name} {count:,}" for name, count in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):

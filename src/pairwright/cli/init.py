@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.console import emit, note
-from pairwright.cli.reading import columns_option
-from pairwright.cli.summary import next_step
+from pairwright.cli.options.input import parse_columns
+from pairwright.cli.output.console import emit, note
+from pairwright.cli.output.summary import next_step
 
 
 def init(
@@ -41,8 +41,8 @@ def init(
     from pairwright.flows.state.overwrite_checks import refuse_overwriting
 
     require_known("no template named", [template], template_names())
-    survey = InputSettings(columns_option(columns))
-    if _is_here(input_):
+    survey = InputSettings(parse_columns(columns))
+    if _exists_locally(input_):
         survey = survey_input(str(Path(input_).expanduser()), survey.columns)
     elif input_ and not is_remote(input_):
         note(f"{input_}: no such file yet. Nothing was detected; it has to be there when you build.")
@@ -74,7 +74,7 @@ def init(
     emit(result, lines, as_json=as_json)
 
 
-def _is_here(written: str) -> bool:
+def _exists_locally(written: str) -> bool:
     """Say whether an input can be looked at: a file or folder, or a pattern whose first file is there."""
     from pairwright.datasets.readers.formats import expand_braces
 

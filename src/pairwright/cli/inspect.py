@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairwright.cli.console import columns, emit
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.reading import JsonOption
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.output.console import columns, emit
+from pairwright.cli.output.overwrite_checks import check_outputs
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,9 +40,9 @@ def inspect(
     path = Path(fetch_local_copy(str(path)))
     if sheet is not None and sheet.suffix.lower() != ".png":
         raise UsageError(f"{sheet}: a contact sheet is written to a file that ends in .png.")
-    tell_replaced(sheet)
+    check_outputs(sheet)
     counts = summarize_dataset(path)
-    shown = _named(path, key) if key else read_first_samples(path, samples)
+    shown = _find_sample(path, key) if key else read_first_samples(path, samples)
     if sheet:
         write_bytes(sheet, draw_contact_sheet(read_first_samples(path, cells)))
     result = {**counts, "shown": [encode_sample_json(sample) for sample in shown], "sheet": str(sheet) if sheet else ""}
@@ -52,7 +52,7 @@ def inspect(
     emit(result, lines + ([f"Contact sheet: {sheet}"] if sheet else []), as_json=as_json)
 
 
-def _named(path: Path, key: str) -> "list[Sample]":
+def _find_sample(path: Path, key: str) -> "list[Sample]":
     from pairwright.datasets.shards.sample_source import open_sample_source
 
     for sample in open_sample_source(path).samples():

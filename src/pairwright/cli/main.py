@@ -19,11 +19,9 @@ from pairwright.cli import (
     dev,
     diff,
     doctor,
-    evaluate,
     export,
     fetch,
     filter_pairs,
-    generate,
     index,
     init,
     inspect,
@@ -35,13 +33,14 @@ from pairwright.cli import (
     retrieve,
     review,
     serve,
-    stopping,
-    system_errors,
     train,
     validate,
     verify,
 )
-from pairwright.cli.console import shown
+from pairwright.cli.errors import interrupts, system_errors
+from pairwright.cli.evaluate import precomputed
+from pairwright.cli.generate import annotations
+from pairwright.cli.output.console import printable
 from pairwright.datasets.errors import PairwrightError
 
 app = typer.Typer(
@@ -61,12 +60,12 @@ app.add_typer(index.app, name="index", short_help="Build, check, extend and merg
 app.command("retrieve", short_help="Search an index with queries.")(retrieve.retrieve)
 app.command("fetch", short_help="Download the images of pairs.")(fetch.fetch)
 app.command("filter", short_help="Leave out pairs.")(filter_pairs.filter_pairs)
-app.add_typer(generate.app, name="generate")
+app.add_typer(annotations.app, name="generate")
 app.command("refine", short_help="Drop negatives that text alone betrays.")(refine.refine)
 app.command("audit", short_help="Attack a set without its images.")(audit.audit)
 app.command("validate", short_help="Find negatives that are true after all.")(validate.validate)
 app.command("train", short_help="Train a model on shards.")(train.train)
-app.add_typer(evaluate.app, name="evaluate")
+app.add_typer(precomputed.app, name="evaluate")
 app.command("review", short_help="Judge negatives by eye.")(review.review)
 app.command("mix", short_help="Mix conversations of several sources.")(mix.mix)
 app.command("export", short_help="Write another tool's layout.")(export.export)
@@ -98,16 +97,16 @@ def run() -> None:
     """Run the command line: exit 0 done, 1 failed, 2 wrong usage, 3 done but below the asked quality, 130 and 143 stopped."""
     _tolerate_narrow_terminals()
     try:
-        with stopping.of_a_command():
+        with interrupts.track_command():
             app()
     except PairwrightError as error:
         _fail(str(error), error.exit_code)
     except SystemExit as end:
-        if end.code == stopping.INTERRUPTED:  # what Typer makes of Ctrl-C
-            _fail(stopping.told(), stopping.exit_code())
+        if end.code == interrupts.INTERRUPTED:  # what Typer makes of Ctrl-C
+            _fail(interrupts.interrupt_message(), interrupts.exit_code())
         raise
     except KeyboardInterrupt:  # while Typer itself makes ready
-        _fail(stopping.told(), stopping.exit_code())
+        _fail(interrupts.interrupt_message(), interrupts.exit_code())
     except BrokenPipeError:
         # The reader (head, less) has gone: nothing is wrong. Closing stdout must not complain either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -117,7 +116,7 @@ def run() -> None:
             raise
         kind = type(error).__name__
         internal = f"internal error ({kind}: {error}). PAIRWRIGHT_DEBUG=1 shows where; please report it."
-        _fail(system_errors.message_of(error) or internal, 1)
+        _fail(system_errors.system_error_message(error) or internal, 1)
 
 
 def _tolerate_narrow_terminals() -> None:
@@ -128,6 +127,6 @@ def _tolerate_narrow_terminals() -> None:
 
 
 def _fail(message: str, code: int) -> None:
-    for line in shown(message).splitlines():
+    for line in printable(message).splitlines():
         print(f"pairwright: {line}", file=sys.stderr)  # noqa: T201 - errors go to stderr
     sys.exit(code)

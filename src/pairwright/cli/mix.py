@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import emit
-from pairwright.cli.exit_codes import end_below
-from pairwright.cli.generated import counted
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import JsonOption
-from pairwright.cli.summary import headline, table
+from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.generate.summary import count_phrase
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.output.console import emit
+from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.summary import headline, table
 from pairwright.datasets.progress import report_named_steps
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 18  # so that the table fits 80 columns
 
 
-@shows_progress
+@with_progress
 def mix(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file with `sources:`.")],
     *,
@@ -74,7 +74,7 @@ def mix(
         raise UsageError("--keep 0: keeps nothing. Give a share above 0.")
     given = {name: value for name, value in (("seed", seed), ("keep", keep)) if value is not None}
     settings = load_mixture(config).model_copy(update=given)
-    tell_replaced(None if dry_run else out)
+    check_outputs(None if dry_run else out)
     with report_named_steps() as follow:
         report = run(MixtureRequest(settings, out, to or "", dry_run), lambda what, done: follow(what, done, 0))
     result: dict[str, Any] = {
@@ -86,16 +86,16 @@ def mix(
     }
     emit(result, list(_lines(report, result["report"])), as_json=as_json)
     if not report.rows:
-        end_below("No row was taken.")
+        exit_below_target("No row was taken.")
 
 
 def _lines(report: "MixtureReport", written: str) -> Iterator[str]:
     sources = report.sources()
-    yield headline(f"{counted(report.rows, 'row')} of {counted(len(sources), 'source')}")
+    yield headline(f"{count_phrase(report.rows, 'row')} of {count_phrase(len(sources), 'source')}")
     yield from _table(sources, report.rows)
     yield ""
     for source in sources:
-        yield from _told(source)
+        yield from _rejection_lines(source)
     if report.image_root and (report.out is None or report.out.suffix):  # shards hold theirs
         yield f"images are named below {report.image_root}"
         if tars := [source["name"] for source in sources if source["images_in_tars"]]:
@@ -118,11 +118,11 @@ def _table(sources: list[dict[str, Any]], rows: int) -> list[str]:
         rows_.append([*numbers, sum(source["duplicates"].values()), *held])
     totals = [sum(source[name] for source in sources) for name in ("found", "asked")]
     twice = sum(sum(source["duplicates"].values()) for source in sources)
-    rows_.append(["all", *totals, rows, f"{1:6.1%}", twice, *_held(sources, written=written)])
+    rows_.append(["all", *totals, rows, f"{1:6.1%}", twice, *_contents_line(sources, written=written)])
     return table(rows_)
 
 
-def _held(sources: list[dict[str, Any]], *, written: bool) -> tuple[object, ...]:
+def _contents_line(sources: list[dict[str, Any]], *, written: bool) -> tuple[object, ...]:
     if not written:
         return ()
     turns = sum(source["turns"] for source in sources)
@@ -130,7 +130,7 @@ def _held(sources: list[dict[str, Any]], *, written: bool) -> tuple[object, ...]
     return turns, f"{words / turns if turns else 0:5.1f}"
 
 
-def _told(source: dict[str, Any]) -> Iterator[str]:
+def _rejection_lines(source: dict[str, Any]) -> Iterator[str]:
     """Yield what became of the rows of a source that could not be taken."""
     for what, reasons in (("refused", source["refused"]), ("left out", source["left_out"])):
         if reasons:

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pairwright.cli.asking import plan_lines
-from pairwright.cli.console import columns, emit
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import JsonOption
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.options.model import plan_lines
+from pairwright.cli.output.console import columns, emit
+from pairwright.cli.output.progress import with_progress
 
 if TYPE_CHECKING:
     from pairwright.flows.commands.plan import BuildPlan
     from pairwright.flows.config.build import BuildConfig
 
 
-@shows_progress
+@with_progress
 def plan(
     config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file, as `pairwright init` writes it.")],
     *,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.console import columns, emit
+from pairwright.cli.output.console import columns, emit
 
 
 def plugins(

@@ -8,34 +8,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairwright.cli.asking import (
-    Asked,
-    CalibrateOption,
-    CalibrateTemperatureOption,
-    ContextOption,
-    IndexOption,
-    Reading,
-    Watching,
-    bill_lines,
-    cancelled_lines,
-    may_ask_a_model,
-    plan_lines,
-    with_context,
-)
-from pairwright.cli.console import columns, emit, note
-from pairwright.cli.exit_codes import end_below
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import (
+from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.options.input import (
     ColumnsOption,
     FormatOption,
     InputArgument,
     JsonOption,
     OnErrorOption,
     SeedOption,
-    batches,
+    read_batches,
     text_options,
 )
+from pairwright.cli.options.model import (
+    CalibrateOption,
+    CalibrateTemperatureOption,
+    ContextOption,
+    ContextOptions,
+    IndexOption,
+    ModelOptions,
+    ModelRunBar,
+    add_context,
+    bill_lines,
+    cancelled_lines,
+    plan_lines,
+    with_model_options,
+)
+from pairwright.cli.output.console import columns, emit, note
+from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.skip_counts import describe_skip_counts
 
@@ -64,8 +64,8 @@ def list_(*, folder: FolderOption = None, as_json: JsonOption = False) -> None:
       pairwright prompts list
       pairwright prompts list --prompts my-prompts
     """
-    prompts = _book(folder).listing()
-    rows = [{**_facts(prompt), "from": _whose(prompt)} for prompt in prompts]
+    prompts = _load_prompts(folder).listing()
+    rows = [{**_facts(prompt), "from": _prompt_origin(prompt)} for prompt in prompts]
     head = ["name", "from", "answer", "about"]
     lines = columns([head, *[[row[name] for name in head] for row in rows]], indent="")
     emit({"prompts": rows}, lines, as_json=as_json)
@@ -79,14 +79,14 @@ def show(name: NameArgument, *, folder: FolderOption = None, as_json: JsonOption
     Example:
       pairwright prompts show swap-object
     """
-    prompt = _book(folder).get(name)
+    prompt = _load_prompts(folder).get(name)
     result = {
         **_facts(prompt),
-        "from": _whose(prompt),
+        "from": _prompt_origin(prompt),
         "file": str(prompt.source),
         "values": dict(prompt.values),
         "lists": {each: list(texts) for each, texts in prompt.lists.items()},
-        "messages": [_as_sent(message) for message in prompt.messages],
+        "messages": [_message_text(message) for message in prompt.messages],
         "user": prompt.user,
     }
     lines = [
@@ -132,12 +132,12 @@ def render(
     from pairwright.generators.llm.prices import ImageRule
     from pairwright.generators.llm.token_estimate import estimate_answer_tokens, estimate_prompt_tokens
 
-    prompt = _book(folder).get(name)
-    request = prompt.request({**_sample(sample), **_given(value or [])}, model="")
+    prompt = _load_prompts(folder).get(name)
+    request = prompt.request({**_sample(sample), **_required_values(value or [])}, model="")
     tokens = {"in": estimate_prompt_tokens(request, ImageRule()), "out": estimate_answer_tokens(request)}
     result = {
         "prompt": prompt.id,
-        "messages": [_as_sent(message) for message in request.messages],
+        "messages": [_message_text(message) for message in request.messages],
         "parameters": dict(request.parameters),
         "schema": _schema(request),
         "tokens": tokens,
@@ -153,8 +153,8 @@ def render(
 
 
 @app.command("ask", short_help="Ask a prompt of yours about every pair.")
-@shows_progress
-@may_ask_a_model
+@with_progress
+@with_model_options
 def ask(
     name: NameArgument,
     input_: InputArgument,
@@ -169,7 +169,7 @@ def ask(
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     as_json: JsonOption = False,
-    asked: Asked,
+    asked: ModelOptions,
 ) -> None:
     """Ask a model a prompt of yours about every pair; its answer is text.
 
@@ -183,9 +183,9 @@ def ask(
 
     read = text_options(input_, columns_, format_, explode=False, on_error=on_error)
     request = PromptRequest(name, read, out)
-    reading = Reading(context, index, calibrate, calibrate_temperature)
-    asking = with_context(asked.asking(out, seed), reading, out)
-    watching = Watching("pairs", asked.max_cost)
+    reading = ContextOptions(context, index, calibrate, calibrate_temperature)
+    asking = add_context(asked.asking(out, seed), reading, out)
+    watching = ModelRunBar("pairs", asked.max_cost)
     if asked.batch_cancel:
         ids = asking.cancel_batches(note)
         emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
@@ -193,7 +193,7 @@ def ask(
         plan = plan_prompt(request, asking)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
-        tell_replaced(out)
+        check_outputs(out)
         result = ask_prompt(request, asking, note, watching)
         watching.end()
         why = ", ".join(f"{reason} {count:,}" for reason, count in result["rejected"].items())
@@ -201,16 +201,16 @@ def ask(
         told += f", skipped: {broken}" if (broken := describe_skip_counts(result)) else ""
         emit(result, [f"{told} -> {result['out']}", *bill_lines(result)], as_json=as_json)
         if not result["kept"]:
-            end_below(f"No answer was kept of {result['rows']:,} pairs{f': {why}' if why else ''}.")
+            exit_below_target(f"No answer was kept of {result['rows']:,} pairs{f': {why}' if why else ''}.")
 
 
-def _book(folder: Path | None) -> "PromptBook":
+def _load_prompts(folder: Path | None) -> "PromptBook":
     from pairwright.generators.prompts.book import PromptBook
 
     return PromptBook(folder)
 
 
-def _whose(prompt: "Prompt") -> str:
+def _prompt_origin(prompt: "Prompt") -> str:
     from pairwright.generators.prompts.book import BUILT_IN
 
     return "pairwright" if prompt.source.parent == BUILT_IN else str(prompt.source.parent)
@@ -239,7 +239,7 @@ def _sample(written: str) -> dict[str, Any]:
 
     if written != "-" and not written.lstrip().startswith("{"):
         options = replace(text_options(written, "", "", explode=False, on_error="skip"), batch_size=1)
-        pairs = (pair for batch in batches(options) for pair in batch.pairs)
+        pairs = (pair for batch in read_batches(options) for pair in batch.pairs)
         for pair in pairs:
             return pair_values(pair)
         raise UsageError(f"{written}: it holds no pair.")
@@ -253,7 +253,7 @@ def _sample(written: str) -> dict[str, Any]:
     return {**(pair_values(Pair("", caption)) if isinstance(caption, str) else {}), **given}
 
 
-def _given(values: list[str]) -> dict[str, Any]:
+def _required_values(values: list[str]) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for written in values:
         name, sign, text = written.partition("=")
@@ -266,7 +266,7 @@ def _given(values: list[str]) -> dict[str, Any]:
     return given
 
 
-def _as_sent(message: "Message") -> dict[str, str]:
+def _message_text(message: "Message") -> dict[str, str]:
     return {"role": message.role, "content": message.text}
 
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.asking import Asked, bill_lines, may_ask_a_model
-from pairwright.cli.attacking import ALSO_HELP, Also, attackers
-from pairwright.cli.console import emit, note
-from pairwright.cli.exit_codes import end_below
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, skipped_lines
-from pairwright.cli.stopping import writes_at_its_end
-from pairwright.cli.summary import DetailsOption, headline, main_reasons, next_step, share, table
+from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
+from pairwright.cli.options.attacks import EXTRA_ATTACKS_HELP, ExtraAttacks, load_attack_scorers
+from pairwright.cli.options.input import JsonOption, OnErrorOption, SeedOption, skipped_lines
+from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
+from pairwright.cli.output.console import emit, note
+from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.summary import DetailsOption, headline, main_reasons, next_step, share, table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,8 +26,8 @@ _FEW = 1_000
 _HEAD = ["type", "in", "kept", "strongest attack", "before", "after"]
 
 
-@shows_progress
-@may_ask_a_model
+@with_progress
+@with_model_options
 def refine(
     input_: Annotated[
         Path, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet.")
@@ -48,7 +48,7 @@ def refine(
     fix: Annotated[
         Literal["none", "format", "choose", "both"],
         typer.Option(
-            "--mend",
+            "--fix",
             help="First. format: write both texts alike (first letter, spacing, final period);"
             " choose: of several pairs of a caption and type, take the one that betrays least; both.",
         ),
@@ -64,7 +64,7 @@ def refine(
     decisions: Annotated[
         Path | None, typer.Option("--decisions", help="Of pairwright review; heeded before all else.")
     ] = None,
-    also: Annotated[str, typer.Option("--also", help=ALSO_HELP)] = "",
+    also: Annotated[str, typer.Option("--also", help=EXTRA_ATTACKS_HELP)] = "",
     without: Annotated[str, typer.Option("--without", help="Attacks to leave out, such as length,grammar.")] = "",
     by_type: Annotated[
         bool, typer.Option("--by-type/--pooled", help="Balance each type of edit by itself, or all together.")
@@ -88,14 +88,14 @@ def refine(
     seed: SeedOption = 0,
     details: DetailsOption = False,
     as_json: JsonOption = False,
-    asked: Asked,
+    asked: ModelOptions,
 ) -> None:
     """Drop negatives until every attack that reads text alone stands at a coin's toss.
 
     \b
     Examples:
       pairwright refine negatives.jsonl --out refined.jsonl
-      pairwright refine swap_att.json --corpus captions.jsonl --mend format --out refined.json
+      pairwright refine swap_att.json --corpus captions.jsonl --fix format --out refined.json
       pairwright refine swap_att.json --also llm --model gpt-4o-mini --dry-run --out refined.json
     """
     from pairwright.datasets.errors import UsageError
@@ -110,27 +110,27 @@ def refine(
     from pairwright.flows.commands.reuse_negatives import add_reused_negatives
     from pairwright.flows.state.overwrite_checks import refuse_overwriting
 
-    writes_at_its_end()
+    nothing_written_on_interrupt()
     choose = fix in {"choose", "both"}
     if reference and choose:
-        raise UsageError("Algorithm 1 does not choose between pairs. Leave out --reference, or --mend choose.")
+        raise UsageError("Algorithm 1 does not choose between pairs. Leave out --reference, or --fix choose.")
     check_extension(out)
-    added = Also.of(also, asked)
+    added = ExtraAttacks.of(also, asked)
     refuse_overwriting(out, str(input_), corpus, *([str(decisions)] if decisions else []))
-    tell_replaced(None if asked.only_told else out)
+    check_outputs(None if asked.sends_nothing else out)
     screening = InvalidRowPolicy(on_error)
-    frame = read_candidates(input_, screening) if decisions is None else _decided(input_, decisions, screening)
+    frame = read_candidates(input_, screening) if decisions is None else _apply_decisions(input_, decisions, screening)
     require_candidate_rows(input_, frame.height)
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
         note(f"{shuffled:,} SHUFFLE rows are for training only: rejected as {FOR_TRAINING}.")
     if reuse:
         frame = add_reused_negatives(frame, corpus, note)
-    pool = _corpus(corpus, frame) if corpus else None
+    pool = _read_corpus(corpus, frame) if corpus else None
     if fix in {"format", "both"}:
         frame = normalize_rows(frame)
     if choose:
         frame = add_original_captions(frame)
-    found = attackers(added, asked, frame, out, seed, as_json=as_json)
+    found = load_attack_scorers(added, asked, frame, out, seed, as_json=as_json)
     method: RefineOptions | AllAttacksOptions = AllAttacksOptions(
         target=target,
         min_keep=min_keep,
@@ -157,10 +157,10 @@ def refine(
     _note_outcome(result, outcome.advice)
     missed = reference and any(attack["after"] > target for attack in result["attacks"].values())
     if not result["kept"] or not outcome.holds or missed:
-        end_below()
+        exit_below_target()
 
 
-def _corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
+def _read_corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
     from pairwright.datasets.readers.pairs import ReadOptions
     from pairwright.filters.candidates.rows import usable_corpus
     from pairwright.filters.scorers.image_groups import build_corpus
@@ -175,9 +175,9 @@ def _corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
     return pool
 
 
-def _decided(path: Path, decisions: Path, screening: "InvalidRowPolicy") -> "pl.DataFrame":
+def _apply_decisions(path: Path, decisions: Path, screening: "InvalidRowPolicy") -> "pl.DataFrame":
     """Return the rows of a file as reviewers decided on them (``pairwright review --apply``)."""
-    from pairwright.cli.review import tell_uncounted
+    from pairwright.cli.review import note_uncounted
     from pairwright.filters.review.decision_application import apply_to_rows, count_outcomes, review_outcomes
     from pairwright.filters.review.decision_log import read_decisions
     from pairwright.filters.review.rows import read_rows
@@ -185,7 +185,7 @@ def _decided(path: Path, decisions: Path, screening: "InvalidRowPolicy") -> "pl.
 
     rows = read_rows(path, screening=screening)
     judged = combine_decisions(rows.frame, read_decisions(decisions))
-    tell_uncounted(judged.uncounted)
+    note_uncounted(judged.uncounted)
     found = review_outcomes(rows, judged)
     told = count_outcomes(rows.frame, found)
     many = "1 row was" if told["reviewed"] == 1 else f"{told['reviewed']:,} rows were"

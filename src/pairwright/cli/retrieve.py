@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.console import columns, emit
-from pairwright.cli.excluding import exclusion_of
-from pairwright.cli.exit_codes import end_below
-from pairwright.cli.generated import counted
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import JsonOption
-from pairwright.cli.summary import DetailsOption, headline, warning
+from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.generate.summary import count_phrase
+from pairwright.cli.options.exclusion import load_exclusion
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.output.console import columns, emit
+from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.summary import DetailsOption, headline, warning
 from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.datasets.progress import open_step
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _SHOWN = 20  # uncovered concepts that are named on a terminal
 
 
-@shows_progress
+@with_progress
 def retrieve(
     *,
     index: Annotated[Path, typer.Option("--index", help="Folder that `pairwright index build` made.")],
@@ -117,13 +117,13 @@ def retrieve(
     from pairwright.indexes.retrieval.retrieve import RetrieveOptions
     from pairwright.indexes.retrieval.retrieve import retrieve as search
 
-    _check_endings(out, pairs, report)
+    _check_output_endings(out, pairs, report)
     opened = open_index_with_encoder(index, device=device, model=model)
     if pairs and not opened.index.info.pairs_files:
         raise UsageError(f"{index}: keeps no pairs, so --pairs has none to write. Build it without --no-pairs.")
-    reader = _reader(rerank, rerank_model, opened, device)
+    reader = _open_reranker(rerank, rerank_model, opened, device)
     asked = read_queries(queries)
-    tell_replaced(out, pairs, report, reads=(str(queries), *exclude))
+    check_outputs(out, pairs, report, reads=(str(queries), *exclude))
     vectors = read_query_vectors(query_vectors, len(asked), opened.index.info.dim) if query_vectors else None
     found = search(
         opened.index,
@@ -134,14 +134,14 @@ def retrieve(
             mode=mode,
             per=per,
             cap=cap,
-            min_score=_by_mode("min-score", min_score),
-            floor=_by_mode("floor", floor) if floor else None,
+            min_score=_parse_by_mode("min-score", min_score),
+            floor=_parse_by_mode("floor", floor) if floor else None,
             recall=recall,
             ef_search=ef_search,
         ),
-        _guard(opened, exclude, exclude_by),
+        _load_exclusion(opened, exclude, exclude_by),
     )
-    again = _reranked(found, opened, reader, rerank, rerank_top) if reader is not None and rerank else None
+    again = _rerank(found, opened, reader, rerank, rerank_top) if reader is not None and rerank else None
     with open_step("writing hits and pages", unit=""):
         written = _write(found, opened, out, pairs, report, again)
     result = {**found.summary(), "mode": mode, **written}
@@ -150,11 +150,13 @@ def retrieve(
         result["reranked"] = {"by": rerank, "model": rerank_model, "hits": read, "prompts_read": reader.passes}
     emit(result, _lines(result, found, opened.index.info.kind, details=details), as_json=as_json)
     if not found.found.height:
-        end_below("No query found a pair: lower --min-score, exclude less, or build the index from a larger pool.")
+        exit_below_target(
+            "No query found a pair: lower --min-score, exclude less, or build the index from a larger pool."
+        )
 
 
-def _guard(opened: "IndexWithEncoder", exclude: list[str], exclude_by: str) -> "ExclusionFilter | None":
-    exclusion = exclusion_of(exclude, [by.strip() for by in exclude_by.split(",")])  # type: ignore[misc]  # checked there
+def _load_exclusion(opened: "IndexWithEncoder", exclude: list[str], exclude_by: str) -> "ExclusionFilter | None":
+    exclusion = load_exclusion(exclude, [by.strip() for by in exclude_by.split(",")])  # type: ignore[misc]  # checked there
     if exclusion is None:
         return None
     from pairwright.indexes.retrieval.exclusion import ExclusionFilter, PairLookup
@@ -167,7 +169,7 @@ def _guard(opened: "IndexWithEncoder", exclude: list[str], exclude_by: str) -> "
     return ExclusionFilter(exclusion, lookup)
 
 
-def _check_endings(out: Path, pairs: Path | None, report: Path | None) -> None:
+def _check_output_endings(out: Path, pairs: Path | None, report: Path | None) -> None:
     for path, endings in ((out, (".parquet", ".jsonl", ".csv")), (pairs, (".parquet",)), (report, (".html",))):
         if path is not None and path.suffix not in endings:
             raise UsageError(f"{path}: write to a file that ends in {', '.join(endings)}.")
@@ -175,7 +177,7 @@ def _check_endings(out: Path, pairs: Path | None, report: Path | None) -> None:
         raise UsageError(f"{out}: named by --out and by --pairs; the pairs would replace the hits. Name another file.")
 
 
-def _reader(rerank: str | None, model: str, opened: "IndexWithEncoder", device: str) -> "DocumentDecoder | None":
+def _open_reranker(rerank: str | None, model: str, opened: "IndexWithEncoder", device: str) -> "DocumentDecoder | None":
     """Open the decoder that reranks, before anything is searched; None without --rerank."""
     if not rerank:
         if model:
@@ -202,7 +204,7 @@ def _reader(rerank: str | None, model: str, opened: "IndexWithEncoder", device: 
         return open_decoder(model, str(choose_device(device)), fix="Read fewer captions together: lower --rerank-top.")
 
 
-def _reranked(
+def _rerank(
     found: "Retrieval", opened: "IndexWithEncoder", reader: "DocumentDecoder", rerank: "Ranking", top: int
 ) -> "pl.DataFrame":
     from pairwright.indexes.building.pair_files import map_captions_by_index
@@ -225,7 +227,7 @@ def _write(  # noqa: PLR0917 - what there is to write, and where to
     again: "pl.DataFrame | None",
 ) -> dict[str, str]:
     """Write what was asked for, and return where it is."""
-    from pairwright.cli.tables import write_table
+    from pairwright.cli.output.tables import write_table
     from pairwright.datasets.record_tables import PAIRS
     from pairwright.indexes.retrieval.coverage_page import write_coverage_page
     from pairwright.indexes.retrieval.hit_metadata import add_hit_metadata
@@ -248,7 +250,7 @@ def _write(  # noqa: PLR0917 - what there is to write, and where to
     return written
 
 
-def _by_mode(name: str, written: str) -> "float | Mapping[Mode, float]":
+def _parse_by_mode(name: str, written: str) -> "float | Mapping[Mode, float]":
     """Return ``0.3`` as a number, ``t2t=0.5,t2i=0.2`` as a mapping."""
     try:
         if "=" not in written:
@@ -263,9 +265,11 @@ def _by_mode(name: str, written: str) -> "float | Mapping[Mode, float]":
 
 def _lines(result: dict[str, Any], found: "Retrieval", kind: str, *, details: bool) -> list[str]:
     lines: list[str] = [
-        headline(f"{counted(result['hits'], 'hit')}, {counted(result['unique_pairs'], 'pair')}, {result['seconds']} s")
+        headline(
+            f"{count_phrase(result['hits'], 'hit')}, {count_phrase(result['unique_pairs'], 'pair')}, {result['seconds']} s"
+        )
     ]
-    lines += _searched(result, kind) if details else []
+    lines += _search_facts(result, kind) if details else []
     if found.uncovered:
         more = f" and {len(found.uncovered) - _SHOWN:,} more" if len(found.uncovered) > _SHOWN else ""
         named = ", ".join(found.uncovered[:_SHOWN]) + more
@@ -274,7 +278,7 @@ def _lines(result: dict[str, Any], found: "Retrieval", kind: str, *, details: bo
     return [*lines, "", f"Written to {', '.join(places)}"]
 
 
-def _searched(result: dict[str, Any], kind: str) -> list[str]:
+def _search_facts(result: dict[str, Any], kind: str) -> list[str]:
     """Return what was asked of the index, what was excluded, and how it was searched."""
     names = ("k", "k_counts", "cap", "beyond_k_or_cap", "uncompared")
     shown = [[name.replace("_", " "), result[name]] for name in names if result[name] not in (None, 0)]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairwright.cli.console import columns, emit, note
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.reading import JsonOption
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.output.console import columns, emit, note
+from pairwright.cli.output.overwrite_checks import check_outputs
 from pairwright.datasets.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -92,8 +92,8 @@ def review(
         refuse_overwriting(out, str(input_), str(apply_))
         if rows.frame.is_empty():
             raise InputError("there are no rows", where=str(input_), fix="Give captions with negatives.")
-        tell_replaced(out)
-        result = _applied(rows, apply_, out, reviewer, only_reviewed=only_reviewed, only_kept=only_kept)
+        check_outputs(out)
+        result = _apply(rows, apply_, out, reviewer, only_reviewed=only_reviewed, only_kept=only_kept)
         emit(result, _applied_lines(result), as_json=as_json)
     else:
         from pairwright.filters.review.decision_log import DecisionLog
@@ -166,11 +166,11 @@ def _report(rows: "ReviewRows", path: Path, reviewer: str, *, as_json: bool) -> 
         )
     else:
         lines.append("No decision counts for these rows.")
-    tell_uncounted(told["uncounted"])
+    note_uncounted(told["uncounted"])
     emit(told, lines, as_json=as_json)
 
 
-def _applied(
+def _apply(
     rows: "ReviewRows", path: Path, out: Path, reviewer: str, *, only_reviewed: bool, only_kept: bool
 ) -> dict[str, Any]:
     from pairwright.filters.candidates.files import check_extension, write_candidates
@@ -181,7 +181,7 @@ def _applied(
 
     check_extension(out)
     judged = combine_decisions(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
-    tell_uncounted(judged.uncounted)
+    note_uncounted(judged.uncounted)
     check, write = (check_positive_fixes, write_positives) if rows.positives else (None, write_candidates)
     found = review_outcomes(rows, judged, only_reviewed=only_reviewed, check=check)
     write(apply_to_rows(rows.frame, found), out, only_kept=only_kept)
@@ -195,7 +195,7 @@ def _applied_lines(result: dict[str, Any]) -> list[str]:
     return [*lines, f"-> {result['out']}"]
 
 
-def tell_uncounted(uncounted: dict[str, int]) -> None:
+def note_uncounted(uncounted: dict[str, int]) -> None:
     """Say on stderr which decisions do not count, and why."""
     if uncounted:
         means = {

@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from pairwright.cli.console import note
-from pairwright.cli.stopping import goes_on_later
+from pairwright.cli.errors.interrupts import resumable_on_interrupt
+from pairwright.cli.output.console import note
 from pairwright.datasets.errors import UsageError
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -21,7 +21,9 @@ def serve(
     timezone: Annotated[str, typer.Option("--timezone", help="Of --cron, such as Europe/Berlin.")] = "UTC",
     late: Annotated[
         Literal["skip", "wait"],
-        typer.Option("--late", help="A run whose time comes while the one before still runs: left out, or waits."),
+        typer.Option(
+            "--on-overlap", help="A run whose time comes while the one before still runs: left out, or waits."
+        ),
     ] = "skip",
     now: Annotated[bool, typer.Option("--now", help="Start a first run at once, then by the schedule.")] = False,
     on_failure: Annotated[
@@ -49,7 +51,7 @@ def serve(
     \b
     Examples:
       pairwright serve build.yaml --cron "0 2 * * *" --timezone Europe/Berlin
-      pairwright serve build.yaml --interval 6h --late wait --now
+      pairwright serve build.yaml --interval 6h --on-overlap wait --now
       pairwright serve build.yaml --cron "0 2 * * *" --incremental
       pairwright serve build.yaml --cron "0 2 * * *" --on-failure ./notify.sh
     """
@@ -59,15 +61,15 @@ def serve(
     from pairwright.flows.prefect.schedule import serve as run
 
     timetable = Timetable(
-        cron=cron, interval=_seconds(interval) if interval else 0.0, timezone=timezone, late=late, now=now
+        cron=cron, interval=_parse_interval(interval) if interval else 0.0, timezone=timezone, late=late, now=now
     )
     command = parse_failure_command(on_failure) if on_failure is not None else ()
-    goes_on_later()
+    resumable_on_interrupt()
     folder = out or Path("build") / load_config(config).name
     run(ScheduleRequest(config, folder, workers, incremental, command), timetable, port=port, told=note)
 
 
-def _seconds(written: str) -> float:
+def _parse_interval(written: str) -> float:
     found = re.fullmatch(r"(\d+)([smhd])", written)
     if not found or not int(found[1]):
         raise UsageError(f"--interval {written}: write a number above 0 and s, m, h or d, such as 30m.")

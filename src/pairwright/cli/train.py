@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pairwright.cli.console import duration, emit, note
-from pairwright.cli.generated import counted
-from pairwright.cli.hub import told_of_hub
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import JsonOption
-from pairwright.cli.stopping import goes_on_later
+from pairwright.cli.errors.interrupts import resumable_on_interrupt
+from pairwright.cli.generate.summary import count_phrase
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.output.console import duration, emit, note
+from pairwright.cli.output.hub import note_hub_models
+from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.errors import MissingResourceError
 from pairwright.datasets.progress import open_step
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _NEEDED = ("torch", "transformers", "accelerate", "peft", "safetensors")
 
 
-@shows_progress
+@with_progress
 def train(
     recipe: Annotated[
         str,
@@ -76,9 +76,9 @@ def train(
         from pairwright.training.trainer import TrainingRun
         from pairwright.training.trainer import train as run
 
-    told_of_hub([model])
+    note_hub_models([model])
     logging.disable_progress_bar()  # of loading weights, which takes a moment
-    goes_on_later("--resume goes on from the newest checkpoint")
+    resumable_on_interrupt("--resume goes on from the newest checkpoint")
     asked = TrainingRun(
         settings,
         data,
@@ -88,17 +88,17 @@ def train(
         resume=resume,
         on_error=on_error,
         board=tensorboard,
-        tell=lambda row: note(_said(row)),
+        tell=lambda row: note(_log_line(row)),
         say=note,
     )
     report = run(asked)
     if report.main:
         if report.cut:
             note(f"{report.cut:,} texts were longer than the model reads, and lost their end (counted in each epoch).")
-        emit(_told(report), _lines(report), as_json=as_json)
+        emit(_report_line(report), _lines(report), as_json=as_json)
 
 
-def _said(row: "LogRow") -> str:
+def _log_line(row: "LogRow") -> str:
     parts = "".join(f"  {name} {value:.4f}" for name, value in row.parts.items())
     looked = "" if row.validation is None else f"  validation {row.validation:.4f}"
     return (
@@ -107,14 +107,17 @@ def _said(row: "LogRow") -> str:
     )
 
 
-def _told(report: "TrainingReport") -> dict[str, object]:
+def _report_line(report: "TrainingReport") -> dict[str, object]:
     from dataclasses import asdict
 
     return {name: value for name, value in asdict(report).items() if name != "main"}
 
 
 def _sample_counts(what: str, reasons: Mapping[str, int]) -> list[str]:
-    return [f"  {what:<11}  {counted(count, 'sample')}: {_words(reason)}" for reason, count in sorted(reasons.items())]
+    return [
+        f"  {what:<11}  {count_phrase(count, 'sample')}: {_reason_text(reason)}"
+        for reason, count in sorted(reasons.items())
+    ]
 
 
 def _lines(report: "TrainingReport") -> list[str]:
@@ -132,5 +135,5 @@ def _lines(report: "TrainingReport") -> list[str]:
     ]
 
 
-def _words(reason: str) -> str:
+def _reason_text(reason: str) -> str:
     return reason.replace("_", " ")

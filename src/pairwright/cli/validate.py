@@ -7,18 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
-from pairwright.cli.asking import Asked, Watching, bill_lines, cancelled_lines, may_ask_a_model, plan_lines
-from pairwright.cli.console import emit, note
-from pairwright.cli.exit_codes import end_below
-from pairwright.cli.outputs import tell_replaced
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import JsonOption, OnErrorOption, SeedOption, columns_option, skipped_lines
-from pairwright.cli.stopping import writes_at_its_end
-from pairwright.cli.summary import DetailsOption, all_reasons, headline, main_reasons, next_step, share, table
+from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
+from pairwright.cli.options.input import JsonOption, OnErrorOption, SeedOption, parse_columns, skipped_lines
+from pairwright.cli.options.model import (
+    ModelOptions,
+    ModelRunBar,
+    bill_lines,
+    cancelled_lines,
+    plan_lines,
+    with_model_options,
+)
+from pairwright.cli.output.console import emit, note
+from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.progress import with_progress
+from pairwright.cli.output.summary import DetailsOption, all_reasons, headline, main_reasons, next_step, share, table
 
 
-@shows_progress
-@may_ask_a_model
+@with_progress
+@with_model_options
 def validate(
     input_: Annotated[
         Path, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet.")
@@ -57,7 +64,7 @@ def validate(
     seed: SeedOption = 0,
     details: DetailsOption = False,
     as_json: JsonOption = False,
-    asked: Asked,
+    asked: ModelOptions,
 ) -> None:
     """Find false negatives: hard negatives that are true of their image after all.
 
@@ -75,7 +82,7 @@ def validate(
     from pairwright.flows.commands.validate import ValidationRequest, parse_validators, plan_validation
     from pairwright.flows.commands.validate import validate as run
 
-    writes_at_its_end()
+    nothing_written_on_interrupt()
     witnesses = parse_validators(by)
     if "clip" not in witnesses and (clip_model or device or margin is not None):
         raise UsageError("--clip-model, --device and --margin do nothing without --by clip.")
@@ -89,7 +96,7 @@ def validate(
         raise UsageError("--image-root does nothing without --by clip or llm: context looks at no image.")
     if not captions and (mapping or instances):
         raise UsageError("--columns and --instances are about --captions. Name that file.")
-    read = ReadOptions(captions, columns=columns_option(mapping), instances=instances)
+    read = ReadOptions(captions, columns=parse_columns(mapping), instances=instances)
     request = ValidationRequest(
         input_,
         out,
@@ -112,14 +119,14 @@ def validate(
         plan = plan_validation(request, asking, note)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
     else:
-        tell_replaced(out, reads=(str(input_), captions))
-        watching = Watching("rows", asked.max_cost)
+        check_outputs(out, reads=(str(input_), captions))
+        watching = ModelRunBar("rows", asked.max_cost)
         result = run(request, asking, note, watching)
         watching.end()
         emit(result, _lines(result, details=details), as_json=as_json)
         if result["in"] and not result["kept"]:
             rejected = sum((Counter(one["rejected"]) for one in result["by_type"].values()), Counter())
-            end_below(f"No row was kept of {result['in']:,}: {all_reasons(rejected)}.")
+            exit_below_target(f"No row was kept of {result['in']:,}: {all_reasons(rejected)}.")
 
 
 def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:

@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from pairwright.cli.console import emit, note
-from pairwright.cli.exit_codes import FAILED
-from pairwright.cli.progress import shows_progress
-from pairwright.cli.reading import JsonOption
+from pairwright.cli.errors.exit_codes import FAILED
+from pairwright.cli.options.input import JsonOption
+from pairwright.cli.output.console import emit, note
+from pairwright.cli.output.progress import with_progress
 
 
-@shows_progress
+@with_progress
 def verify(
     path: Annotated[
         Path, typer.Argument(metavar="PATH", help="A build directory, a folder of shards, a .tar, or LLaVA's .json.")

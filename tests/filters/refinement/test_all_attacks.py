@@ -98,7 +98,7 @@ def test_rows_that_all_lean_one_way_cannot_be_balanced_and_the_advice_says_what_
 @pytest.mark.parametrize(
     ("wording", "told"),
     [
-        (COMMAND_LINE, "ask for a larger --target. A smaller --min-keep or --mend format may help too."),
+        (COMMAND_LINE, "ask for a larger --target. A smaller --min-keep or --fix format may help too."),
         (
             OptionNames("under refine"),
             "ask for a larger `target` under refine. A smaller `min_keep` under refine may help too.",

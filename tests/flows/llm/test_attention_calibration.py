@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pairwright.cli.asking import Reading, with_context
+from pairwright.cli.options.model import ContextOptions, add_context
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key
@@ -117,12 +117,12 @@ def test_a_prompt_without_room_for_the_dummy_is_told_so(loaded: tuple[Any, Any],
         pass
 
 
-def run(folder: Path, tmp_path: Path, reading: Reading) -> tuple[int, bytes]:
+def run(folder: Path, tmp_path: Path, reading: ContextOptions) -> tuple[int, bytes]:
     """Return how many answers were written, and the rows."""
     captions, out = tmp_path / "captions.jsonl", tmp_path / "out.jsonl"
     captions.write_text("".join(json.dumps({"caption": text}) + "\n" for text in ASKED))
     section = LLMSection(model=f"local:{folder}", parameters={"max_tokens": 2})
-    asking = with_context(ModelAccess(section, tmp_path / "cache.sqlite", seed=3), reading, out)
+    asking = add_context(ModelAccess(section, tmp_path / "cache.sqlite", seed=3), reading, out)
     read = ReadOptions(input=str(captions), verify_images="off")
     request = GenerateRequest("llm-conversations", {"types": ["detail"]}, 3, read, "", out)
     result = run_llm_generator(request, asking, lambda _: None, lambda _: None)
@@ -132,21 +132,21 @@ def run(folder: Path, tmp_path: Path, reading: Reading) -> tuple[int, bytes]:
 def test_calibrated_answers_are_asked_for_and_kept_apart(folder: Path, tmp_path: Path) -> None:
     index = tmp_path / "index"
     build_index_from_pairs(lambda: [[Pair(pair_key("", "", text), text) for text in [*CAPTIONS, *TEXTS]]], index)
-    plain = run(folder, tmp_path, Reading(3, index))
-    calibrated = run(folder, tmp_path, Reading(3, index, calibrate=True))
+    plain = run(folder, tmp_path, ContextOptions(3, index))
+    calibrated = run(folder, tmp_path, ContextOptions(3, index, calibrate=True))
     assert min(plain[0], calibrated[0]) >= len(ASKED)
-    assert run(folder, tmp_path, Reading(3, index)) == (0, plain[1])
-    assert run(folder, tmp_path, Reading(3, index, calibrate=True)) == (0, calibrated[1])
+    assert run(folder, tmp_path, ContextOptions(3, index)) == (0, plain[1])
+    assert run(folder, tmp_path, ContextOptions(3, index, calibrate=True)) == (0, calibrated[1])
 
 
 def test_rows_tell_the_calibration_and_without_it_nothing_of_it(folder: Path, tmp_path: Path) -> None:
     asking = ModelAccess(LLMSection(model=f"local:{folder}"), tmp_path / "cache.sqlite")
-    reading = Reading(3, tmp_path, calibrate=True)
+    reading = ContextOptions(3, tmp_path, calibrate=True)
     assert asking.local is not None
     assert asking.settings().cache_endpoint == f"local:{asking.local.fingerprint}"
-    told = with_context(asking, reading, tmp_path / "out.jsonl").settings().cache_endpoint
+    told = add_context(asking, reading, tmp_path / "out.jsonl").settings().cache_endpoint
     assert told == f"local:{asking.local.fingerprint}+calibrated-linear-t5e-05-last-half"
-    softer = with_context(asking, replace(reading, temperature=0.5), tmp_path / "out.jsonl")
+    softer = add_context(asking, replace(reading, temperature=0.5), tmp_path / "out.jsonl")
     assert softer.settings().cache_endpoint.endswith("-t0.5-last-half")
 
 
@@ -160,22 +160,22 @@ def test_a_model_that_cannot_be_calibrated_ends_the_run_in_one_line(
     # As models do that have attention functions of their own.
     monkeypatch.setattr(LlamaForCausalLM, "set_attn_implementation", lambda *_: None)
     with pytest.raises(UsageError, match="LlamaForCausalLM does not take its attention") as error:
-        run(folder, tmp_path, Reading(3, index, calibrate=True))
+        run(folder, tmp_path, ContextOptions(3, index, calibrate=True))
     assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("model", "reading", "why"),
     [
-        ("local:small", Reading(calibrate=True), "--context N and --index FOLDER"),
-        ("gpt-4o-mini", Reading(3, Path("index"), calibrate=True), "local:FOLDER"),
-        ("local:small", Reading(3, Path("index"), temperature=1.0), "without --calibrate"),
-        ("local:small", Reading(3, Path("index"), calibrate=True, temperature=0.0), "above 0"),
+        ("local:small", ContextOptions(calibrate=True), "--context N and --index FOLDER"),
+        ("gpt-4o-mini", ContextOptions(3, Path("index"), calibrate=True), "local:FOLDER"),
+        ("local:small", ContextOptions(3, Path("index"), temperature=1.0), "without --calibrate"),
+        ("local:small", ContextOptions(3, Path("index"), calibrate=True, temperature=0.0), "above 0"),
     ],
 )
 def test_calibration_is_refused_where_there_is_nothing_to_calibrate(
-    model: str, reading: Reading, why: str, tmp_path: Path
+    model: str, reading: ContextOptions, why: str, tmp_path: Path
 ) -> None:
     asking = ModelAccess(LLMSection(model=model), tmp_path / "cache.sqlite")
     with pytest.raises(UsageError, match=why):
-        with_context(asking, reading, tmp_path / "out.jsonl")
+        add_context(asking, reading, tmp_path / "out.jsonl")

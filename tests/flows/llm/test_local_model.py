@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pairwright.cli.asking import Asked, Reading, bill_lines, plan_lines, with_context
+from pairwright.cli.options.model import ContextOptions, ModelOptions, add_context, bill_lines, plan_lines
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key
@@ -74,7 +74,7 @@ def test_rows_read_the_nearest_captions_and_which_is_written_beside_them(
     build_index_from_pairs(lambda: [pairs], tmp_path / "index")
 
     def given(count: int) -> ModelAccess:
-        return with_context(asking(model, tmp_path), Reading(count, tmp_path / "index"), tmp_path / "out.jsonl")
+        return add_context(asking(model, tmp_path), ContextOptions(count, tmp_path / "index"), tmp_path / "out.jsonl")
 
     def run_with(count: int) -> int:
         result = run_llm_generator(request(captions), given(count), lambda _: None, lambda _: None)
@@ -96,11 +96,11 @@ def test_rows_read_the_nearest_captions_and_which_is_written_beside_them(
 
 def test_context_and_index_go_together(model: Path, tmp_path: Path) -> None:
     how = asking(model, tmp_path)
-    assert with_context(how, Reading(), tmp_path / "out.jsonl") is how
+    assert add_context(how, ContextOptions(), tmp_path / "out.jsonl") is how
     with pytest.raises(UsageError, match="go together"):
-        with_context(how, Reading(3), tmp_path / "out.jsonl")
+        add_context(how, ContextOptions(3), tmp_path / "out.jsonl")
     with pytest.raises(UsageError, match="go together"):
-        with_context(how, Reading(index=tmp_path), tmp_path / "out.jsonl")
+        add_context(how, ContextOptions(index=tmp_path), tmp_path / "out.jsonl")
 
 
 def test_a_plan_tells_tokens_and_no_cost(captions: Path, model: Path, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_plan_tells_tokens_and_no_cost(captions: Path, model: Path, tmp_path: 
 )
 def test_what_only_servers_know_is_refused_with_a_local_model(option: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="local:small"):
-        Asked(model="local:small", **option).section()
+        ModelOptions(model="local:small", **option).section()
 
 
 def test_a_model_that_is_not_there_is_told_before_anything_is_read(tmp_path: Path) -> None:

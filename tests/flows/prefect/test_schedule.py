@@ -177,7 +177,7 @@ def test_runs_whose_time_comes_too_early_are_left_out_and_the_end_is_clean(confi
 @pytest.mark.slow
 def test_with_late_wait_runs_whose_time_comes_too_early_run_one_after_the_other(config: Path) -> None:
     port = free_port()
-    with serving(config, port, "--interval", "1s", "--late", "wait") as process:
+    with serving(config, port, "--interval", "1s", "--on-overlap", "wait") as process:
         for _ in range(2):
             wait_for(process, "Built night: 9 samples")
         runs = runs_of(port)

@@ -16,7 +16,7 @@ from pairwright.generators.language.wordnet_setup import lexnames_content, set_u
 from pairwright.generators.language.wordnet_table import LEXICAL_DOMAINS, POS, read_graph, table_path
 from tests.example_counts import examples
 
-needs_table = pytest.mark.skipif(not table_path().is_file(), reason="WordNet is not set up: `pairwright doctor --mend`")
+needs_table = pytest.mark.skipif(not table_path().is_file(), reason="WordNet is not set up: `pairwright doctor --fix`")
 
 NOUNS = """man woman dog cat bus truck train car bicycle horse sheep cow elephant giraffe zebra bear umbrella table chair couch bed
     pizza cake banana apple plate bowl cup glass fork kitchen bathroom street beach ocean tree surfboard kite hat circle square"""
@@ -161,7 +161,7 @@ def test_the_status_names_the_table() -> None:
 
 def test_without_set_up_one_line_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAIRWRIGHT_WORDNET", str(tmp_path / "none.npz"))
-    with pytest.raises(MissingResourceError, match=r"run `pairwright doctor --mend`"):
+    with pytest.raises(MissingResourceError, match=r"run `pairwright doctor --fix`"):
         load_wordnet()
     assert wordnet_status()[0] is False
 
@@ -170,7 +170,7 @@ def test_without_set_up_one_line_says_what_to_run(tmp_path: Path, monkeypatch: p
 def test_a_torn_table_is_named(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "table.npz"
     file.write_bytes(content)
-    with pytest.raises(StorageError, match="doctor --mend"):
+    with pytest.raises(StorageError, match="doctor --fix"):
         read_graph(file)
 
 

@@ -1,0 +1,179 @@
+"""``pairwright evaluate``: how models fare, by a task or from what was computed elsewhere; here are the latter two.
+
+Tasks that open models stand in ``evaluate_models.py``, ``evaluate_answers.py`` and ``evaluate_documents.py``.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.evaluate import answers, documents, models
+from pairwright.cli.options.input import JsonOption, parse_columns
+from pairwright.cli.output.console import columns, emit, note
+
+if TYPE_CHECKING:
+    from pairwright.filters.metrics.hard_negative_accuracy import AccuracyResult, Evaluation, ShareWithInterval
+    from pairwright.filters.metrics.retrieval_precision import RetrievalPrecision
+
+_SCORES = (".jsonl", ".csv", ".tsv", ".parquet")
+
+
+class DefaultScoresGroup(TyperGroup):
+    """Takes ``evaluate scores.jsonl`` for ``evaluate scores scores.jsonl``: a file in a task's place holds scores."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Put the task before a file that stands in its place."""
+        is_file = bool(args) and args[0] not in self.commands and args[0].endswith(_SCORES)
+        return super().resolve_command(ctx, ["scores", *args] if is_file else args)
+
+
+app = typer.Typer(help="Tell how models fare.", cls=DefaultScoresGroup, no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("scores", short_help="Accuracy and brittleness, from scores.")
+def scores(
+    file: Annotated[Path, typer.Argument(metavar="SCORES", help=".jsonl, .csv, .tsv or .parquet.")],
+    *,
+    mapping: Annotated[str, typer.Option("--columns", help="Your columns, such as s_caption=pos,s_negative=neg.")] = "",
+    as_json: JsonOption = False,
+) -> None:
+    """Accuracy on hard negatives and brittleness to hard positives, from scores that were computed elsewhere.
+
+    s_caption and s_negative of each row, s_positive where there is a hard positive, and its type (or form and target).
+    A row is right when its caption scores strictly higher.
+
+    \b
+    Examples:
+      pairwright evaluate scores.jsonl
+      pairwright evaluate scores scores.csv --columns s_caption=pos,s_negative=neg
+    """
+    from pairwright.filters.metrics.hard_negative_accuracy import evaluate_scores
+    from pairwright.filters.metrics.score_files import read_scores
+
+    found = evaluate_scores(read_scores(file, parse_columns(mapping)))
+    emit(found.as_json(), _lines(found), as_json=as_json)
+    if found.unscored:
+        rows = "1 row lacks" if found.unscored == 1 else f"{found.unscored:,} rows lack"
+        note(
+            f"{rows} s_caption or s_negative (empty or not a number), and {'is' if found.unscored == 1 else 'are'} in no figure."
+        )
+    if not found.together.rows:
+        exit_below_target()
+
+
+@app.command("embeddings", short_help="Image-image retrieval by label, from embeddings.")
+def embeddings(
+    file: Annotated[Path, typer.Argument(metavar="EMBEDDINGS", help=".npy, one row an image.")],
+    *,
+    labels: Annotated[Path, typer.Option("--labels", help="A file with one row an embedding, in its order.")],
+    by: Annotated[
+        list[str],
+        typer.Option("--by", metavar="COLUMN", help="What makes two images alike; repeatable, A+B for both."),
+    ],
+    as_json: JsonOption = False,
+) -> None:
+    """Image-image retrieval, from embeddings that were computed elsewhere: mean average precision by each --by.
+
+    \b
+    Example:
+      pairwright evaluate embeddings by-colour.npy --labels labels.jsonl --by colour --by shape
+    """
+    import numpy as np
+
+    from pairwright.datasets.errors import InputError
+    from pairwright.filters.metrics.retrieval_precision import mean_average_precision, unit_rows
+    from pairwright.filters.metrics.score_files import read_table
+
+    try:
+        loaded = np.load(file, allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError("no such file", where=str(file), fix="Check the path.") from None
+    except (ValueError, OSError, EOFError) as error:
+        # NumPy takes whatever is no array for a pickle, and advises to trust it.
+        said = "it holds objects, or no array at all" if "pickle" in str(error) else str(error)
+        raise InputError(f"cannot be read ({said})", where=str(file), fix="Save it with numpy.save.") from None
+    if not isinstance(loaded, np.ndarray):
+        raise InputError("several arrays in one file", where=str(file), fix="Save one with numpy.save.")
+    rows = unit_rows(loaded, str(file))
+    table = read_table(labels)
+    if len(table) != len(rows):
+        what = f"{len(table):,} rows for {len(rows):,} embeddings"
+        raise InputError(what, where=str(labels), fix="Write one row an embedding, in the same order.")
+    found = {name: mean_average_precision(rows, _labels(table, name, labels)) for name in dict.fromkeys(by)}
+    mean = sum(one.map for one in found.values()) / len(found)
+    result: dict[str, Any] = {
+        "rows": len(rows),
+        "map": mean,
+        "by": {name: one.as_json() for name, one in found.items()},
+    }
+    emit(result, _retrieval_lines(found, mean), as_json=as_json)
+
+
+app.command("negatives", short_help="Hard negatives, and brittleness to hard positives.")(models.negatives)
+app.command("retrieval", short_help="Texts among images, images among texts.")(models.retrieval)
+app.command("zero-shot", short_help="Classification by class names.")(models.zero_shot)
+app.command("conditions", short_help="Image-image retrieval by what is asked.")(models.conditions)
+app.command("rationales", short_help="Labels and rationales of a student.")(models.rationales)
+app.command("answers", short_help="A LLaVA's answers, judged by a language model.")(answers.answers)
+app.command("multi-document", short_help="A decoder's answers from several documents.")(documents.multi_document)
+
+
+def _lines(found: "Evaluation") -> list[str]:
+    every = found.together
+    triples = bool(every.triples)
+    head: list[object] = ["type", "rows", "accuracy", "95%", "ties"]
+    chance: list[object] = ["chance", "", " 50.0%", "", ""]
+    if triples:
+        head += ["triples", "original", "augmented", "brittle"]
+        chance += ["", "50.0%", "33.3%", "33.3%"]
+    sets = found.by_type if len(found.by_type) > 1 else {}
+    table = [head, *(_row(name, one, triples=triples) for name, one in sets.items())]
+    table.append(_row("all rows", every, triples=triples))
+    if sets and found.macro is not None:
+        table.append(["mean of types", "", f"{found.macro:6.1%}", *[""] * (len(head) - 3)])
+    return columns([*table, chance], indent="")
+
+
+def _row(name: str, one: "AccuracyResult", *, triples: bool) -> list[object]:
+    row: list[object] = [name, one.rows, _percent(one.accuracy), _interval(one.accuracy), one.ties]
+    if triples:
+        row += [one.triples, *map(_percent, (one.original, one.augmented, one.brittleness))]
+    return row
+
+
+def _percent(share: "ShareWithInterval | None") -> str:
+    return f"{share.value:6.1%}" if share else "-"
+
+
+def _interval(share: "ShareWithInterval | None") -> str:
+    return f"{100 * share.low:.1f}-{100 * share.high:.1f}" if share else "-"
+
+
+def _labels(table: Any, name: str, where: Path) -> list[str]:
+    from pairwright.datasets.errors import InputError
+
+    parts = name.split("+")
+    for part in parts:
+        if part not in table.columns:
+            fix = f"There are {', '.join(table.columns)}."
+            raise InputError(f"no column {part}", where=str(where), fix=fix)
+        if missing := table[part].null_count():
+            fix = "Give every image a label."
+            raise InputError(f"{missing:,} rows have no {part}", where=str(where), fix=fix)
+    told = ["\x1f".join(map(str, row)) for row in table.select(parts).iter_rows()]
+    if len(set(told)) == len(told):
+        raise InputError(f"no two rows have the same {name}", where=str(where), fix="Choose another --by.")
+    return told
+
+
+def _retrieval_lines(found: "dict[str, RetrievalPrecision]", mean: float) -> list[str]:
+    table: list[list[object]] = [["by", "queries", "mAP", "random order", "scaled", "alone"]]
+    for name, one in found.items():
+        shares = (f"{share:.1%}" for share in (one.map, one.random, one.scaled))
+        table.append([name, one.queries, *shares, one.alone])
+    if len(found) > 1:
+        table.append(["mean", "", f"{mean:.1%}", "", "", ""])
+    return columns(table, indent="")

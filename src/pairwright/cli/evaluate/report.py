@@ -1,0 +1,147 @@
+"""What the commands of ``pairwright evaluate`` that open models have in common: the table, the page, the JSON."""
+
+import importlib.util
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pairwright.cli.options.model import bill_lines
+from pairwright.cli.output.console import columns, emit, note
+from pairwright.cli.output.hub import note_hub_models
+from pairwright.datasets.errors import MissingResourceError, UsageError
+
+if TYPE_CHECKING:
+    from pairwright.training.evaluation.paired_differences import PairedDifference
+    from pairwright.training.evaluation.results import Metric, ModelResult
+
+_NEEDED = ("torch", "transformers", "safetensors")
+
+
+def require_torch(models: Sequence[str]) -> None:
+    """Refuse where what opens models is not installed, and say which ones the hub is asked for.
+
+    Raises:
+        MissingResource: naming what is missing.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingResourceError(f"measuring a model needs {', '.join(missing)}: pip install 'pairwright[train]'")
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # of loading weights, which takes a moment
+    note_hub_models([name for name in models if not name.endswith(".jsonl")])
+
+
+def refuse_repeated_models(models: Sequence[str]) -> None:
+    """Refuse a model that is named twice.
+
+    Raises:
+        UsageError: naming it.
+    """
+    if twice := [name for name, times in Counter(models).items() if times > 1]:
+        raise UsageError(f"{twice[0]} is named twice.")
+
+
+def print_evaluation(
+    task: str,
+    data: Sequence[str],
+    found: "Sequence[ModelResult]",
+    html: Path | None,
+    started: float,
+    *,
+    as_json: bool,
+    lines: Sequence[str] = (),
+    bill: Mapping[str, Any] | None = None,
+) -> None:
+    """Print what was found, and write the page where one is wanted.
+
+    Args:
+        task: its verb.
+        data: what it was measured on.
+        found: of each model.
+        html: the page.
+        started: by `time.perf_counter`.
+        as_json: instead of a table.
+        lines: in place of the usual table.
+        bill: what a language model was asked.
+    """
+    from pairwright.training.evaluation.paired_differences import paired_differences
+    from pairwright.training.evaluation.results import describe_counts
+
+    apart = paired_differences(found)
+    result = {
+        "task": task,
+        "data": list(data),
+        "models": [one.as_json() for one in found],
+        "differences": [one.as_json() for one in apart],
+        **({} if bill is None else {"llm": bill}),
+        "seconds": round(time.perf_counter() - started, 2),
+    }
+    for told in describe_counts(found):
+        note(told)
+    shown = list(lines) or table_lines(found)
+    shown += ["", *difference_lines(apart)] if apart else []
+    shown += [] if bill is None else ["", *bill_lines({"llm": bill})]
+    if html is not None:
+        from pairwright.datasets.atomic_files import write_text
+        from pairwright.training.evaluation.report import evaluation_page
+
+        write_text(html, evaluation_page(task, data, found))
+        result["html"] = str(html)
+        shown += ["", f"Page: {html}"]
+    emit(result, shown, as_json=as_json)
+
+
+def difference_lines(apart: "Sequence[PairedDifference]") -> list[str]:
+    """Return how far models are from the first, as a table."""
+    head: list[object] = ["of", "measure", "model", f"less {apart[0].against}", "95%", "n"]
+    rows = [[one.part, one.measure, one.model, one.written, one.written_interval, one.n] for one in apart]
+    return columns([head, *rows], indent="")
+
+
+def document_lines(models: "Sequence[ModelResult]") -> list[str]:
+    """Return what was read of several documents in the shape of tables B.2, 3.3, and 3.2 with B.1."""
+    from pairwright.training.evaluation.multi_document import tables
+
+    lines: list[str] = []
+    for model in models:
+        lines += [model.label] if len(models) > 1 else []
+        for table in tables(model.found):
+            lines += [*columns(table, indent=""), ""]
+    return lines[:-1]
+
+
+def table_lines(models: "Sequence[ModelResult]") -> list[str]:
+    """Return all figures as one table: models side by side, or below each other where there are many."""
+    from pairwright.training.evaluation.results import MAX_COLUMNS, find_metric, metric_rows
+
+    many = len(models) > MAX_COLUMNS
+    table: list[list[object]] = [_head(models, many=many)]
+    for row in metric_rows(models):
+        figures = [find_metric(model, row) for model in models]
+        if many:
+            table += [
+                [*(row if not place else ("", "")), model.label, *_cells(figure), *_ground([figure])]
+                for place, (model, figure) in enumerate(zip(models, figures, strict=True))
+            ]
+        else:
+            table.append([*row, *(cell for figure in figures for cell in _cells(figure)), *_ground(figures)])
+    return columns(table, indent="")
+
+
+def _head(models: "Sequence[ModelResult]", *, many: bool) -> list[object]:
+    if many:
+        return ["of", "measure", "model", "value", "95%", "n", "chance"]
+    names = ["value"] if len(models) == 1 else [model.label for model in models]
+    return ["of", "measure", *(cell for name in names for cell in (name, "95%")), "n", "chance"]
+
+
+def _cells(figure: "Metric | None") -> list[object]:
+    return ["-", ""] if figure is None else [figure.written, figure.written_interval]
+
+
+def _ground(figures: "Sequence[Metric | None]") -> list[object]:
+    known = [figure for figure in figures if figure is not None]
+    return [known[0].n, known[0].written_chance] if known else ["", ""]

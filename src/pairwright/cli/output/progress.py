@@ -1,0 +1,455 @@
+"""Progress bars on stderr.
+
+`with_progress` gives a command the option ``--quiet`` and opens a `Display` while it runs. The display hears the steps
+that library code reports (`pairwright.datasets.progress`) and draws one bar for each:
+
+- on a terminal, bars that disappear when their step ends; a step that is over within `DELAY` seconds draws none;
+- elsewhere (a pipe, a log file), one line at most every `LINE_EVERY` seconds;
+- with ``--quiet``, nothing.
+"""
+
+import functools
+import inspect
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+import typer
+
+from pairwright.cli.output.console import duration, note, printable
+from pairwright.datasets.progress import ProgressReport, use_listener
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+    from pairwright.generators.llm.session import Snapshot
+
+DELAY = 0.7  # seconds before a bar is drawn
+WINDOW = 20.0  # seconds that the rate is measured over
+LINE_EVERY = 30.0  # seconds between two lines where there is no terminal
+_RESERVED_COLUMNS = (
+    3  # columns on the right, for the "^C" of Ctrl-C: in the next line it would keep the bars from being erased
+)
+_SHORTEST = 8  # columns of a bar
+_WIDTH = 80  # columns of a terminal that does not say its own
+
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
+
+
+@dataclass
+class Bar:
+    """One bar.
+
+    Attributes:
+        name: what is done.
+        unit: what ``counted`` counts.
+        done: how far it is, in the unit of ``total``; fractions of a part count.
+        total: where it ends; None when that is not known.
+        counted: units done, for the count and the rate.
+        note: figures behind the bar: cost, tokens, failures.
+        started: when, by the monotonic clock.
+        marks: time, ``done`` and ``counted`` of the updates of the last `WINDOW_BYTES` seconds, which the rate is of.
+    """
+
+    name: str
+    unit: str = ""
+    done: float = 0
+    total: float | None = None
+    counted: int = 0
+    of: int | None = None
+    note: str = ""
+    started: float = field(default_factory=time.monotonic)
+    marks: deque[tuple[float, float, int]] = field(default_factory=deque)
+
+    @property
+    def fraction(self) -> float | None:
+        """Share that is done, in [0, 1]; None when the total is not known."""
+        return min(1.0, self.done / self.total) if self.total else None
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.started
+
+    def mark(self) -> None:
+        """Remember the figures of an update."""
+        now = time.monotonic()
+        if not self.marks:
+            self.marks.append((now, self.done, self.counted))
+        self.marks.append((now, self.done, self.counted))
+        while len(self.marks) > 2 and now - self.marks[1][0] > WINDOW:
+            self.marks.popleft()
+
+    def percent(self) -> str:
+        """Return the share that is done, as text."""
+        return f"{self.fraction:.0%}" if self.fraction is not None else ""
+
+    def count(self) -> str:
+        """Return how many of how many, as text."""
+        if not self.unit:
+            return ""
+        return f"{self.counted:,}" + (f"/{self.of:,}" if self.of else "") + f" {self.unit}"
+
+    def rate(self) -> str:
+        """Return units a second, as text."""
+        rate = self._speed(2)
+        return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s" if rate else ""
+
+    def left(self) -> str:
+        """Return the time that remains at the mean rate, as text."""
+        speed = self._speed(1)
+        return f"{duration((self.total - self.done) / speed)} left" if self.total and speed else ""
+
+    def _speed(self, figure: int) -> float:
+        first, last = self.marks[0], self.marks[-1]
+        seconds = max(time.monotonic(), last[0]) - first[0]
+        return max(0.0, last[figure] - first[figure]) / seconds if seconds > 0.5 else 0.0
+
+    def line(self) -> str:
+        """Return everything as one line."""
+        fields = [self.count() + (f" ({self.percent()})" if self.percent() else ""), self.rate(), self.note]
+        fields += [f"{duration(self.elapsed)} elapsed", self.left()]
+        return f"{self.name}: " + ", ".join(filter(None, (each.strip() for each in fields)))
+
+
+class Display:
+    """Draws bars; a context manager. Reports may come from any thread.
+
+    Args:
+        quiet: draw nothing.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.quiet = quiet or os.environ.get("RANK", "0") not in {"", "0"}  # of several ranks the first draws
+        self._bars: dict[object, Bar] = {}
+        self._lock = threading.RLock()
+        self._timer: threading.Timer | None = None
+        self._live: Live | None = None
+        self._console: Console | None = None
+        self._last_line = time.monotonic()
+        self._terminal = not self.quiet and sys.stderr.isatty() and os.environ.get("TERM", "") not in {"", "dumb"}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._stop()
+            self._bars.clear()
+
+    def __call__(self, report: ProgressReport) -> None:
+        """Draw what a step reports."""
+        if report.ended:
+            self.end(report.id)
+            return
+        self.show(
+            report.id,
+            report.name,
+            done=report.done,
+            total=report.total,
+            counted=report.done,
+            of=report.total,
+            unit=report.unit,
+        )
+
+    def show(self, key: object, name: str, **figures: Any) -> None:
+        """Draw a bar, or draw it again with other figures: the attributes of `Bar`."""
+        with self._lock:
+            bar = self._bars.get(key)
+            if bar is None:
+                bar = self._bars[key] = Bar(name, started=time.monotonic())
+            if bar.name != name:
+                bar.name = name
+                bar.marks.clear()
+            for figure, value in figures.items():
+                setattr(bar, figure, value)
+            bar.mark()
+            self._draw(bar)
+
+    def end(self, key: object) -> None:
+        """Remove a bar."""
+        with self._lock:
+            if set(self._bars) <= {key}:
+                self._stop()  # while the bar still stands: what is erased is what was drawn last
+            self._bars.pop(key, None)
+
+    def note(self, message: str) -> None:
+        """Print one line above the bars; with ``quiet`` as well."""
+        note(message)  # while bars are drawn, rich puts what goes to stderr above them
+
+    def _draw(self, bar: Bar) -> None:
+        if self._terminal:
+            if self._live is None and self._timer is None:
+                self._timer = threading.Timer(DELAY, self._start)
+                self._timer.daemon = True
+                self._timer.start()
+        elif not self.quiet and time.monotonic() - self._last_line >= LINE_EVERY:
+            self._last_line = time.monotonic()
+            note(f"  {bar.line()}")
+
+    def _start(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        with self._lock:
+            if self._live is not None or not self._bars:
+                return
+            self._console = Console(file=sys.stderr, highlight=False)
+            self._live = Live(
+                console=self._console,
+                get_renderable=self._table,
+                refresh_per_second=5,
+                transient=True,
+                redirect_stdout=False,
+            )
+            self._live.start(refresh=True)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _table(self) -> "RenderableType":
+        # The refreshing thread holds rich's lock here: taking ours as well could deadlock with `_stop`.
+        from rich.constrain import Constrain
+
+        width = (self._console.width if self._console else _WIDTH) - _RESERVED_COLUMNS
+        return Constrain(_table(list(self._bars.values()), width), width)
+
+
+def _table(bars: list[Bar], width: int) -> "RenderableType":
+    """Return all bars: a row each where every figure fits beside a bar, else the figures below it."""
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    layouts = _BarLayout(), _BarLayout(unit=False), _BarLayout(unit=False, word=False)
+    layout = next((each for each in layouts if each.width(bars) <= width), None)
+    if layout is None:
+        return Group(*(part for bar in bars for part in _render_stacked(bar, width)))
+    table = Table.grid(padding=(0, 1), expand=True)
+    table.add_column(no_wrap=True, overflow="ellipsis")
+    table.add_column(ratio=1, min_width=_SHORTEST)
+    for _ in layout.figures(bars[0]) if bars else ():
+        table.add_column(no_wrap=True, justify="right")
+    for bar in bars:
+        table.add_row(Text(f"  {printable(bar.name)}"), _render_bar(bar), *map(Text, layout.figures(bar)))
+    return table
+
+
+def _render_bar(bar: Bar) -> "RenderableType":
+    from rich.progress_bar import ProgressBar
+
+    return ProgressBar(total=bar.total or None, completed=bar.done, pulse=not bar.total)
+
+
+@dataclass(frozen=True)
+class _BarLayout:
+    """Which words stand in a row: the unit behind the count, and "elapsed" behind the time."""
+
+    unit: bool = True
+    word: bool = True
+
+    def figures(self, bar: Bar) -> list[str]:
+        """Return the figures of a row, a column each."""
+        count = bar.count() if self.unit else bar.count().removesuffix(f" {bar.unit}")
+        elapsed = duration(bar.elapsed) + (" elapsed" if self.word else "")
+        return [bar.percent(), count, bar.rate(), bar.note, elapsed, bar.left()]
+
+    def width(self, bars: list[Bar]) -> int:
+        """Return the columns that the rows need at most while their figures grow, so that the layout does not change."""
+        names = max((len(printable(bar.name)) for bar in bars), default=0)
+        widest = [max(map(len, column)) for column in zip(*map(self._widest, bars), strict=True)]
+        return 2 + names + 1 + _SHORTEST + sum(1 + each for each in widest)
+
+    def _widest(self, bar: Bar) -> list[str]:
+        percent, count, rate, note_, _, _ = self.figures(bar)
+        most = count.replace(f"{bar.counted:,}", f"{bar.of:,}", 1) if bar.of else count
+        return [
+            percent or "100%",
+            most,
+            rate or "100/s",
+            note_,
+            "60 min" + (" elapsed" if self.word else ""),
+            "60 min left",
+        ]
+
+
+def _render_stacked(bar: Bar, width: int) -> "list[RenderableType]":
+    """Return the name of a bar with what is done of it, and the figures in lines below."""
+    from rich.table import Table
+    from rich.text import Text
+
+    head = Table.grid(padding=(0, 1), expand=True)
+    head.add_column(no_wrap=True, overflow="ellipsis")
+    head.add_column(ratio=1, min_width=_SHORTEST)
+    head.add_column(no_wrap=True, justify="right")
+    head.add_row(Text(f"  {printable(bar.name)}"), _render_bar(bar), Text(bar.percent()))
+    lines = [""]
+    _, count, rate, note_, elapsed, left = _BarLayout(unit=False).figures(bar)
+    for figure in filter(None, (count, rate, *note_.split(", "), elapsed, left)):
+        if lines[-1] and len(lines[-1]) + 2 + len(figure) > width - 4:
+            lines.append("")
+        lines[-1] += f"{'  ' if lines[-1] else ''}{figure}"
+    return [head, *(Text(f"    {line}", no_wrap=True, overflow="ellipsis") for line in lines)]
+
+
+class _Current:
+    """The display of the command that runs; a process runs one."""
+
+    display: Display | None = None
+
+
+def display() -> Display:
+    """Return the display of the command that runs; a silent one outside of `with_progress`."""
+    return _Current.display or Display(quiet=True)
+
+
+def with_progress(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command ``--quiet`` and a `Display` while it runs."""
+
+    @functools.wraps(command)
+    def with_display(*args: Any, quiet: bool = False, **given: Any) -> None:
+        before = _Current.display
+        with Display(quiet=quiet) as this, use_listener(this):
+            _Current.display = this
+            try:
+                command(*args, **given)
+            finally:
+                _Current.display = before
+
+    own = inspect.signature(command).parameters
+    option = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=QuietOption)
+    with_display.__signature__ = inspect.Signature([*own.values(), option])  # type: ignore[attr-defined]  # what Typer reads
+    return with_display
+
+
+class StageBars:
+    """Draws a build (`pairwright.flows.progress.BuildProgress`): one line a stage, and a bar for the one that runs.
+
+    A stage of one job shows the step inside it; a stage of several shows parts, with the fractions of those that run.
+    """
+
+    def __init__(self) -> None:
+        self._display = display()
+        self._stages: dict[str, _Stage] = {}
+
+    def begin(self, stage: str, jobs: int) -> None:
+        """Open the bar of a stage."""
+        self._stages[stage] = _Stage(jobs)
+        self._draw(stage)
+
+    def advance(self, stage: str, *, reused: bool) -> None:
+        """Count one job as done."""
+        this = self._stages[stage]
+        this.done += 1
+        this.reused += reused
+        self._draw(stage)
+
+    def inside(self, report: ProgressReport) -> None:
+        """Move the bar of a stage by a step of one of its jobs."""
+        if not report.owner:
+            self._display(report)
+            return
+        stage, _ = report.owner
+        if stage in self._stages:
+            self._stages[stage].hear(report)
+            self._draw(stage)
+
+    def far(self, stage: str, now: "Snapshot") -> None:
+        """Show how far a stage is that asks a model."""
+        self._display.show(stage, stage, **model_run_figures(now))
+
+    def end(self, stage: str, summary: str) -> None:
+        """Close the bar and print the stage's line."""
+        this = self._stages.pop(stage)
+        self._display.end(stage)
+        earlier = f" ({this.reused} of {this.jobs} parts from an earlier run)" if this.reused else ""
+        self.note(f"  {stage:<14}{time.monotonic() - this.started:6.1f} s  {summary}{earlier}")
+
+    def note(self, message: str) -> None:
+        """Print one line."""
+        if not self._display.quiet:
+            self._display.note(message)
+
+    def _draw(self, stage: str) -> None:
+        name, figures = self._stages[stage].figures()
+        self._display.show(stage, f"{stage}: {name}" if name else stage, **figures)
+
+
+@dataclass
+class _Stage:
+    """What is known of a stage that runs."""
+
+    jobs: int
+    done: int = 0
+    reused: int = 0
+    counted: int = 0
+    started: float = field(default_factory=time.monotonic)
+    open: dict[tuple[int, int], ProgressReport] = field(default_factory=dict)
+
+    def hear(self, report: ProgressReport) -> None:
+        """Take a step's report."""
+        if report.ended:
+            self.open.pop(report.id, None)
+            self.counted += report.done
+        else:
+            self.open[report.id] = report
+
+    def figures(self) -> tuple[str, Mapping[str, Any]]:
+        """Return the name of the step to show, and the figures of the bar."""
+        steps = list(self.open.values())
+        if self.jobs == 1 and steps:
+            now = steps[-1]
+            return now.name, {
+                "done": now.done,
+                "total": now.total,
+                "counted": now.done,
+                "of": now.total,
+                "unit": now.unit,
+            }
+        within = sum(min(1.0, each.done / each.total) for each in steps if each.total)
+        return "", {
+            "done": min(self.jobs, self.done + within),
+            "total": self.jobs,
+            "counted": self.done,
+            "of": self.jobs,
+            "unit": "parts" if self.jobs > 1 else "part",
+        }
+
+
+def model_run_figures(now: "Snapshot", most: float | None = None) -> Mapping[str, Any]:
+    """Return the figures of a bar of a run that asks a model.
+
+    Args:
+        now: how far the run is.
+        most: USD that it may cost; None: unlimited.
+    """
+    return {
+        "done": now.rows,
+        "total": now.of or None,
+        "counted": now.rows,
+        "of": now.of or None,
+        "unit": "rows",
+        "note": ", ".join(_spent(now, most)),
+    }
+
+
+def _spent(now: "Snapshot", most: float | None) -> list[str]:
+    from pairwright.generators.llm.budget import format_usd
+
+    spent = now.spent
+    figures = [f"{spent.requests:,} billed" + (f" + {spent.cached:,} cached" if spent.cached else "")]
+    figures.append(f"{spent.prompt_tokens + spent.completion_tokens:,} tokens")
+    if now.cost is not None and spent.requests:
+        figures.append(format_usd(now.cost) + (f" of {format_usd(most)}" if most is not None else ""))
+    return [*figures, f"{now.failed:,} failed"]

@@ -1,0 +1,95 @@
+"""Parts of a command's summary: headline, table of types, main reasons, outputs, next step.
+
+A summary is short: what was kept of each type and the two main reasons why the rest was not. ``--details`` adds the tables that
+explain it; ``--json`` has everything in any case. Lines carry a tone, which `console.emit` shows as colour on terminals.
+"""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
+
+import typer
+
+from pairwright.cli.output.console import StyledLine, columns
+
+DetailsOption = Annotated[bool, typer.Option("--details", help="Print all tables and reasons, not only the summary.")]
+TypeCounts = tuple[str, int, Mapping[str, int]]
+_MAIN = 2
+_WIDTH = 80
+_GAP = "  "
+
+
+def headline(text: str) -> StyledLine:
+    """Return the line that says what was done."""
+    return StyledLine(text, "bold")
+
+
+def warning(text: str) -> StyledLine:
+    """Return a line about what fell short."""
+    return StyledLine(text, "yellow")
+
+
+def next_step(*commands: str) -> list[str]:
+    """Return the lines that say what to do next."""
+    return [
+        StyledLine(f"{'Next:' if not number else '':<6}{command}", "cyan") for number, command in enumerate(commands)
+    ]
+
+
+def table(rows: Sequence[Sequence[object]]) -> list[str]:
+    """Return rows as aligned columns under a head, which is the first row."""
+    head, *lines = columns(rows, indent="")
+    return [StyledLine(head, "faint"), *lines]
+
+
+def type_table(types: Sequence[TypeCounts], whole: int, unit: str) -> list[str]:
+    """Return what was kept of each type, as a share of ``unit``, and the main reasons of rejection.
+
+    Args:
+        types: of each type its name, how many are kept, and the rejected by reason.
+        whole: how many ``unit`` there are.
+        unit: in the plural, such as "captions".
+    """
+    head = f"of {unit}"
+    rows: list[list[object]] = [["type", "kept", head]]
+    rows += [[kind, kept, f"{kept / whole if whole else 0:.1%}".rjust(len(head))] for kind, kept, _ in types]
+    first, *lines = wrapped_table(rows, ["mainly rejected", *(main_reasons(rejected) for _, _, rejected in types)])
+    return [StyledLine(first, "faint"), *lines]
+
+
+def main_reasons(rejected: Mapping[str, int], most: int = _MAIN) -> str:
+    """Return the most frequent reasons with their counts."""
+    ordered = sorted(((reason, n) for reason, n in rejected.items() if n), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{reason} {count:,}" for reason, count in ordered[:most])
+
+
+def all_reasons(rejected: Mapping[str, int]) -> str:
+    """Return all reasons with their counts, the most frequent first."""
+    return main_reasons(rejected, len(rejected))
+
+
+def share(part: int, whole: int) -> str:
+    """Return ``78.7%``."""
+    return f"{part / whole if whole else 0:.1%}"
+
+
+def share_of(part: int, whole: int) -> str:
+    """Return ``236 (78.7%)``."""
+    return f"{part:,} ({share(part, whole)})"
+
+
+def wrapped_table(rows: Sequence[Sequence[object]], last: Sequence[str], *, lines: int | None = None) -> Iterator[str]:
+    """Yield a table of at most 80 columns whose last column is wrapped, or ends after so many lines, at a comma.
+
+    Args:
+        rows: the columns before it; the first row is the head.
+        last: its cells.
+        lines: of a cell at most.
+    """
+    texts = columns(rows, indent="")
+    start = max(map(len, texts)) + len(_GAP)
+    for text, cell in zip(texts, last, strict=True):
+        wrapped = textwrap.wrap(cell.replace(" ", "\0").replace(",\0", ", "), _WIDTH - start) or [""]
+        for number, line in enumerate(wrapped[:lines]):
+            end = line.rstrip(",") if lines == number + 1 else line
+            yield ((text if not number else "").ljust(start) + end.replace("\0", " ")).rstrip()

@@ -1,0 +1,109 @@
+"""Ctrl-C ends a command with one line and exit code 130, however early it comes, and SIGTERM with 143; the line is true."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# The moment is chosen by what is imported, or begun, and not by a clock.
+WHILE_IMPORTING = """
+import sys
+class Pressed:
+    def find_spec(self, name, path, target=None):
+        if name == "{name}":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Pressed())
+from pairwright.__main__ import run
+run()
+"""
+WHILE_MAKING_READY = """
+from pairwright.cli import main
+def pressed():
+    raise KeyboardInterrupt
+main.app = pressed
+main.run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (WHILE_IMPORTING.format(name="typer"), "stopped before anything was done."),
+        (WHILE_IMPORTING.format(name="pairwright.cli.verify"), "stopped before anything was done."),
+        (WHILE_MAKING_READY, "stopped before it was done: start the same command again."),
+    ],
+)
+def test_one_line_is_said(code: str, said: str) -> None:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, f"pairwright: {said}\n")
+
+
+# The signal comes when the third batch of captions is annotated: OUT's temporary file has rows by then.
+WHILE_WRITING = """
+import os, sys
+from pairwright.flows.commands.annotation_workers import Annotating
+work, calls, number = Annotating.__call__, [], int(sys.argv.pop())
+def stopped(self, batch):
+    calls.append(batch)
+    if len(calls) == 3:
+        assert [name for name in os.listdir() if name.startswith(".negatives.jsonl.tmp")]
+        os.kill(os.getpid(), number)
+    return work(self, batch)
+Annotating.__call__ = stopped
+from pairwright.__main__ import run
+sys.argv[1:1] = ["generate", "negatives", "captions.jsonl", "--out", "negatives.jsonl", "--workers", "1"]
+run()
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_stopped_generator_says_that_nothing_was_written_and_leaves_nothing(
+    tmp_path: Path, number: signal.Signals, code: int
+) -> None:
+    """SIGTERM ended it without a word and left its temporary file; of Ctrl-C it was said that what is done is kept."""
+    rows = (json.dumps({"caption": f"a red dog on a bed and {n} cats"}) for n in range(2000))
+    (tmp_path / "captions.jsonl").write_text("\n".join(rows))
+    (tmp_path / "negatives.jsonl").write_text("of an earlier run")
+    command = [sys.executable, "-c", WHILE_WRITING, str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    said = "pairwright: stopped. Nothing was written, and what was there is as it was: start the same command again."
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (code, said)
+    assert {path.name for path in tmp_path.iterdir()} == {"captions.jsonl", "negatives.jsonl"}
+    assert (tmp_path / "negatives.jsonl").read_text() == "of an earlier run"
+
+
+def test_where_answers_of_a_model_are_kept_a_stop_says_so(tmp_path: Path) -> None:
+    """The line is that of the work and not of the verb; SIGTERM is left to the session, which ends in order."""
+    code = """
+import signal, sys
+from pathlib import Path
+from pairwright.cli import main
+from pairwright.cli.options.model import Asked
+from pairwright.cli.errors.interrupts import writes_at_its_end
+def pressed():
+    writes_at_its_end()
+    Asked(model="m").asking(Path("negatives.jsonl"))
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    raise KeyboardInterrupt
+main.app = pressed
+main.run()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    said = "pairwright: stopped. What is done is kept: start the same command again to go on.\n"
+    assert (done.returncode, done.stderr) == (130, said)
+
+
+def test_who_switched_sigterm_off_is_not_stopped_by_it() -> None:
+    code = """
+import os, signal
+from pairwright.cli.errors.interrupts import of_a_command, writes_at_its_end
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+with of_a_command():
+    writes_at_its_end()
+    os.kill(os.getpid(), signal.SIGTERM)
+assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

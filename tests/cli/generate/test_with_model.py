@@ -1,0 +1,109 @@
+"""``pairwright generate --method llm``: what is told of a server that does not do as it should."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from pairwright.cli.main import app
+from pairwright.datasets.errors import PairwrightError
+from pairwright.generators.llm.testing.answers import ServerAnswer
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
+from pairwright.generators.llm.testing.script import AnswerRule, ServerScript
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
+from pairwright.generators.prompts.book import BUILT_IN
+from tests.cli.generate.test_annotations import call
+
+NEGATIVES = {"negatives": [{"type": "replace-object", "from": "bed", "to": "bench", "caption": "A dog on a bench."}]}
+
+
+@pytest.fixture
+def uncounting() -> Iterator[Server]:
+    """A server that tells no tokens, but for the caption about a cat."""
+
+    def answer(request: ChatRequest) -> ServerAnswer:
+        return ServerAnswer(json.dumps(NEGATIVES), usage=(2000, 30) if "cat" in request.user else (0, 0))
+
+    with serve_in_thread(ServerApp(ServerScript(), answer=answer)) as server:
+        yield server
+
+
+def test_tokens_that_the_server_does_not_count_are_estimated_in_every_bill(
+    uncounting: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Said so where the bill is shown; a later run tells the same cost of the answers that it finds."""
+    monkeypatch.chdir(tmp_path)
+    Path("captions.csv").write_text("caption\nA dog on a bed.\nA cow on a bed.\nA cat on a bed.\n")
+    asked = ("--method", "llm", "--model", "m", "--base-url", uncounting.url, "--price", "1/2", "--out", "n.jsonl")
+    said = call("generate", "negatives", "captions.csv", *asked)
+    assert "3 answers paid" in said
+    assert "The server did not count the tokens of 2 of these answers: they are estimated." in said
+    Path("llm-cache.sqlite").unlink()
+    first = json.loads(call("generate", "negatives", "captions.csv", *asked, "--json"))["llm"]
+    again = json.loads(call("generate", "negatives", "captions.csv", *asked, "--json"))["llm"]
+    assert (first["requests"], first["estimated"], again["requests"]) == (3, 2, 0)
+    assert first["prompt_tokens"] > 2000 + 2 * 1000
+    for told in (first["in_all"], again["in_all"]):
+        assert {name: told[name] for name in ("prompt_tokens", "completion_tokens")} == {
+            name: first[name] for name in ("prompt_tokens", "completion_tokens")
+        }
+        assert told["cost"] == pytest.approx(first["cost"])
+
+
+@pytest.mark.parametrize("variant", ["workflow", "one-call"])
+def test_what_rows_with_equal_captions_share_is_paid_and_counted_once(
+    variant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the rows of a run cost in all is what was paid for them, and so it stays when the run is done again."""
+    monkeypatch.chdir(tmp_path)
+    captions = ["A red dog and a cat on a bed."] * 5 + ["A cow on a rug."]
+    Path("captions.csv").write_text("id,caption\n" + "".join(f"{n},{text}\n" for n, text in enumerate(captions)))
+    with serve_in_thread(
+        ServerApp(ServerScript(rules=[{"contains": "dog", "text": "A red cow and a cat on a bed."}]))
+    ) as server:
+        asked = ("--method", "llm", "--model", "m", "--base-url", server.url, "--price", "1/2", "--variant", variant)
+        command = ("generate", "negatives", "captions.csv", *asked, "--out", "n.jsonl", "--json")
+        first, again = (json.loads(call(*command))["llm"] for _ in range(2))
+        shown = call(*command[:-1])
+        assert first["requests"] == server.stats()["requests"]
+    told = first["in_all"]
+    assert (told["answers"], told["shared"]) == (first["requests"], again["in_all"]["shared"])
+    assert told["shared"] > first["requests"]
+    for name in ("prompt_tokens", "completion_tokens"):
+        assert told[name] == first[name] == again["in_all"][name]
+    assert told["cost"] == pytest.approx(first["cost"]) == pytest.approx(again["in_all"]["cost"])
+    assert f"{told['shared']} requests were those of another row (equal texts) and share its answer: paid once" in shown
+
+
+def test_a_prompt_whose_name_is_nearly_one_of_ours_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It replaces nothing, and the run would be paid for with ours. Other prompts in the folder are nobody's concern."""
+    monkeypatch.chdir(tmp_path)
+    Path("captions.csv").write_text("caption\nA dog on a bed.\n")
+    Path("mine").mkdir()
+    ours = (BUILT_IN / "negatives-at-once.yaml").read_text()
+    for name in ("negative-at-once", "negatives-at-once", "zzz"):
+        Path("mine", f"{name}.yaml").write_text(ours)
+    asked = ("--method", "llm", "--model", "m", "--price", "0/0", "--prompts", "mine", "--dry-run", "--out", "n.jsonl")
+    said = CliRunner().invoke(app, ["generate", "negatives", "captions.csv", *asked], catch_exceptions=False).stderr
+    told = [line for line in said.splitlines() if "replaces no prompt" in line]
+    assert told == ["mine/negative-at-once.yaml replaces no prompt of ours. Did you mean 'negatives-at-once'?"]
+
+
+def test_a_run_without_one_answer_fails_and_leaves_an_earlier_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("captions.csv").write_text("caption\nA dog on a bed.\nA cow on a bed.\n")
+    Path("n.jsonl").write_text("what was there\n")
+    asked = ("--method", "llm", "--model", "m", "--price", "0/0", "--max-retries", "0", "--out", "n.jsonl")
+    with (
+        serve_in_thread(ServerApp(ServerScript(rules=(AnswerRule(fault="500"),)))) as server,
+        pytest.raises(PairwrightError, match="no row got an answer, of 2 that asked"),
+    ):
+        call("generate", "negatives", "captions.csv", *asked, "--base-url", server.url)
+    assert Path("n.jsonl").read_text() == "what was there\n"
+    assert not Path("n.partial.jsonl").exists()
+    assert len(Path("n.failed.jsonl").read_text().splitlines()) == 2
