@@ -43,7 +43,7 @@ class InputError(PairwrightError):
         return _input_error, (type(self), self.what, self.where, self.fix)
 
 
-class NothingKeptError(InputError):  # noqa: N818 - reads as what it is; it is an error by its base
+class NothingKeptError(InputError):
     """All rows were read and judged, and none is left for what comes next."""
 
     exit_code = 3
@@ -64,5 +64,5 @@ class StorageError(PairwrightError):
     """A file that pairwright wrote is missing, truncated or of another version."""
 
 
-class MissingResourceError(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
+class MissingResourceError(PairwrightError):
     """An optional package or a language resource is not there; the message says how to get it."""

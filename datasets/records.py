@@ -21,7 +21,7 @@ Role = Literal["human", "assistant"]
 
 MAX_EDITABLE_CAPTION = 2_000
 """Characters of a caption that texts are made of by default; CLIP reads some 300, models for long texts some 1,000."""
-IMAGE_TOKEN = "<image>"  # trainers put it where the image is to be, so no text of ours may hold it
+IMAGE_TOKEN = "<image>"  # noqa: S105 - trainers put it where the image is to be, so no text of ours may hold it
 
 
 @dataclass(frozen=True, slots=True)

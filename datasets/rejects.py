@@ -107,7 +107,7 @@ class Reject:
         detail: what is wrong, in a sentence without a final stop.
         excerpt: how the raw row begins, at most `EXCERPT_LENGTH` code points.
         source: name of the dataset that was read.
-        of_caption: whether it is one caption of a row that has several, and not the row; at rest only the place tells.
+        is_single_caption: whether it is one caption of a row that has several, and not the row; at rest only the place tells.
     """
 
     place: str
@@ -122,7 +122,7 @@ class Reject:
 
         Args:
             wording: of whoever asked for the row.
-            of_file: the whole file has this flaw, so that setting rows aside would leave none.
+            whole_file: the whole file has this flaw, so that setting rows aside would leave none.
         """
         fix = fix_for(self.reason, wording)
         if not (wording.bare or whole_file):
@@ -130,7 +130,7 @@ class Reject:
         return InputError(f"{self.reason}: {self.detail}", where=self.place, fix=fix)
 
 
-class RejectError(Exception):  # noqa: N818 - a signal between finder and reader; it never reaches a user
+class RejectError(Exception):
     """A flaw, on its way to whoever knows the place."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -157,7 +157,7 @@ def make_reject(place: str, reason: str, detail: str, raw: Any = "", *, is_singl
         reason: one word of `TURN_REASONS`.
         detail: what is wrong.
         raw: the row as it came: text, bytes, or a mapping of fields.
-        of_caption: whether it is one caption of a row that has several.
+        is_single_caption: whether it is one caption of a row that has several.
     """
     text = raw.decode("utf-8", "backslashreplace") if isinstance(raw, bytes) else raw
     excerpt = text if isinstance(text, str) else _SHORT_REPR.repr(text)

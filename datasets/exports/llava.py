@@ -25,12 +25,11 @@ from pairwright.datasets.exports.writing import (
 )
 from pairwright.datasets.images.loading import is_table_cell, split_locator
 from pairwright.datasets.readers.text_files import read_text_bytes
-from pairwright.datasets.records import Annotation
+from pairwright.datasets.records import IMAGE_TOKEN, Annotation
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.sample_source import SampleSource
 from pairwright.datasets.shards.samples import Sample
 
-IMAGE_TOKEN = "<image>"
 VERSION = 1
 _ROLE_NAMES = {"human": "human", "assistant": "gpt"}
 

@@ -54,7 +54,7 @@ def select_image_extensions(extensions: Iterable[str]) -> list[str]:
     return [each for each in extensions if f".{each.lower()}" in IMAGE_SUFFIXES]
 
 
-class UnusableImageError(InputError):  # noqa: N818 - reads as what it is; it is an error by its base
+class UnusableImageError(InputError):
     """An image is missing, no image, too large, or of a format that cannot be carried; ``reason`` is a word of `rejects.REASONS`."""
 
     def __init__(self, reason: str, what: str, where: str) -> None:

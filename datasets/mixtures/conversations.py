@@ -20,12 +20,11 @@ from pairwright.datasets.images.loading import ImageRoot
 from pairwright.datasets.readers.field_values import parse_identifier, parse_text_field
 from pairwright.datasets.readers.input_rows import TableImage
 from pairwright.datasets.readers.text_files import json_type_name
-from pairwright.datasets.records import Annotation, Example, Origin, Role, Turn
+from pairwright.datasets.records import IMAGE_TOKEN, Annotation, Example, Origin, Role, Turn
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.shards.samples import Sample, publishable_image_name
 from pairwright.datasets.suggestions import require_known
 
-IMAGE_TOKEN = "<image>"
 ImageTokenSide = Literal["", "before", "after"]
 
 COLUMN_NAMES_BY_PART: dict[str, tuple[str, ...]] = {

@@ -24,8 +24,8 @@ from pairwright.datasets.exports.writing import (
     write_json_list,
 )
 from pairwright.datasets.images.loading import is_url
-from pairwright.datasets.mixtures.conversations import IMAGE_TOKEN, Conversation
-from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
+from pairwright.datasets.mixtures.conversations import Conversation
+from pairwright.datasets.records import IMAGE_TOKEN, Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.rng import hash_to_int
 from pairwright.datasets.shards.sample_source import SampleSource
 from pairwright.datasets.shards.samples import Sample

@@ -38,7 +38,7 @@ IMAGE_COLUMN_NAMES = ("jpg", "jpeg", "png", "webp", "image_bytes", "image_data",
 """Columns that are the image where they hold pictures and no column ``image`` is there or named; best first."""
 
 
-class AmbiguousColumnsError(Exception):  # noqa: N818 - a signal to the reader, which knows the file
+class AmbiguousColumnsError(Exception):
     """Several columns could be meant by a part; the first is as good as any."""
 
     def __init__(self, part: str, columns: Sequence[str]) -> None:

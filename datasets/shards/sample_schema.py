@@ -11,7 +11,7 @@ An empty list still tells a loader nothing of its items. So the card's metadata 
 from collections.abc import Callable, Iterator
 from typing import Any
 
-MemberSchema = str | list["Shape"] | dict[str, "Shape"]
+MemberSchema = str | list["MemberSchema"] | dict[str, "MemberSchema"]
 """A JSON type: string, int32, int64 or float64; a list of one type; an object of named types."""
 
 _EDIT: MemberSchema = {"from": "string", "to": "string", "from_span": ["int32"], "to_span": ["int32"]}

@@ -157,7 +157,7 @@ class _AttackedRows:
         """Return for each of all rows why it goes, empty where it stays; ``names`` are those of the evidence."""
         reasons = [TOO_FEW if kind in self.few else "identical" for kind in self.rows["type"]]
         for place, row in enumerate(self.order):
-            reasons[row] = "" if chosen.kept[place] else f"told_by_{names[chosen.told_by[place]]}"
+            reasons[row] = "" if chosen.kept[place] else f"detected_by_{names[chosen.told_by[place]]}"
         return _one_row_per_slot(reasons, self.slots, self.rows["id"])
 
 

@@ -99,7 +99,7 @@ def refine_appended_against_all(
         mine = mine[np.argsort(luck[mine])]
         account = _PreferenceBalance.of(before.get(name, {}), list(gaps))
         for row, by in _excess_rows(signs[mine], account, options.target):
-            reasons[mine[row]] = f"told_by_{list(gaps)[by]}"
+            reasons[mine[row]] = f"detected_by_{list(gaps)[by]}"
         left = [row for row in mine.tolist() if not reasons[row]]
         after[name] = account.told(list(gaps), signs[left])
     kept = np.array([not reason for reason in reasons], bool)

@@ -12,7 +12,7 @@ from pairwright.flows.commands.input_survey import InputSettings
 from pairwright.flows.config.build import parse_config
 
 _COMMENTS_AT = 26  # column of a section's comments
-TEMPLATE_FOLDER = Path(__file__).parent / "templates"
+TEMPLATE_FOLDER = Path(__file__).parents[1] / "templates"
 
 
 def template_names() -> list[str]:

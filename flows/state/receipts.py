@@ -124,7 +124,7 @@ def package_versions() -> list[str]:
 @lru_cache(maxsize=1)
 def source_hash() -> str:
     """Return a hash over the source, data and prompt files of the rooms that shape a build's output."""
-    package = Path(__file__).resolve().parents[1]
+    package = Path(__file__).resolve().parents[2]
     hasher = hashlib.blake2b(digest_size=16)
     for room in SOURCE_ROOMS:
         for path in sorted((package / room).rglob("*")):

@@ -26,8 +26,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.exports.llava import IMAGE_TOKEN
-from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
+from pairwright.datasets.records import IMAGE_TOKEN, Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.conversations import question_templates

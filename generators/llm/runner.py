@@ -132,11 +132,11 @@ class RowResult(Generic[T]):
     reasoning: str = ""
 
 
-class MostlyFailingError(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
+class MostlyFailingError(PairwrightError):
     """Nearly all rows end in the same failure, so that the cause is none of the rows'."""
 
 
-class BrokenStepError(PairwrightError):  # noqa: N818 - reads as what it is; it is an error by its base
+class BrokenStepError(PairwrightError):
     """A talk raised what no row can cause: it has a bug. The cause is the exception."""
 
 

@@ -17,7 +17,7 @@ MAX_DEPTH = 50
 NodePath = tuple[str | int, ...]
 
 
-class YamlError(Exception):  # noqa: N818 - never leaves the prompts' modules
+class YamlError(Exception):
     """A file that cannot be read so; ``line`` counts from 1."""
 
     def __init__(self, what: str, line: int) -> None:

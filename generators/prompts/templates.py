@@ -59,7 +59,7 @@ _HIDDEN = re.compile(
 )
 
 
-class TemplateError(Exception):  # noqa: N818 - never leaves the prompts' modules
+class TemplateError(Exception):
     """A template that may not be; ``line`` counts from 1 in the template."""
 
     def __init__(self, what: str, line: int | None) -> None:

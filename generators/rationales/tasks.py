@@ -45,7 +45,7 @@ Columns = tuple[tuple[str, ...], ...]
 """Where a value may stand, the first that is there counts; each is one column, or several that are joined."""
 
 
-class TaskRowError(ValueError):  # noqa: N818 - what is wrong with a row; whoever knows its place makes an error of it
+class TaskRowError(ValueError):
     """A row lacks a field, or holds what cannot be."""
 
 

@@ -26,7 +26,7 @@ def test_a_command_and_a_config_name_the_same_options_each_in_its_words() -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "mend"),
+    ("name", "text", "fix"),
     [
         ("pool.csv", "foo,bar\na dog,x\n", "Call the column of the captions `caption`."),
         ("pool.csv", "text,title\na dog,x\n", "Leave one of them."),

@@ -85,7 +85,7 @@ def open_decoder(model: str, device: str = "", batch: int = 8, fix: str = "Give 
         model: a folder, or a name on the hub.
         device: as torch names it; empty: a GPU where there is one.
         batch: prompts at once.
-        mend: what to do about a prompt that is longer than the model reads.
+        fix: what to do about a prompt that is longer than the model reads.
 
     Raises:
         UsageError: when it cannot be opened, or its tokenizer tells no offsets.

@@ -12,7 +12,7 @@ from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.datasets.suggestions import did_you_mean, suggest_alternatives
 from pairwright.training.recipes.schema import Recipe
 
-RECIPES_FOLDER = Path(__file__).parent / "recipes"
+RECIPES_FOLDER = Path(__file__).parent
 _QUOTED = re.compile(r"'([^']*)'")
 
 

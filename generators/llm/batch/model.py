@@ -52,8 +52,8 @@ __all__ = [
     "BatchLimits",
     "BatchModel",
     "BatchProgress",
-    "cancel_batches",
     "batch_client",
+    "cancel_batches",
     "ledger_path",
     "open_batch_model",
 ]

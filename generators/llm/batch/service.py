@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
-METADATA_KEY = "pairwright"  # noqa: S105 - the metadata's key under which a batch carries its token
+METADATA_KEY = "pairwright"
 PAGE_SIZE = 100  # batches, or files, that are listed at once
 CLOCK_TOLERANCE_S = 3600.0  # by which a server's clock may go wrong
 

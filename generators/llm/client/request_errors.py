@@ -136,7 +136,7 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
 }
 
 
-class RequestError(PairwrightError):  # noqa: N818 - it is data as well as an error: rows end in it
+class RequestError(PairwrightError):
     """A request that got no answer. ``detail`` is safe to show: whoever makes it has taken secrets out.
 
     Attributes:

@@ -59,9 +59,9 @@ def local_settings(folder: LocalFolder, *, max_concurrency: int = 64, cache_labe
     Args:
         folder: the model.
         max_concurrency: rows of a batch, at most.
-        kept_as: what else shapes its answers (a calibration); it becomes a part of the cache keys.
+        cache_label: what else shapes its answers (a calibration); it becomes a part of the cache keys.
     """
-    endpoint = f"local:{folder.fingerprint}{f'+{cache_label}' if kept_as else ''}"
+    endpoint = f"local:{folder.fingerprint}{f'+{cache_label}' if cache_label else ''}"
     return LLMSettings(model=folder.name, endpoint=endpoint, max_concurrency=max_concurrency)
 
 

@@ -13,7 +13,7 @@ _TYPES = {
 }
 
 
-class APIError(Exception):  # noqa: N818 - not a fault of ours: it becomes an answer
+class APIError(Exception):
     """Raised where a request is refused; it becomes the answer."""
 
     def __init__(  # noqa: PLR0913 - keywords, which are parts of one body

@@ -34,7 +34,7 @@ from pairwright.generators.llm.testing.chat_request import body_key
 from pairwright.generators.llm.testing.faults import NOT_JSON, describe_fault, fault_error
 from pairwright.generators.llm.testing.files import FileStore, json_reply, parse_query
 from pairwright.generators.llm.testing.http_protocol import HTTPReply, HTTPRequest
-from pairwright.generators.llm.testing.rate_limits import LimitReached
+from pairwright.generators.llm.testing.rate_limits import LimitReachedError
 from pairwright.generators.llm.testing.replay import Recorder, Replay
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.stats import ServerStats
@@ -138,7 +138,7 @@ class ServerApp:
             self._authorize(request.headers)
             return handle(request)
         except APIError as problem:
-            if isinstance(problem, LimitReached):
+            if isinstance(problem, LimitReachedError):
                 self._chat.stats.limited[problem.limit] += 1
             return HTTPReply(problem.status, orjson.dumps(problem.body()), problem.headers)
         except Exception as error:  # noqa: BLE001 - a callable's bug is the test's to see: on the log, and as an answer

@@ -12,7 +12,7 @@ from pairwright.generators.llm.testing.faults import retry_after
 from pairwright.generators.llm.testing.script import ServerScript
 
 
-class LimitReached(APIError):
+class LimitReachedError(APIError):
     """A limit is reached; ``limit`` names it."""
 
     def __init__(self, limit: str, headers: Mapping[str, str]) -> None:
@@ -75,11 +75,11 @@ class ServerLimits:
         """
         script = self._script
         if script.max_concurrency and in_flight > script.max_concurrency:
-            raise LimitReached("concurrency", self._hints(script.retry_after_s))
+            raise LimitReachedError("concurrency", self._hints(script.retry_after_s))
         amounts = {"requests": 1, "tokens": tokens}
         for name, bucket in self._buckets.items():
             if wait := bucket.wait(amounts[name], now):
-                raise LimitReached(name, self._hints(wait))
+                raise LimitReachedError(name, self._hints(wait))
         for name, bucket in self._buckets.items():
             bucket.take(amounts[name])
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.cli.conftest import Run
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 FAILED, WRONG_USAGE, BELOW = 1, 2, 3
 
 READS_ONE_FILE = [

@@ -72,7 +72,7 @@ def test_the_ledger_counts_every_row_once_and_says_what_told_it(refined: Refinem
     assert sum(step.rows for step in refined.ledger) == len(refined.kept)
     assert sum(step.kept for step in refined.ledger) == refined.total.kept == refined.kept.sum()
     rejected = {reason for reason, kept in zip(refined.reasons, refined.kept, strict=True) if not kept}
-    assert rejected <= {f"told_by_{name}" for name in (*refined.total.attacks, "foresight")}
+    assert rejected <= {f"detected_by_{name}" for name in (*refined.total.attacks, "foresight")}
     json.dumps(refined.as_json())
 
 
@@ -208,7 +208,7 @@ def test_a_type_of_too_few_rows_is_left_out_and_says_so() -> None:
 THREADED = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from test_general import fingerprint
+from test_all_attacks import fingerprint
 print(fingerprint())
 """
 

@@ -42,7 +42,7 @@ def shorten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     site = tmp_path / "site"
     info = site / "shorten-1.0.dist-info"
     info.mkdir(parents=True)
-    source = Path(__file__).parents[1] / "plugins" / "shorten.py"
+    source = Path(__file__).parents[2] / "plugins" / "shorten.py"
     (site / "shorten.py").write_text(source.read_text())
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: shorten\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[pairwright.llm_generators]\nshorten = shorten:Shorten\n")
@@ -303,7 +303,7 @@ def test_a_config_whose_generator_asks_a_model_has_to_name_one(captions: Path) -
 
 
 @pytest.mark.parametrize(
-    ("setting", "mend"),
+    ("setting", "fix"),
     [({"base_url": "http://me:hunter22@host/v1"}, "OPENAI_BASE_URL"), ({"api_key": "hunter22"}, "OPENAI_API_KEY")],
 )
 def test_a_config_holds_no_secret_and_its_refusal_shows_none(setting: dict[str, str], fix: str) -> None:

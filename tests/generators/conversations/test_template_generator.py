@@ -485,7 +485,7 @@ def test_a_box_without_extent_proves_that_something_is_there_and_not_where(corne
 
 
 def test_with_near_relatives_counted_once_the_median_is_still_fifteen(real_data: Path) -> None:
-    place = Path(__file__).parents[2] / "benchmarks" / "conversations.py"
+    place = Path(__file__).parents[3] / "benchmarks" / "conversations.py"
     spec = importlib.util.spec_from_file_location("conversations_benchmark", place)
     assert spec is not None
     assert spec.loader is not None

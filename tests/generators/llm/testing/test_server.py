@@ -892,7 +892,7 @@ def test_a_large_upload_is_told_to_go_on(start: Start) -> None:
 
 
 def test_the_page_names_every_fault_and_every_setting() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "verbs" / "dev.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "verbs" / "dev.md").read_text(encoding="utf-8")
     for name, (_, meaning) in KINDS.items():
         assert f"| `{name}` |" in page
         assert meaning in page
