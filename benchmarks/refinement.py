@@ -141,7 +141,7 @@ def leave_outs(data: Data, arguments: argparse.Namespace) -> None:
     ]
     asked = [tuple(names.split(",")) for names in arguments.without]
     print(HEAD)
-    two = (("grammar", "likelihood"), ("plausibility", "company"), ("plausibility", "kinship"))
+    two = (("grammar", "likelihood"), ("plausibility", "cooccurrence"), ("plausibility", "similarity"))
     for out in asked or (*alone, *two):
         general(f"without {', '.join(out)}", data.pool, data.halves, AllAttacksOptions(without=out))
 

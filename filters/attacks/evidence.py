@@ -28,8 +28,8 @@ BANDS = 6
 CLASSIFIERS = ("format", "words", "letters")
 COMBINED = "combined"
 MEANING = "meaning"
-WORD_CLUSTERS = "kinds"
-TRANSFER = "foresight"
+WORD_CLUSTERS = "word_clusters"
+TRANSFER = "transfer"
 
 
 @dataclass(frozen=True, eq=False)

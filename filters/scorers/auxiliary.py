@@ -5,14 +5,14 @@ weighs the same words otherwise. These scorers look at a text through coarser ey
 in common is balanced and not the noise of one:
 
 - *frequency*: the mean log-frequency of the words, the order left out;
-- *frames*: a trigram model of word shapes (function words as they are, all else by its last two letters), so
+- *word_shapes*: a trigram model of word shapes (function words as they are, all else by its last two letters), so
   that an unusual grammar tells even where the words are rare;
-- *company*: which words a whole text names together, near or far (`cooccurrence.py`), so that two things which go together
+- *cooccurrence*: which words a whole text names together, near or far (`cooccurrence.py`), so that two things which go together
   tell whatever stands between them;
-- *kinship*: how near the content words of a text lie to each other in the space of the company they keep (a truncated
+- *similarity*: how near the content words of a text lie to each other in the space of the company they keep (a truncated
   singular value decomposition of positive pointwise mutual information; Levy and Goldberg, 2014), so that two words
   that never met but keep like company go together;
-- *order*: the same of all words and of what stands one, two and three places behind them, so that a run of words that was
+- *word_order*: the same of all words and of what stands one, two and three places behind them, so that a run of words that was
   never read is judged by runs of words like them;
 - *spelling*: a character model over six letters (`letter_model.py`).
 
@@ -180,10 +180,10 @@ class SpellingScorer:
 
 AUXILIARY_SCORERS: dict[str, Callable[[Sequence[str]], TextScorer]] = {
     "frequency": FrequencyScorer.train,
-    "frames": WordShapeScorer.train,
-    "company": CooccurrenceScorer.train,
-    "kinship": SimilarityScorer.train,
-    "order": WordOrderScorer.train,
+    "word_shapes": WordShapeScorer.train,
+    "cooccurrence": CooccurrenceScorer.train,
+    "similarity": SimilarityScorer.train,
+    "word_order": WordOrderScorer.train,
     "spelling": SpellingScorer.train,
 }
 

@@ -43,7 +43,7 @@ def check_hosts(
         lookup: gives a host's addresses.
 
     Returns:
-        Host to None, or to a `Refused` of unknown_host or refused_address.
+        Host to None, or to a `Refused` of unknown_host or blocked_address.
     """
     waiting = list(dict.fromkeys(hosts))[::-1]
     answers: queue.SimpleQueue[tuple[str, RejectError | None]] = queue.SimpleQueue()

@@ -121,7 +121,7 @@ class SafeConnector:
         """Return a connection to one of the host's addresses, after all of them were judged.
 
         Raises:
-            Refusal: refused_address.
+            Refusal: blocked_address.
             OSError: when the host does not resolve or answer.
         """
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -279,7 +279,7 @@ class FetchOpener(urllib.request.OpenerDirector):
             An `Answer`, to be used in a ``with`` block.
 
         Raises:
-            Refusal: refused_address or timed_out.
+            Refusal: blocked_address or timed_out.
             OSError, http.client.HTTPException: as urllib raises them.
         """
         clock = self.guard.clock

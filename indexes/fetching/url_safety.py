@@ -41,7 +41,7 @@ def clean_url(written: str) -> str:
     """Return a URL as it can be sent: ASCII, without spaces, fragment or user name.
 
     Raises:
-        Refused: not_a_url, or refused_address for a scheme that is never fetched.
+        Refused: not_a_url, or blocked_address for a scheme that is never fetched.
     """
     text = written.strip()
     scheme, mark, _ = text.partition("://")

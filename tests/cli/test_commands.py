@@ -50,7 +50,7 @@ def test_a_build_without_prefect_does_not_import_it(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
     config = {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}
     code = (
-        "from pathlib import Path; from pairwright.flows import build, config; "
+        "from pathlib import Path; from pairwright.flows import build; from pairwright.flows.config import build as config; "
         f"build.build(config.parse_config({config}, where='test'), Path({str(tmp_path / 'out')!r}), prefect=False)"
     )
     loaded = loaded_by(code)

@@ -88,8 +88,8 @@ def test_an_error_about_another_file_keeps_its_name(tmp_path: Path) -> None:
 KILLED = """
 import os, sys
 from pathlib import Path
-from pairwright.datasets.atomic_files import replacing
-with replacing(Path(sys.argv[1])) as temporary:
+from pairwright.datasets.atomic_files import replace_atomically
+with replace_atomically(Path(sys.argv[1])) as temporary:
     temporary.write_text("half")
     os._exit(9)
 """

@@ -44,15 +44,15 @@ def test_one_line_is_said(code: str, said: str) -> None:
 # The signal comes when the third batch of captions is annotated: OUT's temporary file has rows by then.
 WHILE_WRITING = """
 import os, sys
-from pairwright.flows.commands.annotation_workers import Annotating
-work, calls, number = Annotating.__call__, [], int(sys.argv.pop())
+from pairwright.flows.commands.annotation_workers import BatchAnnotator
+work, calls, number = BatchAnnotator.__call__, [], int(sys.argv.pop())
 def stopped(self, batch):
     calls.append(batch)
     if len(calls) == 3:
         assert [name for name in os.listdir() if name.startswith(".negatives.jsonl.tmp")]
         os.kill(os.getpid(), number)
     return work(self, batch)
-Annotating.__call__ = stopped
+BatchAnnotator.__call__ = stopped
 from pairwright.__main__ import run
 sys.argv[1:1] = ["generate", "negatives", "captions.jsonl", "--out", "negatives.jsonl", "--workers", "1"]
 run()
@@ -82,9 +82,9 @@ import signal, sys
 from pathlib import Path
 from pairwright.cli import main
 from pairwright.cli.options.model import Asked
-from pairwright.cli.errors.interrupts import writes_at_its_end
+from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 def pressed():
-    writes_at_its_end()
+    nothing_written_on_interrupt()
     Asked(model="m").asking(Path("negatives.jsonl"))
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     raise KeyboardInterrupt
@@ -99,10 +99,10 @@ main.run()
 def test_who_switched_sigterm_off_is_not_stopped_by_it() -> None:
     code = """
 import os, signal
-from pairwright.cli.errors.interrupts import of_a_command, writes_at_its_end
+from pairwright.cli.errors.interrupts import track_command, nothing_written_on_interrupt
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
-with of_a_command():
-    writes_at_its_end()
+with track_command():
+    nothing_written_on_interrupt()
     os.kill(os.getpid(), signal.SIGTERM)
 assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
 """

@@ -47,8 +47,8 @@ def test_every_attack_is_within_the_target_on_what_is_left(refined: Refinement) 
     assert refined.holds
     assert refined.total.attacks["words"].before > 0.62
     assert set(refined.total.attacks) == {
-        "length", "grammar", "likelihood", "plausibility", "frequency", "frames", "company", "kinship", "order",
-        "spelling", "format", "words", "letters", "kinds", "combined",
+        "length", "grammar", "likelihood", "plausibility", "frequency", "word_shapes", "cooccurrence", "similarity", "word_order",
+        "spelling", "format", "words", "letters", "word_clusters", "combined",
     }  # fmt: skip
     assert all(attack.after <= 0.6 for attack in refined.total.attacks.values())
 
@@ -72,7 +72,7 @@ def test_the_ledger_counts_every_row_once_and_says_what_told_it(refined: Refinem
     assert sum(step.rows for step in refined.ledger) == len(refined.kept)
     assert sum(step.kept for step in refined.ledger) == refined.total.kept == refined.kept.sum()
     rejected = {reason for reason, kept in zip(refined.reasons, refined.kept, strict=True) if not kept}
-    assert rejected <= {f"detected_by_{name}" for name in (*refined.total.attacks, "foresight")}
+    assert rejected <= {f"detected_by_{name}" for name in (*refined.total.attacks, "transfer")}
     json.dumps(refined.as_json())
 
 

@@ -41,7 +41,7 @@ def test_one_row_of_a_caption_and_type_is_kept_at_most_and_it_is_one_that_betray
     assert outcome.total.kept == kept.height > 120
     assert not kept["negative"].str.contains("yak").mean() > 0.1  # type: ignore[operator]
     assert set(result["reason"]) <= {"", NOT_CHOSEN} | {
-        f"detected_by_{name}" for name in (*outcome.total.attacks, "foresight")
+        f"detected_by_{name}" for name in (*outcome.total.attacks, "transfer")
     }
     assert result.filter(reason=NOT_CHOSEN).height == 2 * 240
 

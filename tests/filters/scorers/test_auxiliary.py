@@ -51,10 +51,10 @@ def test_scores_are_shares_equal_for_equal_texts_and_the_same_in_any_order(name:
     ("name", "worse"),
     [
         ("frequency", "A bigger dog with a zebra near the zebra"),
-        ("frames", "Dog a bigger with leash a near grass the"),
-        ("company", "A bigger dog with a sail near the station"),
-        ("kinship", "A bigger dog with a sail near the station"),
-        ("order", "A bigger dog with a near leash the grass"),
+        ("word_shapes", "Dog a bigger with leash a near grass the"),
+        ("cooccurrence", "A bigger dog with a sail near the station"),
+        ("similarity", "A bigger dog with a sail near the station"),
+        ("word_order", "A bigger dog with a near leash the grass"),
         ("spelling", "A bgiger dgo wiht a lsaeh naer the grsas"),
     ],
 )
@@ -69,7 +69,7 @@ def test_company_sees_what_goes_together_from_further_off_than_plausibility() ->
     read = [f"{thing} seen here today {places[0]}" for thing, places in THINGS.items()] * 50
     better, worse = "dog seen here today grass", "dog seen here today lake"
     assert np.ptp(PlausibilityScorer.train(read).score([better, worse])) < 0.01
-    company = AUXILIARY_SCORERS["company"](read).score([better, worse])
+    company = AUXILIARY_SCORERS["cooccurrence"](read).score([better, worse])
     assert company[0] > company[1] + 0.01
 
 

@@ -58,8 +58,8 @@ def test_the_rows_are_the_same_for_one_process_and_several(
 KILLED = """
 import os, sys
 from pathlib import Path
-from pairwright.datasets.atomic_files import replacing
-with replacing(Path(sys.argv[1])) as temporary:
+from pairwright.datasets.atomic_files import replace_atomically
+with replace_atomically(Path(sys.argv[1])) as temporary:
     temporary.write_text("half")
     os._exit(9)
 """

@@ -8,9 +8,9 @@ import sys
 
 CODE = """
 import subprocess, sys
-from pairwright.flows.prefect.watchdog import ends_with_us
+from pairwright.flows.prefect.watchdog import terminated_with_this_process
 child = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
-with ends_with_us(child.pid):
+with terminated_with_this_process(child.pid):
     print(child.pid, flush=True)
     sys.stdin.read()
 child.poll() is None or sys.exit("ended too early")

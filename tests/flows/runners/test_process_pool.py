@@ -81,12 +81,12 @@ import os, signal
 from functools import partial
 from operator import neg
 from pairwright.datasets.errors import PairwrightError
-from pairwright.flows.runners.process_pool import Crew
+from pairwright.flows.runners.process_pool import OrderedPool
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests themselves run in the background
     try:
-        with Crew(2) as crew:
+        with OrderedPool(2) as crew:
             list(crew.paired(neg, range(100)))
     except PairwrightError as error:
         print("ended")

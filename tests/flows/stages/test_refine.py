@@ -126,4 +126,4 @@ def test_the_general_method_says_whether_what_was_asked_holds(generally: tuple[P
     else:
         assert facts["advice"]
     gone = {row.reason.partition("_by_")[0] for row in rows_of(out, "rejected", "refine-*.parquet")}
-    assert "told" in gone
+    assert "detected" in gone

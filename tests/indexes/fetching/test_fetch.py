@@ -399,7 +399,7 @@ def test_sixteen_bits_a_channel_become_eight_of_the_same_brightness() -> None:
         ("Remote end closed connection without response", "download_failed", True),
         ("Use of image disallowed by X-Robots-Tag directive", "opted_out", False),
         ("Image decoding error", "bad_image", False),
-        ("<urlopen error [refused_address] a.example: 10.0.0.1 is private>", "blocked_address", False),
+        ("<urlopen error [blocked_address] a.example: 10.0.0.1 is private>", "blocked_address", False),
         ("something new", "download_failed", False),
         ("", "download_failed", False),
     ],

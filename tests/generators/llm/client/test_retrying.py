@@ -237,7 +237,7 @@ def test_a_server_that_refuses_everybody_is_told_of_and_stops_the_run_when_patie
 
     said, words, seconds, stop = run(main())
     assert said == ["the server refuses every request (429: slower); waiting up to 30 s for it"]
-    assert words == Counter(kept_refusing=100)
+    assert words == Counter(repeated_refusals=100)
     assert 30 <= seconds < 150
     assert "Lower the concurrency" in str(stop)
     assert "429: slower" in str(stop)

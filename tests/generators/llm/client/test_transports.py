@@ -256,7 +256,7 @@ def test_answers_that_are_no_chat_at_all_end_as_words(answer: bytes, word: str, 
 def test_an_answer_without_end_is_left_when_it_is_too_large(
     length: str, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"pairwright.generators.llm.{transport}.LARGEST", 200_000)
+    monkeypatch.setattr(f"pairwright.generators.llm.client.{transport}_transport.MAX_RESPONSE_BYTES", 200_000)
     piece = b"x" * 10_000 if "length" in length else b"2710\r\n" + b"x" * 10_000 + b"\r\n"
     found, _ = ask_raw(transport, f"HTTP/1.1 200 OK\r\n{length}\r\n\r\n".encode(), forever=piece)
     assert isinstance(found, RequestError)
