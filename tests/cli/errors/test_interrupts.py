@@ -81,11 +81,11 @@ def test_where_answers_of_a_model_are_kept_a_stop_says_so(tmp_path: Path) -> Non
 import signal, sys
 from pathlib import Path
 from pairwright.cli import main
-from pairwright.cli.options.model import Asked
+from pairwright.cli.options.model import ModelOptions
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 def pressed():
     nothing_written_on_interrupt()
-    Asked(model="m").asking(Path("negatives.jsonl"))
+    ModelOptions(model="m").asking(Path("negatives.jsonl"))
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     raise KeyboardInterrupt
 main.app = pressed

@@ -87,7 +87,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the tests themselves run in the background
     try:
         with OrderedPool(2) as crew:
-            list(crew.paired(neg, range(100)))
+            list(crew.map_jobs(neg, range(100)))
     except PairwrightError as error:
         print("ended")
 else:  # in a worker, which reads this file before anything else
