@@ -191,7 +191,7 @@ def bm25_row(task: Task, stop_words: str | None) -> Row | None:
 
 
 def in_blocks(score: Callable[[NDArray[np.int64]], NDArray[np.float32]]) -> Answer:
-    """Return the best `TRUE_NEIGHBOURS` of each query's scores of the whole pool, block by block."""
+    """Return the best `DEPTH` of each query's scores of the whole pool, block by block."""
 
     def answer(queries: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         scores, numbers = [], []

@@ -128,7 +128,7 @@ def find_excess_in_frame(lines: pl.DataFrame, limits: BalanceLimits) -> tuple[pl
     """Judge as `judge`, a hundred bytes a line.
 
     Args:
-        lines: columns as ``MAX_CAPTION_LINES``, the fields of `Line`.
+        lines: columns as ``ROW_SCHEMA``, the fields of `Line`.
         limits: of the set.
 
     Returns:

@@ -4,7 +4,7 @@ A job is a plain function over files, so every node has to see the build directo
 a disk that they share, and has to run the same pairwright on the same packages. Both are checked by every worker before
 its first job; a mistake there would not fail but give other bytes. What is sent over the network is names and settings.
 
-A node or worker that is lost costs its jobs in flight: Ray gives them to others, `_MAX_TRIES` more times each. A job that
+A node or worker that is lost costs its jobs in flight: Ray gives them to others, `_TRIES` more times each. A job that
 ran twice, even at the same time, wrote the same bytes, by renaming.
 
 Ray is used as it is, not by `prefect_ray.RayTaskRunner` (docs/known-breaks.md): that runs Prefect's own part of a task

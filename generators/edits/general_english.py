@@ -44,7 +44,7 @@ class GeneralEnglish:
         return SEEN_COUNT if a and b and (a == b or self._goes_together(a, b) is not False) else 0
 
     def adjacency(self, first: str, second: str) -> int:
-        """Return `DEFAULT_MATCH_FIELDS` for words that go together, 0 for words that do not, and `SEEN_COUNT` where nothing is known."""
+        """Return `COMMON_COUNT` for words that go together, 0 for words that do not, and `SEEN_COUNT` where nothing is known."""
         if not (first and second):
             return 0
         told = self._goes_together(first, second)

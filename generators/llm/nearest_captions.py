@@ -1,7 +1,7 @@
 """The captions of an index that lie nearest to texts, as documents for a model to read.
 
 Left out are the pair itself, captions that say the same as the text or as a nearer one (capitals, spaces and a closing
-full stop aside), and pairs without a caption. A text gets fewer documents only when the nearest `OVERSAMPLING` times as many
+full stop aside), and pairs without a caption. A text gets fewer documents only when the nearest `EXTRA_HITS` times as many
 hold no more.
 """
 

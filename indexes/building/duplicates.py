@@ -180,7 +180,7 @@ class DuplicateFinder:
         return answers
 
     def _same(self, piece: _SketchedRows, known: StoredLookup) -> NDArray[np.int64]:
-        """Return for each row the stored number that it equals, or `_NO_FORM`."""
+        """Return for each row the stored number that it equals, or `_NONE`."""
         count = len(piece.rows)
         stored = self._digests.rows[:, 0]
 
@@ -191,7 +191,7 @@ class DuplicateFinder:
         return _lowest_match(count, row, number, _cosines(piece.rows[row], known(number)) >= _MIN_EQUAL_COSINE)
 
     def _oldest_near(self, piece: _SketchedRows, known: StoredLookup) -> NDArray[np.int64]:
-        """Return for each row the oldest stored number found that it is near to, or `_NO_FORM`."""
+        """Return for each row the oldest stored number found that it is near to, or `_NONE`."""
         count = len(piece.rows)
         if self._near == 1:
             return np.full(count, _NONE)
@@ -296,7 +296,7 @@ def _cosines(some: Vectors, others: Vectors) -> NDArray[np.float64]:
 def _lowest_match(
     count: int, row: NDArray[np.int64], number: NDArray[np.int64], true: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Return the lowest number of the true pairs of each of ``count`` rows, or `_NO_FORM`."""
+    """Return the lowest number of the true pairs of each of ``count`` rows, or `_NONE`."""
     lowest = np.full(count, _NONE)
     np.minimum.at(lowest, row[true], number[true])
     return lowest

@@ -70,7 +70,7 @@ class HashChains:
         self._link(keys, first)
 
     def rebuild(self, keys_of: Callable[[slice], NDArray[np.uint64]]) -> None:
-        """Take more buckets; ``open_part_keys`` gives the keys, (n, tables), of some rows again."""
+        """Take more buckets; ``keys_of`` gives the keys, (n, tables), of some rows again."""
         size = self._buckets.shape[1]
         while self._links.count > 2 * size:
             size *= 2

@@ -107,7 +107,7 @@ class StoredPairsWriter:
 
 
 def look_up_pairs(files: Sequence[Path], keys: Sequence[str]) -> pl.DataFrame:
-    """Return those pairs of ``keys`` that are in ``files``, in the order of the keys; columns of `PAIRS_FOLDER`.
+    """Return those pairs of ``keys`` that are in ``files``, in the order of the keys; columns of `PAIRS`.
 
     A pair that had no vector when it came first may be there twice, having been added again: the newest counts.
     """

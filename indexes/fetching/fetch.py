@@ -79,7 +79,7 @@ def fetch_images(
     watch: FetchProgress = lambda _what, _done, _of: None,
     exclusion: Exclusion | None = None,
 ) -> FetchReport:
-    """Fetch the images of pairs, and write ``fetched.parquet`` (`PAIRS_FOLDER`) and ``rejected.parquet`` (`REJECTS`).
+    """Fetch the images of pairs, and write ``fetched.parquet`` (`PAIRS`) and ``rejected.parquet`` (`REJECTS`).
 
     Args:
         batches: the pairs, and rows that the reader set aside; the latter are counted and passed on.

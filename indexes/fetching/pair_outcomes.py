@@ -36,7 +36,7 @@ def collect_urls(pairs: pl.DataFrame) -> RequestedImages:
     """Return what there is to fetch.
 
     Args:
-        pairs: frame of `PAIRS_FOLDER`.
+        pairs: frame of `PAIRS`.
     """
     cleaned: dict[str, str | RejectError] = {}
     for written in pairs["image"].unique(maintain_order=True):
@@ -52,7 +52,7 @@ def collect_urls(pairs: pl.DataFrame) -> RequestedImages:
 def join_outcomes(
     asked: RequestedImages, outcomes: pl.DataFrame, refused: Mapping[str, RejectError]
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """Return the fetched pairs as a frame of `PAIRS_FOLDER`, and a `Reject` for each other pair; place is its key.
+    """Return the fetched pairs as a frame of `PAIRS`, and a `Reject` for each other pair; place is its key.
 
     Args:
         asked: the pairs.

@@ -17,7 +17,7 @@ def add_hit_metadata(pairs: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
     """Return the pairs that were found, best first, each with what found it.
 
     Args:
-        pairs: of `PAIRS_FOLDER`, holding every key of ``found``; in any order.
+        pairs: of `PAIRS`, holding every key of ``found``; in any order.
         found: `Retrieval.pairs`.
     """
     joined = found.select("key", *HIT_COLUMNS).join(pairs, on="key", maintain_order="left")

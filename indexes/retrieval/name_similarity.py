@@ -69,6 +69,6 @@ def score_against_names(
 
 
 def _group_by_name(places: NDArray[np.int64], names: NDArray[np.uint32]) -> list[NDArray[np.int64]]:
-    """Return places, ascending by name, in groups of at most `_COLUMNS` names."""
+    """Return places, ascending by name, in groups of at most `_NAMES_PER_BATCH` names."""
     first = np.flatnonzero(np.concatenate([[True], names[1:] != names[:-1]])) if len(names) else np.empty(0, np.int64)
     return np.split(places, first[_NAMES_PER_BATCH::_NAMES_PER_BATCH])

@@ -54,7 +54,7 @@ class Bar:
         counted: units done, for the count and the rate.
         note: figures behind the bar: cost, tokens, failures.
         started: when, by the monotonic clock.
-        marks: time, ``done`` and ``counted`` of the updates of the last `WINDOW_BYTES` seconds, which the rate is of.
+        marks: time, ``done`` and ``counted`` of the updates of the last `WINDOW` seconds, which the rate is of.
     """
 
     name: str
