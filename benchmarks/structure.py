@@ -22,7 +22,7 @@ PARTS = ["generators/llm"]
 WORDS = (
     r"told|tells?|mend(?:s|ed|ing)?|anew|stands?|stood|betray(?:s|ed|ing)?|reckon(?:s|ed|ing)?|company|troubles?|beside|"
     r"turn(?:s|ed)? away|take(?:s|n)? away|give(?:s|n)? away|pass(?:es|ed)? over|left out|coin's toss|take(?:s|n)? the place|"
-    r"what there is|without eyes|no ceiling|is none|somebody|whoever|chance|said of"
+    r"what there is|without eyes|no ceiling|(?-i:is none)|somebody|whoever|chance|said of"
 )
 PROBE = """
 import runpy, sys, threading
