@@ -1,15 +1,13 @@
-"""The build: which stages there are, in which order, and what each reads. This page is the table of contents.
+"""Full and incremental builds: run the stages of `graph.py`, then finish the version.
 
-    pairs -> index -> retrieve -> fetch -> tag -> words -> negatives, positives, conversations, others -> balance -> refine -> rationales -> shards
-
-Each stage is a set of jobs (`receipts.py`) that the engine (`engine.py`) runs as Prefect tasks, one a part. The
-manifest is the commit: it is written last, and a build directory without one is unfinished. A version that is finished
-stays until the next one is complete (`versions.py`).
+The engine runs the jobs of each stage, and receipts decide which of them are done already. The manifest is written last: a
+build directory without one is unfinished. A finished version stays in place until the next one is complete
+(`state/versions.py`).
 """
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,64 +20,60 @@ from pairwright.datasets.remote.object_store import is_remote, open_store
 from pairwright.datasets.version_switch import discard_staged_version, finish_switch
 from pairwright.flows.config.build import BuildConfig, dump_config, parse_config
 from pairwright.flows.config.vocabulary import config_with_vocabulary
-from pairwright.flows.generating_stages import generating_stages, quota_section
+from pairwright.flows.graph import run_stages, stage_names, stages_of
 from pairwright.flows.incremental import (
-    Increment,
-    IncrementBase,
     discard_empty_increment,
     finish_increment,
-    increment_stages,
     increment_summary,
+    prepare_increment,
     refuse_changed_settings,
 )
 from pairwright.flows.llm.model_access import model_access_for_build
-from pairwright.flows.manifest import Truth, finish_build, remove_leftovers, stage_facts
+from pairwright.flows.manifest import Truth, finish_build, stage_facts
 from pairwright.flows.prefect.artifacts import FlowArtifacts
 from pairwright.flows.prefect.preflight import refuse_broken_prefect
 from pairwright.flows.prefect.server import build_server
-from pairwright.flows.prefect.task_runs import ReportedRuns
+from pairwright.flows.prefect.task_runs import ReportedRuns, runs_per_stage
 from pairwright.flows.progress import BuildProgress, SilentProgress
-from pairwright.flows.runners.engine import open_engine
+from pairwright.flows.runners.engine import Engine, open_engine
 from pairwright.flows.signals import BuildTerminated, SigtermHandler
-from pairwright.flows.stage_jobs import StageJobs
-from pairwright.flows.stage_selection import RequestedStageDone, StageSelection, stage_names
-from pairwright.flows.stages.balance import balance_annotations, balance_stage, quota_limits
-from pairwright.flows.stages.fetch import fetch_chosen
+from pairwright.flows.stage_selection import RequestedStageDone, StageSelection
+from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.stages.generate_with_model import has_failed_rows
-from pairwright.flows.stages.index import index_state, retrieve_state
-from pairwright.flows.stages.pairs import Intake, read_input
-from pairwright.flows.stages.rationales import STAGE as RATIONALES
-from pairwright.flows.stages.refine import refine_negatives
-from pairwright.flows.stages.shards import write_shard_sizes
-from pairwright.flows.stages.tag import merge_statistics
-from pairwright.flows.state.inputs import input_state, named_state, read_options, with_local_inputs
-from pairwright.flows.state.layout import COPIES, part_name
+from pairwright.flows.stages.generating import generating_stages
+from pairwright.flows.state.inputs import input_state, with_local_inputs
+from pairwright.flows.state.layout import COPIES
 from pairwright.flows.state.locks import build_lock
 from pairwright.flows.state.publishing import publish
-from pairwright.flows.state.receipts import Receipt, json_hash
-from pairwright.flows.state.selection import PairSelection
-from pairwright.flows.state.versions import finished_manifest, full_build_folder, increment_folder, newest_manifest
+from pairwright.flows.state.receipts import json_hash
+from pairwright.flows.state.versions import (
+    IncrementBase,
+    finished_manifest,
+    full_build_folder,
+    increment_folder,
+    newest_manifest,
+)
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.budget import SpendingTotals
 from pairwright.indexes.retrieval.queries import read_queries
 
 
 @dataclass(frozen=True)
-class _Run:
-    """What belongs to one run of a build and not to its config."""
+class _RunSettings:
+    """Settings of one run of a build that are not part of its config."""
 
     progress: BuildProgress = field(default_factory=SilentProgress)
     truth: Truth | None = None
     retry_failed: bool = False
-    scope: StageSelection = field(default_factory=StageSelection)
+    selection: StageSelection = field(default_factory=StageSelection)
     reported: ReportedRuns = field(default_factory=ReportedRuns)
 
 
-_RUN: ContextVar[_Run] = ContextVar("_RUN")
+_SETTINGS: ContextVar[_RunSettings] = ContextVar("_SETTINGS")
 _Flow = Callable[[dict[str, Any], str], Coroutine[Any, Any, dict[str, Any]]]
 
 
-def build(  # noqa: PLR0913 - keywords, each told of below
+def build(  # noqa: PLR0913 - keywords
     config: BuildConfig,
     out: Path,
     progress: BuildProgress | None = None,
@@ -87,54 +81,54 @@ def build(  # noqa: PLR0913 - keywords, each told of below
     *,
     prefect: bool = True,
     retry_failed: bool = False,
-    scope: StageSelection | None = None,
+    selection: StageSelection | None = None,
 ) -> dict[str, Any]:
-    """Build a dataset, or go on with one.
+    """Build a dataset, or resume a build.
 
     Args:
-        config: what to build.
-        out: the build directory; what stands there and still fits is not made again.
-        progress: who is told.
-        truth: judges the finished texts where the truth is known (the demo); its table enters card and report.
-        prefect: run as a Prefect flow; without, the same work starts at once and no server hears of it.
-        retry_failed: ask models anew about the rows that they failed at the last time.
-        scope: which stages to make; those that need it when left out.
+        config: of the build.
+        out: the build directory; finished jobs in it that are still valid are not repeated.
+        progress: receives the progress.
+        truth: judges the finished texts where the truth is known (the demo); its table is shown in card and report.
+        prefect: run as a Prefect flow; otherwise no server is started or told.
+        retry_failed: retry the rows that a model failed on.
+        selection: the stages to run; by default those that are not done.
 
     Returns:
-        The manifest; of a run that makes one stage only, its ``stages`` so far, and no file is written for it.
+        The manifest. With ``selection.only``: ``stages`` so far and ``place``, the folder with their files.
 
     Raises:
-        PairwrightError: with one line that says what to mend.
+        PairwrightError: for an error of the user, the data or the machine.
     """
     if prefect:
         refuse_broken_prefect()
-    this = _Run(progress or SilentProgress(), truth, retry_failed, scope or StageSelection())
-    token = _RUN.set(this)
+    settings = _RunSettings(progress or SilentProgress(), truth, retry_failed, selection or StageSelection())
+    token = _SETTINGS.set(settings)
     try:
-        with SigtermHandler() as sigterm, use_listener(_RUN.get().progress.inside):
+        with SigtermHandler() as sigterm, use_listener(settings.progress.inside):
             run = _with_sigterm_handler(_as_flow(_with_sigterm_in_flow(sigterm)) if prefect else run_build, sigterm)
-            with build_server(this.reported, this.progress.note) if prefect else nullcontext():
+            with build_server(settings.reported, settings.progress.note) if prefect else nullcontext():
                 return asyncio.run(run(config.model_dump(mode="json"), str(out.resolve())))
     except _signal_exception(prefect=prefect):
-        raise PairwrightError("ended by a signal. What is done is kept: start the same build again to go on.") from None
+        raise PairwrightError("stopped by a signal. Start the same build again to resume it.") from None
     finally:
-        _RUN.reset(token)
+        _SETTINGS.reset(token)
 
 
 async def build_in_flow(config: BuildConfig, out: Path, progress: BuildProgress) -> dict[str, Any]:
-    """Build into ``out``, an absolute path, inside a flow that runs already; its tasks are the parts."""
-    _RUN.set(_Run(progress))
+    """Build into ``out``, an absolute path, inside a running flow."""
+    _SETTINGS.set(_RunSettings(progress))
     return await run_build(config.model_dump(mode="json"), str(out))
 
 
 def _as_flow(run: _Flow) -> _Flow:
-    from pairwright.flows.prefect.api import flow  # takes seconds: not for a build without it
+    from pairwright.flows.prefect.api import flow  # slow to import
 
     return flow(name="pairwright-build", flow_run_name="{out}", persist_result=False)(run)
 
 
 def _signal_exception(*, prefect: bool) -> tuple[type[BaseException], ...]:
-    """Return what a signal raises in a build."""
+    """Return the exceptions that a signal raises in a build."""
     if not prefect:
         return BuildTerminated, asyncio.CancelledError
     from pairwright.flows.prefect.api import TerminationSignal
@@ -143,23 +137,23 @@ def _signal_exception(*, prefect: bool) -> tuple[type[BaseException], ...]:
 
 
 def _with_sigterm_handler(run: _Flow, sigterm: SigtermHandler) -> _Flow:
-    """Return a run that SIGTERM ends in order."""
+    """Return a run that SIGTERM cancels."""
 
-    async def in_order(config: dict[str, Any], out: str) -> dict[str, Any]:
+    async def cancellable(config: dict[str, Any], out: str) -> dict[str, Any]:
         with sigterm.cancel_on_sigterm():
             return await run(config, out)
 
-    return in_order
+    return cancellable
 
 
 def _with_sigterm_in_flow(sigterm: SigtermHandler) -> _Flow:
-    """Return the build as a flow runs it, which puts a handler of its own around it."""
+    """Return the build for a flow, whose own handler of SIGTERM it replaces."""
 
-    async def heard(config: dict[str, Any], out: str) -> dict[str, Any]:
-        sigterm.again()
+    async def run_in_flow(config: dict[str, Any], out: str) -> dict[str, Any]:
+        sigterm.install_in_loop()
         return await run_build(config, out)
 
-    return heard
+    return run_in_flow
 
 
 async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
@@ -172,130 +166,93 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
     Returns:
         The manifest.
     """
-    checked, folder = parse_config(config, where="the flow's config"), Path(out)
-    this = _RUN.get(_Run())
-    this.scope.check(checked)
-    _check_requirements(checked, folder)
-    checked, told = config_with_vocabulary(checked)
-    if told:
-        this.progress.note(told)
-    with build_lock(folder):
-        finish_switch(folder)
-        base = _increment_base(checked, folder, this) if checked.incremental else None
-        manifest = await (_build_increment(checked, base, this) if base else _build_full(checked, folder, this))
-        if checked.publish and not this.scope.only:
-            laid = await asyncio.to_thread(publish, folder, manifest, checked.publish, checked.publish_keep)
-            this.progress.note(laid.summary)
+    checked, root = parse_config(config, where="the flow's config"), Path(out)
+    settings = _SETTINGS.get(_RunSettings())
+    settings.selection.check(stage_names(checked))
+    _check_requirements(checked, root)
+    checked, message = config_with_vocabulary(checked)
+    if message:
+        settings.progress.note(message)
+    with build_lock(root):
+        finish_switch(root)
+        base = _increment_base(checked, root, settings) if checked.incremental else None
+        manifest = await (_build_increment(checked, base, settings) if base else _build_full(checked, root, settings))
+        if checked.publish and not settings.selection.only:
+            published = await asyncio.to_thread(publish, root, manifest, checked.publish, checked.publish_keep)
+            settings.progress.note(published.summary)
         return manifest
 
 
-def _check_requirements(config: BuildConfig, folder: Path) -> None:
-    """Say what a later stage would miss before an hour of work, not after."""
+def _check_requirements(config: BuildConfig, root: Path) -> None:
+    """Check what later stages need before any work."""
     if generating_stages(config):
         load_wordnet()
     if config.publish:
         open_store(config.publish)
     if config.retrieve and not is_remote(config.retrieve.queries):
         read_queries(Path(config.retrieve.queries))
-    if config.model_stages and not (folder / "receipts").exists():  # else there may be nothing left to ask
-        model_access_for_build(config.llm, folder, SpendingTotals(), seed=config.seed).check()
+    if config.model_stages and not (root / "receipts").exists():  # a resumed build may need no more requests
+        model_access_for_build(config.llm, root, SpendingTotals(), seed=config.seed).check()
 
 
-async def _build_full(config: BuildConfig, folder: Path, this: _Run) -> dict[str, Any]:
-    story = FlowArtifacts(config.name, stage_names(config))
-    near = with_local_inputs(config, folder / COPIES)
-    state = json_hash([input_state(near.input)])
-    place = full_build_folder(folder)
-    if place != folder:
-        number = finished_manifest(folder).get("build", {}).get("number", "")
-        this.progress.note(f"Version {number} stays in place until this build is complete.")
-    write_text(place / "build.yaml", dump_config(config))
-    async with open_engine(place, config, this.progress, this.scope, story, this.reported) as running:
+async def _build_full(config: BuildConfig, root: Path, settings: _RunSettings) -> dict[str, Any]:
+    stages = stages_of(config)
+    artifacts = FlowArtifacts(config.name, [stage.name for stage in stages])
+    local = with_local_inputs(config, root / COPIES)
+    state = json_hash([input_state(local.input)])
+    folder = full_build_folder(root)
+    if folder != root:
+        number = finished_manifest(root).get("build", {}).get("number", "")
+        settings.progress.note(f"Version {number} stays in place until this build is complete.")
+    write_text(folder / "build.yaml", dump_config(config))
+    async with _engine(folder, config, stages, artifacts, settings) as engine:
+        if settings.retry_failed and not any(has_failed_rows(folder, stage.name) for stage in stages):
+            raise UsageError("--retry-failed: no rows of this build have failed. Omit the option.")
         try:
-            await _FullBuild(near, running, folder, this.retry_failed).run()
+            await run_stages(stages, StageRun(local, engine, root, retry_failed=settings.retry_failed))
         except RequestedStageDone:
-            return {"stages": stage_facts(running.done), "place": str(place)}
-    manifest = finish_build(config, folder, place, running.done, this.truth, state)
-    await story.end(manifest, folder)
+            return {"stages": stage_facts(engine.done), "place": str(folder)}
+    manifest = finish_build(config, root, folder, engine.done, settings.truth, state)
+    await artifacts.end(manifest, root)
     return manifest
 
 
-def _increment_base(config: BuildConfig, folder: Path, this: _Run) -> IncrementBase | None:
-    """Return what an incremental build adds to; None where a full one has to be made, or finished, first."""
-    manifest = newest_manifest(folder)
-    if not manifest or not (folder / "manifest.json").is_file():
-        this.progress.note("No finished build to add to: all pairs are built.")
+def _increment_base(config: BuildConfig, root: Path, settings: _RunSettings) -> IncrementBase | None:
+    """Return the version to add to; None if a full build has to be made, or finished, first."""
+    manifest = newest_manifest(root)
+    if not manifest or not (root / "manifest.json").is_file():
+        settings.progress.note("No finished build to add to: building all pairs.")
         return None
-    if this.scope != StageSelection() or this.retry_failed:
-        raise UsageError("--only, --from and --retry-failed are for full builds. Give --full, or leave them out.")
+    if settings.selection != StageSelection() or settings.retry_failed:
+        raise UsageError("--only, --from and --retry-failed require a full build. Add --full, or omit them.")
     refuse_changed_settings(config, manifest)
-    return IncrementBase(folder, manifest)
+    return IncrementBase(root, manifest)
 
 
-async def _build_increment(config: BuildConfig, base: IncrementBase, this: _Run) -> dict[str, Any]:
-    near = with_local_inputs(config, base.root / COPIES)
-    before, state = base.manifest["build"], json_hash([input_state(near.input)])
+async def _build_increment(config: BuildConfig, base: IncrementBase, settings: _RunSettings) -> dict[str, Any]:
+    local = with_local_inputs(config, base.root / COPIES)
+    before, state = base.manifest["build"], json_hash([input_state(local.input)])
     if before["input"] == state:
         discard_staged_version(base.root)
-        this.progress.note(f"The input is as it was at version {before['number']}, so there is no new version.")
+        settings.progress.note(f"The input has not changed since version {before['number']}: no new version.")
         return dict(base.manifest)
-    story = FlowArtifacts(config.name, increment_stages(config))
-    async with open_engine(
-        increment_folder(base.root), config, this.progress, StageSelection(), story, this.reported
-    ) as running:
-        anything = await Increment(near, running, base.root).run(base)
-    if not anything:
-        this.progress.note(discard_empty_increment(base, running.done))
+    stages = stages_of(config, incremental=True)
+    artifacts = FlowArtifacts(config.name, [stage.name for stage in stages])
+    folder = increment_folder(base.root)
+    prepare_increment(config, base, folder)
+    async with _engine(folder, config, stages, artifacts, settings) as engine:
+        has_new_pairs = await run_stages(stages, StageRun(local, engine, base.root, base))
+    if not has_new_pairs:
+        settings.progress.note(discard_empty_increment(base, engine.done))
         return dict(base.manifest)
-    manifest = finish_increment(config, base, running, state)
-    this.progress.note(increment_summary(manifest))
-    await story.end(manifest, base.root)
+    manifest = finish_increment(config, base, engine, state)
+    settings.progress.note(increment_summary(manifest))
+    await artifacts.end(manifest, base.root)
     return manifest
 
 
-class _FullBuild(StageJobs):
-    """The stages of a full build."""
-
-    async def run(self) -> None:
-        """Run them all."""
-        config = self.config
-        may_fail = [*(this.stage for this in generating_stages(config)), RATIONALES]
-        if self.retry_failed and not any(has_failed_rows(self.engine.root, stage) for stage in may_fail):
-            raise UsageError("no rows of this build have failed, so nothing to ask anew. Leave --retry-failed out.")
-        intake = Intake(
-            read_options(config.input), config.part_size, config.all_have_images, config.single_image_format
-        )
-        pairs = await self.whole("pairs", [], read_input, intake, state=input_state(config.input))
-        parts = [part_name(number) for number in range(pairs.facts["parts"])]
-        remove_leftovers(self.engine.root, self.engine.done, "pairs/*", "rejected/pairs-*")
-        chosen = [pairs]
-        if indexed := config.index_section:
-            index = await self.index(indexed, parts, pairs, state=index_state(indexed, config.input.path))
-            if config.retrieve:
-                asked, state = (parts, [pairs, index], indexed.device), retrieve_state(config.retrieve)
-                chosen.append(await self.retrieve(config.retrieve, *asked, state=state))
-        if config.fetch:
-            before: PairSelection = "retrieved" if config.retrieve else "all"
-            exclude = config.retrieve.exclude if config.retrieve else ()
-            how = (parts, config.fetch, before, exclude)
-            chosen.append(await self.whole("fetch", chosen, fetch_chosen, *how, state=named_state(exclude)))
-        tagged = await self.tag(pairs, parts)
-        words = await self.whole("words", tagged, merge_statistics, parts)
-        made: list[Receipt] = []
-        for this in generating_stages(config):
-            inputs = [*chosen, *tagged, words, *(each for each in made if each.stage in this.unlike)]
-            made += await self.generate(this, parts, inputs)
-        for this in generating_stages(config):
-            if section := quota_section(config, this.stage):
-                limits, name = quota_limits(section), balance_stage(this.stage)
-                made.append(await self.whole(name, made, balance_annotations, parts, this, limits))
-        if config.refine:
-            stages = [this.stage for this in generating_stages(config) if this.to_refine]
-            made.append(
-                await self.whole("refine", [pairs, *made], refine_negatives, stages, parts, config.refine, config.seed)
-            )
-        if config.rationales:
-            made += await self.rationales(config.rationales, parts, [*chosen, *made])
-        shards = await self.shards(parts, [*chosen, *made])
-        remove_leftovers(self.engine.root, self.engine.done, "shards/*.tar")
-        await self.whole("sizes", shards, write_shard_sizes)
+def _engine(
+    folder: Path, config: BuildConfig, stages: tuple[Stage, ...], artifacts: FlowArtifacts, settings: _RunSettings
+) -> AbstractAsyncContextManager[Engine]:
+    max_runs = runs_per_stage(len(stages), sum(stage.scope != "set" for stage in stages))
+    return open_engine(folder, config, settings.progress, settings.selection, artifacts, settings.reported, max_runs)

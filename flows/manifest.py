@@ -1,4 +1,9 @@
-"""The end of a build: leftovers swept away, then the card, the report and, last of all, the manifest."""
+"""End of a build: removes leftovers, writes card and report, and last the manifest.
+
+`merge_manifests` makes the manifest of an incremental build. Counts of stages are summed over all versions. Facts are
+summed if they count texts; measurements (recall, attacks before and after refinement) stay those of the last full build,
+and those of each increment are in ``increments``. The audit measures all versions together.
+"""
 
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,35 +28,37 @@ from pairwright.datasets.shards.content_counts import count_contents
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import read_shard
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.runners.engine import total_counts
+from pairwright.flows.state.code_versions import source_hash
 from pairwright.flows.state.layout import SWEPT
-from pairwright.flows.state.receipts import Receipt, source_hash
+from pairwright.flows.state.receipts import Receipt, total_counts
 from pairwright.flows.state.versions import full_version_number, replace_full, write_version
 from pairwright.generators.language.vocabulary import FloatArray
 
 Truth = Callable[[Path], Mapping[str, Any]]
 
-_LOOKED_AT, _SHOWN = 5_000, 24  # samples that the report's gallery chooses from, and shows
+_GALLERY_POOL, _GALLERY_SIZE = 5_000, 24  # samples that the gallery of the report is chosen from, and shows
+_SUMMED_FACTS = ("refined_away", "balanced_away", "for_training")
+_TEXT_COUNTS = ("made", "kept", "rejected")
 PACKAGES = ("faiss-cpu", "numpy", "pillow", "polars", "prefect", "spacy")
 
 
 def remove_leftovers(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns: str) -> None:
-    """Remove files that no job of this build accounts for: of an earlier config, or of a killed process.
+    """Remove the files that no job of this build wrote: those of an earlier config or of a killed process.
 
     Args:
         out: the build directory.
         done: receipts by stage.
-        patterns: where to look; everywhere when there are none.
+        patterns: of the files to check; by default all folders that a build owns.
     """
     accounted = {output.path for receipts in done.values() for receipt in receipts for output in receipt.outputs}
-    for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*"]:  # attempts are no job's, and stay
+    for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*"]:
         for path in sorted(out.glob(pattern)):
             if path.is_file() and path.relative_to(out).as_posix() not in accounted:
                 path.unlink()
 
 
 def remove_stale_receipts(out: Path, done: Mapping[str, Sequence[Receipt]]) -> None:
-    """Remove the receipts of jobs that this build does not have."""
+    """Remove the receipts of jobs that are not part of this build."""
     for path in sorted((out / "receipts").glob("*/*")):
         if path.name not in {f"{receipt.part}.json" for receipt in done.get(path.parent.name, ())}:
             path.unlink()
@@ -65,15 +72,15 @@ def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
     truth: Truth | None,
     state: str,
 ) -> dict[str, Any]:
-    """Write card, report and manifest of a full build, let it replace an older version, and return the manifest.
+    """Write card, report and manifest of a full build, replace the older version, and return the manifest.
 
     Args:
         config: of the build.
         root: the build directory.
-        place: where the build worked (`versions.place_of_full`).
+        place: the folder that the build worked in (`versions.full_build_folder`).
         done: receipts by stage.
-        truth: judges the texts where the truth is known.
-        state: of the input when it was read.
+        truth: judges the texts where the truth is known (the demo).
+        state: of the input before it was read.
     """
     remove_leftovers(place, done)
     remove_stale_receipts(place, done)
@@ -98,21 +105,21 @@ def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
 
 
 def write_pages(config: BuildConfig, manifest: Mapping[str, Any], roots: Sequence[Path], out: Path) -> None:
-    """Write card and report into ``out``; samples and gaps come from all ``roots``, those to show from the first."""
+    """Write card and report into ``out``, about the samples and the scorers' gaps of all ``roots``."""
     write_text(out / "README.md", render_card(manifest))
     samples = (sample for root in roots for sample in samples_in(root))
-    shown = choose_samples(islice(samples, _LOOKED_AT), _SHOWN, config.seed)
+    shown = choose_samples(islice(samples, _GALLERY_POOL), _GALLERY_SIZE, config.seed)
     with open_step("writing the report", unit=""):
         write_report(out / "report.html", manifest, shown, _gaps(roots) if config.refine else ())
 
 
 def stage_facts(done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
-    """Return what the manifest tells of each stage: counts, seconds, parts, facts."""
-    return {stage: _stage(receipts) for stage, receipts in done.items()}
+    """Return the counts, seconds, parts and facts of each stage."""
+    return {stage: _stage_entry(receipts) for stage, receipts in done.items()}
 
 
 def build_manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -> dict[str, Any]:
-    """Return the manifest of what was done, without the contents of the shards."""
+    """Return the manifest of a build without ``build`` and ``contents``."""
     stages = stage_facts(done)
     return {
         "name": config.name,
@@ -139,8 +146,8 @@ def build_manifest(config: BuildConfig, done: Mapping[str, Sequence[Receipt]]) -
 
 
 def cost_facts(stages: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the answers of models cost that the texts rest on; ``usd`` is None where a price is unknown."""
-    bills = [told["facts"]["llm"]["in_all"] for told in stages.values() if "llm" in told["facts"]]
+    """Return the cost of all model answers that the texts are made from; ``usd`` is None if a price is unknown."""
+    bills = [stage["facts"]["llm"]["in_all"] for stage in stages.values() if "llm" in stage["facts"]]
     costs = [bill["cost"] for bill in bills]
     return {
         "requests": sum(bill["answers"] for bill in bills),
@@ -150,27 +157,27 @@ def cost_facts(stages: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def samples_in(out: Path) -> Iterator[Sample]:
-    """Yield the samples of a build's shards, if it has any."""
+    """Yield the samples of the shards of a build."""
     for shard in sorted((out / "shards").glob("*.tar")):
         yield from read_shard(shard)
 
 
 def _gaps(roots: Sequence[Path]) -> list[ScorerGaps]:
-    """Return the gaps of the refined negatives: before, all that entered; after, those that stayed."""
-    kept = _scores([path for root in roots for path in sorted((root / "annotations").glob("*.parquet"))])
-    gone = _scores([path for root in roots for path in sorted((root / "rejected").glob("refine-*.parquet"))])
+    """Return the scorers' gaps of the refined negatives: before of all candidates, after of the kept ones."""
+    kept = _gap_scores([path for root in roots for path in sorted((root / "annotations").glob("*.parquet"))])
+    rejected = _gap_scores([path for root in roots for path in sorted((root / "rejected").glob("refine-*.parquet"))])
     none = np.zeros(0)
     return [
         ScorerGaps(
             name.removesuffix("_gap"),
-            np.concatenate([kept.get(name, none), gone.get(name, none)]),
+            np.concatenate([kept.get(name, none), rejected.get(name, none)]),
             kept.get(name, none),
         )
-        for name in sorted({*kept, *gone})
+        for name in sorted({*kept, *rejected})
     ]
 
 
-def _scores(paths: Sequence[Path]) -> dict[str, FloatArray]:
+def _gap_scores(paths: Sequence[Path]) -> dict[str, FloatArray]:
     found: dict[str, list[FloatArray]] = {}
     for path in paths:
         rows = ANNOTATIONS.read_frame(path).select("scores").explode("scores", empty_as_null=False)
@@ -181,22 +188,21 @@ def _scores(paths: Sequence[Path]) -> dict[str, FloatArray]:
 
 
 def type_counts(stages: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what became of each type of text, refinement included: made, kept, rejected by reason."""
+    """Return the counts of each type of text after balancing and refinement: made, kept, rejected by reason."""
     types: dict[str, Any] = {}
-    for stage, told in stages.items():
-        for name, counts in told["facts"].get("by_type", {}).items():
+    for stage, entry in stages.items():
+        for name, counts in entry["facts"].get("by_type", {}).items():
             if "made" in counts:
                 types[f"{stage}: {name}"] = {**counts, "rejected": dict(counts["rejected"])}
-    balances = ("balance", "balance-positives", "balance-conversations")
-    away = (*((stage, "balanced_away") for stage in balances), ("refine", "refined_away"))
-    for stage, fact in away:
-        for name, gone in stages.get(stage, {}).get("facts", {}).get(fact, {}).items():
-            types[name]["kept"] -= gone
-            types[name]["rejected"][fact] = gone
+    for entry in stages.values():
+        for fact in ("balanced_away", "refined_away"):
+            for name, count in entry["facts"].get(fact, {}).items():
+                types[name]["kept"] -= count
+                types[name]["rejected"][fact] = count
     return types
 
 
-def _stage(receipts: Sequence[Receipt]) -> dict[str, Any]:
+def _stage_entry(receipts: Sequence[Receipt]) -> dict[str, Any]:
     counts = total_counts(receipts)
     return {
         "unit": counts.unit,
@@ -210,7 +216,7 @@ def _stage(receipts: Sequence[Receipt]) -> dict[str, Any]:
 
 
 def _merged(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up numbers by type over parts; keep what is the same in all."""
+    """Return the facts of all parts together: numbers are summed, other values taken from the first part with one."""
     merged: dict[str, Any] = dict(facts[0])
     for later in facts[1:]:
         for name, value in later.items():
@@ -224,3 +230,105 @@ def _added(one: Any, other: Any) -> Any:
     if isinstance(one, int) and isinstance(other, int):
         return one + other
     return other if one is None else one
+
+
+def merge_manifests(before: Mapping[str, Any], new: Mapping[str, Any], number: int, state: str) -> dict[str, Any]:
+    """Return the manifest of the version that an increment makes.
+
+    Args:
+        before: manifest of the version before.
+        new: of the increment; its ``contents`` and ``shards`` cover all versions.
+        number: of the version.
+        state: of the input.
+    """
+    stages = {name: _merged_stage(stage, new["stages"].get(name)) for name, stage in before["stages"].items()}
+    pairs = new["stages"]["pairs"]
+    parts = pairs["facts"]["parts"]
+    first = before["shards"]["files"]
+    shards = [f"{each:05d}.tar" for each in range(first, new["shards"]["files"])]
+    increment = {
+        "number": number,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "pairs": {
+            "new": pairs["kept"],
+            **{name: pairs["facts"][name] for name in ("known", "changed", "removed")},
+        },
+        "shards": shards,
+        "source": new["environment"]["source"],
+        "stages": new["stages"],
+    }
+    audit = new["stages"].get("audit", {}).get("facts", {}).get("audit", {})
+    return {
+        **before,
+        **{name: new[name] for name in ("created", "version", "config", "shards", "contents", "environment")},
+        "stages": stages,
+        "types": type_counts(stages),
+        "cost": cost_facts(stages),
+        "files": {**before["files"], **new["files"]},
+        "build": {
+            **before["build"],
+            "number": number,
+            "kind": "incremental",
+            "parts": before["build"]["parts"] + parts,
+            "input": state,
+        },
+        "increments": [*before.get("increments", []), increment],
+        "audit": audit,
+    }
+
+
+def _merged_stage(before: Mapping[str, Any], new: Mapping[str, Any] | None) -> dict[str, Any]:
+    if new is None:
+        return dict(before)
+    counts = ("candidates", "kept", "rejected", "seconds", "parts")
+    facts, more = dict(before["facts"]), new["facts"]
+    for name in _SUMMED_FACTS:
+        if name in more:
+            facts[name] = _sum(facts.get(name), more[name])
+    if "by_type" in more:
+        facts["by_type"] = _merged_texts(facts.get("by_type", {}), more["by_type"])
+    if "limits" in more:
+        facts["limits"] = {
+            kind: _merged_limits(facts.get("limits", {}).get(kind), each) for kind, each in more["limits"].items()
+        }
+    if "carried" in more:
+        facts["carried"] = more["carried"]
+    if "llm" in more:
+        one, other = facts["llm"], more["llm"]  # new failed rows are listed in the increment's own folder
+        facts["llm"] = {**other, "failed": one["failed"], "in_all": _sum(one["in_all"], other["in_all"])}
+    return {**before, **{name: _sum(before[name], new[name]) for name in counts}, "facts": facts}
+
+
+def _merged_texts(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return summed counts of texts by type; other facts by type (of refinement) stay those of the full build."""
+    if not all(set(_TEXT_COUNTS) <= each.keys() for each in (*before.values(), *new.values())):
+        return dict(before)
+    return {kind: _sum(before.get(kind), new.get(kind)) for kind in [*before, *sorted(set(new) - set(before))]}
+
+
+def _merged_limits(before: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[str, Any]:
+    if before is None:
+        return dict(new)
+    most = [each for each in (before["most"], new["most"]) if each is not None]
+    return {
+        "asked": before["asked"],
+        "available": before["available"] + new["available"],
+        "given": before["given"] + new["given"],
+        "most": sum(most) if most else None,
+        "used": before["used"] + new["used"],
+    }
+
+
+def _sum(one: Any, other: Any) -> Any:
+    """Return the sum of counts, nested too; a missing count is 0, and the sum with an unknown price is unknown."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        names = [*one, *sorted(set(other) - set(one))]
+        return {
+            name: _sum(one[name], other[name]) if name in one and name in other else {**one, **other}[name]
+            for name in names
+        }
+    if one is None or other is None:
+        return None
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return round(one + other, 9)
+    return one

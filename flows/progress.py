@@ -1,4 +1,4 @@
-"""Progress of a build, told to whoever watches: the command line draws it, a test or a library user ignores it."""
+"""Progress of a build: the protocol of its listeners, and one that ignores it."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -8,50 +8,50 @@ if TYPE_CHECKING:
 
 
 class BuildProgress(Protocol):
-    """Hears what a build is doing."""
+    """Listener of a build."""
 
     def begin(self, stage: str, jobs: int) -> None:
-        """A stage starts, with so many jobs."""
+        """Begin a stage of so many jobs."""
         ...
 
     def advance(self, stage: str, *, reused: bool) -> None:
-        """One job of the stage is done; ``reused`` when an earlier run had done it."""
+        """Count a job as done, by this run or, if ``reused``, by an earlier one."""
         ...
 
     def inside(self, report: "ProgressReport") -> None:
-        """A step inside a job has come so far, or a step of the build itself; called from any thread."""
+        """Report the progress of a step inside a job or of the build itself; called from any thread."""
         ...
 
     def far(self, stage: str, now: "Snapshot") -> None:
-        """A stage that asks a model has come so far; called from another thread, some times a second."""
+        """Report the progress of a stage that asks a model; called from another thread, several times per second."""
         ...
 
     def end(self, stage: str, summary: str) -> None:
-        """The stage is done; ``summary`` is a short line of counts."""
+        """End a stage; ``summary`` is a short line of counts."""
         ...
 
     def note(self, message: str) -> None:
-        """Something worth a line of its own."""
+        """Report a message."""
         ...
 
 
 class SilentProgress:
-    """The progress that nobody watches."""
+    """Listener that ignores everything."""
 
     def begin(self, stage: str, jobs: int) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def advance(self, stage: str, *, reused: bool) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def inside(self, report: "ProgressReport") -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def far(self, stage: str, now: "Snapshot") -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def end(self, stage: str, summary: str) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def note(self, message: str) -> None:
-        """Say nothing."""
+        """Do nothing."""

@@ -1,10 +1,10 @@
-"""SIGTERM ends a build in order, as Ctrl-C does, from the first moment of it to the last.
+"""Handler that ends a build cleanly on SIGTERM, as Ctrl-C does.
 
-Where a loop runs, the signal cancels the build's task, which then ends its workers and says what is kept. Where none
-does, as while Prefect's server starts, it raises `Ended`. Prefect puts a handler of its own around a flow, which raises
-an exception wherever the signal finds the loop: in the flow's own code this ends the process without a word, and in
-some other's it is lost. So within a flow the handler is set once more (`again`); until then the loop hears the signal
-beside Prefect. What somebody else handles, and any thread but the main one, is left alone.
+While an event loop runs, the signal cancels the task of the build, which then ends its workers. Otherwise, for example
+while Prefect's server starts, it raises `BuildTerminated`. Prefect installs a handler of its own around a flow, which
+raises an exception wherever the loop happens to be; there it may be lost or end the process without a message.
+`install_in_loop` therefore replaces it inside the flow. A handler that the caller has set is kept, and so are the
+handlers of a process whose build does not run in the main thread.
 """
 
 import asyncio
@@ -16,49 +16,47 @@ from typing import Self
 
 
 class BuildTerminated(BaseException):
-    """A signal came where no loop runs."""
+    """SIGTERM arrived while no event loop ran."""
 
 
 class SigtermHandler:
-    """Hears SIGTERM for a build; a context manager around all of it."""
+    """Handler of SIGTERM for one build; a context manager."""
 
     def __init__(self) -> None:
         in_main = threading.current_thread() is threading.main_thread()
         self._ours = in_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-        self._over = False
+        self._ending = False
 
     def __enter__(self) -> Self:
         if self._ours:
-            signal.signal(signal.SIGTERM, self._heard)
+            signal.signal(signal.SIGTERM, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._ours:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
-    def _heard(self, *_: object) -> None:
-        if not self._over:
+    def _handle(self, *_: object) -> None:
+        if not self._ending:
             raise BuildTerminated
-        signal.signal(
-            signal.SIGTERM, signal.SIG_DFL
-        )  # it is ending anyway, and shall leave no server; once more ends it
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the build is ending; a second signal kills the process
 
     @contextmanager
     def cancel_on_sigterm(self) -> Iterator[None]:
-        """Cancel the running task at the signal; after the block there is nothing left to end."""
-        self.again()
+        """Cancel the running task on SIGTERM; after the block the first signal is ignored."""
+        self.install_in_loop()
         try:
             yield
         finally:
             if self._ours:
-                signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # between the two nobody would hear it
-                self._over = True
+                signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # between the two handlers
+                self._ending = True
                 asyncio.get_running_loop().remove_signal_handler(signal.SIGTERM)
-                signal.signal(signal.SIGTERM, self._heard)
+                signal.signal(signal.SIGTERM, self._handle)
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 
-    def again(self) -> None:
-        """Set the loop's handler in place of any other, for the task that is running."""
+    def install_in_loop(self) -> None:
+        """Make the event loop handle the signal, by cancelling the running task."""
         task = asyncio.current_task()
         if self._ours and task:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pairwright.datasets.readers.pairs import read_pairs
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.stage_selection import stage_names
+from pairwright.flows.graph import stage_names
 from pairwright.flows.stages.shards import plan_shards, sample_bytes
 from pairwright.flows.state.inputs import read_options, with_local_inputs
 from pairwright.flows.state.layout import COPIES

@@ -31,22 +31,6 @@ from pairwright.flows.config.sections import (
     ShardsSection,
 )
 
-STAGES = (
-    *("pairs", "index", "retrieve", "fetch", "tag", "words"),
-    *(
-        "negatives",
-        "balance",
-        "positives",
-        "balance-positives",
-        "conversations",
-        "balance-conversations",
-        "refine",
-        "rationales",
-        "shards",
-        "sizes",
-    ),
-)
-
 
 class BuildConfig(Section):
     """Everything that a build depends on, besides its input files and the code."""
@@ -145,10 +129,6 @@ def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
     if config.model_stages and config.llm is None:
         what = config.model_stages[0]
         raise ConfigError(f"{where}: {what} asks a model, and none is named. Add `llm:` with `model:` below it.")
-    taken = [*STAGES, *(generator.name for generator in config.generators)]
-    twice = sorted({name for name in taken if taken.count(name) > 1})
-    if twice:
-        raise ConfigError(f"{where}: a stage named {twice[0]!r} is there already. Name each generator once.")
     return config
 
 

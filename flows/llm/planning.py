@@ -14,12 +14,12 @@ from pairwright.datasets.readers.pairs import read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.flows.commands.generate import GenerateRequest, load_materials
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.generating_stages import generating_stages, selection_of
 from pairwright.flows.llm.context import ContextProvider
 from pairwright.flows.llm.model_access import ModelAccess, model_access_for_build
 from pairwright.flows.llm.quotas import restrict_to_counts
 from pairwright.flows.llm.steps import pair_step
 from pairwright.flows.rationales.generation import rationale_generator, session_row
+from pairwright.flows.stages.generating import generating_stages, selection_of
 from pairwright.flows.stages.rationales import STAGE, TASK
 from pairwright.flows.state.inputs import read_options
 from pairwright.flows.state.layout import fetched_images_path, retrieved_keys_path
@@ -78,7 +78,7 @@ def plan_build_requests(config: BuildConfig, out: Path) -> list[StagePlan]:
     for this in stages:
         keys = (pair.key for pair in _pairs_of_build(config, out))
         maker = build_llm_generator(this.generator, made, restrict_to_counts(this.options, keys, config.seed))
-        plans.append(replace(plan_generator(maker, sample, tagger, asking, config.seed), stage=this.stage))
+        plans.append(replace(plan_generator(maker, sample, tagger, asking, config.seed), stage=this.name))
     if config.rationales:
         plans.append(_plan_rationales(config, sample, asking))
     return plans

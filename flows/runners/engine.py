@@ -1,8 +1,8 @@
-"""How jobs run: as Prefect task runs (`task_runs.py`), the work itself in a pool of processes or on a Ray cluster.
+"""Execution of jobs: as Prefect task runs (`prefect/task_runs.py`), in a pool of processes or on a Ray cluster.
 
-Prefect shows the progress (states, artifacts); receipts decide what has to run. Work runs in spawned
-processes, since tagging holds Python's lock and a forked process would inherit polars' and FAISS's threads.
-The number of processes changes nothing in the output.
+Prefect shows the progress; receipts decide what has to run. Processes are spawned: threads are no use, since tagging
+holds Python's lock, and a forked process would inherit the threads of polars and FAISS. The number of processes does not
+change the output.
 """
 
 import asyncio
@@ -17,15 +17,13 @@ from pathlib import Path
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.generating_stages import generating_stages
 from pairwright.flows.prefect.artifacts import FlowArtifacts
-from pairwright.flows.prefect.task_runs import ReportedRuns, job_batches, run_as_task, runs_per_stage
+from pairwright.flows.prefect.task_runs import ReportedRuns, job_batches, run_as_task
 from pairwright.flows.progress import BuildProgress
 from pairwright.flows.runners.process_pool import cores
 from pairwright.flows.runners.ray_pool import RayPool
-from pairwright.flows.stage_selection import StageSelection, stage_names
-from pairwright.flows.state.receipts import Counts, Job, Receipt, run_job, valid_receipt
-from pairwright.generators.registry import needs_model
+from pairwright.flows.stage_selection import StageSelection
+from pairwright.flows.state.receipts import Counts, Job, Receipt, run_job, total_counts, valid_receipt
 
 
 @dataclass(frozen=True)
@@ -34,49 +32,48 @@ class Engine:
 
     Attributes:
         root: the build directory.
-        pool: where the work runs.
-        progress: who is told.
+        pool: runs the jobs.
+        progress: receives the progress.
         done: receipts by stage, in the order of parts; filled as stages end.
-        here: where jobs run that must run in this process.
-        stop: set when the build is ending before its end; jobs that run here heed it.
-        scope: which stages are made.
-        story: what Prefect's page is told.
+        local_pool: runs the jobs that must run in this process.
+        stop: set when the build ends early; jobs that run in this process check it.
+        selection: which stages run.
+        artifacts: the progress on Prefect's page.
         reported: counts the task runs.
-        most: task runs of a stage, at most.
-        workers: processes of the pool, if it is one of this machine.
+        max_task_runs: of a stage.
+        workers: processes of the pool, unless it is Ray's.
     """
 
     root: Path
     pool: Executor
     progress: BuildProgress
     done: dict[str, tuple[Receipt, ...]]
-    here: Executor
+    local_pool: Executor
     stop: threading.Event
-    scope: StageSelection
-    story: FlowArtifacts
+    selection: StageSelection
+    artifacts: FlowArtifacts
     reported: ReportedRuns
-    most: int
+    max_task_runs: int
     workers: int
 
-    async def stage(self, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
-        """Run the jobs of one stage, in any order, and return their receipts in the order of ``jobs``.
+    async def run_stage(self, name: str, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
+        """Run the jobs of a stage, in any order, and return their receipts in the order of ``jobs``.
 
         Raises:
-            EndedAsAsked: after the one stage that the scope asks for.
+            RequestedStageDone: after the stage that ``--only`` names.
         """
-        name = jobs[0].stage
-        self.scope.enter(self.root, jobs, list(self.done))
+        self.selection.begin_stage(self.root, name, jobs, list(self.done))
         self.progress.begin(name, len(jobs))
-        await self.story.begin(name, len(jobs))
-        done = await asyncio.gather(*(self._batch(batch) for batch in job_batches(jobs, self.most)))
+        await self.artifacts.begin(name, len(jobs))
+        done = await asyncio.gather(*(self._batch(batch) for batch in job_batches(jobs, self.max_task_runs)))
         receipts = tuple(receipt for batch in done for receipt in batch)
         self.done[name] = receipts
         self.progress.end(name, counts_line(total_counts(receipts)))
-        self.scope.leave(name)
+        self.selection.end_stage(name)
         return receipts
 
-    def side_by_side(self, jobs: int) -> tuple[Executor, int]:
-        """Return a pool for so many jobs, while no others run, and the cores that each may use; 0: as it likes."""
+    def pool_for(self, jobs: int) -> tuple[Executor, int]:
+        """Return a pool for so many jobs while no others run, and the cores per job (0 = unlimited)."""
         if isinstance(self.pool, RayPool):
             cores_each = self.pool.cores_each(jobs)
             return self.pool.with_cores(cores_each), cores_each
@@ -97,27 +94,31 @@ class Engine:
     async def _job(self, job: Job, known: Receipt | None) -> Receipt:
         receipt = known or await self._run(job)
         self.progress.advance(job.stage, reused=known is not None)
-        await self.story.advance(job.stage)
+        await self.artifacts.advance(job.stage)
         return receipt
 
     async def _run(self, job: Job) -> Receipt:
         loop = asyncio.get_running_loop()
-        pool = self.here if job.here else self.side_by_side(1)[0] if job.wide else self.pool
+        pool = self.pool
+        if job.in_build_process:
+            pool = self.local_pool
+        elif job.multi_core:
+            pool, _ = self.pool_for(1)
         try:
-            # The pool cancels what waits in it when it is shut down. A job that is cancelled here and whose process is
-            # killed at the same time, as Ctrl-C does, makes a thread of the pool end with a traceback.
+            # Shielded: the pool cancels its waiting jobs when it is shut down. If a job is cancelled here while its
+            # process is killed, as by Ctrl-C, a thread of the pool ends with a traceback.
             running = loop.run_in_executor(pool, run_job, self.root, job)
             running.add_done_callback(_retrieve_exception)
             return await asyncio.shield(running)
         except BrokenProcessPool:
             raise PairwrightError(
                 f"a worker process died in {job.stage} {job.part} (killed, or out of memory). "
-                "Start the build again: it goes on where it stood; use fewer workers when memory is short."
+                "Start the build again to resume it, with fewer workers if memory is short."
             ) from None
 
 
 def _retrieve_exception(job: "asyncio.Future[Receipt]") -> None:
-    """Retrieve the error of a job that nobody awaits any more, as after Ctrl-C: asyncio prints those that are not."""
+    """Retrieve the error of a cancelled job, which asyncio would print otherwise."""
     if not job.cancelled():
         job.exception()
 
@@ -125,10 +126,12 @@ def _retrieve_exception(job: "asyncio.Future[Receipt]") -> None:
 def _pool(root: Path, config: BuildConfig) -> Executor:
     if config.runner == "ray":
         if config.workers:
-            raise UsageError("workers are processes of this machine; how many jobs a node of Ray runs says --num-cpus.")
+            raise UsageError(
+                "`workers` is for processes on this machine. Set the jobs per Ray node with `ray start --num-cpus`."
+            )
         return RayPool(root, config.address)
     if config.address:
-        raise UsageError("an address is that of a Ray cluster. Add `runner: ray` (--runner ray), or leave it out.")
+        raise UsageError("`address` requires `runner: ray` (--runner ray).")
     workers = _workers(config)
     if workers == 1:
         return ThreadPoolExecutor(1)  # in this process: nothing has to be imported again
@@ -144,43 +147,31 @@ async def open_engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
     root: Path,
     config: BuildConfig,
     progress: BuildProgress,
-    scope: StageSelection,
-    story: FlowArtifacts,
+    selection: StageSelection,
+    artifacts: FlowArtifacts,
     reported: ReportedRuns,
+    max_task_runs: int,
 ) -> AsyncIterator[Engine]:
-    """Give an engine with ``workers`` processes (0: one a core; 1: this one), or Ray's; none outlives the block.
+    """Open an engine with ``workers`` processes (0 = one per core, 1 = this process) or Ray's; close it at the end.
 
     Raises:
-        UsageError: for a runner that is not there, or settings of another one.
-        MissingResource: Ray is asked for and not installed.
+        UsageError: for settings of another runner.
+        MissingResourceError: when Ray is not installed.
     """
-    pool, here = _pool(root, config), ThreadPoolExecutor(1)
-    stop = threading.Event()
+    pool, local_pool, stop = _pool(root, config), ThreadPoolExecutor(1), threading.Event()
+    workers = _workers(config)
     try:
         yield Engine(
-            root, pool, progress, {}, here, stop, scope, story, reported, _runs_per_stage(config), _workers(config)
+            *(root, pool, progress, {}, local_pool, stop, selection, artifacts, reported, max_task_runs, workers)
         )
     finally:
         stop.set()
-        for each in (pool, here):
+        for each in (pool, local_pool):
             each.shutdown(wait=True, cancel_futures=True)
 
 
-def _runs_per_stage(config: BuildConfig) -> int:
-    of_parts = 2 + sum(not needs_model(this.generator) for this in generating_stages(config))  # with tag and shards
-    return runs_per_stage(len(stage_names(config)), of_parts)
-
-
-def total_counts(receipts: Sequence[Receipt]) -> Counts:
-    """Return the counts of a stage: the sum over its jobs."""
-    counts = receipts[0].counts
-    for receipt in receipts[1:]:
-        counts += receipt.counts
-    return counts
-
-
 def counts_line(counts: Counts) -> str:
-    """Return the counts as a short line."""
+    """Return the counts as a line of text."""
     rejected = sum(counts.rejected.values())
     line = f"{counts.kept:,} of {counts.candidates:,} {counts.unit}s kept"
     if rejected:

@@ -1,6 +1,6 @@
-"""Annotations as frames (`datasets.tables.ANNOTATIONS`): for stages that judge a set and write its parts again.
+"""Operations on annotations as frames (`datasets.record_tables.ANNOTATIONS`), for stages that judge a whole set.
 
-A record takes about 60 microseconds to be read and written again, a row of a frame one or two.
+Reading and writing a row takes about 60 microseconds as a record and 1 to 2 in a frame.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ NEGATIVE, POSITIVE = "hard_negative", "hard_positive"
 
 
 def type_name() -> pl.Expr:
-    """Return the type of each row, as `contents.type_of` names it."""
+    """Return the type of each row, named as by `content_counts.annotation_type`."""
     form, target = pl.col("form"), pl.col("target")
     between = pl.when((form != "") & (target != "")).then(pl.lit("-")).otherwise(pl.lit(""))
     named = pl.concat_str(form, between, target)
@@ -24,19 +24,19 @@ def type_name() -> pl.Expr:
 
 
 def tally_name() -> pl.Expr:
-    """Return the type under which each row is counted, as `tally.tallied_as` names it."""
+    """Return the type under which each row is counted, named as by `counts.count_type`."""
     beside = (pl.col("kind") == POSITIVE) & pl.col("generator").str.ends_with("-negatives")
     return pl.when(beside).then(pl.lit("beside: ") + type_name()).otherwise(type_name())
 
 
 def reject_annotations(frame: pl.DataFrame, reasons: pl.DataFrame) -> pl.DataFrame:
-    """Return annotations with those rejected that have a reason, and the positives that stood beside them alone.
+    """Return annotations with some rejected, and with them the positives that no kept negative names any more.
 
-    As `balance.balanced` does with records.
+    The same as `balance.reject_excess_rows` does with records.
 
     Args:
-        frame: whole pairs, so that a negative and the positive that it names are both among them.
-        reasons: columns ``id`` and ``reason``; kept rows that are named here are rejected.
+        frame: annotations of whole pairs: a negative and the positive that it names.
+        reasons: columns ``id`` and ``reason`` of the rows to reject; rows that are rejected already keep their reason.
     """
     kept = pl.col("status") == "kept"
     found = frame.join(
@@ -59,11 +59,11 @@ def reject_annotations(frame: pl.DataFrame, reasons: pl.DataFrame) -> pl.DataFra
 
 
 def with_scores(frame: pl.DataFrame, scores: Mapping[str, pl.Series]) -> pl.DataFrame:
-    """Return annotations with more scores, in the order of their names.
+    """Return annotations with added scores, in the order of their names.
 
     Args:
         frame: the rows.
-        scores: name to one number a row; null or NaN where a row has none. They take the place of scores of their names.
+        scores: by name, a number for each row, null or NaN for none; they replace scores of the same name.
     """
     if not scores:
         return frame
@@ -75,7 +75,7 @@ def with_scores(frame: pl.DataFrame, scores: Mapping[str, pl.Series]) -> pl.Data
 
 
 def new_words(frame: pl.DataFrame) -> list[tuple[str, ...]]:
-    """Return the words that the edits of each row put in, as `generators.new_words` does."""
+    """Return the words that the edits of each row insert, as `inserted_words_of_edits`."""
     sides = (frame["edit"].list.eval(pl.element().struct.field(side)).to_list() for side in ("from", "to"))
     edits = ([*zip(*both, strict=True)] for both in zip(*sides, strict=True))
     forms, targets = frame["form"].to_list(), frame["target"].to_list()
@@ -83,33 +83,33 @@ def new_words(frame: pl.DataFrame) -> list[tuple[str, ...]]:
 
 
 def count_by_name(frame: pl.DataFrame, name: pl.Expr) -> dict[str, int]:
-    """Return how many rows there are of each name."""
+    """Return the number of rows by name."""
     return dict(frame.select(name.alias("name")).group_by("name").len().sort("name").iter_rows())
 
 
-def add_to_account(account: BalanceReport, frame: pl.DataFrame) -> None:
-    """Count annotations, as `Account.add` does."""
-    rows = frame.filter(pl.col("kind") == account.kind).with_columns(type=type_name(), tally=tally_name())
-    account.asked.update(count_by_name(rows, pl.col("type")))
-    account.made.update(dict(rows.group_by("type").agg((pl.col("text") != "").sum()).iter_rows()))
+def add_to_report(report: BalanceReport, frame: pl.DataFrame) -> None:
+    """Add the counts of annotations to a report, as `BalanceReport.add` does with records."""
+    rows = frame.filter(pl.col("kind") == report.kind).with_columns(type=type_name(), tally=tally_name())
+    report.asked.update(count_by_name(rows, pl.col("type")))
+    report.made.update(dict(rows.group_by("type").agg((pl.col("text") != "").sum()).iter_rows()))
     kept, rejected = split_by_status(rows)
-    account.tally.kept.update(count_by_name(kept, pl.col("tally")))
+    report.tally.kept.update(count_by_name(kept, pl.col("tally")))
     for name, reason, number in rejected.group_by("tally", "reason").len().iter_rows():
-        account.tally.rejected[name][reason] += number
-    put_in = (
+        report.tally.rejected[name][reason] += number
+    inserted = (
         kept.select("type", word=pl.Series(new_words(kept), dtype=pl.List(pl.String)))
         .explode("word")
         .drop_nulls("word")
     )
-    for type_, word, number in put_in.group_by("type", "word").len().iter_rows():
-        account.words[type_][word] += number
+    for type_, word, number in inserted.group_by("type", "word").len().iter_rows():
+        report.words[type_][word] += number
     edits = kept.select("type", "edit", length=pl.col("source_text").str.len_chars()).explode(
         "edit", empty_as_null=False
     )
     place = pl.col("edit").struct.field("from_span").list.first() / pl.max_horizontal("length", 1)
     tenth = (place * POSITION_BINS).cast(pl.Int64).clip(upper_bound=POSITION_BINS - 1)
     for type_, at, number in edits.select("type", tenth=tenth).group_by("type", "tenth").len().iter_rows():
-        account.places[type_][at] += number
+        report.places[type_][at] += number
 
 
 def split_by_status(frame: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -1,9 +1,11 @@
-"""Stage ``fetch``: the images of chosen pairs that are URLs are downloaded; pairs whose image did not come are rejected.
+"""Stage ``fetch``: downloads the images that selected pairs name by URL; pairs whose download failed are rejected.
 
-Downloads stand in ``downloads/``, which outlives a kill and a changed config: what was fetched is not asked for again.
+The downloads in ``downloads/`` survive a kill and a changed config: a finished download is never repeated.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -13,44 +15,57 @@ from pairwright.datasets.images.loading import is_url, split_locator
 from pairwright.datasets.progress import report_named_steps
 from pairwright.datasets.readers.pairs import ReadBatch
 from pairwright.datasets.record_tables import PAIRS, REJECTS
-from pairwright.flows.config.sections import FetchSection
+from pairwright.flows.state.inputs import named_state
 from pairwright.flows.state.layout import DOWNLOADS, fetched_images_path, rejected_path
-from pairwright.flows.state.receipts import Counts, JobResult
+from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.flows.state.selection import PairSelection, selected_pairs
 from pairwright.indexes.fetching.fetch import fetch_images
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.retrieval.exclusion import read_exclusions
 
+if TYPE_CHECKING:
+    from pairwright.flows.config.sections import FetchSection
+    from pairwright.flows.stages.definition import StageRun
 
-def fetch_chosen(  # noqa: PLR0913, PLR0917 - a job's arguments
+
+def fetch_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``fetch``."""
+    retrieve = run.config.retrieve
+    selection: PairSelection = "retrieved" if retrieve else "all"
+    exclude = retrieve.exclude if retrieve else ()
+    args = (run.parts, run.config.fetch, selection, exclude, *([run.base.root] if run.base else []))
+    return [run.job(fetch_selected, *args, state=f"{named_state(exclude)} {run.base_state}")]
+
+
+def fetch_selected(  # noqa: PLR0913, PLR0917 - a job's arguments
     root: Path,
     parts: list[str],
-    section: FetchSection,
-    choice: PairSelection,
+    section: "FetchSection",
+    selection: PairSelection,
     exclude: tuple[str, ...],
     home: Path | None = None,
 ) -> JobResult:
-    """Fetch what the chosen pairs name by URL. The unit is a pair; one with a local image is kept as it is.
+    """Fetch the images that the selected pairs name by URL; the unit is a pair. Local images stay as they are.
 
-    Pairs that are added to those of the build directory ``home`` enter its table of images: it names both.
+    The table of images names those of the build directory ``home`` too, if there is one.
 
     Raises:
-        InputError: when fewer than the asked share of the URLs, or no pair at all, has its image afterwards.
+        InputError: when fewer than ``min_success`` of the images arrived, or no pair has an image.
     """
     local: list[str] = []
     batches: list[ReadBatch] = []
     for part in parts:
-        pairs = selected_pairs(root, part, choice)
+        pairs = selected_pairs(root, part, selection)
         local += [pair.key for pair in pairs if not is_url(pair.image)]
         batches.append(ReadBatch([pair for pair in pairs if is_url(pair.image)], []))
     with report_named_steps("images") as follow:
-        told = fetch_images(batches, root / DOWNLOADS, _options(section), follow, read_exclusions(exclude))
-    none = not (told.fetched or local or home)
-    if told.fetched < section.min_success * told.pairs or none:
+        result = fetch_images(batches, root / DOWNLOADS, _options(section), follow, read_exclusions(exclude))
+    no_image = not (result.fetched or local or home)
+    if result.fetched < section.min_success * result.pairs or no_image:
         raise InputError(
-            f"{told.fetched} of {told.pairs} images came ({_reasons_line(told.rejected)})",
+            f"{result.fetched} of {result.pairs} images arrived ({_reasons_line(result.rejected)})",
             where=str(root / DOWNLOADS / "rejected.parquet"),
-            fix="Start again to go on fetching; or change `min_success`, `retries` or `timeout` under fetch",
+            fix="Start the build again to continue, or change `min_success`, `retries` or `timeout` under fetch",
         )
     copies = PAIRS.read_frame(root / DOWNLOADS / "fetched.parquet").select(
         "key", (pl.lit(f"{DOWNLOADS}/") + pl.col("image")).alias("image"), "width", "height"
@@ -62,14 +77,14 @@ def fetch_chosen(  # noqa: PLR0913, PLR0917 - a job's arguments
     rejected = rejected_path(root, "fetch", "all")
     REJECTS.write(REJECTS.read(root / DOWNLOADS / "rejected.parquet"), rejected)
     tars = sorted({split_locator(image)[0] for image in copies["image"]})
-    counts = Counts("pair", table.height + sum(told.rejected.values()), table.height, told.rejected)
-    facts = {"urls": told.urls, "asked": told.asked, "reused": told.reused, "bytes": told.bytes}
+    counts = Counts("pair", table.height + sum(result.rejected.values()), table.height, result.rejected)
+    facts = {"urls": result.urls, "asked": result.asked, "reused": result.reused, "bytes": result.bytes}
     return JobResult([fetched_images_path(root), rejected, *(root / tar for tar in tars)], counts, facts)
 
 
-def _options(section: FetchSection) -> FetchOptions:
+def _options(section: "FetchSection") -> FetchOptions:
     return FetchOptions(**section.model_dump(exclude={"min_success"}))
 
 
 def _reasons_line(reasons: dict[str, int]) -> str:
-    return ", ".join(f"{reason}: {count}" for reason, count in reasons.items()) or "none was asked for"
+    return ", ".join(f"{reason}: {count}" for reason, count in reasons.items()) or "no pair names a URL"

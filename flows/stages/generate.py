@@ -1,116 +1,99 @@
-"""Stages ``negatives``, ``positives``, ``conversations`` and the user's own: a generator over the parts."""
+"""Stages ``negatives``, ``positives``, ``conversations`` and third-party ones: a generator over the parts."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.rng import make_rng
+from pairwright.flows.stages.generating import GeneratingStage, generating_stage, remaining_quota
 from pairwright.flows.stages.tag import statistics_path
-from pairwright.flows.state.layout import (
-    annotations_path,
-    candidates_path,
-    drafts_path,
-    pairs_path,
-    rejected_path,
-    tokens_path,
-)
-from pairwright.flows.state.receipts import Counts, JobResult
-from pairwright.flows.state.selection import PairSelection, selection_mask
+from pairwright.flows.state.inputs import file_state
+from pairwright.flows.state.layout import drafts_path, pairs_path, tokens_path
+from pairwright.flows.state.receipts import Counts, Job, JobResult
+from pairwright.flows.state.selection import selection_mask
 from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edit_checks.unwrapping import sameness
 from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.token_table import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.registry import Materials, build_generator
+from pairwright.generators.language.wordnet_table import table_path
+from pairwright.generators.registry import Materials, build_generator, generator_fingerprint
+
+if TYPE_CHECKING:
+    from pairwright.flows.stages.definition import StageRun
 
 
-@dataclass(frozen=True)
-class GeneratingStage:
-    """What a generating stage does.
+def generate_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the jobs of a generating stage whose generator works by rules."""
+    stage = stage_of_run(run)
+    return run.job_per_part(generate_part, stage, state=generator_state(stage.generator))
 
-    Attributes:
-        stage: its name, which names its files.
-        generator: a name in the registry.
-        options: for the generator.
-        seed: of the build.
-        choice: which pairs go on.
-        to_refine: whether refinement judges the kept rows afterwards.
-        to_balance: whether they are balanced first.
-        unlike: stages, whose rows stand in ``drafts/``, whose hard negatives its hard positives must not say again.
+
+def stage_of_run(run: "StageRun") -> GeneratingStage:
+    """Return the generating stage of a run; in an increment, its counts are what the versions before leave."""
+    stage = generating_stage(run.config, run.name)
+    counts = stage.options.get("counts")
+    if not (run.base and counts) or stage.to_balance:
+        return stage
+    left = remaining_quota(counts, run.base.manifest, stage.name, "available")
+    return replace(stage, options={**stage.options, "counts": left})
+
+
+def generator_state(generator: str) -> str:
+    """Return the state of a generator from outside of pairwright, and of WordNet's table."""
+    return f"{generator_fingerprint(generator)} {file_state([path for path in [table_path()] if path.is_file()])}"
+
+
+def generate_part(root: Path, part: str, stage: GeneratingStage) -> JobResult:
+    """Annotate the selected pairs of a part; the unit is an attempt.
+
+    Kept rows are written to ``annotations/``, or to ``drafts/`` or ``candidates/`` if they are balanced or refined
+    afterwards; rejected rows, with their reasons, to ``rejected/``.
     """
-
-    stage: str
-    generator: str
-    options: Mapping[str, Any]
-    seed: int
-    choice: PairSelection
-    to_refine: bool
-    to_balance: bool = False
-    unlike: tuple[str, ...] = ()
-
-    def place(self, root: Path, part: str) -> Path:
-        """Return where the kept rows of a part go."""
-        path = drafts_path if self.to_balance else candidates_path if self.to_refine else annotations_path
-        return path(root, self.stage, part)
-
-
-def generate_part(root: Path, part: str, this: GeneratingStage) -> JobResult:
-    """Let a generator annotate the chosen pairs of a part.
-
-    Kept rows go to ``annotations/``, or to ``drafts/`` or ``candidates/`` when they shall be balanced or refined; the
-    others, with their reasons, to ``rejected/``. The unit is an attempt.
-    """
-    maker = build_generator(this.generator, materials_of(root, this.seed), this.options)
+    generator = build_generator(stage.generator, materials_of(root, stage.seed), stage.options)
     pairs = PAIRS.read(pairs_path(root, part))
     tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
     rows: list[Annotation] = []
-    flagged = zip(pairs, tokens, selection_mask(root, pairs, this.choice), strict=True)
-    for pair, words, goes_on in track(flagged, "writing texts", len(pairs), "captions"):
-        if goes_on:
-            rows += maker.annotate(pair, words, make_rng(this.seed, 0, maker.name, maker.version, pair.key))
-    rows = reject_positives_among_negatives(root, part, this, rows)
-    tally = AnnotationCounts()
-    tally.add(rows)
+    flagged = zip(pairs, tokens, selection_mask(root, pairs, stage.selection), strict=True)
+    for pair, words, selected in track(flagged, "writing texts", len(pairs), "captions"):
+        if selected:
+            rng = make_rng(stage.seed, 0, generator.name, generator.version, pair.key)
+            rows += generator.annotate(pair, words, rng)
+    rows = reject_positives_among_negatives(root, part, stage, rows)
+    counts = AnnotationCounts()
+    counts.add(rows)
     kept = sum(row.status == "kept" for row in rows)
     return JobResult(
-        write_rows(root, part, this, rows),
-        Counts("attempt", len(rows), kept, tally.reasons()),
-        {"generator": f"{maker.name}/{maker.version}", "by_type": tally.by_type()},
+        stage.write_rows(root, part, rows),
+        Counts("attempt", len(rows), kept, counts.reasons()),
+        {"generator": f"{generator.name}/{generator.version}", "by_type": counts.by_type()},
     )
 
 
 def materials_of(root: Path, seed: int) -> Materials:
-    """Return what the generators of a build draw on."""
+    """Return the materials of the generators of a build."""
     wordnet = load_wordnet()
     return Materials(wordnet, pool_or_general_english(PoolStatistics.load(statistics_path(root)), wordnet), seed)
 
 
 def reject_positives_among_negatives(
-    root: Path, part: str, this: GeneratingStage, rows: Sequence[Annotation]
+    root: Path, part: str, stage: GeneratingStage, rows: Sequence[Annotation]
 ) -> list[Annotation]:
-    """Return the rows with those hard positives rejected that say what a negative of the same caption says."""
-    said = {
+    """Return the rows with those hard positives rejected whose text a hard negative of the same caption has."""
+    negatives = {
         (row.key, sameness(row.text))
-        for stage in this.unlike
-        for row in ANNOTATIONS.read(drafts_path(root, stage, part))
+        for other in stage.exclude_texts_of
+        for row in ANNOTATIONS.read(drafts_path(root, other, part))
         if row.kind == "hard_negative"
     }
     return [
         replace(row, status="rejected", reason="on_both_sides")
-        if row.status == "kept" and row.kind == "hard_positive" and (row.key, sameness(row.text)) in said
+        if row.status == "kept" and row.kind == "hard_positive" and (row.key, sameness(row.text)) in negatives
         else row
         for row in rows
     ]
-
-
-def write_rows(root: Path, part: str, this: GeneratingStage, rows: Sequence[Annotation]) -> list[Path]:
-    """Write the rows of a part, kept and rejected apart; return the files."""
-    files = {this.place(root, part): "kept", rejected_path(root, this.stage, part): "rejected"}
-    for path, status in files.items():
-        ANNOTATIONS.write([row for row in rows if row.status == status], path)
-    return list(files)

@@ -1,13 +1,14 @@
-"""Stages of an incremental build that a full one has not, or has in another way.
+"""Stages of an incremental build that a full build does not have, or has in another form.
 
-``freeze``   what judged the last full build is fitted and saved, once
-``refine``   new negatives are judged by what is frozen
-``audit``    every blind attack on all kept negatives, old and new
-``sizes``    the new shards are counted with those that stand
+``freeze``   fits and saves the scorers of the last full build, once
+``refine``   judges new negatives with the frozen scorers
+``sizes``    adds the new shards to the sizes and checksums of all shards
+``audit``    runs every text-only attack on all kept negatives, old and new
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import polars as pl
@@ -24,7 +25,7 @@ from pairwright.filters.refinement.appended_rows import (
 )
 from pairwright.filters.refinement.frozen_scorers import FrozenScorers
 from pairwright.filters.refinement.two_scorers import Refinement
-from pairwright.flows.config.sections import RefineSection
+from pairwright.flows.stages.generating import generating_stages, refined_stages
 from pairwright.flows.stages.refine import (
     ROWS,
     corpus_of_parts,
@@ -34,21 +35,64 @@ from pairwright.flows.stages.refine import (
     rows_of,
 )
 from pairwright.flows.state.layout import annotations_path, candidates_path
-from pairwright.flows.state.receipts import Counts, JobResult
-from pairwright.flows.state.versions import AUDIT
+from pairwright.flows.state.receipts import Counts, Job, JobResult, json_hash
+from pairwright.flows.state.versions import AUDIT, version_path
+
+if TYPE_CHECKING:
+    from pairwright.flows.config.build import BuildConfig
+    from pairwright.flows.config.sections import RefineSection
+    from pairwright.flows.stages.definition import StageRun
 
 FROZEN = "frozen"
 MAX_ACCURACY = 0.55
 
 
-def freeze(root: Path, stages: list[str], parts: list[str], section: RefineSection) -> JobResult:
-    """Fit what judges later rows, on the captions and candidates of the last full build; the unit is a caption.
+def has_negatives(config: "BuildConfig") -> bool:
+    """Return whether a build may have hard negatives."""
+    return bool(config.negatives or config.generators)
+
+
+def freeze_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``freeze``, which depends on the last full build alone."""
+    base, config = run.increment_base, run.config
+    full = version_path(base.root, base.manifest["build"]["full"]).read_bytes()
+    return [run.job(freeze, refined_stages(config), base.full_parts, config.refine, state=json_hash(full.hex()))]
+
+
+def refine_new_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``refine`` in an incremental build."""
+    base, config = run.increment_base, run.config
+    carried = base.manifest["stages"]["refine"]["facts"].get("carried", {})
+    args = (base.root, refined_stages(config), run.parts, base.full_parts, config.refine, config.seed, carried)
+    return [run.job(refine_new, *args, state=base.state)]
+
+
+def new_sizes_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``sizes`` in an incremental build."""
+    base = run.increment_base
+    return [run.job(write_sizes, base.root, base.manifest["shards"]["image_ext"], state=base.state)]
+
+
+def audit_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``audit``."""
+    base, config = run.increment_base, run.config
+    extra = {generator.name for generator in config.generators}
+    stages = [
+        stage.name
+        for stage in generating_stages(config)
+        if stage.to_refine or stage.name == "negatives" or stage.name in extra
+    ]
+    return [run.job(audit_all, base.root, stages, base.parts, run.parts, config.seed, state=base.state)]
+
+
+def freeze(root: Path, stages: list[str], parts: list[str], section: "RefineSection") -> JobResult:
+    """Fit the scorers of later rows on the captions and candidates of the last full build; the unit is a caption.
 
     Args:
         root: the build directory.
         stages: whose candidates were refined.
         parts: of the full build.
-        section: of the config; classifiers are fitted for the general method.
+        section: of the config; classifiers are fitted for method ``general`` only.
     """
     places = [(root, part) for part in parts]
     corpus = corpus_of_parts(places, pool=True)
@@ -69,25 +113,25 @@ def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
     stages: list[str],
     parts: list[str],
     full: list[str],
-    section: RefineSection,
+    section: "RefineSection",
     seed: int,
     carried: CarriedPreferences,
 ) -> JobResult:
-    """Refine the hard negatives of new pairs against what is frozen; as `refine.refine_negatives`.
+    """Refine the hard negatives of new pairs with the frozen scorers; otherwise like `refine.refine_negatives`.
 
     Args:
-        root: where the new parts stand.
+        root: the folder of the new parts.
         home: the build directory.
         stages: whose candidates are refined.
         parts: the new ones.
-        full: those of the last full build.
+        full: the parts of the last full build.
         section: of the config.
         seed: of the build.
-        carried: what earlier increments left (`appended.Appended`); what this one leaves stands among the facts.
+        carried: preferences that earlier increments carry over; those of this one are among the facts.
     """
     frozen = FrozenScorers.load(home / FROZEN)
     corpus = corpus_of_parts([(home, part) for part in full])
-    left: dict[str, Any] = {"carried": carried}
+    carried_over: dict[str, Any] = {"carried": carried}
 
     def judge(rows: pl.DataFrame) -> Refinement:
         if section.method == "reference":
@@ -96,35 +140,32 @@ def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
             )
         else:
             found = refine_appended_against_all(rows, frozen, corpus, general_options(section, seed), carried)
-        left["carried"] = found.carried
+        carried_over["carried"] = found.carried
         return found.refinement
 
     outcome = refine_with(root, stages, parts, judge)
-    return JobResult(outcome.outputs, outcome.counts, {**outcome.facts, **left})
+    return JobResult(outcome.outputs, outcome.counts, {**outcome.facts, **carried_over})
 
 
 def audit_all(  # noqa: PLR0913, PLR0917 - a job's arguments
     root: Path, home: Path, stages: list[str], old: list[str], new: list[str], seed: int
 ) -> JobResult:
-    """Attack all kept hard negatives, those that stand and the new ones; the unit is a negative.
-
-    SHUFFLE rows, which are for training, take no part.
-    """
+    """Audit all kept hard negatives, old and new, except SHUFFLE rows; the unit is a negative."""
     places = [*((home, part) for part in old), *((root, part) for part in new)]
     rows = pl.concat([ROWS.to_frame(), *rows_of(places, stages, annotations_path)])
-    told = (
+    report = (
         run_audit(rows, corpus_of_parts(places, pool=True), most=MAX_ACCURACY, seed=seed).as_json()
         if rows.height
         else {}
     )
-    write_bytes(root / AUDIT, orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    write_bytes(root / AUDIT, orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
     shown = ("rows", "verdict", "max", "attacks", "by_type", "breaks", "identical", "repeated", "format_leaks")
     counts = Counts("negative", rows.height, rows.height)
-    return JobResult([root / AUDIT], counts, {"audit": {name: told[name] for name in shown if name in told}})
+    return JobResult([root / AUDIT], counts, {"audit": {name: report[name] for name in shown if name in report}})
 
 
 def write_sizes(root: Path, home: Path, image_ext: str) -> JobResult:
-    """Write ``sizes.json`` and the check sums over the shards that stand and the new ones; the unit is a new sample."""
+    """Write ``sizes.json`` and the checksums of all shards, old and new; the unit is a new sample."""
     written, new = append_shards(root / "shards", home / "shards", image_ext)
     outputs = sorted(path for path in (root / "shards").iterdir() if path.suffix != ".tar" and path.name[0] != ".")
     return JobResult(outputs, Counts("sample", new, new), summarize_shards(written))

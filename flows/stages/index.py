@@ -1,4 +1,4 @@
-"""Stages ``index`` and ``retrieve``: the captions or images become a searchable pool, and queries choose from it."""
+"""Stages ``index`` (a FAISS index over captions or images) and ``retrieve`` (the pairs that queries find in it)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -16,10 +16,9 @@ from pairwright.datasets.progress import report_named_steps
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
-from pairwright.flows.config.sections import IndexSection, RetrieveSection
 from pairwright.flows.state.inputs import file_state, named_state
 from pairwright.flows.state.layout import pairs_path, read_pair_parts, rejected_path, retrieved_keys_path
-from pairwright.flows.state.receipts import Counts, JobResult
+from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
 from pairwright.indexes.building.pair_vectors import PairVectors
 from pairwright.indexes.building.part_jobs import BuildParts, IndexProgress, PartJob, PartResult, build_part
@@ -31,34 +30,65 @@ from pairwright.indexes.retrieval.exclusion import ExclusionFilter, make_exclusi
 from pairwright.indexes.retrieval.queries import read_queries, read_query_vectors
 from pairwright.indexes.retrieval.retrieve import RetrieveOptions, retrieve
 
+if TYPE_CHECKING:
+    from pairwright.flows.config.sections import IndexSection, RetrieveSection
+    from pairwright.flows.stages.definition import StageRun
+
 PRECOMPUTED = "precomputed"
+
+
+def index_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``index``; an increment uses the encoder of the full build's index."""
+    config, section = run.config, run.config.index_section
+    assert section is not None
+    stage = IndexStage(run.engine.pool_for, run.engine.stop)
+    encoder_of = [run.base.root / "index"] if run.base else []
+    state = f"{_index_state(section, config.input.path)} {run.base_state}"
+    args = (run.parts, section, config.input.path, config.seed, *encoder_of)
+    return [run.job(stage, *args, state=state, in_build_process=True)]
+
+
+def retrieve_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``retrieve``."""
+    section, index = run.config.retrieve, run.config.index_section
+    assert section is not None
+    assert index is not None
+    args = (run.parts, section, index.device, *([run.base.root] if run.base else []))
+    named = [section.queries, *filter(None, [section.query_vectors]), *section.exclude]
+    return [run.job(retrieve_pairs, *args, state=f"{named_state(named)} {run.base_state}", multi_core=True)]
 
 
 @dataclass(frozen=True)
 class IndexStage:
-    """Builds the index: the pairs are read in this process, and the parts of the index are built by a pool.
+    """Builds the index: pairs are read in this process, and a pool builds the parts of the index.
 
     Attributes:
-        side_by_side: returns for a number of parts the pool that builds them, and the threads of each; 0: FAISS's own.
-        stop: set when the stage is to end early.
+        pool_for: returns the pool for a number of parts, and the threads per part (0 = FAISS's default).
+        stop: set to end the stage early.
     """
 
-    side_by_side: Callable[[int], tuple[Executor, int]]
+    pool_for: Callable[[int], tuple[Executor, int]]
     stop: Event
 
     def __call__(  # noqa: PLR0913, PLR0917 - a job's arguments
-        self, root: Path, parts: list[str], section: IndexSection, source: str, seed: int, like: Path | None = None
+        self,
+        root: Path,
+        parts: list[str],
+        section: "IndexSection",
+        source: str,
+        seed: int,
+        encoder_of: Path | None = None,
     ) -> JobResult:
-        """Build it; arguments as in `build_index`.
+        """Build the index; arguments as in `build_index`.
 
         Raises:
             PairwrightError: when it cannot be built, a worker died, or it was stopped.
         """
-        return build_index(root, parts, section, source, seed, like, build=self._build, stop=self.stop)
+        return build_index(root, parts, section, source, seed, encoder_of, build=self._build, stop=self.stop)
 
     def _build(self, jobs: Sequence[PartJob], vectors: PairVectors, watch: IndexProgress) -> list[PartResult]:
-        pool, threads = self.side_by_side(len(jobs))
-        owner = ("index", "all") if len(jobs) == 1 else None  # of several parts, those that are done count
+        pool, threads = self.pool_for(len(jobs))
+        owner = ("index", "all") if len(jobs) == 1 else None  # of several parts, finished ones are reported
         futures = {pool.submit(build_part, job, vectors, threads, owner): job.end - job.first for job in jobs}
         total, done = sum(futures.values()), 0
         try:
@@ -68,35 +98,35 @@ class IndexStage:
                 watch("vectors", done, total)
             return [future.result() for future in futures]
         finally:
-            for future in futures:  # when one failed
+            for future in futures:  # after an error
                 future.cancel()
 
 
 def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     root: Path,
     parts: list[str],
-    section: IndexSection,
+    section: "IndexSection",
     source: str,
     seed: int,
-    like: Path | None = None,
+    encoder_of: Path | None = None,
     *,
     build: BuildParts | None = None,
     stop: Event | None = None,
 ) -> JobResult:
-    """Fit or load the encoder and build the FAISS index.
+    """Fit or load the encoder and build the FAISS index; the unit is a pair.
 
-    The unit is a pair, found by any of its captions. A caption or image whose vector equals an earlier one's, or nearly,
-    is found with it; a pair that has no vector of a modality is a rejected row, and goes on all the same, since another stage may do without.
+    A pair is found by any of its captions. Equal or nearly equal vectors share one entry of the index. A pair without
+    a vector of a modality is listed among the rejected rows, but stays in the build.
 
     Args:
         root: the build directory.
         parts: of the pairs.
         section: of the config.
-        source: the input's path; the folder of vectors when they are there already.
+        source: path of the input; with precomputed vectors, their folder.
         seed: of the build.
-        like: the folder of an index whose encoder is used as it is; a new one is made without.
-        build: builds the parts of the index; this process when left out.
-        stop: set when the stage is to end early.
+        encoder_of: folder of an index whose encoder is used; by default a new encoder is made.
+        build: builds the parts of the index; by default this process.
+        stop: set to end the stage early.
     """
     folder = root / "index"
     rejects: list[Reject] = []
@@ -104,8 +134,8 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
         info = build_index_from_pairs(
             lambda: _until(stop, read_pair_parts(root, parts)),
             folder,
-            encoder=None if like else _encoder(section, seed),
-            like=like,
+            encoder=None if encoder_of else _encoder(section, seed),
+            like=encoder_of,
             vectors=PrecomputedVectors(Path(source)) if section.encoder == PRECOMPUTED else None,
             modalities=section.modalities,
             options=IndexOptions(
@@ -125,7 +155,12 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
     rejected = rejected_path(root, "index", "all")
     REJECTS.write(rejects, rejected)
     outputs = [*(folder / name for name in sorted(info.files)), folder / METADATA_FILE, rejected]
-    told = (
+    facts = {name: value for name, value in info.summary().items() if name in _INDEX_FACTS}
+    return JobResult(outputs, Counts("pair", info.pairs, info.pairs), {**facts, "without_vector": dict(info.rejected)})
+
+
+_INDEX_FACTS = frozenset(
+    (
         "kind",
         "storage",
         "dim",
@@ -137,66 +172,59 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
         "bytes",
         "modalities",
     )
-    facts = {name: value for name, value in info.summary().items() if name in told}
-    return JobResult(outputs, Counts("pair", info.pairs, info.pairs), {**facts, "without_vector": dict(info.rejected)})
+)
 
 
 def _until(stop: Event | None, batches: Iterable[list[Pair]]) -> Iterator[list[Pair]]:
     """Yield the batches until ``stop`` is set."""
     for batch in batches:
         if stop is not None and stop.is_set():
-            raise PairwrightError("the index was stopped before it was built. Start the same build again.")
+            raise PairwrightError("stopped while building the index. Start the same build again to resume.")
         yield batch
 
 
-def index_state(section: IndexSection, source: str) -> str:
-    """Return the state of what the index is built from besides the pairs: checkpoints, and vectors that stand in ``source``."""
+def _index_state(section: "IndexSection", source: str) -> str:
+    """Return the state of what the index is built from besides the pairs: checkpoints and precomputed vectors."""
     folders = [Path(section.model)] if section.model and Path(section.model).exists() else []
     if section.encoder == PRECOMPUTED:
         folders += [path for kind in ("img_emb", "text_emb") if (path := Path(source) / kind).is_dir()]
     return file_state(folders)
 
 
-def retrieve_state(section: RetrieveSection) -> str:
-    """Return the state of the queries and of the evaluation data."""
-    named = [section.queries, *filter(None, [section.query_vectors]), *section.exclude]
-    return named_state(named)
-
-
 def retrieve_pairs(
-    root: Path, parts: list[str], section: RetrieveSection, device: str, home: Path | None = None
+    root: Path, parts: list[str], section: "RetrieveSection", device: str, home: Path | None = None
 ) -> JobResult:
-    """Search the index with every query and choose the pairs that are hit.
+    """Search the index with every query and select the pairs among the hits; the unit is a pair.
 
-    Writes every hit, the pairs with all that found them, the coverage by concept as a table and as a page, and the
-    chosen keys; pairs that no query reached, or that are excluded, are rejected rows.
+    Writes the hits, the pairs with the queries that found them, the coverage by concept (a table and a page), and the
+    selected keys. Pairs that no query found, or that are excluded, become rejected rows.
 
     Args:
         root: the folder of the index and of the parts.
         parts: of the pairs.
         section: of the config.
         device: of the encoder.
-        home: a build directory to whose pairs these are added. They compete with what was found there (`best_new_hits`),
-            and the keys that were chosen there stay among the chosen ones.
+        home: the build directory that these pairs are added to. They compete with the hits there (`best_new_hits`), and
+            the keys that were selected there stay selected.
     """
     opened = open_index_with_encoder(root / "index", device=device)
     queries = read_queries(Path(section.queries))
     vectors = None
     if section.query_vectors:
         vectors = read_query_vectors(Path(section.query_vectors), len(queries), opened.index.info.dim)
-    pool = _PairLookup(root, parts)
+    lookup = _PairLookup(root, parts)
     exclusion = read_exclusions(section.exclude)
-    guard = ExclusionFilter(exclusion, pool.of) if exclusion else None
+    exclusion_filter = ExclusionFilter(exclusion, lookup.of) if exclusion else None
     found = retrieve(
-        opened.index, vectors if vectors is not None else opened.encoder, queries, _options(section), guard
+        opened.index, vectors if vectors is not None else opened.encoder, queries, _options(section), exclusion_filter
     )
     folder = root / "retrieval"
     found.write_hits(folder / "hits.parquet")
-    keys, stay = set(found.pairs["key"]), set[str]()
+    keys, old_keys = set(found.pairs["key"]), set[str]()
     if home:
         before = pl.read_parquet(home / "retrieval" / "hits.parquet")
         keys = set(best_new_hits(pl.read_parquet(folder / "hits.parquet"), before, section)["key"])
-        stay = set(pl.read_parquet(retrieved_keys_path(home))["key"])
+        old_keys = set(pl.read_parquet(retrieved_keys_path(home))["key"])
     if not keys and not home:
         raise NothingKeptError(
             "no query found a pair",
@@ -206,13 +234,13 @@ def retrieve_pairs(
     tables = {
         folder / "pairs.parquet": found.pairs,
         folder / "coverage.parquet": found.coverage,
-        retrieved_keys_path(root): pl.DataFrame({"key": sorted({*keys, *stay})}, schema={"key": pl.String}),
+        retrieved_keys_path(root): pl.DataFrame({"key": sorted({*keys, *old_keys})}, schema={"key": pl.String}),
     }
     for path, frame in tables.items():
         with replace_atomically(path) as temporary:
             frame.write_parquet(temporary)
-    write_coverage_page(folder / "coverage.html", found, pool.of, "What the pool covers")
-    leaks = {row.place.removeprefix("pair "): row for row in make_exclusion_rejects(found.excluded, pool.of)}
+    write_coverage_page(folder / "coverage.html", found, lookup.of, "What the pool covers")
+    leaks = {row.place.removeprefix("pair "): row for row in make_exclusion_rejects(found.excluded, lookup.of)}
     reasons, rejected = _reject_unretrieved(root, parts, keys, leaks)
     summary = found.summary()
     facts = {
@@ -223,8 +251,8 @@ def retrieve_pairs(
     return JobResult(outputs, counts, facts)
 
 
-def best_new_hits(hits: pl.DataFrame, before: pl.DataFrame, section: RetrieveSection) -> pl.DataFrame:
-    """Return the ``hits`` that would have been among the best of those ``before``; columns as `Retrieval.write_hits`."""
+def best_new_hits(hits: pl.DataFrame, before: pl.DataFrame, section: "RetrieveSection") -> pl.DataFrame:
+    """Return the ``hits`` that score high enough to be among the hits ``before``; columns as `Retrieval.write_hits`."""
     unit = ["mode", "query"] if section.per == "query" else ["mode", "concept"]
     places = before.group_by("key", *unit).agg(pl.col("score").max())
     hits = hits.join(_score_threshold(places, unit, section.k), on=unit, how="left", maintain_order="left")
@@ -239,13 +267,13 @@ def best_new_hits(hits: pl.DataFrame, before: pl.DataFrame, section: RetrieveSec
 
 
 def _score_threshold(places: pl.DataFrame, unit: list[str], full: int) -> pl.DataFrame:
-    """Return the lowest score that was taken, of the units that took as many as they may."""
+    """Return as ``bar`` the lowest score of each unit that has ``full`` places or more."""
     bars = places.group_by(unit).agg(pl.len().alias("n"), pl.col("score").min().alias("bar"))
     return bars.filter(pl.col("n") >= full).drop("n")
 
 
 class _PairLookup:
-    """The pairs of a build, looked up by key."""
+    """Lookup of the pairs of a build by key."""
 
     def __init__(self, root: Path, parts: Sequence[str]) -> None:
         self._files = [pairs_path(root, part) for part in parts]
@@ -256,7 +284,7 @@ class _PairLookup:
         return pl.scan_parquet(self._files).filter(wanted).collect()
 
 
-def _encoder(section: IndexSection, seed: int) -> EncoderOptions | None:
+def _encoder(section: "IndexSection", seed: int) -> EncoderOptions | None:
     if section.encoder == "lexical":
         return EncoderOptions(seed=seed, model=section.model, device=section.device)
     if section.encoder == PRECOMPUTED and not section.model:
@@ -265,13 +293,14 @@ def _encoder(section: IndexSection, seed: int) -> EncoderOptions | None:
     return EncoderOptions(name, model=section.model, device=section.device)
 
 
-def _options(section: RetrieveSection) -> RetrieveOptions:
+def _options(section: "RetrieveSection") -> RetrieveOptions:
     return RetrieveOptions(**section.model_dump(exclude={"queries", "query_vectors", "exclude"}))
 
 
 def _reject_unretrieved(
     root: Path, parts: list[str], keys: set[str], leaks: dict[str, Any]
 ) -> tuple[dict[str, int], list[Path]]:
+    """Write the rejected rows of each part; return counts by reason and the files."""
     reasons: Counter[str] = Counter()
     written = []
     for part in parts:

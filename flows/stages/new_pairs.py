@@ -1,13 +1,15 @@
-"""Stage ``pairs`` of an incremental build: the input is read to its end, and what was not there before becomes parts.
+"""Stage ``pairs`` of an incremental build: reads the whole input and writes new pairs into new parts.
 
-A pair is known by its key, and by a hash of all else that is told of it. One whose key is new, but whose source and source
-id (else image) are those of a known pair that is gone, is that pair with another caption: changed, not new. Changed and
-removed pairs stand in shards that stay as they are, so they are counted, and a full build mends them.
+A pair is identified by its key, and compared by a hash of its other fields. A pair with a new key but the source and
+source id (or image) of a known pair that is gone is a changed pair, not a new one. Changed and removed pairs are in
+shards that an increment does not rewrite: they are counted, and a full build applies the changes.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -16,40 +18,52 @@ from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
-from pairwright.flows.stages.pairs import Intake, without_image_field
+from pairwright.flows.stages.pairs import Intake, reject_without_image
+from pairwright.flows.state.inputs import input_state, read_options
 from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
-from pairwright.flows.state.receipts import Counts, JobResult
+from pairwright.flows.state.receipts import Counts, Job, JobResult
+
+if TYPE_CHECKING:
+    from pairwright.flows.stages.definition import StageRun
 
 _SOURCE_ID = pl.when(pl.col("source_id") == "").then(pl.col("image")).otherwise(pl.col("source_id"))
 _OTHER = pl.when(_SOURCE_ID == "").then(pl.lit("")).otherwise(pl.col("source") + "\n" + _SOURCE_ID).alias("other")
 
 
+def new_pairs_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``pairs`` in an incremental build."""
+    config, base = run.config, run.increment_base
+    intake = Intake(read_options(config.input), config.part_size, config.all_have_images)
+    state = f"{input_state(config.input)} {base.state}"
+    return [run.job(read_new_pairs, base.root, base.parts, intake, state=state)]
+
+
 def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> JobResult:
-    """Write the pairs that stand in none of the ``known`` parts; the unit is a row.
+    """Write the pairs that are not in the ``known`` parts; the unit is a row.
 
     Args:
-        root: where the new parts go.
+        root: the folder of the new parts.
         home: the build directory, with the known parts.
         known: names of parts; the new ones are numbered after them.
-        intake: how; what the known pairs are decides whether all have images.
+        intake: how the input is read; the known pairs decide whether all have images.
 
     Returns:
-        The parts; ``parts`` (how many), ``known``, ``changed`` and ``removed`` pairs are among the facts. Broken rows that
-        were rejected before are known, too.
+        The parts, with their number and the numbers of known, changed and removed pairs among the facts. Rows that
+        were rejected before are not rejected again.
 
     Raises:
-        InputError: a broken row, or a pair without an image among others, when the options say stop; a pair with an
-            image among others without.
+        InputError: for a broken row, or a pair without an image among pairs with one, if the options say stop; for a
+            pair with an image among pairs without.
     """
     reading = _NewPairReading(_known_pairs(home, known), _known_rejects(home))
     options, part_size = intake.options, intake.part_size
-    pictured = _has_images(home, known) if intake.all_have_images else None
+    with_images = _has_images(home, known) if intake.all_have_images else None
     for batch in read_pairs(options):
-        other = [pair for pair in batch.pairs if pictured not in (None, bool(pair.image))]
-        if other and (options.on_error == "stop" or not pictured):
+        other = [pair for pair in batch.pairs if with_images not in (None, bool(pair.image))]
+        if other and (options.on_error == "stop" or not with_images):
             raise _mixed(other[0], options)
-        reading.pairs([pair for pair in batch.pairs if pictured in (None, bool(pair.image))])
-        reading.rejects([*batch.rejects, *map(without_image_field, other)])
+        reading.pairs([pair for pair in batch.pairs if with_images in (None, bool(pair.image))])
+        reading.rejects([*batch.rejects, *map(reject_without_image, other)])
     fresh, facts = reading.end()
     outputs: list[Path] = []
     for number, start in enumerate(range(0, len(fresh), part_size), len(known)):
@@ -63,23 +77,23 @@ def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> 
 
 
 def _has_images(home: Path, parts: list[str]) -> bool | None:
-    """Say whether the pairs of a build have images; None where there are none."""
+    """Return whether the pairs of a build have images; None without pairs."""
     images = (PAIRS.read_frame(pairs_path(home, part))["image"] for part in parts)
     return next((bool(column[0]) for column in images if len(column)), None)
 
 
 def _mixed(pair: Pair, options: ReadOptions) -> InputError:
     has, others = ("an", "none") if pair.image else ("no", "one")
-    skip = "" if pair.image else "`on_error: skip` under input sets it aside; "
+    skip = "" if pair.image else " `on_error: skip` under input to reject it, or"
     return InputError(
-        f"pair {pair.source_id or pair.key} has {has} image, and those of the build have {others}",
+        f"pair {pair.source_id or pair.key} has {has} image, and the pairs of the build have {others}",
         where=str(options.input),
-        fix=f"{skip}with `images: false` under shards, --full builds texts alone",
+        fix=f"Set{skip} `images: false` under shards and build with --full to pack texts only",
     )
 
 
 def _hashed(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return key, other name and a hash of all other columns; polars' hashes hold within one process."""
+    """Return key, source id and a hash of all other columns; hashes of polars are comparable within one process only."""
     hashes = [pl.col(name).hash().alias(name) for name in PAIRS.schema if name != "key"]
     return frame.select("key", _OTHER, pl.struct(hashes).hash().alias("hash"))
 
@@ -95,15 +109,17 @@ def _known_rejects(home: Path) -> frozenset[Reject]:
 
 @dataclass
 class _NewPairReading:
+    """Separates new pairs from known ones, batch by batch."""
+
     known: pl.DataFrame
-    refused: frozenset[Reject]
+    old_rejects: frozenset[Reject]
     new: list[tuple[Pair, str]] = field(default_factory=list)
     broken: list[Reject] = field(default_factory=list)
     changed: int = 0
     seen: list[pl.Series] = field(default_factory=list)
 
     def pairs(self, pairs: list[Pair]) -> None:
-        """Take a batch apart."""
+        """Add a batch of pairs."""
         frame = _hashed(PAIRS.frame(pairs))
         both = frame.join(self.known, on="key", how="left", suffix="_known", maintain_order="left")
         fresh, same = both["hash_known"].is_null(), both["hash"] == both["hash_known"]
@@ -112,21 +128,21 @@ class _NewPairReading:
         self.seen.append(frame["key"])
 
     def rejects(self, rejects: list[Reject]) -> None:
-        """Keep what is broken and was not before."""
-        self.broken += [row for row in rejects if row not in self.refused]
+        """Add the broken rows that were not rejected before."""
+        self.broken += [row for row in rejects if row not in self.old_rejects]
 
     def end(self) -> tuple[list[Pair], dict[str, int]]:
-        """Return the new pairs, and how many are known, changed and removed."""
+        """Return the new pairs, and the numbers of known, changed and removed pairs."""
         seen = pl.DataFrame({"key": pl.concat(self.seen) if self.seen else pl.Series([], dtype=pl.String)})
         gone = self.known.join(seen, on="key", how="anti")
         renamed = Counter(gone.filter(pl.col("other") != "")["other"])
         fresh: list[Pair] = []
-        again = 0
+        recaptioned = 0
         for pair, other in self.new:
             if renamed[other] > 0:
                 renamed[other] -= 1
-                again += 1
+                recaptioned += 1
             else:
                 fresh.append(pair)
         known = self.known.height - gone.height - self.changed
-        return fresh, {"known": known, "changed": self.changed + again, "removed": gone.height - again}
+        return fresh, {"known": known, "changed": self.changed + recaptioned, "removed": gone.height - recaptioned}

@@ -1,14 +1,15 @@
-"""Stage ``pairs``: the user's data becomes checked pairs, in parts; what is broken becomes rejected rows.
+"""Stage ``pairs``: reads the input into parts of checked pairs and of rejected rows.
 
-Every sample of a dataset has the same members. So where images are packed, the pairs without one, among others that
-have one, are told here and not behind all work; so are pictures whose names (inside a table, whose bytes) tell of several
-formats that shards hold, or of none, unless they are recoded. What a picture is in truth its bytes tell, when it is packed.
+All samples of a dataset have the same members. Where images are packed, this stage therefore reports pairs without an
+image among pairs with one, and images of mixed or unsupported formats unless they are recoded, before any other work.
+Formats are told by file names (in a table, by bytes); the bytes of files are checked when they are packed.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
@@ -18,8 +19,12 @@ from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.flows.state.inputs import input_state, read_options
 from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
-from pairwright.flows.state.receipts import Counts, JobResult
+from pairwright.flows.state.receipts import Counts, Job, JobResult
+
+if TYPE_CHECKING:
+    from pairwright.flows.stages.definition import StageRun
 
 MISSING_IMAGE = "missing_image"
 _SAME = {"jpeg": "jpg", "tiff": "tif"}
@@ -27,13 +32,13 @@ _SAME = {"jpeg": "jpg", "tiff": "tif"}
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """How the input becomes parts.
+    """How the input is read into parts.
 
     Attributes:
         options: of the reader.
-        part_size: pairs a part.
-        all_pictured: whether every pair is to have an image where one has.
-        one_format: whether the images are packed as they are, so that all have to be of one format.
+        part_size: pairs per part.
+        all_have_images: whether each pair needs an image if one has an image.
+        single_image_format: whether all images have to be of one format, since they are packed unchanged.
     """
 
     options: ReadOptions
@@ -42,35 +47,42 @@ class Intake:
     single_image_format: bool = False
 
 
+def pairs_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``pairs`` in a full build."""
+    config = run.config
+    intake = Intake(read_options(config.input), config.part_size, config.all_have_images, config.single_image_format)
+    return [run.job(read_input, intake, state=input_state(config.input))]
+
+
 def read_input(root: Path, intake: Intake) -> JobResult:
-    """Read the input to the end; write a part for every so many pairs that are kept.
+    """Read the whole input and write its parts; the unit is a row.
 
     Raises:
-        InputError: on a broken row, or a pair without an image among others, when the options say stop; when no
-            pair is left; and for images of several formats, or of none that shards hold.
+        InputError: for a broken row, or a pair without an image among pairs with one, if the options say stop; when no
+            pair is left; for images of mixed or unsupported formats.
     """
     options = intake.options
     outputs: list[Path] = []
     reasons: Counter[str] = Counter()
     formats: Counter[str] = Counter()
-    kept = bare = 0
+    kept = without_image = 0
     for number, (pairs, rejects) in enumerate(_parts(options, intake.part_size, formats)):
         part = part_name(number)
         PAIRS.write(pairs, pairs_path(root, part))
         REJECTS.write(rejects, rejected_path(root, "pairs", part))
         outputs += [pairs_path(root, part), rejected_path(root, "pairs", part)]
         kept += len(pairs)
-        bare += sum(not pair.image for pair in pairs)
+        without_image += sum(not pair.image for pair in pairs)
         formats.update(filter(None, (image_format_of(pair.image) for pair in pairs)))
         reasons.update(row.reason for row in rejects)
     if intake.single_image_format and formats and len(formats.keys() & set(IMAGE_EXTENSIONS)) != 1:
-        raise _mixed_formats_message(formats, str(options.input))
-    if intake.all_have_images and 0 < bare < kept:
+        raise _mixed_formats(formats, str(options.input))
+    if intake.all_have_images and 0 < without_image < kept:
         if options.on_error == "stop":
-            raise _mixed(bare, kept, str(options.input))
-        _rejected_writer(outputs)
-        kept -= bare
-        reasons[MISSING_IMAGE] += bare
+            raise _missing_images(without_image, kept, str(options.input))
+        _reject_without_image(outputs)
+        kept -= without_image
+        reasons[MISSING_IMAGE] += without_image
     counts = Counts("row", kept + reasons.total(), kept, dict(sorted(reasons.items())))
     return JobResult(outputs, counts, {"parts": len(outputs) // 2})
 
@@ -91,29 +103,29 @@ def _parts(options: ReadOptions, size: int, formats: Counter[str]) -> Iterator[t
 
 
 def report_rows_read(batches: Iterable[ReadBatch]) -> Iterator[ReadBatch]:
-    """Yield batches as they come, and report how many rows were read."""
+    """Yield the batches and report the number of rows read."""
     with open_step("reading", unit="rows") as done:
         for batch in batches:
             yield batch
             done.advance(len(batch.pairs) + len(batch.rejects))
 
 
-def without_image_field(pair: Pair) -> Reject:
-    """Return what becomes of a pair without an image where others have one."""
+def reject_without_image(pair: Pair) -> Reject:
+    """Return the reject for a pair without an image among pairs with one."""
     place = f"{pair.source}: {pair.source_id or pair.key}"
     return make_reject(place, MISSING_IMAGE, "no image, and other pairs have one", pair.caption)
 
 
-def _mixed(bare: int, pairs: int, where: str) -> InputError:
+def _missing_images(count: int, pairs: int, where: str) -> InputError:
     return InputError(
-        f"{bare:,} of {pairs:,} pairs have no image, and the samples of a dataset have one all or none",
+        f"{count:,} of {pairs:,} pairs have no image; either all samples of a dataset have one, or none has",
         where=where,
-        fix="`on_error: skip` under input sets them aside; `images: false` under shards packs texts alone",
+        fix="Set `on_error: skip` under input to reject them, or `images: false` under shards to pack texts only",
     )
 
 
 def image_format_of(image: str) -> str:
-    """Return what an image's name says of its format; nothing for names that say nothing, or are not the file's."""
+    """Return the format of an image by its name; empty where the name does not state it."""
     suffix = PurePosixPath(image).suffix.lower()
     return (
         _SAME.get(suffix[1:], suffix[1:])
@@ -122,18 +134,19 @@ def image_format_of(image: str) -> str:
     )
 
 
-def _mixed_formats_message(formats: Counter[str], where: str) -> InputError:
-    told = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
+def _mixed_formats(formats: Counter[str], where: str) -> InputError:
+    counts = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
     return InputError(
-        f"the images are of several formats, or of none that shards hold ({told})",
+        f"mixed or unsupported image formats ({counts})",
         where=where,
-        fix="`image_format: jpg` (or png, webp) under shards recodes those that are of another",
+        fix="Set `image_format: jpg` (or png, webp) under shards to recode them",
     )
 
 
-def _rejected_writer(outputs: Sequence[Path]) -> None:
+def _reject_without_image(outputs: Sequence[Path]) -> None:
+    """Move the pairs without an image from the parts to their rejected rows."""
     for path, rejected in zip(outputs[::2], outputs[1::2], strict=True):
         pairs = list(PAIRS.read(path))
-        if bare := [without_image_field(pair) for pair in pairs if not pair.image]:
+        if rows := [reject_without_image(pair) for pair in pairs if not pair.image]:
             PAIRS.write([pair for pair in pairs if pair.image], path)
-            REJECTS.write([*REJECTS.read(rejected), *bare], rejected)
+            REJECTS.write([*REJECTS.read(rejected), *rows], rejected)

@@ -1,14 +1,14 @@
-"""Stage ``shards``: pairs, images and kept texts become WebDataset shards, one job a shard.
+"""Stages ``shards`` (WebDataset shards of pairs, images and kept texts, one job per shard) and ``sizes``.
 
-Which pairs a shard holds is planned beforehand from the order of the parts and the sizes of their images, so that the
-shards do not depend on who writes them. An image that cannot be read is a rejected row; its shard is then smaller than
-the others. Sizes are those of the source's images: one that is scaled down or encoded anew takes less, or more.
+Which pairs go into a shard is planned from the order of the parts and the sizes of their source images, so that shards
+do not depend on the number of workers. An image that cannot be read is a rejected row and leaves its shard smaller.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -28,41 +28,68 @@ from pairwright.datasets.shards.webdataset import (
     summarize_shards,
     write_shard,
 )
-from pairwright.flows.config.sections import ShardsSection
+from pairwright.flows.stages.generating import generating_stages, selection_of
 from pairwright.flows.state.inputs import file_state
-from pairwright.flows.state.layout import kept_annotations, rationales_path, rejected_path
-from pairwright.flows.state.receipts import Counts, JobResult, json_hash
+from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path
+from pairwright.flows.state.receipts import Counts, Job, JobResult, json_hash
 from pairwright.flows.state.selection import PairSelection, selected_frame, selected_pairs
+
+if TYPE_CHECKING:
+    from pairwright.flows.config.sections import ShardsSection
+    from pairwright.flows.stages.definition import StageRun
 
 
 @dataclass(frozen=True)
 class Slice:
-    """A run of the chosen pairs of one part: positions ``start`` to ``stop`` among them."""
+    """The selected pairs of a part from position ``start`` to ``stop``."""
 
     part: str
     start: int
     stop: int
 
 
-TEXTS = 4_096  # bytes of a sample beside its image, about: texts as JSON, headers, padding
+TEXT_BYTES = 4_096  # of a sample without its image, about: texts as JSON, headers, padding
+
+
+def shards_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the jobs of stage ``shards``, one per shard; an increment numbers them after the existing shards."""
+    config = run.config
+    stages = tuple(stage.name for stage in generating_stages(config))
+    packing = Packing(stages, config.shards, selection_of(config), config.rationales is not None)
+    states = {part: part_state(run.root, part, packing) for part in run.parts}
+    sizes = ((part, part_sizes(run.root, part, packing)) for part in run.parts)
+    plan = plan_shards(sizes, config.shards.samples, config.shards.megabytes * 2**20)
+    return [
+        run.job(
+            *(write_one_shard, number, slices, packing),
+            part=part_name(number),
+            state=" ".join(states[each.part] for each in slices),
+        )
+        for number, slices in enumerate(plan, run.base.manifest["shards"]["files"] if run.base else 0)
+    ]
+
+
+def sizes_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``sizes`` in a full build."""
+    return [run.job(write_shard_sizes)]
 
 
 def plan_shards(
-    chosen: Iterable[tuple[str, Sequence[int]]], samples: int, most: int = MAX_SHARD_BYTES
+    sizes_by_part: Iterable[tuple[str, Sequence[int]]], samples: int, max_bytes: int = MAX_SHARD_BYTES
 ) -> list[tuple[Slice, ...]]:
-    """Return for each shard the slices of parts that it holds.
+    """Return the slices of parts that each shard contains.
 
     Args:
-        chosen: (part, bytes of each chosen pair) in order.
-        samples: in a shard, at most.
-        most: bytes in a shard; one sample always has room.
+        sizes_by_part: (part, bytes of each selected pair) in order.
+        samples: per shard, at most.
+        max_bytes: per shard; a single larger sample gets a shard of its own.
     """
     shards: list[list[Slice]] = []
     count, size = samples, 0
-    for part, sizes in chosen:
+    for part, sizes in sizes_by_part:
         start = 0
         for end, each in enumerate(sizes):
-            if count == samples or (count and size + each > most):
+            if count == samples or (count and size + each > max_bytes):
                 if end > start:
                     shards[-1].append(Slice(part, start, end))
                 shards.append([])
@@ -75,11 +102,11 @@ def plan_shards(
 
 @dataclass(frozen=True)
 class Packing:
-    """What goes into the shards: texts of which stages, images how, which pairs go on, and whether rationales do."""
+    """The contents of shards: the stages whose texts they have, the settings, the pairs, and whether rationales."""
 
     stages: tuple[str, ...]
-    section: ShardsSection
-    choice: PairSelection
+    section: "ShardsSection"
+    selection: PairSelection
     rationales: bool = False
 
 
@@ -96,10 +123,10 @@ def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: P
 
 
 def part_state(root: Path, part: str, packing: Packing) -> str:
-    """Return the state of the image files of a part's pairs that go into shards: size and time of change."""
+    """Return the state of the image files of the selected pairs of a part: size and time of change."""
     if not packing.section.images:
         return ""
-    frame = selected_frame(root, part, packing.choice)
+    frame = selected_frame(root, part, packing.selection)
     files = frame.select(pl.col("image").str.replace(f"(?s){MEMBER_SEPARATOR}.*$", "${1}").unique(maintain_order=True))[
         "image"
     ]
@@ -107,26 +134,26 @@ def part_state(root: Path, part: str, packing: Packing) -> str:
 
 
 def part_sizes(root: Path, part: str, packing: Packing) -> list[int]:
-    """Return the bytes, about, of each sample of a part; of an image that is not there none, which packing will tell."""
-    return [sample_bytes(image, packing.section) for image in selected_frame(root, part, packing.choice)["image"]]
+    """Return the approximate bytes of each sample of a part; a missing image, which packing reports, counts nothing."""
+    return [sample_bytes(image, packing.section) for image in selected_frame(root, part, packing.selection)["image"]]
 
 
-def sample_bytes(image: str, section: ShardsSection) -> int:
-    """Return how many bytes a sample with this image takes, about; see `TEXTS`."""
+def sample_bytes(image: str, section: "ShardsSection") -> int:
+    """Return the approximate bytes of a sample with this image."""
     if not (image and section.images) or is_url(image):
-        return TEXTS
-    return TEXTS + read_stored_size(image)
+        return TEXT_BYTES
+    return TEXT_BYTES + read_stored_size(image)
 
 
 def write_shard_sizes(root: Path) -> JobResult:
-    """Write ``sizes.json`` and the check sums over all shards."""
+    """Write ``sizes.json`` and the checksums of all shards; the unit is a sample."""
     folder = root / "shards"
     written = finish_shards(folder)
     if not written.count:
         raise InputError(
-            "not one image could be read",
+            "no image could be read",
             where=str(folder),
-            fix="See rejected/shards-*.parquet for the reasons; `images: false` under shards packs texts alone",
+            fix="See rejected/shards-*.parquet for the reasons, or set `images: false` under shards to pack texts only",
         )
     outputs = sorted(path for path in folder.iterdir() if path.suffix != ".tar" and not path.name.startswith("."))
     return JobResult(outputs, Counts("sample", written.count, written.count), summarize_shards(written))
@@ -135,7 +162,7 @@ def write_shard_sizes(root: Path) -> JobResult:
 def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: list[Reject]) -> Iterator[Sample]:
     recoding = Recoding(packing.section.image_format, packing.section.longest_side)
     for piece in slices:
-        pairs = selected_pairs(root, piece.part, packing.choice)[piece.start : piece.stop]
+        pairs = selected_pairs(root, piece.part, packing.selection)[piece.start : piece.stop]
         texts: dict[str, list[Annotation]] = {}
         for annotation in kept_annotations(root, piece.part, packing.stages):
             texts.setdefault(annotation.key, []).append(annotation)
@@ -148,12 +175,12 @@ def _samples(root: Path, slices: Sequence[Slice], packing: Packing, rejects: lis
                 try:
                     sample = load_image(sample, recoding)
                 except InputError as error:
-                    rejects.append(_unusable(pair, error))
+                    rejects.append(_reject_image(pair, error))
                     continue
             yield sample
 
 
-def _unusable(pair: Pair, error: InputError) -> Reject:
+def _reject_image(pair: Pair, error: InputError) -> Reject:
     other = "not_fetched" if is_url(pair.image) else "bad_image"
     reason = error.reason if isinstance(error, UnusableImageError) else other
     return make_reject(pair.image, reason, error.what, pair.caption)

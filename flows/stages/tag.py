@@ -1,30 +1,55 @@
-"""Stage ``tag``: each caption is tagged once, and the words of the pool are counted part by part."""
+"""Stages ``tag`` and ``words``: part-of-speech tags of all captions, and word counts over the pool."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pairwright.datasets.record_tables import PAIRS
+from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, tokens_path
-from pairwright.flows.state.receipts import Counts, JobResult
+from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics, count_captions
-from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tagger import BUNDLED_PIPELINE, choose_pipeline, load_tagger, tagger_status
 from pairwright.generators.language.token_table import write_tokens
 from pairwright.generators.language.tokens import tag_all
 
+if TYPE_CHECKING:
+    from pairwright.flows.stages.definition import StageRun
+
+
+def tag_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the jobs of stage ``tag``; each depends on its own part only, so that appended input keeps the others."""
+    config, state = run.config, _tagger_state(run.config.tagger)
+    content = {output.path: output.sha256 for receipt in run.receipts("pairs") for output in receipt.outputs}
+    return [
+        run.job(
+            *(tag_part, part, config.tagger, config.input.explode),
+            part=part,
+            state=f"{state} {content[f'pairs/{part}.parquet']}",
+        )
+        for part in run.parts
+    ]
+
+
+def words_jobs(run: "StageRun") -> Sequence[Job]:
+    """Return the job of stage ``words``."""
+    return [run.job(merge_statistics, run.parts)]
+
 
 def partial_statistics_path(root: Path, part: str) -> Path:
-    """Return where the counts of one part stand."""
+    """Return the file of the word counts of one part."""
     return root / "statistics" / f"words-{part}.parquet"
 
 
 def statistics_path(root: Path) -> Path:
-    """Return where the counts of the whole pool stand."""
+    """Return the file of the word counts of the whole pool."""
     return root / "statistics" / "words.parquet"
 
 
 def tag_part(root: Path, part: str, tagger_name: str, exploded: bool) -> JobResult:  # noqa: FBT001 - a job's argument
-    """Tag the captions of a part, store the tokens, and count words over all captions of its images.
+    """Tag the captions of a part, write the tokens, and count words over all captions of its images.
 
-    When the input was exploded every caption is a pair of its own, and the others are not counted again.
+    In an exploded input each caption is a pair of its own, so the other captions of a pair are not counted again.
     """
     pairs = PAIRS.read(pairs_path(root, part))
     tagger = load_tagger(tagger_name)
@@ -37,9 +62,16 @@ def tag_part(root: Path, part: str, tagger_name: str, exploded: bool) -> JobResu
 
 
 def merge_statistics(root: Path, parts: list[str]) -> JobResult:
-    """Add up the counts of all parts."""
+    """Sum the word counts of all parts; the unit is a caption."""
     counts = PoolCounts()
     for part in parts:
         counts = counts.merged(PoolCounts.of(PoolStatistics.load(partial_statistics_path(root, part))))
     counts.frozen().save(statistics_path(root))
     return JobResult([statistics_path(root)], Counts("caption", counts.captions, counts.captions))
+
+
+def _tagger_state(name: str) -> str:
+    """Return name and version of a tagger, and the state of its files if it is a pipeline in a folder."""
+    source = Path(choose_pipeline(name))
+    files = "" if source == BUNDLED_PIPELINE or not source.is_dir() else file_state([source])
+    return f"{tagger_status(name)[1]} {files}"

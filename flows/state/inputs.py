@@ -1,29 +1,29 @@
-"""What a build reads from outside, and how it notices that it changed: by size and time of each file.
+"""Inputs of a build: how they are read, and their states, by which a build detects changes.
 
-The content itself is not hashed: a pool may be terabytes. What was read enters the receipts by content, so a file
-that was only touched is read again, but nothing after it is made again.
-Image files that pairs name are watched too, where they are packed (`stages/shards.py`).
+The state of a file is its name, size and time of change. The content is not hashed: a pool may be terabytes. Receipts
+hold the content of what was read, so a file that was only touched is read again without repeating later stages.
+The states of image files that pairs name are checked where they are packed (`stages/shards.py`).
 """
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.directories import walk_files
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.readers.formats import expand_braces, locate_input
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.remote.local_copies import GIB, LocalCopies
-from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.config.sections import InputSection
-from pairwright.generators.language.tagger import BUNDLED_PIPELINE, choose_pipeline, tagger_status
-from pairwright.generators.language.wordnet_table import table_path
+
+if TYPE_CHECKING:
+    from pairwright.flows.config.build import BuildConfig
+    from pairwright.flows.config.sections import InputSection
 
 UNDER_INPUT = OptionNames("under input")
 
 
-def read_options(section: InputSection) -> ReadOptions:
-    """Return the reader's options that a config's input section stands for."""
+def read_options(section: "InputSection") -> ReadOptions:
+    """Return the reader's options for the ``input`` section of a config."""
     return ReadOptions(
         input=section.path,
         format=section.format,
@@ -39,11 +39,11 @@ def read_options(section: InputSection) -> ReadOptions:
     )
 
 
-def with_local_inputs(config: BuildConfig, folder: Path) -> BuildConfig:
-    """Return a config whose inputs lie on this machine: those in a store are copied into ``folder`` first.
+def with_local_inputs(config: "BuildConfig", folder: Path) -> "BuildConfig":
+    """Return a config with local inputs: those in an object store are copied into ``folder`` first.
 
     Raises:
-        InputError, StorageError, UsageError, MissingResource: as `mirror.Copies.near`.
+        InputError, StorageError, UsageError, MissingResource: as `LocalCopies.near`.
     """
     near = LocalCopies(folder, int(config.copies_gib * GIB), "`copies_gib` in the config").near
     given, asked = config.input, config.retrieve
@@ -59,15 +59,15 @@ def with_local_inputs(config: BuildConfig, folder: Path) -> BuildConfig:
     return config.model_copy(update=update)
 
 
-def input_state(section: InputSection) -> str:
-    """Return the state of the files that a build reads its pairs from; errors as in `readers.formats.locate`."""
+def input_state(section: "InputSection") -> str:
+    """Return the state of the files that a build reads its pairs from; errors as in `locate_input`."""
     files = list(locate_input(section.path, section.format, UNDER_INPUT).files)
     files += [table for file in files if file.suffix == ".tar" and (table := file.with_suffix(".parquet")).exists()]
     return file_state([*files, *([Path(section.instances)] if section.instances else [])])
 
 
 def file_state(paths: Iterable[Path]) -> str:
-    """Return name, size and time of change of each file, and of each file below each folder."""
+    """Return name, size and time of change of each file, including those below folders."""
     states = []
     for path in paths:
         if path.is_dir():
@@ -80,24 +80,12 @@ def file_state(paths: Iterable[Path]) -> str:
 def _state(file: Path, name: str) -> str:
     try:
         found = file.stat()
-    except OSError:  # a link that leads nowhere; its reader tells
+    except OSError:  # a broken link, which its reader reports
         found = file.lstat()
     return f"{name}:{found.st_size}:{found.st_mtime_ns}"
 
 
 def named_state(names: Iterable[str]) -> str:
-    """Return the state of files, folders and brace patterns; of what is missing none, since its reader tells of it."""
+    """Return the state of files, folders and brace patterns; missing ones, which their reader reports, are skipped."""
     written = [one for name in names for one in ([name] if Path(name).exists() else expand_braces(name))]
     return file_state(path for path in map(Path, written) if path.exists())
-
-
-def tagger_state(name: str) -> str:
-    """Return what tells one tagger from another: its name and version, and the files of a pipeline in a folder."""
-    source = Path(choose_pipeline(name))
-    files = "" if source == BUNDLED_PIPELINE or not source.is_dir() else file_state([source])
-    return f"{tagger_status(name)[1]} {files}"
-
-
-def wordnet_state() -> str:
-    """Return the state of WordNet's table."""
-    return file_state([path for path in [table_path()] if path.is_file()])

@@ -1,21 +1,19 @@
-"""Receipts: what makes a killed build go on where it stood, and a changed one redo only what changed.
+"""Jobs and receipts: a killed build resumes, and a changed one repeats only what changed.
 
-A *job* is one unit of work: a stage, a part, a plain function and its arguments. Its *fingerprint* is a hash
-of what shapes its output: the settings of its stage, the source code, the versions of the packages that it
-works with, the state of what it reads from outside (`inputs.py`), and the receipts of the jobs whose output it reads. When a job is done, a *receipt* is written last, with the fingerprint, the outputs (each
-with bytes and sha256) and the counts. A job whose receipt holds the same fingerprint, and whose outputs stand
-there with the stated sizes, is not run again. Since fingerprints are over content, a stage that gives the same
-bytes as before leaves all that follows untouched.
+A *job* is one unit of work: a stage, a part, a plain function and its arguments. Its *fingerprint* is a hash of what
+shapes its output: the settings, the code that its stage uses (`code_versions.py`), the versions of packages, the state
+of what it reads from outside the build (`inputs.py`), and the outputs of the stages that it reads. After a job its
+*receipt* is written: fingerprint, outputs (each with bytes and sha256) and counts. A job whose receipt has the same
+fingerprint, and whose outputs exist with the recorded sizes, does not run again. Fingerprints cover content: a stage
+that writes the same bytes as before does not make later stages run again.
 
-Not covered: an output whose bytes were changed by hand without changing its size (`pairwright verify` finds it).
+Not detected: an output that was changed by hand without changing its size (`pairwright verify` finds it).
 """
 
 import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +23,10 @@ from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.progress import attribute_steps_to
 from pairwright.datasets.records import compact_json
 
-SHAPING_PACKAGES = ("faiss-cpu", "lemminflect", "numpy", "pillow", "polars", "pyarrow", "spacy")
-SOURCE_ROOMS = ("datasets", "indexes", "generators", "filters", "flows")
-
 
 @dataclass(frozen=True)
 class Counts:
-    """What a stage looked at and what became of it; candidates = kept + the sum of rejected."""
+    """Candidates of a stage, and how many were kept or rejected, by reason; candidates = kept + rejected."""
 
     unit: str
     candidates: int = 0
@@ -54,7 +49,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What a job's function gives back: the files it wrote, its counts, and facts for the manifest."""
+    """Result of a job: the files that it wrote, its counts, and facts for the manifest."""
 
     outputs: Sequence[Path]
     counts: Counts
@@ -65,8 +60,14 @@ class JobResult:
 class Job:
     """One unit of work of a build.
 
-    ``run(root, *args)`` is a top-level function, so that any process can run it; unless the job runs *here*, in a
-    thread of the build's own process. A *wide* job is the only one of its stage and gains by more than one core.
+    Attributes:
+        stage: its stage.
+        part: its part; ``all`` for the only job of a stage.
+        run: called with the build directory and ``args``; a top-level function, so that any process can run it.
+        args: of the function.
+        fingerprint: of all that shapes its output.
+        in_build_process: whether it runs in a thread of the build's own process.
+        multi_core: whether it is the only job of its stage and uses several cores.
     """
 
     stage: str
@@ -74,13 +75,13 @@ class Job:
     run: Callable[..., JobResult]
     args: tuple[Any, ...]
     fingerprint: str
-    here: bool = False
-    wide: bool = False
+    in_build_process: bool = False
+    multi_core: bool = False
 
 
 @dataclass(frozen=True)
 class Output:
-    """A file of a build, by its path inside the build directory."""
+    """A file of a build, by its path in the build directory."""
 
     path: str
     bytes: int
@@ -89,7 +90,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Receipt:
-    """The proof that a job is done."""
+    """The record of a finished job."""
 
     stage: str
     part: str
@@ -101,7 +102,7 @@ class Receipt:
 
     @property
     def digest(self) -> str:
-        """Hash of the outputs' names and contents: what a later job's fingerprint depends on."""
+        """Hash of the outputs' names and contents, part of the fingerprints of later jobs."""
         return json_hash([[output.path, output.sha256] for output in self.outputs])
 
 
@@ -110,37 +111,21 @@ def json_hash(value: Any) -> str:
     return hashlib.blake2b(compact_json(value).encode(), digest_size=16).hexdigest()
 
 
-def fingerprint(stage: str, part: str, settings: Any, inputs: Sequence[Receipt]) -> str:
-    """Return the fingerprint of a job: over its settings, the source code and what it reads."""
-    return json_hash([stage, part, settings, source_hash(), package_versions(), [receipt.digest for receipt in inputs]])
-
-
-@lru_cache(maxsize=1)
-def package_versions() -> list[str]:
-    """Return the versions of the packages that shape the bytes of a build."""
-    return [f"{name} {metadata.version(name)}" for name in SHAPING_PACKAGES]
-
-
-@lru_cache(maxsize=1)
-def source_hash() -> str:
-    """Return a hash over the source, data and prompt files of the rooms that shape a build's output."""
-    package = Path(__file__).resolve().parents[2]
-    hasher = hashlib.blake2b(digest_size=16)
-    for room in SOURCE_ROOMS:
-        for path in sorted((package / room).rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
-                hasher.update(str(path.relative_to(package)).encode())
-                hasher.update(hashlib.sha256(path.read_bytes()).digest())
-    return hasher.hexdigest()
+def total_counts(receipts: Sequence[Receipt]) -> Counts:
+    """Return the counts of a stage: the sum over its jobs."""
+    counts = receipts[0].counts
+    for receipt in receipts[1:]:
+        counts += receipt.counts
+    return counts
 
 
 def receipt_path(root: Path, stage: str, part: str) -> Path:
-    """Return where the receipt of a job stands in the build directory ``root``."""
+    """Return the path of the receipt of a job in the build directory ``root``."""
     return root / "receipts" / stage / f"{part}.json"
 
 
 def read_receipt(root: Path, stage: str, part: str) -> Receipt | None:
-    """Return the receipt of a job, or None when there is none or it is of another version of this file."""
+    """Return the receipt of a job; None when there is none, or one of another format."""
     try:
         data = orjson.loads(receipt_path(root, stage, part).read_bytes())
         return Receipt(
@@ -155,7 +140,7 @@ def read_receipt(root: Path, stage: str, part: str) -> Receipt | None:
 
 
 def read_receipts(root: Path) -> Iterator[Receipt]:
-    """Yield all receipts of the build directory ``root`` that can be read."""
+    """Yield all readable receipts of the build directory ``root``."""
     for path in sorted((root / "receipts").glob("*/*.json")):
         receipt = read_receipt(root, path.parent.name, path.stem)
         if receipt is not None:
@@ -163,31 +148,31 @@ def read_receipts(root: Path) -> Iterator[Receipt]:
 
 
 def valid_receipt(root: Path, job: Job) -> Receipt | None:
-    """Return the receipt of ``job`` when it need not run again."""
+    """Return the receipt of ``job`` if it does not have to run again, else None."""
     receipt = read_receipt(root, job.stage, job.part)
     if receipt is None or receipt.fingerprint != job.fingerprint:
         return None
-    whole = all(_size(root / output.path) == output.bytes for output in receipt.outputs)
-    return receipt if whole else None
+    complete = all(_size(root / output.path) == output.bytes for output in receipt.outputs)
+    return receipt if complete else None
 
 
 def run_job(root: Path, job: Job) -> Receipt:
-    """Run ``job`` in the build directory ``root`` and write its receipt, unless a valid one stands there."""
+    """Run ``job`` in the build directory ``root`` and write its receipt, unless there is a valid one."""
     done = valid_receipt(root, job)
     if done:
         return done
-    # From here on the outputs are neither the old job's nor the new one's until the receipt says so.
+    # While the job runs, its outputs match neither the old receipt nor the new one.
     receipt_path(root, job.stage, job.part).unlink(missing_ok=True)
     started = time.perf_counter()
     with attribute_steps_to(job.stage, job.part):
-        outcome = job.run(root, *job.args)
+        result = job.run(root, *job.args)
     receipt = Receipt(
         stage=job.stage,
         part=job.part,
         fingerprint=job.fingerprint,
-        outputs=tuple(_describe(root, path) for path in outcome.outputs),
-        counts=outcome.counts,
-        facts=outcome.facts,
+        outputs=tuple(_describe(root, path) for path in result.outputs),
+        counts=result.counts,
+        facts=result.facts,
         seconds=round(time.perf_counter() - started, 3),
     )
     write_bytes(receipt_path(root, job.stage, job.part), orjson.dumps(asdict(receipt), option=orjson.OPT_INDENT_2))

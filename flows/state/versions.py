@@ -16,6 +16,8 @@ import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,13 +33,47 @@ from pairwright.datasets.version_switch import (
     discard_staged_version,
     switch_version,
 )
-from pairwright.flows.state.layout import DOWNLOADS, SWEPT
-from pairwright.flows.state.receipts import Receipt, read_receipts, receipt_path
+from pairwright.flows.state.layout import DOWNLOADS, SWEPT, part_name
+from pairwright.flows.state.receipts import Counts, Output, Receipt, json_hash, read_receipts, receipt_path
 
 MANIFESTS, INCREMENTS, AUDIT = "manifests", "increments", "audit.json"
 PAGES = ("README.md", "report.html", "build.yaml")
 _KIND = "kind"  # in `.next/`: of which build it is; written when the links are complete
 _NUMBERED = re.compile(r"\d{4,}\.json")
+
+
+@dataclass(frozen=True)
+class IncrementBase:
+    """The version that an increment is added to.
+
+    Attributes:
+        root: the build directory.
+        manifest: of its newest version.
+    """
+
+    root: Path
+    manifest: Mapping[str, Any]
+
+    @property
+    def parts(self) -> list[str]:
+        """The parts of all versions."""
+        return [part_name(number) for number in range(self.manifest["build"]["parts"])]
+
+    @property
+    def full_parts(self) -> list[str]:
+        """The parts of the last full build."""
+        return [part_name(number) for number in range(self.manifest["build"]["full_parts"])]
+
+    @cached_property
+    def state(self) -> str:
+        """Hash of the contents of its files."""
+        return json_hash(self.manifest["files"])
+
+    def file(self, name: str) -> Receipt:
+        """Return a receipt for one of its files, as the input of a stage."""
+        entry = self.manifest["files"][name]
+        output = Output(name, entry["bytes"], entry["sha256"])
+        return Receipt("base", name, "", (output,), Counts("file"), {}, 0.0)
 
 
 def version_path(root: Path, number: int) -> Path:

@@ -252,7 +252,7 @@ def test_other_settings_than_those_of_the_full_build_are_refused(corpus: Path, c
 
 def test_one_stage_alone_is_for_full_builds(corpus: Path, copied: Path) -> None:
     with pytest.raises(UsageError, match="--only"):
-        build(configured(copied, corpus, rows_of(corpus)), copied / "build", scope=StageSelection(only="tag"))
+        build(configured(copied, corpus, rows_of(corpus)), copied / "build", selection=StageSelection(only="tag"))
 
 
 def test_quotas_hold_of_all_versions_together(corpus: Path, tmp_path: Path) -> None:

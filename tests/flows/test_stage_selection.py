@@ -11,8 +11,9 @@ from pairwright.datasets.build_manifest import read_manifest
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
+from pairwright.flows.graph import stage_names
 from pairwright.flows.progress import SilentProgress
-from pairwright.flows.stage_selection import StageSelection, stage_names
+from pairwright.flows.stage_selection import StageSelection
 from tests.flows.conftest import checked, settings
 
 build = partial(build_with_prefect, prefect=False)
@@ -56,7 +57,7 @@ def test_the_names_of_the_stages_are_those_that_run_in_their_order(corpus: Path,
 
 def test_from_makes_a_stage_and_all_that_follow_again_to_the_same_bytes(corpus: Path, out: Path) -> None:
     before, ran = read_manifest(out)["files"], Ran()
-    build(small(corpus), out, ran, scope=StageSelection(begin="positives"))
+    build(small(corpus), out, ran, selection=StageSelection(begin="positives"))
     names = stage_names(small(corpus))
     assert ran.stages == set(names[names.index("positives") :])
     assert read_manifest(out)["files"] == before
@@ -64,7 +65,7 @@ def test_from_makes_a_stage_and_all_that_follow_again_to_the_same_bytes(corpus: 
 
 def test_only_makes_one_stage_and_a_later_build_the_rest(corpus: Path, out: Path) -> None:
     other, ran = small(corpus, refine={"cells": 6}), Ran()
-    told = build(other, out, ran, scope=StageSelection(only="refine"))
+    told = build(other, out, ran, selection=StageSelection(only="refine"))
     assert ran.stages == {"refine"}
     assert list(told["stages"])[-1] == "refine"
     assert Path(told["place"]) == out / ".next"
@@ -76,21 +77,21 @@ def test_only_makes_one_stage_and_a_later_build_the_rest(corpus: Path, out: Path
 
 
 def test_only_refuses_when_what_comes_before_is_not_there(corpus: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="pairs comes before it"):
-        build(small(corpus), tmp_path / "new", scope=StageSelection(only="refine"))
+    with pytest.raises(UsageError, match="stage pairs is not done"):
+        build(small(corpus), tmp_path / "new", selection=StageSelection(only="refine"))
 
 
 @pytest.mark.parametrize(
-    ("scope", "said"),
+    ("selection", "said"),
     [
         (StageSelection(only="polish"), "no such stage: polish. There are: pairs, index"),
         (StageSelection(begin="conversations"), "no such stage"),
-        (StageSelection(only="tag", begin="tag"), "Give one of them"),
+        (StageSelection(only="tag", begin="tag"), "mutually exclusive"),
     ],
 )
 def test_a_stage_that_the_build_has_not_is_refused_and_nothing_touched(
-    corpus: Path, out: Path, scope: StageSelection, said: str
+    corpus: Path, out: Path, selection: StageSelection, said: str
 ) -> None:
     with pytest.raises(UsageError, match=said):
-        build(small(corpus), out, scope=scope)
+        build(small(corpus), out, selection=selection)
     assert read_manifest(out)

@@ -106,7 +106,9 @@ def build(
     from pairwright.flows.stage_selection import StageSelection
 
     if dry_run:
-        StageSelection(only, begin).check(load_config(config))
+        from pairwright.flows.graph import stage_names
+
+        StageSelection(only, begin).check(stage_names(load_config(config)))
         plan(config, out=out, as_json=as_json)
         return
     if batch_cancel:
@@ -124,8 +126,10 @@ def build(
     from pairwright.flows.build import build as run_build
 
     resumable_on_interrupt()
-    scope = StageSelection(only, begin)
-    manifest = run_build(loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed, scope=scope)
+    selection = StageSelection(only, begin)
+    manifest = run_build(
+        loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed, selection=selection
+    )
     if only:
         place = manifest["place"]
         told = {"out": place, "stages": _stages(manifest)}

@@ -70,9 +70,9 @@ def test_processes_that_are_killed_while_their_jobs_are_cancelled_print_no_trace
     async def cancelled() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: unretrieved.append(context))
         async with open_engine(
-            tmp_path, config, SilentProgress(), StageSelection(), FlowArtifacts("t", ["tag"]), ReportedRuns()
+            tmp_path, config, SilentProgress(), StageSelection(), FlowArtifacts("t", ["tag"]), ReportedRuns(), 9
         ) as running:
-            stage = asyncio.create_task(running.stage(jobs))
+            stage = asyncio.create_task(running.run_stage("tag", jobs))
             while len(process_ids()) < 2:  # noqa: ASYNC110 - they are in other processes
                 await asyncio.sleep(0.01)
             stage.cancel()
@@ -174,7 +174,7 @@ class Ended(SilentProgress):
 def test_a_build_without_prefect_ends_in_order_at_sigterm(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
     config = parse_config({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}, where="test")
-    with pytest.raises(PairwrightError, match="ended by a signal"):
+    with pytest.raises(PairwrightError, match="stopped by a signal"):
         build(config, tmp_path / "build", Ended(), prefect=False)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     assert (tmp_path / "build" / "receipts" / "pairs" / "all.json").exists()

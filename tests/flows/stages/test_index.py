@@ -37,8 +37,8 @@ class AllAtOnce(Executor):
 def indexed(corpus: Path, out: Path, workers: int) -> Path:
     """Build as far as the index, in parts."""
     config = checked(settings(corpus, index={"shards": PARTS}, workers=workers))
-    build(config, out, prefect=False, scope=StageSelection(only="pairs"))
-    build(config, out, prefect=False, scope=StageSelection(only="index"))
+    build(config, out, prefect=False, selection=StageSelection(only="pairs"))
+    build(config, out, prefect=False, selection=StageSelection(only="index"))
     return out
 
 

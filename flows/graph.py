@@ -1,0 +1,308 @@
+"""The table of stages (`STAGES`), which full and incremental builds, plans, selections and the documentation read.
+
+To add a stage, write a module in `flows/stages/` with a function that returns its jobs, and add an entry here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pairwright.datasets.errors import ConfigError
+from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.manifest import remove_leftovers
+from pairwright.flows.stages.balance import balance_jobs
+from pairwright.flows.stages.definition import Stage, StageRun
+from pairwright.flows.stages.fetch import fetch_jobs
+from pairwright.flows.stages.generate import generate_jobs
+from pairwright.flows.stages.generate_with_model import model_jobs
+from pairwright.flows.stages.generating import generating_stages, quota_section
+from pairwright.flows.stages.incremental import (
+    audit_jobs,
+    freeze_jobs,
+    has_negatives,
+    new_sizes_jobs,
+    refine_new_jobs,
+)
+from pairwright.flows.stages.index import index_jobs, retrieve_jobs
+from pairwright.flows.stages.new_pairs import new_pairs_jobs
+from pairwright.flows.stages.pairs import pairs_jobs
+from pairwright.flows.stages.rationales import rationales_jobs
+from pairwright.flows.stages.refine import refine_jobs
+from pairwright.flows.stages.shards import shards_jobs, sizes_jobs
+from pairwright.flows.stages.tag import tag_jobs, words_jobs
+from pairwright.flows.state.code_versions import code_hash, package_versions
+from pairwright.flows.state.receipts import json_hash
+from pairwright.generators.registry import needs_model
+
+THIRD_PARTY = "generators"  # the entry that stands for one stage per third-party generator, named after it
+_SELECTED = ("pairs", "retrieve", "fetch")
+_MATERIALS = (*_SELECTED, "tag", "words")
+_TEXTS = (
+    *("negatives", "positives", "conversations", THIRD_PARTY),
+    *("balance", "balance-positives", "balance-conversations", "refine"),
+)
+_LLM = "the model, prompts and parameters of a model-based generator"
+
+STAGES: tuple[Stage, ...] = (
+    Stage(
+        "pairs",
+        "reads and checks the input",
+        (),
+        "row",
+        "set",
+        pairs_jobs,
+        new_pairs_jobs,
+        depends_on="the input files",
+        leftovers=("pairs/*", "rejected/pairs-*"),
+    ),
+    Stage(
+        "index",
+        "builds the FAISS index",
+        ("pairs",),
+        "pair",
+        "set",
+        index_jobs,
+        index_jobs,
+        depends_on="the checkpoint or the precomputed vectors",
+        applies=lambda config: config.index_section is not None,
+        applies_incrementally=lambda config: config.retrieve is not None,
+    ),
+    Stage(
+        "retrieve",
+        "selects the pairs that queries find",
+        ("pairs", "index"),
+        "pair",
+        "set",
+        retrieve_jobs,
+        retrieve_jobs,
+        depends_on="the queries and the excluded data",
+        applies=lambda config: config.retrieve is not None,
+    ),
+    Stage(
+        "fetch",
+        "downloads images",
+        ("pairs", "retrieve"),
+        "pair",
+        "set",
+        fetch_jobs,
+        fetch_jobs,
+        depends_on="the excluded data",
+        applies=lambda config: config.fetch is not None,
+    ),
+    Stage(
+        "tag",
+        "tags captions",
+        ("pairs",),
+        "caption",
+        "part",
+        tag_jobs,
+        tag_jobs,
+        depends_on="the tagger",
+        own_part=True,
+    ),
+    Stage(
+        "words",
+        "counts the words of the pool",
+        ("tag",),
+        "caption",
+        "set",
+        words_jobs,
+        None,
+        frozen="statistics/words.parquet",
+    ),
+    Stage(
+        "negatives",
+        "writes hard negatives",
+        _MATERIALS,
+        "attempt",
+        "part",
+        generate_jobs,
+        generate_jobs,
+        depends_on=_LLM,
+        applies=lambda config: config.negatives is not None,
+    ),
+    Stage(
+        "positives",
+        "writes hard positives",
+        (*_MATERIALS, "negatives"),
+        "attempt",
+        "part",
+        generate_jobs,
+        generate_jobs,
+        depends_on=_LLM,
+        applies=lambda config: config.positives is not None,
+    ),
+    Stage(
+        "conversations",
+        "writes conversations",
+        _MATERIALS,
+        "attempt",
+        "part",
+        generate_jobs,
+        generate_jobs,
+        depends_on=_LLM,
+        applies=lambda config: config.conversations is not None,
+    ),
+    Stage(
+        THIRD_PARTY,
+        "runs a third-party generator; named after it",
+        _MATERIALS,
+        "attempt",
+        "part",
+        generate_jobs,
+        generate_jobs,
+        depends_on="the package and module of the generator",
+        applies=lambda config: bool(config.generators),
+    ),
+    Stage(
+        "balance",
+        "applies quotas to negatives",
+        ("negatives",),
+        "negative",
+        "set",
+        balance_jobs,
+        balance_jobs,
+        applies=lambda config: quota_section(config, "negatives") is not None,
+    ),
+    Stage(
+        "balance-positives",
+        "applies quotas to positives",
+        ("positives",),
+        "positive",
+        "set",
+        balance_jobs,
+        balance_jobs,
+        applies=lambda config: quota_section(config, "positives") is not None,
+    ),
+    Stage(
+        "balance-conversations",
+        "applies quotas to conversations",
+        ("conversations",),
+        "conversation",
+        "set",
+        balance_jobs,
+        balance_jobs,
+        applies=lambda config: quota_section(config, "conversations") is not None,
+    ),
+    Stage(
+        "freeze",
+        "saves the scorers of the last full build",
+        (),
+        "caption",
+        "set",
+        None,
+        freeze_jobs,
+        depends_on="the last full build",
+        applies=lambda config: config.refine is not None,
+        in_base=True,
+    ),
+    Stage(
+        "refine",
+        "rejects negatives that a text-only model can detect",
+        ("pairs", "balance", THIRD_PARTY, "freeze"),
+        "negative",
+        "set",
+        refine_jobs,
+        refine_new_jobs,
+        applies=lambda config: config.refine is not None,
+    ),
+    Stage(
+        "rationales",
+        "explains negatives and true captions",
+        (*_SELECTED, *_TEXTS),
+        "row",
+        "set",
+        rationales_jobs,
+        rationales_jobs,
+        depends_on="the model, prompts and parameters",
+        applies=lambda config: config.rationales is not None,
+    ),
+    Stage(
+        "shards",
+        "packs WebDataset shards",
+        (*_SELECTED, *_TEXTS, "rationales"),
+        "pair",
+        "shard",
+        shards_jobs,
+        shards_jobs,
+        depends_on="the image files",
+        leftovers=("shards/*.tar",),
+    ),
+    Stage(
+        "sizes",
+        "writes sizes and checksums of the shards",
+        ("shards",),
+        "sample",
+        "set",
+        sizes_jobs,
+        new_sizes_jobs,
+    ),
+    Stage(
+        "audit",
+        "attacks all kept negatives, old and new",
+        ("pairs", *_TEXTS),
+        "negative",
+        "set",
+        None,
+        audit_jobs,
+        applies=has_negatives,
+    ),
+)
+
+
+def stages_of(config: BuildConfig, *, incremental: bool = False) -> tuple[Stage, ...]:
+    """Return the stages of a full or incremental build in the order in which they run.
+
+    Raises:
+        ConfigError: when a third-party generator has the name of a stage or of another generator.
+    """
+    taken = [*(stage.name for stage in STAGES), *(generator.name for generator in config.generators)]
+    if twice := sorted({name for name in taken if taken.count(name) > 1}):
+        raise ConfigError(f"generators: {twice[0]!r} is the name of another stage or generator. Use each name once.")
+    found: list[Stage] = []
+    for stage in STAGES:
+        applies = (incremental and stage.applies_incrementally) or stage.applies
+        if (stage.incremental if incremental else stage.full) and applies(config):
+            found += _named(stage, config)
+    return tuple(found)
+
+
+def stage_names(config: BuildConfig, *, incremental: bool = False) -> tuple[str, ...]:
+    """Return the names of the stages of a build in the order in which they run."""
+    return tuple(stage.name for stage in stages_of(config, incremental=incremental))
+
+
+def _named(stage: Stage, config: BuildConfig) -> list[Stage]:
+    """Return the stages of an entry: one, or one per third-party generator; a model-based one is a single job."""
+    names = [generator.name for generator in config.generators] if stage.name == THIRD_PARTY else [stage.name]
+    with_model = {each.name for each in generating_stages(config) if needs_model(each.generator)}
+    by_model = replace(stage, scope="set", full=model_jobs, incremental=model_jobs)
+    return [replace(by_model if name in with_model else stage, name=name) for name in names]
+
+
+async def run_stages(stages: Sequence[Stage], run: StageRun) -> bool:
+    """Run the stages of a build in order.
+
+    Args:
+        stages: from `stages_of`.
+        run: with the config, the engine and, for an incremental build, its base.
+
+    Returns:
+        Whether the build has pairs; an increment without new pairs ends after stage ``pairs``.
+    """
+    frozen = {stage.name: stage.frozen for stage in STAGES}
+    third_party = [generator.name for generator in run.config.generators]
+    for stage in stages:
+        names = [name for entry in stage.inputs for name in (third_party if entry == THIRD_PARTY else [entry])]
+        receipts = [receipt for name in names for receipt in run.receipts(name, frozen.get(name, ""))]
+        engine = replace(run.engine, root=run.increment_base.root) if stage.in_base else run.engine
+        build_jobs = stage.incremental if run.base else stage.full
+        assert build_jobs is not None
+        inputs = [] if stage.own_part else [receipt.digest for receipt in receipts]
+        version = json_hash([code_hash(build_jobs.__module__), package_versions(), inputs])
+        jobs = build_jobs(replace(run, engine=engine, name=stage.name, version=version))
+        (pairs, *_) = await engine.run_stage(stage.name, jobs)
+        if stage.leftovers:
+            remove_leftovers(run.root, run.engine.done, *stage.leftovers)
+        if stage.name == "pairs" and run.base and not pairs.counts.kept:
+            return False
+    return True
