@@ -8,7 +8,8 @@ A generated part stands between two marks, each on a line of its own::
     <!-- help:pairwright index build -->     the command's help, 80 columns wide everywhere
     <!-- file:tests/plugins/miscount.py -->  a file of the repository
     <!-- table:config -->                    the keys of a build config; table:mixture, those of a
-                                              mixture's; table:reasons, why readers refuse rows;
+                                              mixture's; table:stages, the stages of a build;
+                                              table:reasons, why readers refuse rows;
                                               table:edit-reasons, table:turn-reasons, table:answer-reasons
                                               table:review-reasons and table:validation-reasons, why texts are turned away
     <!-- end -->
@@ -36,6 +37,7 @@ from pairwright.datasets.rejects import REASONS
 from pairwright.filters.review.decision_application import REASONS as OF_REVIEW
 from pairwright.filters.validation.records import REASONS as OF_VALIDATION
 from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.graph import STAGES
 from pairwright.flows.mixtures.config import MixtureConfig
 from pairwright.generators.conversations.rejection_reasons import TURN_REASONS as OF_TURNS
 from pairwright.generators.edit_checks.reasons import REASONS as OF_EDITS
@@ -132,6 +134,7 @@ def _table(what: str) -> str:
     tables: dict[str, tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, ...]]]]] = {
         "config": (("key", "default", "what it does"), lambda: _config_rows(BuildConfig)),
         "mixture": (("key", "default", "what it does"), lambda: _config_rows(MixtureConfig)),
+        "stages": (("stage", "what it does", "unit", "a job per", "reads", "depends also on", "builds"), _stage_rows),
         "reasons": (("reason", "what to do"), lambda: ((f"`{name}`", fix) for name, fix in REASONS.items())),
         "review-reasons": (("reason", ""), lambda: ((f"`{name}`", means) for name, means in OF_REVIEW.items())),
         "validation-reasons": (
@@ -157,6 +160,13 @@ def _table(what: str) -> str:
 def _shown(text: str) -> str:
     """Return a text in which a tag is shown and not taken for one."""
     return re.sub(r"<\w+>", r"`\g<0>`", text)
+
+
+def _stage_rows() -> Iterator[tuple[str, ...]]:
+    for stage in STAGES:
+        builds = "both" if stage.full and stage.incremental else "full" if stage.full else "incremental"
+        inputs = ", ".join(f"`{name}`" for name in stage.inputs)
+        yield f"`{stage.name}`", stage.about, stage.unit, stage.scope, inputs, stage.depends_on, builds
 
 
 def _answer_rows() -> Iterator[tuple[str, ...]]:

@@ -1,9 +1,9 @@
 """Versions of the code and of the packages that shape the files of a build.
 
 The code version of a stage covers the module that declares its jobs, all modules of pairwright that this one imports,
-directly or not, inside functions too, and their data files (prompts, word lists, models). It is read from the source
-text without importing anything. Imports under ``if TYPE_CHECKING:`` do not count. The source of a third-party generator
-is not covered here but by `generators.registry.generator_fingerprint`.
+directly or not, inside functions too, or names in a string of its own, and their data files (prompts, word lists,
+models). It is read from the source text without importing anything. Imports under ``if TYPE_CHECKING:`` do not count. A
+third-party generator is not covered here but by `generators.registry.generator_fingerprint`.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ _TYPE_IMPORTS = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", re.MULTILI
 _IMPORT = re.compile(
     r"^[ \t]*(?:from (pairwright[\w.]*) import (\([^)]*\)|.*)|import (pairwright[\w.]*))", re.MULTILINE
 )
+_NAMED = re.compile(r"""["'](pairwright(?:\.\w+)+)(?::\w+)?["']""")
 
 
 @lru_cache(maxsize=1)
@@ -66,7 +67,7 @@ def _read_source(module: str) -> _Source:
     """Return the file of a module and the modules of pairwright that it imports."""
     path = _module_path(module) or Path(str(sys.modules[module].__file__))
     text = _TYPE_IMPORTS.sub("", path.read_text(encoding="utf-8"))
-    imports: set[str] = set()
+    imports = set(_NAMED.findall(text))
     for package, names, whole in _IMPORT.findall(text):
         members = re.findall(r"\w+", re.sub(r"#.*| as \w+", "", names))
         imports |= {whole or package, *(f"{package}.{member}" for member in members)}

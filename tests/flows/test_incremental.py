@@ -245,7 +245,7 @@ def test_a_full_build_of_the_same_has_the_same_number(corpus: Path, copied: Path
 
 def test_other_settings_than_those_of_the_full_build_are_refused(corpus: Path, copied: Path) -> None:
     config = configured(copied, corpus, rows_of(corpus), refine={"cells": 12})
-    with pytest.raises(UsageError, match=r"refine: other settings.*--full"):
+    with pytest.raises(UsageError, match=r"refine: changed since the last full build.*--full"):
         build(config, copied / "build")
     assert manifest_of(copied / "build")["build"]["number"] == 1
 
@@ -369,9 +369,9 @@ def test_what_has_no_picture_is_set_aside_once_where_the_build_has_pictures(tmp_
     assert manifest_of(tmp_path / "build")["stages"]["pairs"]["rejected"] == {"missing_image": 1}  # known by now
     shutil.rmtree(tmp_path / "build")
     build(written(one), tmp_path / "build")
-    with pytest.raises(InputError, match="has no image, and those of the build have one"):
+    with pytest.raises(InputError, match="has no image, and the pairs of the build have one"):
         build(written(one, bare), tmp_path / "build")
     shutil.rmtree(tmp_path / "build")
     build(written(bare), tmp_path / "build")
-    with pytest.raises(InputError, match="has an image, and those of the build have none"):
+    with pytest.raises(InputError, match="has an image, and the pairs of the build have none"):
         build(written(bare, one), tmp_path / "build")

@@ -21,7 +21,7 @@ def test_a_build_as_a_flow_ends_in_order_at_every_moment(tmp_path: Path, through
     (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
     done = through_prefect("tests.flows.sigterm_builds", tmp_path)
     assert done.returncode == 0, done.stderr
-    said = "ended by a signal. What is done is kept: start the same build again to go on."
+    said = "stopped by a signal. Start the same build again to resume it."
     moments = (
         "a stage begins",
         "a stage has ended",
@@ -58,7 +58,7 @@ def test_a_signal_while_the_server_starts_ends_the_build(tmp_path: Path, monkeyp
     monkeypatch.setattr(building, "build_server", lambda *_: server(terminate, lambda: None))
     (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
     config = parse_config({"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}, where="test")
-    with pytest.raises(PairwrightError, match="ended by a signal"):
+    with pytest.raises(PairwrightError, match="stopped by a signal"):
         building.build(config, tmp_path / "build", SilentProgress())
     assert not (tmp_path / "build").exists()
 

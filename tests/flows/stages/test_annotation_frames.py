@@ -11,7 +11,7 @@ from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation, Edit, Origin, Turn
 from pairwright.datasets.shards.content_counts import annotation_type
 from pairwright.flows.stages.annotation_frames import (
-    add_to_account,
+    add_to_report,
     new_words,
     reject_annotations,
     split_by_status,
@@ -85,7 +85,7 @@ def test_an_account_of_frames_is_that_of_records(rows: list[Annotation], kind: s
     by_records, by_frames = BalanceReport(kind), BalanceReport(kind)
     for half in (rows[::2], rows[1::2]):
         by_records.add(half)
-        add_to_account(by_frames, ANNOTATIONS.frame(half))
+        add_to_report(by_frames, ANNOTATIONS.frame(half))
     assert by_frames.as_json() == by_records.as_json()
 
 

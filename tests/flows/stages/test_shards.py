@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
 from pairwright.flows.commands.plan import estimate_build
 from pairwright.flows.config.sections import ShardsSection
-from pairwright.flows.stages.shards import TEXTS, Slice, plan_shards, sample_bytes
+from pairwright.flows.stages.shards import TEXT_BYTES, Slice, plan_shards, sample_bytes
 from tests.flows.conftest import checked
 
 SIZES = st.lists(st.lists(st.integers(1, 50), max_size=12), max_size=5)
@@ -41,11 +41,11 @@ def test_sizes_are_those_of_files_and_members_and_what_is_missing_has_none(tmp_p
     (tar,) = tmp_path.glob("*.tar")
     (tmp_path / "a.jpg").write_bytes(b"x" * 700)
     section = ShardsSection()
-    assert sample_bytes(str(tmp_path / "a.jpg"), section) == TEXTS + 700
-    assert sample_bytes(f"{tar}::000000000.jpg", section) > TEXTS
+    assert sample_bytes(str(tmp_path / "a.jpg"), section) == TEXT_BYTES + 700
+    assert sample_bytes(f"{tar}::000000000.jpg", section) > TEXT_BYTES
     for other in ("", "https://example.org/a.jpg", str(tmp_path / "none.jpg"), f"{tar}::none.jpg"):
-        assert sample_bytes(other, section) == TEXTS
-    assert sample_bytes(str(tmp_path / "a.jpg"), ShardsSection(images=False)) == TEXTS
+        assert sample_bytes(other, section) == TEXT_BYTES
+    assert sample_bytes(str(tmp_path / "a.jpg"), ShardsSection(images=False)) == TEXT_BYTES
 
 
 @pytest.mark.parametrize(("shards", "number"), [({}, 1), ({"samples": 8}, 3), ({"images": False, "megabytes": 1}, 1)])
