@@ -1,8 +1,8 @@
-"""The build config: a YAML file, checked here once and trusted afterwards.
+"""The build config: a YAML file that is validated once.
 
-Unknown keys are refused with the nearest known one; a value that cannot be is refused with its place. Paths
-are taken relative to the config file and made absolute, so that a build goes on from any folder.
-A section that is left out (``retrieve``, ``positives``, ...) leaves its stage out.
+Unknown keys are refused with a suggestion, invalid values with their location. Relative paths start from the folder of the
+config file and are made absolute, so that a build can be resumed from any folder. Without its section (``retrieve``,
+``positives``, ...) a stage does not run.
 """
 
 from collections.abc import Mapping
@@ -33,9 +33,9 @@ from pairwright.flows.config.sections import (
 
 
 class BuildConfig(Section):
-    """Everything that a build depends on, besides its input files and the code."""
+    """All settings of a build."""
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="of the dataset and of its folder")
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", description="name of the dataset and of its folder")
     seed: int = Field(0, ge=0, lt=2**63)
     input: InputSection
     index: IndexSection | None = None
@@ -51,65 +51,65 @@ class BuildConfig(Section):
     shards: ShardsSection = ShardsSection()
     publish: str = Field(
         "",
-        description="where the finished dataset is laid, each version in a folder of its own, such as s3://bucket/birds; empty: nowhere",
+        description="URL to publish each version to, such as s3://bucket/birds; empty: none",
     )
     publish_keep: int = Field(
         2,
         ge=1,
-        description="versions that stay where `publish` lays them, the newest among them, for readers of an older one",
+        description="published versions to keep, including the newest, for readers of an older one",
     )
     copies_gib: float = Field(
         100.0,
         gt=0,
-        description="GiB of disk for copies of inputs that lie in a store; those that were used longest ago are removed for new ones",
+        description="GiB of disk for copies of inputs in an object store; the least recently used are removed",
     )
     incremental: bool = Field(
-        default=False, description="make what is new since the last version, and append it; --full builds all anew"
+        default=False, description="add the pairs that are new since the last version; --full rebuilds all"
     )
-    part_size: int = Field(5_000, ge=1, description="pairs a part; the unit of work and of resuming")
-    workers: int = Field(0, ge=0, description="processes; 0: one a core. The output does not depend on it")
+    part_size: int = Field(5_000, ge=1, description="pairs per part, the unit of work and of resuming")
+    workers: int = Field(0, ge=0, description="processes (0 = one per core); the output is the same")
     runner: Literal["processes", "ray"] = Field(
-        "processes", description="where parts are worked on: this machine, or a Ray cluster. The output is the same"
+        "processes", description="where jobs run: on this machine or a Ray cluster; the output is the same"
     )
-    address: str = Field("", description="of the Ray cluster's head, HOST:PORT; empty: the one this machine is in")
-    tagger: str = Field("", description="a spaCy pipeline; empty: the best that is installed")
+    address: str = Field("", description="HOST:PORT of the head of the Ray cluster; empty: the cluster of this machine")
+    tagger: str = Field("", description="spaCy pipeline; empty: the best one installed")
 
     @property
     def index_section(self) -> IndexSection | None:
-        """The index that the build makes: where it is asked for, and where retrieval needs one."""
+        """The section of the index, which retrieval needs too; None for a build without one."""
         return self.index or (IndexSection() if self.retrieve else None)
 
     @property
     def model_stages(self) -> list[str]:
-        """The sections whose texts a model writes."""
-        made = (self.negatives, self.positives, self.conversations)
+        """The names of the sections whose texts a model writes."""
+        sections = (self.negatives, self.positives, self.conversations)
         names = ("negatives", "positives", "conversations")
-        asking = [name for name, section in zip(names, made, strict=True) if section and section.method == "llm"]
-        return [*(["rationales"] if self.rationales else []), *asking]
+        by_model = [name for name, section in zip(names, sections, strict=True) if section and section.method == "llm"]
+        return [*(["rationales"] if self.rationales else []), *by_model]
 
     @property
     def all_have_images(self) -> bool:
-        """Whether pairs without an image are set aside where others have one; fetching does so by itself."""
+        """Whether pairs without an image are rejected if others have one; fetching does so by itself."""
         return self.shards.images and self.fetch is None
 
     @property
     def single_image_format(self) -> bool:
-        """Whether all images of the input have to be of one format: they are packed as they are."""
+        """Whether all images of the input have to be of one format, since they are packed unchanged."""
         return self.all_have_images and not self.shards.image_format and not self.retrieve
 
 
 def load_config(path: Path) -> BuildConfig:
-    """Read and check a build config.
+    """Read and validate a build config.
 
     Raises:
-        ConfigError: when the file is missing, is not YAML, holds an unknown key or an impossible value.
+        ConfigError: when the file is missing or not YAML, or has an unknown key or an invalid value.
     """
     data = load_settings(path, "Write one with `pairwright init`.")
     return _with_absolute_paths(parse_config(data, where=str(path)), path.parent.resolve())
 
 
 def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
-    """Check settings that are already read; ``where`` names their origin in messages."""
+    """Validate settings; ``where`` names their origin in messages."""
     try:
         config = BuildConfig.model_validate(data)
     except ValidationError as error:
@@ -117,23 +117,23 @@ def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
         raise ConfigError("\n".join(lines)) from None
     for url in (config.publish, config.input.path, config.input.image_root, config.input.instances):
         if is_remote(url):
-            split_url(url)  # none with a password gets as far as a file of ours
+            split_url(url)  # refuses URLs with a password
     if config.publish and not is_remote(config.publish):
         raise ConfigError(
             f"{where}: publish is {config.publish!r}. Give a URL such as s3://BUCKET/NAME or file:///PATH."
         )
     if config.refine and not (config.negatives or config.generators):
-        raise ConfigError(f"{where}: refine needs hard negatives to refine. Add a `negatives:` section.")
+        raise ConfigError(f"{where}: refine requires hard negatives. Add a `negatives:` section.")
     if config.rationales and not (config.negatives or config.generators):
-        raise ConfigError(f"{where}: rationales needs hard negatives to explain. Add a `negatives:` section.")
+        raise ConfigError(f"{where}: rationales requires hard negatives. Add a `negatives:` section.")
     if config.model_stages and config.llm is None:
         what = config.model_stages[0]
-        raise ConfigError(f"{where}: {what} asks a model, and none is named. Add `llm:` with `model:` below it.")
+        raise ConfigError(f"{where}: {what} requires a model. Add `llm:` with `model:` below it.")
     return config
 
 
 def dump_config(config: BuildConfig) -> str:
-    """Return the config as YAML that `load_config` reads back to the same."""
+    """Return a config as YAML, for `load_config`."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
@@ -143,27 +143,26 @@ def _with_absolute_paths(config: BuildConfig, base: Path) -> BuildConfig:
             return path
         return str(base / Path(path).expanduser()) if path else path
 
-    given = config.input
+    source = config.input
     update: dict[str, Any] = {
-        "input": given.model_copy(
+        "input": source.model_copy(
             update={
-                "path": absolute(given.path),
-                "image_root": absolute(given.image_root),
-                "instances": absolute(given.instances),
+                "path": absolute(source.path),
+                "image_root": absolute(source.image_root),
+                "instances": absolute(source.instances),
             }
         )
     }
-    if (
-        config.index and config.index.model and (base / config.index.model).exists()
-    ):  # else it is the name of a checkpoint
+    # Otherwise the model is the name of a checkpoint.
+    if config.index and config.index.model and (base / config.index.model).exists():
         update["index"] = config.index.model_copy(update={"model": absolute(config.index.model)})
     if config.retrieve:
-        asked = config.retrieve
-        update["retrieve"] = asked.model_copy(
+        retrieve = config.retrieve
+        update["retrieve"] = retrieve.model_copy(
             update={
-                "queries": absolute(asked.queries),
-                "query_vectors": absolute(asked.query_vectors),
-                "exclude": tuple(absolute(path) for path in asked.exclude),
+                "queries": absolute(retrieve.queries),
+                "query_vectors": absolute(retrieve.query_vectors),
+                "exclude": tuple(absolute(path) for path in retrieve.exclude),
             }
         )
     if config.llm:

@@ -1,6 +1,6 @@
-"""What pairwright uses of Prefect, imported once its environment is set: quiet, without telemetry, able to start.
+"""The parts of Prefect that builds use, imported after its environment is set (`preflight.prepare_prefect`).
 
-Importing Prefect takes seconds. So who may run without it imports this where it is used.
+Importing Prefect takes seconds: code that also runs without it imports this module inside functions.
 """
 
 from pairwright.flows.prefect.preflight import prepare_prefect
@@ -25,9 +25,8 @@ from prefect.exceptions import TerminationSignal  # noqa: E402 - likewise
 from prefect.settings import PREFECT_API_URL, temporary_settings  # noqa: E402 - likewise
 from prefect.states import Completed  # noqa: E402 - likewise
 
-# Left to itself this type is completed at the first heartbeat of a flow, in a thread of Prefect's, and that reads source
-# text (`ast.parse`). So does NumPy for the head of each array, while the build loads its word lists: two threads at once,
-# which CPython before 3.11.8 now and then takes for a SystemError.
+# By default Prefect completes this type at the first heartbeat of a flow, in a thread, with `ast.parse`. NumPy uses the
+# same for the header of an array; in two threads at a time CPython before 3.11.8 sometimes raises SystemError.
 Event.model_rebuild()
 
 __all__ = [

@@ -1,9 +1,8 @@
-"""What Prefect's page tells of a build, beside its tasks: artifacts.
+"""Artifacts of a build on Prefect's page.
 
-While it runs, a progress bar over stages and their parts. At its end a table of the stages, one of the types of texts,
-of an increment the audit of all versions, the dataset card, and links to report and card. Each has a key that begins
-with the dataset's name, so that the
-page shows its history over the runs of a schedule. Outside of a flow nobody is told.
+During the build a progress bar over stages and parts; at its end a table of stages, a table of types of texts, for an
+increment the audit of all versions, the dataset card, and links to report and card. Their keys begin with the name of
+the dataset, so that the page shows their history over the runs of a schedule. Outside of a flow there are none.
 """
 
 import re
@@ -13,42 +12,46 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from pairwright.flows.prefect.flow_context import in_flow_run
+from pairwright.flows.prefect.preflight import in_flow_run
 
-_EVERY = 2.0  # seconds between two updates of the bar: a build may have a thousand parts
+_UPDATE_SECONDS = 2.0  # between updates of the bar: a build may have a thousand parts
 
 
 class FlowArtifacts:
-    """Tells Prefect of one build."""
+    """Artifacts of one build.
+
+    Args:
+        name: of the dataset.
+        stages: names of the stages, in order.
+    """
 
     def __init__(self, name: str, stages: Sequence[str]) -> None:
-        """Begin the story of the build of dataset ``name``, which has these stages."""
         self._name = name
         self._stages = stages
-        self._heard = in_flow_run()
+        self._active = in_flow_run()
         self._bar: UUID | None = None
-        self._told = 0.0
+        self._updated = 0.0
         self._jobs, self._done = 0, 0
 
     def key(self, what: str) -> str:
-        """Return the key of an artifact: lower-case letters, digits and dashes, as Prefect asks."""
+        """Return the key of an artifact; Prefect allows lower-case letters, digits and dashes."""
         slug = re.sub(r"[^a-z0-9]+", "-", self._name.lower()).strip("-")
         return f"{slug}-{what}"
 
     async def begin(self, stage: str, jobs: int) -> None:
-        """A stage starts, with so many jobs."""
+        """Begin a stage of so many jobs."""
         self._jobs, self._done = jobs, 0
         await self._draw(stage)
 
     async def advance(self, stage: str) -> None:
-        """One job of the stage is done."""
+        """Count a job of the stage as done."""
         self._done += 1
-        if time.monotonic() - self._told >= _EVERY:
+        if time.monotonic() - self._updated >= _UPDATE_SECONDS:
             await self._draw(stage)
 
     async def end(self, manifest: Mapping[str, Any], out: Path) -> None:
-        """The build is done."""
-        if not self._heard:
+        """Create the artifacts of a finished build."""
+        if not self._active:
             return
         from pairwright.flows.prefect.api import (
             acreate_link_artifact,
@@ -61,8 +64,8 @@ class FlowArtifacts:
         if manifest["types"]:
             await acreate_table_artifact(_type_rows(manifest), self.key("types"), f"Types of texts in {self._name}")
         if manifest.get("audit"):
-            said = f"Audit of {self._name}, all versions: {manifest['audit']['verdict']}"
-            await acreate_table_artifact(_audit_rows(manifest), self.key("audit"), said)
+            title = f"Audit of {self._name}, all versions: {manifest['audit']['verdict']}"
+            await acreate_table_artifact(_audit_rows(manifest), self.key("audit"), title)
         await acreate_markdown_artifact(_body(out / "README.md"), self.key("card"), f"Dataset card of {self._name}")
         for what in ("report.html", "README.md"):
             place = (out / what).absolute()
@@ -70,19 +73,19 @@ class FlowArtifacts:
             await acreate_link_artifact(place.as_uri(), str(place), key, f"{what} of {self._name}, where it was built")
 
     async def _draw(self, stage: str) -> None:
-        if not self._heard:
+        if not self._active:
             return
         from pairwright.flows.prefect.api import acreate_progress_artifact, aupdate_progress_artifact
 
-        self._told = time.monotonic()
+        self._updated = time.monotonic()
         before = self._stages.index(stage) if stage else len(self._stages)
         within = self._done / self._jobs if stage and self._jobs else 0.0
         share = 100.0 * (before + within) / len(self._stages)
-        told = f"{self._name}: {stage}, {self._done} of {self._jobs} parts" if stage else f"{self._name}: done"
+        text = f"{self._name}: {stage}, {self._done} of {self._jobs} parts" if stage else f"{self._name}: done"
         if self._bar is None:
-            self._bar = await acreate_progress_artifact(share, self.key("progress"), told)
+            self._bar = await acreate_progress_artifact(share, self.key("progress"), text)
         else:
-            await aupdate_progress_artifact(self._bar, share, told)
+            await aupdate_progress_artifact(self._bar, share, text)
 
 
 def _stage_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -99,15 +102,16 @@ def _stage_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _type_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [
-        {"type": name, "made": told["made"], "kept": told["kept"], "rejected": _reasons(told["rejected"])}
-        for name, told in manifest["types"].items()
+        {"type": name, "made": counts["made"], "kept": counts["kept"], "rejected": _reasons(counts["rejected"])}
+        for name, counts in manifest["types"].items()
     ]
 
 
 def _audit_rows(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     attacks = manifest["audit"]["attacks"].items()
     return [
-        {"attack": name, **{key: round(told[key], 4) for key in ("accuracy", "low", "high")}} for name, told in attacks
+        {"attack": name, **{key: round(result[key], 4) for key in ("accuracy", "low", "high")}}
+        for name, result in attacks
     ]
 
 

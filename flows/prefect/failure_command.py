@@ -1,11 +1,11 @@
-"""The user's command that runs when a scheduled run fails or its process is killed.
+"""The user's command for scheduled runs that fail or are killed.
 
-It is split into words as a shell would and started without one; what is known of the run is in its environment, so no
-text of an error is ever taken for a command:
+It is split into words as by a shell, but started without one. Facts about the run are in its environment, so that the text
+of an error cannot become part of a command:
 
 - ``PAIRWRIGHT_RUN_NAME``, ``PAIRWRIGHT_RUN_ID``: of the flow run in Prefect.
 - ``PAIRWRIGHT_RUN_STATE``: ``Failed`` or ``Crashed``.
-- ``PAIRWRIGHT_RUN_ERROR``: what went wrong.
+- ``PAIRWRIGHT_RUN_ERROR``: the error message.
 - ``PAIRWRIGHT_RUN_CONFIG``, ``PAIRWRIGHT_RUN_OUT``, ``PAIRWRIGHT_RUN_LOG``: the config file, the build directory and the log
   file of the run.
 """
@@ -21,24 +21,24 @@ from pathlib import Path
 from pairwright.datasets.errors import UsageError
 
 TIMEOUT_SECONDS = 300.0  # after which the command is killed
-_MOST = 4000  # characters of an error: the environment of a process has a limit
+_MAX_CHARACTERS = 4000  # of an error: the environment of a process has a limit
 
 
 def parse_failure_command(written: str) -> tuple[str, ...]:
     """Return the words of a command, the first as an absolute path.
 
     Raises:
-        UsageError: when it has no words, a quote is open, or there is no such program.
+        UsageError: when it is empty, a quote is not closed, or the program does not exist.
     """
     try:
         words = shlex.split(written)
     except ValueError as error:
         raise UsageError(f"--on-failure {written!r}: {error}. Quote it as for a shell.") from None
     if not words:
-        raise UsageError(f"--on-failure {written!r}: no command. Give one, or leave the option out.")
+        raise UsageError(f"--on-failure {written!r}: empty command. Give a command, or omit the option.")
     program = shutil.which(words[0])
     if program is None:
-        raise UsageError(f"--on-failure {written!r}: {words[0]} is not a program. Give its path, or install it.")
+        raise UsageError(f"--on-failure {written!r}: program {words[0]} not found. Install it, or give its path.")
     return (str(Path(program).absolute()), *words[1:])
 
 
@@ -49,17 +49,19 @@ def run_failure_command(
 
     Args:
         command: its words.
-        facts: what is known of the run, by the ending of the variable's name in lower case.
-        seconds: after which it is killed.
+        facts: about the run, by the ending of the variable's name in lower case.
+        seconds: until it is killed.
 
     Returns:
-        What it wrote, and what went wrong with it; empty when it ended well.
+        Its output, and its error; empty if it succeeded.
     """
-    told = {f"PAIRWRIGHT_RUN_{name.upper()}": text.replace("\0", "")[:_MOST] for name, text in facts.items()}
+    variables = {
+        f"PAIRWRIGHT_RUN_{name.upper()}": text.replace("\0", "")[:_MAX_CHARACTERS] for name, text in facts.items()
+    }
     try:
         process = subprocess.Popen(  # noqa: S603 - the user's own command, and no shell
             command,
-            env={**os.environ, **told},
+            env={**os.environ, **variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -71,8 +73,8 @@ def run_failure_command(
         return "", f"could not be started ({error.strerror})"
     with process:
         try:
-            wrote, _ = process.communicate(timeout=seconds)
+            output, _ = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)  # with what it has started
+            os.killpg(process.pid, signal.SIGKILL)  # with its child processes
             return process.communicate()[0].strip(), f"was killed after {seconds:g} s"
-    return wrote.strip(), f"ended with exit code {process.returncode}" if process.returncode else ""
+    return output.strip(), f"ended with exit code {process.returncode}" if process.returncode else ""

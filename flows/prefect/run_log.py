@@ -1,4 +1,4 @@
-"""Log files of scheduled runs: one file a run in ``logs/`` of the build directory, the newest `KEPT` of them.
+"""Log files of scheduled runs: one file per run in ``logs/`` of the build directory, the newest `KEPT_FILES` of them.
 
 A file holds the lines that the run prints, what pairwright logs from level INFO on, what other packages log from WARNING
 on, and the traceback of an error. Worker processes do not log into it.
@@ -13,27 +13,27 @@ from pathlib import Path
 
 from pairwright.datasets.errors import StorageError, describe_write_error
 
-LOG_FOLDER, KEPT = "logs", 50
+LOG_FOLDER, KEPT_FILES = "logs", 50
 _OURS = "pairwright"
 
 
 def log_path(out: Path, run: str) -> Path:
-    """Return the log file of a run: the one that is there already, or a new name that begins with the time.
+    """Return the log file of a run: the existing one, or a new name that begins with the time.
 
     Args:
         out: the build directory.
         run: id of the flow run.
     """
-    there = sorted((out / LOG_FOLDER).glob(f"*-{run}.log"))
-    return there[0] if there else out / LOG_FOLDER / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{run}.log"
+    existing = sorted((out / LOG_FOLDER).glob(f"*-{run}.log"))
+    return existing[0] if existing else out / LOG_FOLDER / f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{run}.log"
 
 
 @contextmanager
 def log_to_file(path: Path) -> Iterator[None]:
-    """Append what is logged in the block to a file, made when missing; of the files beside it the newest stay.
+    """Append the log records of the block to a file, and remove the oldest files of its folder.
 
     Raises:
-        StorageError: when it cannot be written.
+        StorageError: when the file is not writable.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def log_to_file(path: Path) -> Iterator[None]:
         _remove_old(path)
     except OSError as error:
         raise StorageError(
-            f"{path}: cannot be written ({describe_write_error(error)}). Check the permissions of the folder."
+            f"{path}: is not writable ({describe_write_error(error)}). Check the permissions of the folder."
         ) from None
     form = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%SZ")
     form.converter = time.gmtime
@@ -49,7 +49,7 @@ def log_to_file(path: Path) -> Iterator[None]:
     ours, root = logging.getLogger(_OURS), logging.getLogger()
     level, propagates = ours.level, ours.propagate
     ours.setLevel(logging.INFO)
-    ours.propagate = False  # Prefect has a handler of its own on the root, which prints
+    ours.propagate = False  # Prefect's handler of the root logger prints
     for each in (ours, root):
         each.addHandler(handler)
     logging.captureWarnings(capture=True)
@@ -65,7 +65,7 @@ def log_to_file(path: Path) -> Iterator[None]:
 
 
 def _remove_old(path: Path) -> None:
-    """Remove the oldest files of the folder; their names sort by time."""
-    for old in sorted(path.parent.glob("*.log"))[:-KEPT]:
+    """Remove the oldest log files of the folder; their names sort by time."""
+    for old in sorted(path.parent.glob("*.log"))[:-KEPT_FILES]:
         with suppress(FileNotFoundError):
             old.unlink()

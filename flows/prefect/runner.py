@@ -1,8 +1,8 @@
-"""What a schedule uses of Prefect, imported once its environment is set (`prefect_api.py`), and its runner ended in order.
+"""The parts of Prefect that schedules use, imported after its environment is set, and a runner that ends cleanly.
 
-Prefect's runner hears SIGTERM in a way that leaves its stop un-awaited: runs are killed, not cancelled. Ours does what
-`Runner.astop` says: what runs is asked to end (and killed after 30 seconds), its state becomes Cancelled, the schedule
-is paused.
+On SIGTERM Prefect's runner does not await its own stop, so that runs are killed instead of cancelled. `GracefulRunner`
+awaits `Runner.astop`: runs are asked to end (and killed after 30 seconds), their state becomes Cancelled, and the
+schedule is paused.
 """
 
 import asyncio
@@ -63,20 +63,20 @@ __all__ = [
 ]
 
 
-_AGAIN = 0.5  # seconds until what still runs is asked to end again
+_RETRY_SECONDS = 0.5  # between requests to end
 
 
 class GracefulRunner(Runner):
-    """A runner that ends in order when it is told to."""
+    """A runner that cancels its runs and ends on SIGTERM or SIGINT."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._ending: asyncio.Task[None] | None = None
-        self._ours = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
 
     def handle_sigterm(self, *_: object, **__: object) -> None:
-        """Begin to end, once; called from a signal handler."""
-        self._ours.call_soon_threadsafe(self._end)
+        """Begin to end; called from a signal handler."""
+        self._loop.call_soon_threadsafe(self._end)
 
     def _end(self) -> None:
         if self._ending is None and self.started:
@@ -84,6 +84,6 @@ class GracefulRunner(Runner):
 
     async def _stop(self) -> None:
         await self.astop()
-        while True:  # until the loop ends: a run that was being started just then has no process yet that could end
-            await asyncio.sleep(_AGAIN)
+        while True:  # until the loop ends: a run that is just starting has no process to end yet
+            await asyncio.sleep(_RETRY_SECONDS)
             await self.cancel_all()

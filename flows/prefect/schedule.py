@@ -1,10 +1,9 @@
-"""A schedule in one long process: `pairwright serve`.
+"""Builds by a schedule, in one long-running process: `pairwright serve`.
 
-Prefect's server makes the runs, this process starts each in a process of its own. Two runs never meet: the deployment
-holds one place (`ConcurrencyLimitConfig`), which a run takes before it starts; a run whose time comes while another
-holds it is left out (or waits). A limit given to `serve` would only hold within one process, and queue runs without
-end. The place is a lease: a run that dies with its machine loses it after five minutes, and at the start of `serve`,
-the only one for its folder, at once.
+Prefect's server creates the runs, and this process starts a child process for each. At most one run is active: the
+deployment has a concurrency limit of 1 (`ConcurrencyLimitConfig`); a run that is due while another is active is
+skipped, or waits. A limit of Prefect's `serve` would only hold within one process, and queue runs without end. The limit
+is a lease: a run that dies with its machine loses it after five minutes, or when `serve` starts again.
 """
 
 import asyncio
@@ -26,15 +25,19 @@ from pairwright.flows.prefect.server import own_server
 from pairwright.flows.state.locks import schedule_lock
 
 OverlapPolicy = Literal["skip", "wait"]
-_LOOK = 5.0  # seconds between two looks for runs whose time has come
+_POLL_SECONDS = 5.0  # between queries for due runs
 
 
 @dataclass(frozen=True)
 class Timetable:
-    """When builds run: by ``cron`` (five fields) in ``timezone``, or every ``interval`` seconds.
+    """The times of builds.
 
-    ``late`` says what becomes of a run whose time comes while the one before still runs; with ``now`` a first run starts at
-    once.
+    Attributes:
+        cron: five fields; empty for an interval.
+        interval: seconds between builds; 0 for ``cron``.
+        timezone: of ``cron``.
+        late: whether a run that is due while another is active is skipped or waits.
+        now: whether a first run starts immediately.
     """
 
     cron: str = ""
@@ -45,29 +48,29 @@ class Timetable:
 
     def __post_init__(self) -> None:
         if bool(self.cron) == bool(self.interval):
-            raise UsageError("a schedule is either --cron or --interval. Give one of them.")
+            raise UsageError("Give either --cron or --interval.")
         if self.timezone not in zoneinfo.available_timezones():
-            raise UsageError(f"--timezone {self.timezone}: unknown. Give a name such as Europe/Berlin.")
+            raise UsageError(f"--timezone {self.timezone}: unknown time zone. Give a name such as Europe/Berlin.")
 
     def __str__(self) -> str:
         return f"by cron {self.cron!r} ({self.timezone})" if self.cron else f"every {self.interval:g} s"
 
     @property
-    def look(self) -> float:
-        """Seconds between two looks for runs whose time has come."""
-        return min(_LOOK, self.interval / 2) if self.interval else _LOOK
+    def poll_seconds(self) -> float:
+        """Seconds between queries for due runs."""
+        return min(_POLL_SECONDS, self.interval / 2) if self.interval else _POLL_SECONDS
 
 
 @dataclass(frozen=True)
 class ScheduleRequest:
-    """What is served.
+    """The build that a schedule runs.
 
     Attributes:
         config: the config file.
         out: the build directory.
-        workers: processes of a build.
-        incremental: whether each run appends what is new; None: as the config says.
-        on_failure: words of the command that runs when a run fails.
+        workers: processes of a build; None for the config's.
+        incremental: whether each run is an incremental build; None for the config's setting.
+        on_failure: words of the command to run when a run fails.
     """
 
     config: Path
@@ -88,23 +91,23 @@ class ScheduleRequest:
         }
 
 
-def serve(served: ScheduleRequest, timetable: Timetable, *, port: int, told: Callable[[str], None]) -> None:
-    """Build by a schedule, until SIGTERM or Ctrl-C.
+def serve(served: ScheduleRequest, timetable: Timetable, *, port: int, note: Callable[[str], None]) -> None:
+    """Build by a schedule until SIGTERM or Ctrl-C.
 
-    The server is that of PREFECT_API_URL or of the user's Prefect profile; where neither names one, one is started on
-    loopback, and ends with this call. What runs when the end comes is asked to end; what it did is kept.
+    The server is that of PREFECT_API_URL or of the user's Prefect profile; without one, a server is started on localhost
+    and ends with this call. At the end an active run is asked to end; its finished work is kept.
 
     Args:
-        served: what to build.
-        timetable: when.
+        served: the build.
+        timetable: its times.
         port: of the server, if one is started.
-        told: hears lines on what goes on.
+        note: receives messages.
 
     Raises:
-        UsageError: when the config or the schedule is wrong, the port is taken, or another schedule of this name is
-            served for another folder.
-        StorageError: when the folder is served already, or is not ours.
-        MissingResource: when Prefect is known not to start.
+        UsageError: when the config or the schedule is invalid, the port is in use, or a schedule of this name is served
+            for another folder.
+        StorageError: when the folder is served already, or belongs to another program.
+        MissingResourceError: for a known problem of Prefect.
     """
     name = load_config(served.config).name
     refuse_broken_prefect()
@@ -114,15 +117,15 @@ def serve(served: ScheduleRequest, timetable: Timetable, *, port: int, told: Cal
     with schedule_lock(served.out), ExitStack() as stack:
         url = str(PREFECT_API_URL.value() or "")
         if not url:
-            told("Starting a Prefect server takes 5 to 20 seconds ...")
+            note("Starting a Prefect server takes 5 to 20 seconds ...")
             url = stack.enter_context(own_server(port))
             stack.enter_context(temporary_settings({PREFECT_API_URL: url}))
         stack.enter_context(_mark_child_processes())
-        told(f"Serving {name} {timetable} into {served.out}" + (", and once now" if timetable.now else ""))
-        told(f"Log of each run: {served.out / LOG_FOLDER}")
-        told(f"Prefect: {url.removesuffix('/api')}. Ctrl-C ends this.")
+        note(f"Serving {name} {timetable} into {served.out}" + (", and once now" if timetable.now else ""))
+        note(f"Log of each run: {served.out / LOG_FOLDER}")
+        note(f"Prefect: {url.removesuffix('/api')}. Press Ctrl-C to stop.")
         asyncio.run(_serve(name, served, timetable, schedule))
-    told("Ended. The schedule is paused until it is served again.")
+    note("Stopped. The schedule is paused until it is served again.")
 
 
 def _schedule(timetable: Timetable) -> Any:
@@ -138,14 +141,14 @@ def _schedule(timetable: Timetable) -> Any:
         ) from None
     if not _check_next_run(timetable):
         raise UsageError(
-            f"--cron {timetable.cron!r}: Prefect finds no such day, so no run would ever come. "
-            "Mend day and month; the day l is a month's last."
+            f"--cron {timetable.cron!r}: no such day exists, so no run would ever start. "
+            "Correct day and month; the day l is the last of a month."
         )
     return schedule
 
 
 def _check_next_run(timetable: Timetable) -> bool:
-    """Ask what the server asks when it makes runs, which leaves out without a word a schedule that has no next date."""
+    """Return whether the schedule has a next date; Prefect's server silently ignores one without."""
     from pairwright.flows.prefect.runner import CronSchedule
 
     try:
@@ -156,7 +159,7 @@ def _check_next_run(timetable: Timetable) -> bool:
 
 @contextmanager
 def _mark_child_processes() -> Iterator[None]:
-    """Let the processes of runs know which process serves them."""
+    """Pass the id of this process to the processes of runs."""
     from pairwright.flows.prefect.scheduled_flow import SERVER_PROCESS_VARIABLE
 
     os.environ[SERVER_PROCESS_VARIABLE] = str(os.getpid())
@@ -186,7 +189,7 @@ async def _serve(name: str, served: ScheduleRequest, timetable: Timetable, sched
     async with prefect.get_client() as client:
         await _cancel_stale_runs(client, f"{scheduled_build.name}/{name}", served)
     runner = prefect.GracefulRunner(
-        name=f"pairwright-{name}", limit=None, query_seconds=timetable.look, prefetch_seconds=0
+        name=f"pairwright-{name}", limit=None, query_seconds=timetable.poll_seconds, prefetch_seconds=0
     )
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, runner.handle_sigterm)
     added = await runner.aadd_deployment(deployment)
@@ -197,10 +200,10 @@ async def _serve(name: str, served: ScheduleRequest, timetable: Timetable, sched
 
 
 async def _cancel_stale_runs(client: Any, deployment_name: str, served: ScheduleRequest) -> None:
-    """End what an earlier process left: runs that it took along, and runs whose time came while nobody served.
+    """End the runs of an earlier process: active ones that ended with it, and due ones that never started.
 
     Raises:
-        UsageError: when the schedule of this name is served for another folder.
+        UsageError: when a schedule of this name is served for another folder.
     """
     from pairwright.flows.prefect import runner as prefect
 
@@ -208,26 +211,26 @@ async def _cancel_stale_runs(client: Any, deployment_name: str, served: Schedule
         deployment = await client.read_deployment_by_name(deployment_name)
     except prefect.ObjectNotFound:
         return
-    there = (deployment.parameters or {}).get("out")
-    if not deployment.paused and there != served.parameters["out"]:
+    other = (deployment.parameters or {}).get("out")
+    if not deployment.paused and other != served.parameters["out"]:
         raise UsageError(
-            f"this Prefect server has a schedule named {deployment_name.partition('/')[2]} that builds into {there}. "
-            "Give this build another `name`, or end or pause that schedule."
+            f"this Prefect server has a schedule named {deployment_name.partition('/')[2]} that builds into {other}. "
+            "Change the `name` of this build, or end or pause that schedule."
         )
     types = prefect.StateType
     states: dict[Any, Any] = {
-        types.SCHEDULED: prefect.Cancelled(message="Its time came while nothing served the schedule."),
+        types.SCHEDULED: prefect.Cancelled(message="Due while the schedule was not served."),
         **{
-            each: prefect.Crashed(message="The process that ran it is gone. The next run goes on where it stood.")
+            each: prefect.Crashed(message="Its process is gone. The next run resumes the build.")
             for each in (types.RUNNING, types.PENDING, types.CANCELLING)
         },
     }
-    wanted = prefect.FlowRunFilterState(type=prefect.FlowRunFilterStateType(any_=list(states)))
+    state = prefect.FlowRunFilterState(type=prefect.FlowRunFilterStateType(any_=list(states)))
     runs = await client.read_flow_runs(
-        flow_run_filter=prefect.FlowRunFilter(state=wanted),
+        flow_run_filter=prefect.FlowRunFilter(state=state),
         deployment_filter=prefect.DeploymentFilter(id=prefect.DeploymentFilterId(any_=[deployment.id])),
     )
     for run in runs:
-        waits = run.state_type is types.SCHEDULED and run.next_scheduled_start_time > datetime.now(UTC)
-        if not waits:
+        is_future = run.state_type is types.SCHEDULED and run.next_scheduled_start_time > datetime.now(UTC)
+        if not is_future:
             await client.set_flow_run_state(run.id, states[run.state_type])

@@ -1,52 +1,54 @@
-"""The Prefect server that a build or a schedule needs: the user's, or one of our own that ends with us.
+"""Prefect servers of builds and schedules: the user's, or one that ends with this process.
 
-Both have their database in PREFECT_HOME, so that the next one knows the runs of this one.
+Both servers keep their database in PREFECT_HOME, so that a later one knows the runs of earlier ones.
 
-- A build gets a temporary one without services and page, started as Prefect starts its own. Prefect's way would import
-  the whole server into the build as well, and then wait for the other: twice the seconds.
-- A schedule is kept by a service, so `serve` starts a whole one, with its web page.
+- A build gets a temporary server without services and web page, with the options of Prefect's own ephemeral server.
+  Prefect itself would also import the whole server into the build, which doubles the time to start.
+- A schedule is kept by a service, so `serve` starts a complete server with its web page.
 
-Each is in a session of its own: a terminal's Ctrl-C goes to all processes of a session, and a build whose server is
-gone would try for minutes to report its end.
+Each runs in a new session: Ctrl-C in a terminal goes to all processes of a session, and a build without its server
+would try for minutes to report its end. If this process is killed, a watchdog ends the server.
 """
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
+from typing import IO
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.progress import open_step
-from pairwright.flows.prefect.child_errors import ChildErrors
 from pairwright.flows.prefect.preflight import prefect_home, prepare_prefect
 from pairwright.flows.prefect.task_runs import ReportedRuns, wait_until_recorded
-from pairwright.flows.prefect.watchdog import terminated_with_this_process
 
 HOST = "127.0.0.1"
-_PATIENCE = 180.0  # seconds to wait for a server on a busy machine; 5 to 20 are usual
-_ENDING = 15.0  # seconds until a server that does not end is killed
-_FROM_LATER = "Can't locate revision identified by"  # alembic, of a database that a later release has migrated
+_START_SECONDS = 180.0  # on a busy machine; 5 to 20 are usual
+_END_SECONDS = 15.0  # until a server that does not end is killed
+_NEWER_DATABASE = "Can't locate revision identified by"  # alembic, about a database that a later release has migrated
 _LEASES = "prefect.server.concurrency.lease_storage.filesystem"
 
 
 @contextmanager
 def own_server(port: int) -> Iterator[str]:
-    """Start a Prefect server on loopback for the block, and give the address of its API.
+    """Run a Prefect server on localhost for the block, and yield the URL of its API.
 
     Args:
-        port: to listen on; 0 for any that is free.
+        port: to listen on; 0 for any free port.
 
     Raises:
-        UsageError: when the port is taken.
-        PairwrightError: when the server does not come up.
+        UsageError: when the port is in use.
+        PairwrightError: when the server does not start.
     """
-    # Leases of the one place that a run holds outlive the server: in memory they would be forgotten, the place not.
+    # The lease of a running build is stored on disk: in memory it would be lost with the server, its place would not.
     with _server_process(
         ["prefect", "server", "start"], port, {"PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": _LEASES}
     ) as url:
@@ -55,16 +57,16 @@ def own_server(port: int) -> Iterator[str]:
 
 @contextmanager
 def build_server(reported: ReportedRuns, note: Callable[[str], None]) -> Iterator[None]:
-    """Have Prefect use the server that its settings name, or a temporary one for the block.
+    """Make Prefect use the server of its settings, or a temporary one for the block.
 
-    The temporary one ends when it has written the states of all task runs.
+    The temporary server ends when it has recorded the states of all task runs.
 
     Args:
         reported: the task runs of the block.
-        note: gets a line when their states could not all be written.
+        note: receives a message if some states could not be recorded.
 
     Raises:
-        PairwrightError: when the server does not come up.
+        PairwrightError: when the server does not start.
     """
     from pairwright.flows.prefect.api import PREFECT_API_URL, temporary_settings
 
@@ -72,8 +74,8 @@ def build_server(reported: ReportedRuns, note: Callable[[str], None]) -> Iterato
         yield
         return
     settings = {"PREFECT_UI_ENABLED": "0", "PREFECT__SERVER_EPHEMERAL": "1", "PREFECT__SERVER_FINAL": "1"}
-    nothing_to_import = str(prefect_home())  # without it the working directory comes first on the server's path
-    server = ["uvicorn", "--factory", "prefect.server.api.server:create_app", "--app-dir", nothing_to_import]
+    app_dir = str(prefect_home())  # by default the working directory is first on the server's path
+    server = ["uvicorn", "--factory", "prefect.server.api.server:create_app", "--app-dir", app_dir]
     with (
         _server_process([*server, "--log-level", "error", "--lifespan", "on"], 0, settings) as url,
         temporary_settings({PREFECT_API_URL: url}),
@@ -86,13 +88,13 @@ def build_server(reported: ReportedRuns, note: Callable[[str], None]) -> Iterato
 
 @contextmanager
 def _server_process(module: Sequence[str], port: int, settings: Mapping[str, str]) -> Iterator[str]:
-    """Run a Python module that is a Prefect server, with settings that the user's own override."""
+    """Run a Python module that is a Prefect server; the user's settings override ``settings``."""
     port = _free_port(port)
     url = f"http://{HOST}:{port}/api"
     prepare_prefect()
     process = subprocess.Popen(  # noqa: S603 - our own Python and a number
         [sys.executable, "-P", "-m", *module, "--host", HOST, "--port", str(port)],
-        # Prefect's web page calls port 4200 unless it is told another address.
+        # The default of Prefect's web page is port 4200.
         env={**settings, "PREFECT_UI_API_URL": url, **os.environ},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -115,45 +117,102 @@ def _free_port(port: int) -> int:
             probe.bind((HOST, port))
         except OSError:
             raise UsageError(
-                f"port {port} is taken. If a Prefect server listens there, name it: "
-                f"PREFECT_API_URL=http://{HOST}:{port}/api. Else choose another with --port."
+                f"port {port} is in use. If a Prefect server listens there, set "
+                f"PREFECT_API_URL=http://{HOST}:{port}/api. Otherwise choose another --port."
             ) from None
         return int(probe.getsockname()[1])
 
 
-def _wait_for(url: str, process: "subprocess.Popen[bytes]", words: ChildErrors) -> None:
-    until = time.monotonic() + _PATIENCE
+def _wait_for(url: str, process: "subprocess.Popen[bytes]", errors: "ChildErrors") -> None:
+    until = time.monotonic() + _START_SECONDS
     while time.monotonic() < until:
         if process.poll() is not None:
-            raise PairwrightError(_exit_message(process.returncode, words.telling()))
+            raise PairwrightError(_exit_message(process.returncode, errors.error_line()))
         try:
             with urllib.request.urlopen(f"{url}/health", timeout=5) as reply:  # noqa: S310 - loopback
                 if reply.status == HTTPStatus.OK:
                     return
         except OSError:
             time.sleep(0.1)
-    raise PairwrightError(f"Prefect's server did not answer at {url} within {_PATIENCE:.0f} s. Start again.")
+    raise PairwrightError(
+        f"Prefect's server did not answer at {url} within {_START_SECONDS:.0f} s. Start the command again."
+    )
 
 
-def _exit_message(code: int, said: str) -> str:
-    """Return what to tell of a server that did not come up, by what it said."""
-    told = f"Prefect's server ended at once (exit {code})" + (f": {said.rstrip('.')}" if said else "")
-    if _FROM_LATER in said:
+def _exit_message(code: int, error: str) -> str:
+    """Return the message for a server that did not start, with the last error that it printed."""
+    message = f"Prefect's server did not start (exit {code})" + (f": {error.rstrip('.')}" if error else "")
+    if _NEWER_DATABASE in error:
         return (
-            f"{told}. A newer Prefect has changed its database, which this one cannot read. Name another folder in "
-            f"PREFECT_HOME (now {prefect_home()}), or let it forget all runs: prefect server database reset. "
-            "Or build with --no-prefect."
+            f"{message}. Its database was changed by a newer Prefect. Set PREFECT_HOME (now {prefect_home()}) to another "
+            "folder, delete all recorded runs with `prefect server database reset`, or build with --no-prefect."
         )
-    return f"{told}. All that it says: prefect server start. Or build with --no-prefect."
+    return f"{message}. Run `prefect server start` to see its output, or build with --no-prefect."
 
 
 def _terminate(process: "subprocess.Popen[bytes]") -> None:
-    """End the server and what it started."""
+    """End the server and its child processes."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(process.pid, number)
-            process.wait(_ENDING)
+            process.wait(_END_SECONDS)
         except (ProcessLookupError, subprocess.TimeoutExpired):
             continue
         return
     process.wait()
+
+
+_WATCHDOGS: list[subprocess.Popen[bytes]] = []
+
+
+@contextmanager
+def terminated_with_this_process(pid: int) -> Iterator[None]:
+    """End the process ``pid`` if this process dies inside the block, even by SIGKILL.
+
+    A shell waits on a pipe that only this process holds open, and ends the other one when the pipe closes.
+    """
+    command = ["/bin/sh", "-c", 'read _; kill "$1"', "watchdog", str(pid)]
+    quiet = subprocess.DEVNULL
+    watchdog = subprocess.Popen(  # noqa: S603 - a fixed command and a number
+        command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, start_new_session=True
+    )
+    _WATCHDOGS.append(watchdog)  # keeps its pipe open until this process ends
+    yield
+    # After an error the watchdog stays: a signal may end Python without its exit handlers.
+    _WATCHDOGS.remove(watchdog)
+    with watchdog:
+        watchdog.kill()
+
+
+KEPT_LINES = 200
+_MAX_CHARACTERS = 300  # of a line that is shown
+_READ_BYTES = 4096  # at a time; longer lines are kept in pieces
+_READ_SECONDS = 5.0  # to read the rest of an ended process, whose children may hold the pipe open
+_RAISED = re.compile(r"(?:\w+\.)*[A-Z]\w*[a-z]\w*(?:: \S.*)?")  # the last line of a traceback
+
+
+class ChildErrors:
+    """The last `KEPT_LINES` lines of the stderr of a process, read by a thread so that the process never blocks.
+
+    Args:
+        stream: the end of the pipe to read; it is closed when the process closes its end.
+    """
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._lines: deque[bytes] = deque(maxlen=KEPT_LINES)
+        self._stream = stream
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._stream:
+            while line := self._stream.readline(_READ_BYTES):
+                self._lines.append(line)
+
+    def error_line(self) -> str:
+        """Return the error of the last traceback of the ended process, else its last line; empty without output."""
+        self._thread.join(_READ_SECONDS)
+        decoded = [line.decode("utf-8", "replace").rstrip() for line in list(self._lines)]
+        lines = [line for line in decoded if line]
+        raised = [line for line in lines if _RAISED.fullmatch(line)]
+        return (raised or lines or [""])[-1][:_MAX_CHARACTERS]

@@ -1,11 +1,11 @@
-"""Task runs: how Prefect shows the jobs of a build.
+"""Task runs of Prefect for the jobs of a build.
 
-A task run costs Prefect's server milliseconds, so a build has about `MAX_TASK_RUNS` of them: a stage with more jobs than its share
-is shown in batches of consecutive parts (``negatives 00000-00015``). A task run whose jobs were all done by an earlier
-run is `Cached`.
+A task run costs Prefect's server milliseconds, so a build has about `MAX_TASK_RUNS` of them: a stage with more jobs than
+its share shows batches of consecutive parts (``negatives 00000-00015``). A task run whose jobs were all done by an
+earlier run is `Cached`.
 
-Prefect sends the states of task runs in the background, and its server writes them later still. A server that ends
-with the build has to write them first: `wait_until_recorded`.
+Prefect sends the states of task runs in the background, and its server records them later. A server that ends with the
+build has to record them first: `wait_until_recorded`.
 """
 
 import time
@@ -13,34 +13,34 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from pairwright.datasets.progress import open_step
-from pairwright.flows.prefect.flow_context import in_flow_run
+from pairwright.flows.prefect.preflight import in_flow_run
 from pairwright.flows.state.receipts import Job
 
-MAX_TASK_RUNS = 200  # task runs of a build, about
-_PATIENCE = 30.0  # seconds without a newly written state until the server is given up
-_POLL = 0.2  # seconds between two looks
+MAX_TASK_RUNS = 200  # of a build, about
+_IDLE_SECONDS = 30.0  # without a newly recorded state until waiting ends
+_POLL_SECONDS = 0.2
 
 
 @dataclass
 class ReportedRuns:
-    """The task runs that one build has started: how many, and the id of their flow run."""
+    """Number of the task runs that a build has started, and the id of their flow run."""
 
     flow_run: str = ""
     started: int = 0
 
 
 def runs_per_stage(stages: int, of_parts: int) -> int:
-    """Return how many task runs a stage may have.
+    """Return the maximal number of task runs of a stage.
 
     Args:
-        stages: of the build.
-        of_parts: how many of them have one job a part; the others have one job.
+        stages: number of stages of the build.
+        of_parts: number of those with a job per part or shard; the others have one job.
     """
     return max(1, (MAX_TASK_RUNS - (stages - of_parts)) // max(1, of_parts))
 
 
 def job_batches(jobs: Sequence[Job], most: int) -> list[Sequence[Job]]:
-    """Divide the jobs of a stage into at most ``most`` batches of consecutive jobs, equal in size but for the last."""
+    """Divide the jobs of a stage into at most ``most`` batches of consecutive jobs, equal in size except the last."""
     size = -(-len(jobs) // most)
     return [jobs[start : start + size] for start in range(0, len(jobs), size)]
 
@@ -48,13 +48,13 @@ def job_batches(jobs: Sequence[Job], most: int) -> list[Sequence[Job]]:
 async def run_as_task(
     batch: Sequence[Job], work: Callable[[], Awaitable[None]], reported: ReportedRuns, *, reused: bool
 ) -> None:
-    """Do the ``work`` of a batch as a Prefect task run; outside of a flow, do it without one.
+    """Do the ``work`` of a batch of jobs, in a flow as a Prefect task run.
 
     Args:
         batch: jobs of one stage.
         work: runs them.
         reported: counts the task run.
-        reused: whether an earlier run has done them all.
+        reused: whether an earlier run did all of them.
     """
     if not in_flow_run():
         await work()
@@ -70,16 +70,16 @@ async def run_as_task(
     context = FlowRunContext.get()
     reported.flow_run = str(context.flow_run.id) if context and context.flow_run else ""
     reported.started += 1
-    # Prefect looks into a task's arguments; this one has none, so nothing is copied or hashed.
+    # Prefect copies and hashes the arguments of a task; this one has none.
     await task(name=batch[0].stage, task_run_name=name, cache_policy=NO_CACHE)(run)()
 
 
 def wait_until_recorded(reported: ReportedRuns, note: Callable[[str], None]) -> None:
-    """Wait until Prefect's server has written the final state of each task run.
+    """Wait until Prefect's server has recorded the final state of each task run.
 
     Args:
         reported: the task runs.
-        note: gets a line when the server stops writing before it has them all.
+        note: receives a message if the server stops before it has recorded all of them.
     """
     from httpx import HTTPError
 
@@ -87,7 +87,7 @@ def wait_until_recorded(reported: ReportedRuns, note: Callable[[str], None]) -> 
 
     if not reported.started:
         return
-    EventsWorker.drain_all(timeout=_PATIENCE)
+    EventsWorker.drain_all(timeout=_IDLE_SECONDS)
     wanted = {
         "flow_runs": {"id": {"any_": [reported.flow_run]}},
         "task_runs": {"state": {"type": {"any_": ["COMPLETED", "FAILED", "CRASHED", "CANCELLED"]}}},
@@ -98,14 +98,14 @@ def wait_until_recorded(reported: ReportedRuns, note: Callable[[str], None]) -> 
             get_client(sync_client=True) as client,
             open_step("recording in Prefect", reported.started, "task runs") as shown,
         ):
-            while time.monotonic() - since < _PATIENCE:
+            while time.monotonic() - since < _IDLE_SECONDS:
                 now = int(client.request("POST", "/task_runs/count", json=wanted).json())
                 if now >= reported.started:
                     return
                 if now > recorded:
                     recorded, since = now, time.monotonic()
                     shown.reach(now)
-                time.sleep(_POLL)
+                time.sleep(_POLL_SECONDS)
     except HTTPError:
         pass  # the server is gone
     note(

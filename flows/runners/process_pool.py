@@ -1,7 +1,4 @@
-"""Work shared out to processes, in the order in which it came.
-
-How many processes there are changes nothing in what comes out.
-"""
+"""A pool of processes that returns results in the order of the jobs; their number does not change the results."""
 
 import os
 from collections import deque
@@ -16,23 +13,23 @@ from typing import Final, Self, TypeVar
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.worker_processes import WorkerProcesses
 
-MAX_JOBS_ALONE: Final = 8  # jobs that take less time than other processes take to start
-_AHEAD: Final = 3  # jobs a process, of which one is worked on: what waits is held in memory
+MAX_JOBS_ALONE: Final = 8  # fewer jobs take less time than processes take to start
+_AHEAD: Final = 3  # jobs per process in memory, running and waiting
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class OrderedPool:
-    """Does jobs in several processes, which start when there is enough to do; a context manager.
+    """Runs jobs in several processes, which start when there are enough jobs; a context manager.
 
     Args:
-        workers: processes; 0: one a core; 1: this one.
+        workers: processes (0 = one per core, 1 = this process).
     """
 
     def __init__(self, workers: int) -> None:
@@ -47,38 +44,38 @@ class OrderedPool:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
     def map_jobs(self, work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
-        """Yield each job with what ``work`` gives for it, in order; few jobs are read ahead.
+        """Yield each job with its result, in order; few jobs are read ahead.
 
         Args:
-            work: a function, or an object to be called, that pickles.
-            jobs: that pickle; `MAX_JOBS_ALONE` of them or fewer are done in this process.
+            work: a callable that can be pickled.
+            jobs: that can be pickled; up to `MAX_JOBS_ALONE` of them run in this process.
 
         Raises:
-            PairwrightError: what ``work`` raises, or when a process was killed.
+            PairwrightError: of ``work``, or when a process was killed.
         """
-        coming = iter(jobs)
-        first = list(islice(coming, MAX_JOBS_ALONE + 1))
-        every = chain(first, coming)
+        remaining = iter(jobs)
+        first = list(islice(remaining, MAX_JOBS_ALONE + 1))
+        every = chain(first, remaining)
         if self._workers == 1 or len(first) <= MAX_JOBS_ALONE:
             for job in every:
                 yield job, work(job)
             return
         try:
-            yield from self._shared_out(work, every)
+            yield from self._map_in_pool(work, every)
         except BrokenProcessPool:
             raise PairwrightError(
-                "a worker process died (killed, or out of memory). Start again, with fewer --workers when memory is short."
+                "a worker process died (killed, or out of memory). Start again, with fewer --workers if memory is short."
             ) from None
 
-    def _shared_out(self, work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
+    def _map_in_pool(self, work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
         if self._pool is None:
             self._pool = WorkerProcesses(self._workers)
-        ForkingPickler.dumps(work)  # raises here what does not pickle: in the pool's own thread it may never end
+        ForkingPickler.dumps(work)  # an error of pickling in the thread of the pool may block forever
         waiting: deque[tuple[Job, Future[Result]]] = deque()
         for job in jobs:
             waiting.append((job, self._pool.submit(work, job)))
             if len(waiting) >= _AHEAD * self._workers:
-                done, found = waiting.popleft()
-                yield done, found.result()
-        for done, found in waiting:
-            yield done, found.result()
+                done, future = waiting.popleft()
+                yield done, future.result()
+        for done, future in waiting:
+            yield done, future.result()

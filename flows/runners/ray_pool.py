@@ -1,15 +1,15 @@
-"""Jobs spread over the nodes of a Ray cluster: what stands in the engine's seam for its pool of processes.
+"""A pool that runs the jobs of a build on the nodes of a Ray cluster.
 
-A job is a plain function over files, so every node has to see the build directory (and the input) at the same path, on
-a disk that they share, and has to run the same pairwright on the same packages. Both are checked by every worker before
-its first job; a mistake there would not fail but give other bytes. What is sent over the network is names and settings.
+A job is a plain function over files. Every node must therefore see the build directory and the input at the same path, on
+a shared disk, and run the same pairwright with the same packages; other code would write other bytes without an error.
+Each worker checks both before its first job. Only names and settings are sent over the network.
 
-A node or worker that is lost costs its jobs in flight: Ray gives them to others, `_TRIES` more times each. A job that
-ran twice, even at the same time, wrote the same bytes, by renaming.
+The jobs of a lost node or worker are given to others, up to `_RETRIES` more times each. Jobs write files by renaming, so
+a job that runs twice, even at the same time, writes the same bytes.
 
-Ray is used as it is, not by `prefect_ray.RayTaskRunner` (docs/known-breaks.md): that runs Prefect's own part of a task
-on the node, so that every node needs the address of a Prefect server; without one each starts a server of its own, and
-the story is told to those. Here Prefect's tasks stay in the build's process, and wait for what runs elsewhere.
+Ray is used without `prefect_ray.RayTaskRunner` (docs/known-breaks.md), which runs Prefect's part of a task on the node:
+each node would need the address of a Prefect server, or start one of its own. Here Prefect's tasks stay in the process
+of the build and wait for the jobs.
 """
 
 import os
@@ -30,19 +30,19 @@ from pairwright.indexes.hnsw.faiss_threads import limit_faiss_threads
 if TYPE_CHECKING:
     import ray
 
-_TRIES = 5  # of a job whose worker or node is lost
+_RETRIES = 5  # of a job whose worker or node is lost
 _END_SECONDS = 10.0
 _CONNECT_SECONDS = 10.0
-SEEN = ".shared"  # in the build directory: what tells a worker that it sees this one, and none of that name of its own
+SHARED_MARK = ".shared"  # file in the build directory, by which a worker checks that it sees the same folder
 
 
 def ray_module() -> Any:
-    """Return Ray.
+    """Import Ray and return it.
 
     Raises:
-        MissingResource: when it is not installed.
+        MissingResourceError: when it is not installed.
     """
-    # Read by Ray when it is imported. A warning of a coming default is none of the user's business.
+    # Avoids a warning about a future default of Ray.
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
         import ray
@@ -52,15 +52,15 @@ def ray_module() -> Any:
 
 
 class RayPool(Executor):
-    """Runs jobs on a Ray cluster that is there already.
+    """Runs jobs on an existing Ray cluster.
 
     Args:
         root: the build directory.
-        address: ``HOST:PORT`` of the cluster's head; empty: the cluster that this machine is a node of.
+        address: ``HOST:PORT`` of the head of the cluster; empty for the cluster of this machine.
 
     Raises:
-        UsageError: for an address of another kind, or where no cluster answers.
-        MissingResource: Ray is not installed.
+        UsageError: for an invalid address, or when no cluster answers.
+        MissingResourceError: when Ray is not installed.
     """
 
     def __init__(self, root: Path, address: str = "") -> None:
@@ -68,61 +68,61 @@ class RayPool(Executor):
         self._open: set[ray.ObjectRef[Any]] = set()
         self._root, self._mark = root, uuid4().hex
         _connect(self._ray, address)
-        write_text(root / SEEN, self._mark)
-        self._work = self._ray.remote(max_retries=_TRIES)(_run_on_node)
+        write_text(root / SHARED_MARK, self._mark)
+        self._work = self._ray.remote(max_retries=_RETRIES)(_run_on_node)
 
     def cores_each(self, jobs: int) -> int:
-        """Return how many cores each of so many jobs can have when they run at the same time, alone on the cluster."""
+        """Return the cores per job for so many jobs at the same time, alone on the cluster."""
         return cores_per_job(
             [int(node["Resources"].get("CPU", 0)) for node in self._ray.nodes() if node["Alive"]], jobs
         )
 
     def with_cores(self, cores: int) -> Executor:
-        """Return what submits jobs to this pool that have ``cores`` each instead of one."""
+        """Return an executor of jobs on this pool with ``cores`` each instead of one."""
         return _WithCores(self, cores)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        """Run ``fn(*args)`` on some node; the future raises what it raised, or `PairwrightError` for a lost worker."""
+        """Run ``fn(*args)`` on some node; the future raises its error, or `PairwrightError` for a lost worker."""
         if kwargs:
-            raise TypeError("a job takes its arguments by place")
+            raise TypeError("jobs take positional arguments only")
         return self.run(1, fn, *args)
 
     def run(self, cores: int, fn: Callable[..., Any], /, *args: Any) -> "Future[Any]":
-        """Run ``fn(*args)`` on some node with so many ``cores``; as `submit` in all else."""
+        """Run ``fn(*args)`` on some node with so many ``cores``, otherwise like `submit`."""
         checked = (self._root, self._mark, source_hash(), package_versions())
         reference = self._work.options(num_cpus=cores).remote(*checked, cores, fn, *args)
         self._open.add(reference)
-        given: Future[Any] = Future()
-        given.set_running_or_notify_cancel()  # it is Ray's from here on
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()  # it cannot be cancelled any more
 
-        def done(theirs: "Future[Any]") -> None:
+        def finish(ray_future: "Future[Any]") -> None:
             self._open.discard(reference)
-            error = theirs.exception()
-            result = None if error else theirs.result()
+            error = ray_future.exception()
+            result = None if error else ray_future.result()
             if error:
-                given.set_exception(_translate_error(self._ray, error))
+                future.set_exception(_translate_error(self._ray, error))
             elif isinstance(result, PairwrightError):
-                given.set_exception(result)
+                future.set_exception(result)
             else:
-                given.set_result(result)
+                future.set_result(result)
 
-        reference.future().add_done_callback(done)
-        return given
+        reference.future().add_done_callback(finish)
+        return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as Executor has it
-        """Leave the cluster; what still runs there is ended first with ``cancel_futures``."""
+        """Leave the cluster, after its running jobs have ended or, with ``cancel_futures``, are cancelled."""
         running = list(self._open)
         if cancel_futures:
             for reference in running:
                 self._ray.cancel(reference, force=True)
         if wait and running:
             self._ray.wait(running, num_returns=len(running), timeout=_END_SECONDS if cancel_futures else None)
-        (self._root / SEEN).unlink(missing_ok=True)
+        (self._root / SHARED_MARK).unlink(missing_ok=True)
         self._ray.shutdown()
 
 
 class _WithCores(Executor):
-    """A Ray pool whose jobs have several cores each; shutting it down leaves the pool open."""
+    """Executor of jobs with several cores each on a Ray pool; its shutdown leaves the pool open."""
 
     def __init__(self, pool: RayPool, cores: int) -> None:
         self._pool, self._cores = pool, cores
@@ -130,17 +130,17 @@ class _WithCores(Executor):
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
         """Run ``fn(*args)``, as `RayPool.submit` does."""
         if kwargs:
-            raise TypeError("a job takes its arguments by place")
+            raise TypeError("jobs take positional arguments only")
         return self._pool.run(self._cores, fn, *args)
 
 
 def cores_per_job(nodes: Sequence[int], jobs: int) -> int:
-    """Return how many cores each of ``jobs`` jobs can have when all run at the same time; 1 when they cannot.
+    """Return the cores per job for ``jobs`` jobs that all run at the same time; 1 if they cannot.
 
     At most the cores of the smallest node, so that a job can still run after any other node is lost.
 
     Args:
-        nodes: the cores of each node; 0 for one that runs no jobs.
+        nodes: the cores of each node (0 = no jobs).
         jobs: at least 1.
     """
     offered = [cores for cores in nodes if cores] or [1]
@@ -151,7 +151,7 @@ def cores_per_job(nodes: Sequence[int], jobs: int) -> int:
 def _connect(ray: Any, address: str) -> None:
     if "://" in address:
         raise UsageError(
-            f"--address {address}: give HOST:PORT of the cluster's head, and build on one of its machines."
+            f"--address {address}: give HOST:PORT of the cluster's head, and run the build on a node of the cluster."
         )
     if address:
         _check_reachable(address)
@@ -162,7 +162,7 @@ def _connect(ray: Any, address: str) -> None:
 
 
 def _check_reachable(address: str) -> None:
-    """Refuse an address where nobody is, for which Ray would wait for minutes."""
+    """Check that a server listens at an address; Ray would wait for minutes."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise UsageError(f"--address {address}: give HOST:PORT of the cluster's head, such as 10.0.0.1:6379.")
@@ -173,10 +173,10 @@ def _check_reachable(address: str) -> None:
 
 
 def _no_cluster(address: str, error: Exception) -> UsageError:
-    told = str(error).partition("\n")[0]
+    reason = str(error).partition("\n")[0]
     return UsageError(
-        f"no Ray cluster at {address or 'this machine'} ({told}). Start one with `ray start --head`, have the other "
-        "machines join with `ray start --address HOST:PORT`, and give that HOST:PORT as --address."
+        f"no Ray cluster at {address or 'this machine'} ({reason}). Start one with `ray start --head`, add "
+        "machines with `ray start --address HOST:PORT`, and pass that HOST:PORT as --address."
     )
 
 
@@ -187,9 +187,8 @@ def _translate_error(ray: Any, error: BaseException) -> BaseException:
     if isinstance(error, ray.exceptions.RayError):
         kind = type(error).__name__
         return PairwrightError(
-            f"Ray lost the workers of a job {_TRIES + 1} times ({kind}: killed, out of memory, or no node is left). "
-            "Start the build again: it goes on where it stood; see `ray status`, and give nodes fewer --num-cpus when "
-            "memory is short."
+            f"Ray lost the workers of a job {_RETRIES + 1} times ({kind}: killed, out of memory, or no node is left). "
+            "Start the build again to resume it. See `ray status`, and give nodes fewer --num-cpus if memory is short."
         )
     return error
 
@@ -197,13 +196,13 @@ def _translate_error(ray: Any, error: BaseException) -> BaseException:
 def _run_on_node(  # noqa: PLR0913, PLR0917 - as Ray hands them over
     root: Path, mark: str, source: str, packages: list[str], cores: int, run: Callable[..., Any], *args: Any
 ) -> Any:
-    """Run a job on a node, with as many threads of FAISS as it has cores.
+    """Run a job on a node, with as many FAISS threads as it has cores.
 
-    An error in the user's data comes back as a value, without Ray's traceback around it.
+    A `PairwrightError` is returned as a value, without Ray's traceback.
     """
     try:
         _check(root, mark, source, tuple(packages))
-        if cores == 1:  # Ray sees to that by itself; most jobs do without FAISS
+        if cores == 1:  # Ray sets one thread
             return run(*args)
         with limit_faiss_threads(cores):
             return run(*args)
@@ -214,13 +213,17 @@ def _run_on_node(  # noqa: PLR0913, PLR0917 - as Ray hands them over
 @lru_cache(maxsize=8)
 def _check(root: Path, mark: str, source: str, packages: tuple[str, ...]) -> None:
     node = platform.node()
-    seen = root / SEEN
-    if not seen.is_file() or seen.read_text() != mark:
+    found = root / SHARED_MARK
+    if not found.is_file() or found.read_text() != mark:
         raise StorageError(
-            f"{root}: node {node} does not see this build directory. Choose an --out on a disk that all nodes share."
+            f"{root}: node {node} does not see this build directory. Choose an --out on a shared disk of all nodes."
         )
     if source_hash() != source:
-        raise UsageError(f"node {node} runs another pairwright than the build. Install the same on all nodes.")
+        raise UsageError(
+            f"node {node} runs another version of pairwright than the build. Install the same version on all nodes."
+        )
     other = sorted(set(packages) - set(package_versions()))
     if other:
-        raise UsageError(f"node {node} has another version of {', '.join(other)}. Install the same on all nodes.")
+        raise UsageError(
+            f"node {node} has another version of {', '.join(other)}. Install the same version on all nodes."
+        )

@@ -1,16 +1,16 @@
-"""Where things stand in a build directory.
+"""Paths in a build directory.
 
 build.yaml  manifest.json  README.md  report.html
-pairs/      the pairs, in parts            rejected/   what each stage turned away, in parts, with reasons
-index/      FAISS index and encoder        retrieval/  hits of the queries, and the keys they chose
-tokens/     tagged captions, in parts      statistics/ what the captions of the pool say
-downloads/  images as they came             fetched/    which pair has which image
-failed/     rows that a model failed at, by stage
-drafts/     negatives and positives before they are balanced
-candidates/ negatives before refinement    annotations/ what was kept, in parts
-rationales/ why negatives do not fit their images, in parts
-shards/     WebDataset tars and sizes.json receipts/   what is done (receipts.py)
-remote/     copies of inputs that lie in a store
+pairs/      pairs, in parts                rejected/   rejected rows of each stage, in parts, with reasons
+index/      FAISS index and encoder        retrieval/  hits of the queries and the selected keys
+tokens/     tagged captions, in parts      statistics/ word counts of the captions
+downloads/  downloaded images              fetched/    table of the image of each pair
+failed/     rows that the model failed on, by stage
+drafts/     texts before balancing
+candidates/ texts before refinement        annotations/ kept texts, in parts
+rationales/ kept rationales, in parts
+shards/     WebDataset tars and sizes.json receipts/   finished jobs (receipts.py)
+remote/     copies of inputs in an object store
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,61 +38,61 @@ SWEPT = (
 )
 """Folders in which a build removes files that none of its jobs wrote."""
 OWNED = (*SWEPT, "receipts", "failed", "manifests", "increments")
-"""Folders whose files a build removes or overwrites; none of them may be a link."""
+"""Folders whose files a build removes or overwrites; none may be a symbolic link."""
 
 
 def part_name(number: int) -> str:
-    """Return the name of part ``number``: five digits, as shards have."""
+    """Return the name of part ``number``: five digits, as in the names of shards."""
     return f"{number:05d}"
 
 
 def pairs_path(root: Path, part: str) -> Path:
-    """Return where a part of the pairs stands."""
+    """Return the file of the pairs of a part."""
     return root / "pairs" / f"{part}.parquet"
 
 
 def tokens_path(root: Path, part: str) -> Path:
-    """Return where the tokens of a part stand."""
+    """Return the file of the tokens of a part."""
     return root / "tokens" / f"{part}.parquet"
 
 
 def rejected_path(root: Path, stage: str, part: str) -> Path:
-    """Return where the rows stand that ``stage`` turned away in a part."""
+    """Return the file of the rows of a part that ``stage`` rejected."""
     return root / "rejected" / f"{stage}-{part}.parquet"
 
 
 def failed_path(root: Path, stage: str) -> Path:
-    """Return where the rows are named at which the model of ``stage`` failed."""
+    """Return the file of the rows that the model of ``stage`` failed on."""
     return root / "failed" / f"{stage}.jsonl"
 
 
 def annotations_path(root: Path, stage: str, part: str) -> Path:
-    """Return where the kept annotations stand that ``stage`` made in a part."""
+    """Return the file of the kept annotations of a part that ``stage`` made."""
     return root / "annotations" / f"{stage}-{part}.parquet"
 
 
 def drafts_path(root: Path, stage: str, part: str) -> Path:
-    """Return where a stage's annotations stand that have yet to be balanced."""
+    """Return the file of a stage's annotations of a part before balancing."""
     return root / "drafts" / f"{stage}-{part}.parquet"
 
 
 def candidates_path(root: Path, stage: str, part: str) -> Path:
-    """Return where a stage's annotations stand that refinement has yet to judge."""
+    """Return the file of a stage's annotations of a part before refinement."""
     return root / "candidates" / f"{stage}-{part}.parquet"
 
 
 def rationales_path(root: Path, part: str) -> Path:
-    """Return where the kept rationales of a part stand."""
+    """Return the file of the kept rationales of a part."""
     return root / "rationales" / f"{part}.parquet"
 
 
 def retrieved_keys_path(root: Path) -> Path:
-    """Return where the keys of the retrieved pairs stand."""
+    """Return the file of the keys of the retrieved pairs."""
     return root / "retrieval" / "keys.parquet"
 
 
 def fetched_images_path(root: Path) -> Path:
-    """Return where the table of fetched images stands: key, image (below ``root``), width, height."""
+    """Return the file of the table of fetched images: key, image (below ``root``), width, height."""
     return root / "fetched" / "images.parquet"
 
 

@@ -1,8 +1,8 @@
-"""A folder that is ours to build in, and one build at a time in it.
+"""Claims on build directories: a marker, and locks for one build and one schedule at a time.
 
-A build removes files that it cannot account for, so it only works in a folder that was new or empty when it first
-came: then it leaves a mark. Subfolders that are symbolic links are refused: their files belong to another folder. The
-lock is dropped by the operating system when its holder dies.
+A build removes files that none of its jobs wrote, so it only works in a folder with its marker, which it creates in a new
+or empty folder. Subfolders must not be symbolic links: their files belong to another folder. The operating system
+releases a lock when its process dies.
 """
 
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ def claim_folder(root: Path) -> None:
     """Make ``root`` a build directory, unless it is one.
 
     Raises:
-        StorageError: when the folder holds files of somebody else, or a link to them, or cannot be written.
+        StorageError: when the folder contains other files or a symbolic link, or is not writable.
     """
     try:
         if root.is_dir() and not (root / BUILD_MARKER).exists() and any(root.iterdir()):
             raise StorageError(
-                f"{root}: holds files, and no build of ours. Choose a new or empty folder with --out: a build removes "
-                "what it does not know from its folder."
+                f"{root}: not empty, and not a build directory. Choose a new or empty folder with --out: a build removes "
+                "unknown files from its folder."
             )
         root.mkdir(parents=True, exist_ok=True)
         (root / BUILD_MARKER).touch()
@@ -38,16 +38,16 @@ def claim_folder(root: Path) -> None:
 
 def _unwritable(root: Path, error: OSError) -> StorageError:
     return StorageError(
-        f"{root}: cannot be written ({describe_write_error(error)}). Choose another folder with --out, or mend its permissions."
+        f"{root}: is not writable ({describe_write_error(error)}). Check its permissions, or choose another folder with --out."
     )
 
 
 @contextmanager
 def build_lock(root: Path) -> Iterator[None]:
-    """Hold the build directory ``root`` for this process.
+    """Lock the build directory ``root`` for a build.
 
     Raises:
-        StorageError: when another process builds there, or the folder is not ours or cannot be written.
+        StorageError: when another process builds there; also as `claim_folder`.
     """
     busy = "another build is running in this folder. Wait for it, or choose another --out."
     with _locked(root, LOCK_FILE, busy):
@@ -56,7 +56,7 @@ def build_lock(root: Path) -> Iterator[None]:
 
 @contextmanager
 def schedule_lock(root: Path) -> Iterator[None]:
-    """Be the only process that serves a schedule for the build directory ``root``; errors as in `exclusive`."""
+    """Lock the build directory ``root`` for a schedule; errors as in `build_lock`."""
     with _locked(root, ".serving", "a schedule is served for this folder already. End that one first."):
         yield
 

@@ -1,8 +1,4 @@
-"""What an output may not replace: a file that is being read, and one that a finished build or index rests on.
-
-An output is written while its input is read, or after it was; either way what is replaced is gone. So this is asked
-before the work. What does not exist cannot be lost, and costs no look.
-"""
+"""Checks before any work that an output overwrites neither an input nor a file of a finished build or index."""
 
 import os
 from collections.abc import Iterator
@@ -17,11 +13,11 @@ from pairwright.indexes.hnsw.metadata import METADATA_FILE, read_metadata
 
 
 def refuse_overwriting(out: Path, *inputs: str | tuple[str, ...]) -> None:
-    """Refuse to write over a file that is being read.
+    """Refuse to overwrite an input.
 
     Args:
         out: the output.
-        inputs: names as users write them: files, folders, brace patterns; empty ones stand for nothing.
+        inputs: files, folders and brace patterns; empty ones are skipped.
 
     Raises:
         UsageError: when ``out`` is one of the inputs, or one of the files that they name.
@@ -33,13 +29,13 @@ def refuse_overwriting(out: Path, *inputs: str | tuple[str, ...]) -> None:
             if Path(name).exists() and out.samefile(name):
                 raise UsageError(f"{out}: is the input itself. Write to another file.")
             if any(out.samefile(file) for file in _named(name, out) if file.exists()):
-                raise UsageError(f"{out}: is one of the files of {name}, which are read. Write to another file.")
+                raise UsageError(f"{out}: is one of the input files of {name}. Write to another file.")
 
 
 def _named(name: str, out: Path) -> Iterator[Path]:
-    """Yield the files that a pattern names, or those that are read of a folder that ``out`` lies in."""
+    """Yield the files of a brace pattern, or the input files of a folder that contains ``out``."""
     path = Path(name)
-    with suppress(PairwrightError):  # whoever reads it tells what is wrong
+    with suppress(PairwrightError):  # reported by its reader
         if path.is_dir():
             if out.parent.samefile(path):
                 yield from locate_input(name).files
@@ -48,7 +44,7 @@ def _named(name: str, out: Path) -> Iterator[Path]:
 
 
 def refuse_replacing_build_files(out: Path) -> None:
-    """Refuse to replace what a finished build or an index is made of: no later command would find it whole.
+    """Refuse to overwrite a file of a finished build or an index.
 
     Raises:
         UsageError: naming the build or the index.
@@ -59,7 +55,7 @@ def refuse_replacing_build_files(out: Path) -> None:
     for folder in (place, *place.parents):
         for what, files in (("build", _of_build(folder)), ("index", _of_index(folder))):
             if _within(os.path.relpath(place, folder), files):
-                raise UsageError(f"{out}: belongs to the {what} in {folder}. Write to another place.")
+                raise UsageError(f"{out}: belongs to the {what} in {folder}. Choose another output path.")
 
 
 def _within(name: str, files: frozenset[str]) -> bool:

@@ -1,13 +1,12 @@
-"""A finished build laid into a store, as a version of its own (`datasets/remote/published_versions.py`).
+"""Publishing of a finished build to an object store, as a new version (`datasets/remote/published_versions.py`).
 
-First come the files of the version: those that the version before has too are copied inside the store, the others are
-sent, and its manifest comes last. Then the pointer is replaced, which is one file and so happens at once; until then, and
-after a kill, readers find the version before. Older versions stay for readers that began with them, the newest
-``keep`` of them; what is older, and what a killed publishing left, is removed at the end.
+First the files of the version are written: those that the previous version has too are copied inside the store, the
+others are uploaded, and the manifest comes last. Then the pointer, a single file, is replaced; until then, and after a
+kill, readers find the previous version. The newest ``keep`` versions stay, for readers that began with an older one;
+other versions and the files of a killed run are removed at the end.
 
-A place is ours when our mark lies there: what others put there is never touched, and a place that holds files and no
-mark is refused. Two machines must not publish to one place at the same time: each takes the unfinished version of the
-other for one that was abandoned.
+A folder of a store must be empty or have our marker; files of others are never changed. Two machines must not publish to
+the same folder at the same time: each would remove the unfinished version of the other.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -34,22 +33,22 @@ from pairwright.flows.state.receipts import json_hash
 from pairwright.flows.state.versions import dump_manifest
 
 _PAGES = ("README.md", "report.html", "audit.json")
-_AT_A_TIME = 8
-_DIGITS = 12
+_THREADS = 8
+_DIGITS = 12  # of a hash, in the name of a version
 
 
 @dataclass(frozen=True)
 class PublishResult:
-    """What was done.
+    """Result of publishing a version.
 
     Attributes:
-        version: the name of the version.
-        url: its folder.
-        files: of the version, without its manifest.
-        sent: files that were sent.
-        copied: files that were copied inside the store.
-        removed: files of older versions.
-        bytes: that were sent.
+        version: its name.
+        url: of its folder.
+        files: number of its files, without the manifest.
+        sent: number of uploaded files.
+        copied: number of files that were copied inside the store.
+        removed: number of removed files of older versions.
+        bytes: uploaded.
     """
 
     version: str
@@ -62,132 +61,133 @@ class PublishResult:
 
     @property
     def summary(self) -> str:
-        """One line on it."""
-        line = f"Published {self.files:,} files to {self.url}: {self.sent:,} sent ({self.bytes:,} bytes)"
-        return f"{line}, {self.copied:,} copied there, {self.removed:,} of older versions removed."
+        """The result as a line of text."""
+        line = f"Published {self.files:,} files to {self.url}: {self.sent:,} uploaded ({self.bytes:,} bytes)"
+        return f"{line}, {self.copied:,} copied in the store, {self.removed:,} of older versions removed."
 
 
 def publish(root: Path, manifest: Mapping[str, Any], url: str, keep: int = 2) -> PublishResult:
-    """Lay shards, card and report of a finished build, and last its manifest, into a version below ``url``.
+    """Publish shards, card, report and manifest of a finished build as a version below ``url``.
 
     Args:
         root: the build directory.
-        manifest: of the build as it stands there.
+        manifest: of the build.
         url: a folder of a store, for this dataset alone.
-        keep: versions that stay, the new one among them; at least 1.
+        keep: number of versions to keep, at least 1.
 
     Raises:
-        StorageError: when the store refuses or cannot be reached, or the place is somebody else's.
-        UsageError: for a URL that cannot be, or that holds a secret.
-        MissingResource: when the store's package is not installed.
+        StorageError: when the store fails, or the folder contains other files.
+        UsageError: for an invalid URL, or one that contains a secret.
+        MissingResourceError: when the package of the store is not installed.
     """
     store, top = open_store(url)
-    place = _PublishTarget(root, store, top)
-    if place.there and BUILD_MARKER not in place.there:
+    target = _PublishTarget(root, store, top)
+    if target.found and BUILD_MARKER not in target.found:
         raise StorageError(
-            f"{store.url(top)}: holds files, and no dataset of ours. Choose an empty place: publishing replaces files."
+            f"{store.url(top)}: not empty, and not a published dataset. Choose an empty folder: publishing overwrites files."
         )
-    wanted = _files_to_publish(root, manifest)
-    version = _name_of(manifest, wanted)
+    files = _files_to_publish(root, manifest)
+    version = _name_of(manifest, files)
     before = read_pointer(store, top)
-    if not place.there:
-        place.write(BUILD_MARKER, b"")
+    if not target.found:
+        target.write(BUILD_MARKER, b"")
     sent: list[str] = []
     copied: dict[str, str] = {}
-    if not place.is_complete(version):
-        missing = [name for name in wanted if not place.has(version, name, wanted[name]["bytes"])]
-        copied = place.copies_of(missing, wanted, before)
+    if not target.is_complete(version):
+        missing = [name for name in files if not target.has(version, name, files[name]["bytes"])]
+        copied = target.copies_of(missing, files, before)
         sent = [name for name in missing if name not in copied]
-        place.fill(version, sent, copied)
-        place.write(f"{VERSIONS_FOLDER}/{version}/{MANIFEST_FILE}", dump_manifest({**manifest, "files": wanted}))
-    stay = [version, *(name for name in before if name != version)][:keep]
-    if stay != before:
-        place.write(POINTER_FILE, encode_pointer(stay))
-    removed = place.remove_others(stay)
-    size = sum(wanted[name]["bytes"] for name in sent)
+        target.write_files(version, sent, copied)
+        target.write(f"{VERSIONS_FOLDER}/{version}/{MANIFEST_FILE}", dump_manifest({**manifest, "files": files}))
+    kept = [version, *(name for name in before if name != version)][:keep]
+    if kept != before:
+        target.write(POINTER_FILE, encode_pointer(kept))
+    removed = target.remove_others(kept)
+    size = sum(files[name]["bytes"] for name in sent)
     folder = store.url(f"{top}/{VERSIONS_FOLDER}/{version}")
-    return PublishResult(version, folder, len(wanted), len(sent), len(copied), removed, size)
+    return PublishResult(version, folder, len(files), len(sent), len(copied), removed, size)
 
 
 def _files_to_publish(root: Path, manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return what is published: by name, ``bytes`` and ``sha256``; pages after shards."""
-    files = {name: dict(told) for name, told in manifest["files"].items() if name.startswith("shards/")}
+    """Return ``bytes`` and ``sha256`` of the files to publish by name, shards first."""
+    files = {name: dict(entry) for name, entry in manifest["files"].items() if name.startswith("shards/")}
     for name in _PAGES:
         if (path := root / name).is_file():
             files[name] = {"bytes": path.stat().st_size, "sha256": hash_file(path)}
     return files
 
 
-def _name_of(manifest: Mapping[str, Any], wanted: Mapping[str, Mapping[str, Any]]) -> str:
-    digest = json_hash(sorted([name, told["sha256"]] for name, told in wanted.items()))
+def _name_of(manifest: Mapping[str, Any], files: Mapping[str, Mapping[str, Any]]) -> str:
+    digest = json_hash(sorted([name, entry["sha256"]] for name, entry in files.items()))
     return f"{manifest['build']['number']:04d}-{digest[:_DIGITS]}"
 
 
 @dataclass
 class _PublishTarget:
-    """Where a dataset is published, and what is there: name below ``top`` to file."""
+    """The folder ``top`` of a store, and the files found in it by name."""
 
     root: Path
     store: RemoteStore
     top: str
-    there: dict[str, StoredFile] = field(init=False)
+    found: dict[str, StoredFile] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.there = {each.path.removeprefix(self.top).lstrip("/"): each for each in self.store.find(self.top)}
+        self.found = {each.path.removeprefix(self.top).lstrip("/"): each for each in self.store.find(self.top)}
 
     def path(self, name: str) -> str:
         return f"{self.top}/{name}"
 
     def is_complete(self, version: str) -> bool:
-        return f"{VERSIONS_FOLDER}/{version}/{MANIFEST_FILE}" in self.there
+        return f"{VERSIONS_FOLDER}/{version}/{MANIFEST_FILE}" in self.found
 
     def has(self, version: str, name: str, size: int) -> bool:
-        # A file appears whole, and its version is named by its content: the size tells that it is this one.
-        found = self.there.get(f"{VERSIONS_FOLDER}/{version}/{name}")
-        return found is not None and found.size == size
+        # Uploads are atomic, and the name of a version is a hash of its content: the size is enough.
+        file = self.found.get(f"{VERSIONS_FOLDER}/{version}/{name}")
+        return file is not None and file.size == size
 
     def copies_of(
-        self, names: Iterable[str], wanted: Mapping[str, Mapping[str, Any]], before: list[str]
+        self, names: Iterable[str], files: Mapping[str, Mapping[str, Any]], before: list[str]
     ) -> dict[str, str]:
-        """Return of each of ``names`` that the version before has by content where it has it."""
+        """Return the path of an equal file of the previous version, by each of ``names`` that has one."""
         known: dict[str, str] = {}
         if before and self.is_complete(before[0]):
             folder = f"{VERSIONS_FOLDER}/{before[0]}"
-            files = read_remote_json(self.store, self.path(f"{folder}/{MANIFEST_FILE}"))["files"]
-            known = {
-                told["sha256"]: f"{folder}/{name}" for name, told in files.items() if f"{folder}/{name}" in self.there
-            }
-        return {name: known[digest] for name in names if (digest := wanted[name]["sha256"]) in known}
+            old = read_remote_json(self.store, self.path(f"{folder}/{MANIFEST_FILE}"))["files"]
+            paths = {name: f"{folder}/{name}" for name in old}
+            known = {entry["sha256"]: paths[name] for name, entry in old.items() if paths[name] in self.found}
+        return {name: known[digest] for name in names if (digest := files[name]["sha256"]) in known}
 
-    def fill(self, version: str, sent: Iterable[str], copied: Mapping[str, str]) -> None:
-        """Send and copy files into a version, several at a time."""
+    def write_files(self, version: str, sent: Iterable[str], copied: Mapping[str, str]) -> None:
+        """Upload and copy the files of a version, several at a time."""
         folder = f"{VERSIONS_FOLDER}/{version}"
         work: list[tuple[Callable[..., None], object, str]] = [
             *((self.store.copy, self.path(source), self.path(f"{folder}/{name}")) for name, source in copied.items()),
             *((self.store.put, self.root / name, self.path(f"{folder}/{name}")) for name in sent),
         ]
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            under_way = [pool.submit(run, source, target) for run, source, target in work]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            pending = [pool.submit(run, source, target) for run, source, target in work]
             try:
-                for done in track(as_completed(under_way), "publishing", len(under_way), "files"):
+                for done in track(as_completed(pending), "publishing", len(pending), "files"):
                     done.result()
             finally:
-                for waiting in under_way:
-                    waiting.cancel()
+                for future in pending:
+                    future.cancel()
 
     def write(self, name: str, data: bytes) -> None:
         with TemporaryDirectory() as folder:
             (Path(folder) / "file").write_bytes(data)
             self.store.put(Path(folder) / "file", self.path(name))
 
-    def remove_others(self, stay: list[str]) -> int:
-        """Remove all versions but those that stay, each with its manifest first; return how many files there were."""
-        kept = tuple(f"{VERSIONS_FOLDER}/{version}/" for version in stay)
-        gone = [name for name in self.there if name.startswith(f"{VERSIONS_FOLDER}/") and not name.startswith(kept)]
-        gone.sort(key=lambda name: (not name.endswith(f"/{MANIFEST_FILE}"), name))
-        if MANIFEST_FILE in self.there:  # a version that lies at the top, from before there was a pointer
+    def remove_others(self, kept: list[str]) -> int:
+        """Remove all versions but ``kept``, each with its manifest first; return the number of files."""
+        folders = tuple(f"{VERSIONS_FOLDER}/{version}/" for version in kept)
+        removed = [
+            name for name in self.found if name.startswith(f"{VERSIONS_FOLDER}/") and not name.startswith(folders)
+        ]
+        removed.sort(key=lambda name: (not name.endswith(f"/{MANIFEST_FILE}"), name))
+        if MANIFEST_FILE in self.found:  # a version in the top folder, of an older pairwright
             files = read_remote_json(self.store, self.path(MANIFEST_FILE)).get("files", {})
-            gone = [MANIFEST_FILE, *(name for name in files if name in self.there), *gone]
-        for name in gone:
+            removed = [MANIFEST_FILE, *(name for name in files if name in self.found), *removed]
+        for name in removed:
             self.store.remove(self.path(name))
-        return len(gone)
+        return len(removed)

@@ -1,6 +1,6 @@
-"""Which pairs of a build go on: all, those that retrieval chose, or of these the ones whose image was fetched.
+"""The pairs of a build that get texts: all, those that retrieval selected, or of these the ones with a fetched image.
 
-A fetched pair goes on with the local copy as its image; its key, which was fixed when it was read, stays.
+The image of a fetched pair is its local copy; its key does not change.
 """
 
 from pathlib import Path
@@ -15,31 +15,31 @@ from pairwright.flows.state.layout import fetched_images_path, pairs_path, retri
 PairSelection = Literal["all", "retrieved", "fetched"]
 
 
-def selection_mask(root: Path, pairs: list[Pair], choice: PairSelection) -> list[bool]:
-    """Return for each pair whether it goes on."""
-    if choice == "all":
+def selection_mask(root: Path, pairs: list[Pair], selection: PairSelection) -> list[bool]:
+    """Return for each pair whether it is selected."""
+    if selection == "all":
         return [True] * len(pairs)
-    keys = set(_selection_table(root, choice)["key"])
+    keys = set(_selection_table(root, selection)["key"])
     return [pair.key in keys for pair in pairs]
 
 
-def selected_pairs(root: Path, part: str, choice: PairSelection) -> list[Pair]:
-    """Return the pairs of a part that go on, in order."""
-    return PAIRS.records(selected_frame(root, part, choice))
+def selected_pairs(root: Path, part: str, selection: PairSelection) -> list[Pair]:
+    """Return the selected pairs of a part, in order."""
+    return PAIRS.records(selected_frame(root, part, selection))
 
 
-def selected_frame(root: Path, part: str, choice: PairSelection) -> pl.DataFrame:
-    """Return the pairs of a part that go on as a frame, in order."""
+def selected_frame(root: Path, part: str, selection: PairSelection) -> pl.DataFrame:
+    """Return the selected pairs of a part as a frame, in order."""
     frame = PAIRS.read_frame(pairs_path(root, part))
-    if choice == "all":
+    if selection == "all":
         return frame
-    if choice == "retrieved":
-        return frame.filter(pl.col("key").is_in(_selection_table(root, choice)["key"].implode()))
-    local = _selection_table(root, choice).with_columns((pl.lit(f"{root}/") + pl.col("image")).alias("image"))
+    if selection == "retrieved":
+        return frame.filter(pl.col("key").is_in(_selection_table(root, selection)["key"].implode()))
+    local = _selection_table(root, selection).with_columns((pl.lit(f"{root}/") + pl.col("image")).alias("image"))
     joined = frame.join(local, on="key", suffix="_local", maintain_order="left")
     replaced = [pl.coalesce(f"{name}_local", name).alias(name) for name in ("image", "width", "height")]
     return joined.with_columns(replaced).select(frame.columns)
 
 
-def _selection_table(root: Path, choice: PairSelection) -> pl.DataFrame:
-    return pl.read_parquet(fetched_images_path(root) if choice == "fetched" else retrieved_keys_path(root))
+def _selection_table(root: Path, selection: PairSelection) -> pl.DataFrame:
+    return pl.read_parquet(fetched_images_path(root) if selection == "fetched" else retrieved_keys_path(root))

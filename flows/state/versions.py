@@ -1,15 +1,15 @@
-"""Versions of a build directory, and where a new one is made.
+"""Versions of a build directory, and the folders in which new ones are made.
 
-Every finished build leaves its manifest in ``manifests/NNNN.json``; ``manifest.json`` is the newest. A full build that
-makes the same files as the version before has its number.
+Every finished build writes its manifest to ``manifests/NNNN.json``; ``manifest.json`` is the newest. A full build with the
+same files as the version before keeps its number.
 
-The first build works in the build directory itself. Where a version is finished, the next one, full or incremental, is
-made in ``.next/``, laid out like the build directory, and replaces the old one when it is complete
-(`datasets/version_switch.py`). Until then every reader finds the old version, whatever becomes of the new one.
+The first build works in the build directory itself. Later ones, full or incremental, work in ``.next/``, with the same
+layout, and replace the old version when they are complete (`datasets/version_switch.py`). Until then every reader finds
+the old version, even if the new build fails.
 
-A full build starts with links to what it may reuse: the files of the old version whose receipts still fit. What it
-makes anew takes the place of a link in ``.next/``, never of the file behind it, since all files are written beside their
-place and renamed. So the disk holds both versions of what changed, and one of what did not.
+A full build starts with links to the files of the old version that its receipts may reuse. New files replace links in
+``.next/``, never the files behind them, since all files are written to a temporary name and renamed. The disk holds both
+versions of changed files, and one of the others.
 """
 
 import os
@@ -38,7 +38,7 @@ from pairwright.flows.state.receipts import Counts, Output, Receipt, json_hash, 
 
 MANIFESTS, INCREMENTS, AUDIT = "manifests", "increments", "audit.json"
 PAGES = ("README.md", "report.html", "build.yaml")
-_KIND = "kind"  # in `.next/`: of which build it is; written when the links are complete
+_KIND = "kind"  # file in `.next/`: the kind of its build; written when the links are complete
 _NUMBERED = re.compile(r"\d{4,}\.json")
 
 
@@ -77,7 +77,7 @@ class IncrementBase:
 
 
 def version_path(root: Path, number: int) -> Path:
-    """Return where the manifest of a version stands."""
+    """Return the path of the manifest of a version."""
     return root / MANIFESTS / f"{number:04d}.json"
 
 
@@ -90,12 +90,12 @@ def newest_manifest(root: Path) -> dict[str, Any]:
     try:
         manifest = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError):
-        raise StorageError(f"{path}: cannot be read. Delete it and build again.") from None
+        raise StorageError(f"{path}: not readable. Delete it and build again.") from None
     return dict(manifest)
 
 
 def finished_manifest(root: Path) -> dict[str, Any]:
-    """Return the manifest that readers of ``root`` find; empty when there is none, or none that can be read."""
+    """Return the manifest of the finished version; empty when there is none, or it is not readable."""
     try:
         manifest = orjson.loads((root / MANIFEST_FILE).read_bytes())
     except (OSError, orjson.JSONDecodeError):
@@ -104,12 +104,12 @@ def finished_manifest(root: Path) -> dict[str, Any]:
 
 
 def dump_manifest(manifest: Mapping[str, Any]) -> bytes:
-    """Return a manifest as it stands on the disk."""
+    """Return a manifest as JSON."""
     return orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def full_version_number(root: Path, manifest: Mapping[str, Any]) -> int:
-    """Return the version of a full build: the newest's, when it made the same files; else the next."""
+    """Return the version number of a full build: the newest one if the files are the same, else the next."""
     before = newest_manifest(root)
     if not before:
         return 1
@@ -118,13 +118,13 @@ def full_version_number(root: Path, manifest: Mapping[str, Any]) -> int:
 
 
 def write_version(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write a manifest under its number, and then as the newest."""
+    """Write a manifest under its number, then as the newest one."""
     for path in (version_path(folder, manifest["build"]["number"]), folder / MANIFEST_FILE):
         write_bytes(path, dump_manifest(manifest))
 
 
 def full_build_folder(root: Path) -> Path:
-    """Return the folder in which a full build of ``root`` works: ``root`` itself, unless a version is finished there."""
+    """Return the folder in which a full build of ``root`` works: ``root`` itself, or ``.next/`` below a finished version."""
     before = finished_manifest(root)
     if not before:
         discard_staged_version(root)
@@ -139,14 +139,14 @@ def full_build_folder(root: Path) -> Path:
 
 
 def increment_folder(root: Path) -> Path:
-    """Return the folder in which an increment of ``root`` is made."""
+    """Return the folder in which an incremental build of ``root`` works."""
     if prepare_staging(root, "increment"):
         write_text(root / STAGING_FOLDER / _KIND, "increment")
     return root / STAGING_FOLDER
 
 
 def prepare_staging(root: Path, kind: Literal["full", "increment"]) -> bool:
-    """Make ``.next/``, or keep what an earlier build of this kind left there; return whether it is new."""
+    """Create ``.next/``, or keep that of an earlier build of this kind; return whether it is new."""
     try:
         if (root / STAGING_FOLDER / _KIND).read_text() == kind:
             return False
@@ -158,7 +158,7 @@ def prepare_staging(root: Path, kind: Literal["full", "increment"]) -> bool:
 
 
 def _link_reusable(root: Path, before: Mapping[str, Any]) -> None:
-    """Link into ``.next/`` the receipts whose outputs are those of the manifest ``before``, and these outputs."""
+    """Link the receipts whose outputs are in the manifest ``before``, and these outputs, into ``.next/``."""
     staged, files = root / STAGING_FOLDER, before.get("files", {})
     _link(root, DOWNLOADS)
     for receipt in read_receipts(root):
@@ -184,7 +184,7 @@ def _link(root: Path, name: str) -> None:
 
 
 def replace_full(root: Path, done: Mapping[str, Sequence[Receipt]], manifest: Mapping[str, Any]) -> None:
-    """Let the full build in ``.next/`` replace the version in ``root``, and remove what only the old one had.
+    """Replace the version in ``root`` by the full build in ``.next/``, and remove files of the old version only.
 
     Args:
         root: the build directory.
@@ -201,8 +201,8 @@ def replace_full(root: Path, done: Mapping[str, Sequence[Receipt]], manifest: Ma
     failed = {f"failed/{path.name}" for path in (staged / "failed").glob("[!.]*")}
     new = {name for name in (*outputs, *receipts, *failed) if not name.startswith(f"{DOWNLOADS}/")}
     steps: list[SwitchStep] = [(name, name) for name in sorted(new) if not (staged / name).is_symlink()]
-    torn = (f"failed/{path.name}" for path in (root / "failed").glob(".*"))
-    old = {*_files_below(root, [*SWEPT, "receipts"]), *_increment_files(root), *torn}
+    unfinished = (f"failed/{path.name}" for path in (root / "failed").glob(".*"))
+    old = {*_files_below(root, [*SWEPT, "receipts"]), *_increment_files(root), *unfinished}
     steps += [(REMOVE_STEP, name) for name in sorted(old - new)]
     switch_version(root, [*steps, *page_moves(manifest)])
 
@@ -214,7 +214,7 @@ def page_moves(manifest: Mapping[str, Any]) -> list[SwitchStep]:
 
 
 def _increment_files(root: Path) -> list[str]:
-    """Return the files that only increments leave, which no stage of a full build accounts for."""
+    """Return the files that only incremental builds write."""
     audit = [AUDIT] if (root / AUDIT).is_file() else []
     return [*audit, *_files_below(root, [INCREMENTS])]
 

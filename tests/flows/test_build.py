@@ -353,7 +353,7 @@ def test_a_folder_with_files_of_somebody_else_is_refused_and_left_alone(tmp_path
     mine = tmp_path / "coco" / "annotations" / "captions.json"
     mine.parent.mkdir(parents=True)
     mine.write_text("{}")
-    with pytest.raises(StorageError, match="no build of ours"):
+    with pytest.raises(StorageError, match="not a build directory"):
         build(plain(tmp_path), tmp_path / "coco")
     assert mine.exists()
     assert [path.name for path in (tmp_path / "coco").iterdir()] == ["annotations"]

@@ -92,7 +92,7 @@ def test_the_plan_tells_how_many_rationales_at_most(server: Server, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("change", "message"), [({"negatives": None}, "needs hard negatives"), ({"llm": None}, "asks a model")]
+    ("change", "message"), [({"negatives": None}, "requires hard negatives"), ({"llm": None}, "requires a model")]
 )
 def test_rationales_without_negatives_or_a_model_are_refused(
     tmp_path: Path, change: dict[str, Any], message: str

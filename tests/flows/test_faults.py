@@ -119,7 +119,7 @@ def test_a_read_only_output_is_refused_in_one_line(plan: Path, tmp_path: Path) -
     disk.mkdir()
     done = shell(f'mount -t tmpfs -o ro ro "$DISK" && {BUILD}', plan, disk / "build", DISK=str(disk))
     assert done.returncode == 1
-    assert "cannot be written (Read-only file system)" in errors(done)
+    assert "is not writable (Read-only file system)" in errors(done)
 
 
 @mounts
@@ -139,7 +139,7 @@ def test_a_build_whose_disk_becomes_read_only_goes_on_when_it_is_writable_again(
     """
     done = shell(script, plan, disk / "build", DISK=str(disk), KEPT=str(kept))
     assert done.stdout.split() == ["first", "1", "second", "0"], done.stdout + done.stderr
-    assert "cannot be written (Read-only file system)" in errors(done)
+    assert "is not writable (Read-only file system)" in errors(done)
     assert contents(kept) == contents(undisturbed)
 
 

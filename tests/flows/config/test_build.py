@@ -24,11 +24,11 @@ LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
         ({"zzz": 1}, "Known here: name, seed, input"),
         ({"input": {}}, "`input.path` is missing"),
         ({"name": "a/b"}, "`name` is 'a/b': only a to z, A to Z, digits"),
-        ({"input": "captions.jsonl"}, "`input` is 'captions.jsonl': it has to be a section"),
-        ({"input": {"path": ""}}, "`input.path` is '': it is empty"),
-        ({"input": {"path": ["a", "b"]}}, "`input.path` is ['a', 'b']: it has to be one text"),
-        ({"negatives": {"types": "replace-object"}}, "`negatives.types` is 'replace-object': it has to be a list"),
-        ({"negatives": {"types": []}}, "`negatives.types` is []: it needs at least one entry"),
+        ({"input": "captions.jsonl"}, "`input` is 'captions.jsonl': must be a section"),
+        ({"input": {"path": ""}}, "`input.path` is '': must not be empty"),
+        ({"input": {"path": ["a", "b"]}}, "`input.path` is ['a', 'b']: must be a string"),
+        ({"negatives": {"types": "replace-object"}}, "`negatives.types` is 'replace-object': must be a list"),
+        ({"negatives": {"types": []}}, "`negatives.types` is []: must have at least one entry"),
         ({"negatives": {"quota": {"swap-object": "many"}}}, "`negatives.quota.swap-object` is 'many': "),
         (
             {"negatives": {"types": ["swap-object", "swap-object"]}},
@@ -47,7 +47,7 @@ LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
             {"negatives": {"types": ["replace"]}},
             "`negatives.types.0` is 'replace'. Did you mean replace-object? There are: ",
         ),
-        ({"refine": {}}, "refine needs hard negatives"),
+        ({"refine": {}}, "refine requires hard negatives"),
         ({"seed": -1}, "`seed` is -1"),
         ({"part_size": 0}, "`part_size` is 0"),
     ],
@@ -76,10 +76,10 @@ def test_the_prompts_of_answer_forms_can_be_changed_and_switched_off(tmp_path: P
     ("text", "message"),
     [
         ("a: [", r":\d+: not YAML"),
-        ("- 1", "holds no settings"),
-        ("", "holds no settings"),
-        ("name: a\nname: b\n", r":2: .*`name` stands twice"),
-        ("input: {path: a, path: b}", r":1: .*`path` stands twice"),
+        ("- 1", "contains no settings"),
+        ("", "contains no settings"),
+        ("name: a\nname: b\n", r":2: .*duplicate key `name`"),
+        ("input: {path: a, path: b}", r":1: .*duplicate key `path`"),
     ],
 )
 def test_a_file_that_is_no_config_is_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -96,7 +96,9 @@ def test_a_missing_config_is_refused(tmp_path: Path) -> None:
 def test_data_in_place_of_a_config_is_told_as_such(tmp_path: Path) -> None:
     """It would else be a line of YAML to mend."""
     (tmp_path / "captions.jsonl").write_text('{"caption": "a"}\n{"caption": "b"}\n')
-    with pytest.raises(ConfigError, match=r"captions\.jsonl: data, and no config\. Write one with `pairwright init`"):
+    with pytest.raises(
+        ConfigError, match=r"captions\.jsonl: is a data file, not a config\. Write one with `pairwright init`"
+    ):
         load_config(tmp_path / "captions.jsonl")
 
 

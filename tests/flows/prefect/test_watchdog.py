@@ -8,7 +8,7 @@ import sys
 
 CODE = """
 import subprocess, sys
-from pairwright.flows.prefect.watchdog import terminated_with_this_process
+from pairwright.flows.prefect.server import terminated_with_this_process
 child = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL)
 with terminated_with_this_process(child.pid):
     print(child.pid, flush=True)

@@ -194,7 +194,7 @@ def test_a_published_dataset_is_read_by_its_pointer(built: tuple[Path, dict[str,
 def test_a_place_of_somebody_else_is_refused_and_left_alone(built: tuple[Path, dict[str, Any]]) -> None:
     store, top = open_store(URL)
     store.files.pipe_file(f"{top}/thesis.tex", b"mine")
-    with pytest.raises(StorageError, match="holds files, and no dataset of ours"):
+    with pytest.raises(StorageError, match="not empty, and not a published dataset"):
         publish(*built, URL)
     assert there() == {"thesis.tex": b"mine"}
 
