@@ -1,6 +1,6 @@
-"""What processes do for `generating`: tag captions and count their words, and annotate batches of pairs by rules.
+"""Jobs of the worker processes of `generate.py`: tagging captions, and annotating batches of pairs by rules.
 
-What comes out depends on the batch alone. Generators do not pickle, what they are made of does: a `Recipe`.
+Results depend on the batch alone. Generators cannot be pickled, their `GeneratorSetup` can.
 """
 
 import pickle
@@ -18,25 +18,25 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.registry import Materials, build_generator
 
-# A pair, with the tokens of its caption where these are known.
+# A pair, with the tokens of its caption if they are known.
 Waiting = tuple[Pair, PackedTokens | None]
 
 
 def tag_and_count(captions: Sequence[str]) -> tuple[PoolCounts, list[PackedTokens]]:
-    """Return what is counted of some captions, and their tokens."""
+    """Return the word counts of captions, and their tokens."""
     tokens = load_tagger().tag(captions)
     return count_captions(tokens), [pack(words) for words in tokens]
 
 
 def tag_batch(batch: Sequence[Waiting]) -> Iterable[list[Token]]:
-    """Return the tokens of the captions of a batch; those that are not known are tagged together."""
+    """Return the tokens of the captions of a batch; unknown ones are tagged together."""
     tagged = iter(load_tagger().tag([pair.caption for pair, known in batch if known is None]))
     return (next(tagged) if known is None else unpack(pair.caption, known) for pair, known in batch)
 
 
 @dataclass(frozen=True)
 class GeneratorSetup:
-    """What annotations are made by.
+    """A generator before it is constructed.
 
     Attributes:
         generator: name of a generator by rules.
@@ -52,35 +52,35 @@ class GeneratorSetup:
 
 
 class BatchAnnotator:
-    """Annotates batches of pairs; pickles as the path of a file with its recipe, which each process reads once.
+    """Annotates batches of pairs; pickled as the path of a file with its setup, which each process reads once.
 
     Args:
-        recipe: what to make.
-        folder: for the file, there as long as other processes work.
+        setup: of the generator.
+        folder: of the file, which must exist while other processes work.
 
     Raises:
-        UsageError: there is no such generator, or it does not take the options.
+        UsageError: for an unknown generator, or options that it does not have.
     """
 
-    def __init__(self, recipe: GeneratorSetup, folder: Path) -> None:
-        self._recipe, self._path = recipe, folder / "recipe.pickle"
-        self._maker = build_generator(recipe.generator, recipe.materials, recipe.options)
+    def __init__(self, setup: GeneratorSetup, folder: Path) -> None:
+        self._setup, self._path = setup, folder / "setup.pickle"
+        self._maker = build_generator(setup.generator, setup.materials, setup.options)
 
     def __call__(self, batch: Sequence[Waiting]) -> list[list[Annotation]]:
         """Return the annotations of each pair of a batch."""
-        maker, seed = self._maker, self._recipe.seed
+        maker, seed = self._maker, self._setup.seed
         return [
             maker.annotate(pair, words, make_rng(seed, 0, maker.name, maker.version, pair.key))
             for (pair, _), words in zip(batch, tag_batch(batch), strict=True)
         ]
 
     def __reduce__(self) -> tuple[object, tuple[Path]]:
-        if not self._path.exists():  # none is written where no process asks
-            self._path.write_bytes(pickle.dumps(self._recipe))
+        if not self._path.exists():  # written when the first process needs it
+            self._path.write_bytes(pickle.dumps(self._setup))
         return _load_setup, (self._path,)
 
 
 @lru_cache(maxsize=1)
 def _load_setup(path: Path) -> BatchAnnotator:
-    recipe: GeneratorSetup = pickle.loads(path.read_bytes())  # noqa: S301 - what the process that started this one wrote
-    return BatchAnnotator(recipe, path.parent)
+    setup: GeneratorSetup = pickle.loads(path.read_bytes())  # noqa: S301 - written by the parent process
+    return BatchAnnotator(setup, path.parent)

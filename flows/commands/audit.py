@@ -1,4 +1,4 @@
-"""Audits of files, builds and shards: what ``pairwright audit`` runs."""
+"""Audits of files, builds and shards (``pairwright audit``)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,19 +18,19 @@ from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fi
 from pairwright.flows.commands.annotation_files import require_candidate_rows
 from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 
-FEW = 1_000
+MIN_POOL = 1_000  # captions, below which a warning is printed
 
 
 @dataclass(frozen=True)
 class AuditRequest:
-    """How to audit.
+    """Options of an audit.
 
     Attributes:
-        corpus: captions to train the language models on; empty: those of the rows.
-        most: accuracy that is allowed.
+        corpus: captions to train the language models on; empty for those of the rows.
+        most: maximal accuracy of an attack.
         seed: of the folds.
-        with_gaps: reckon the gaps of all rows as well, for figures.
-        meaning: a classifier of MiniLM's sentence embeddings attacks too.
+        with_gaps: whether to compute the gaps of all rows, for figures.
+        meaning: whether to add an attack on MiniLM's sentence embeddings.
     """
 
     corpus: str = ""
@@ -41,23 +41,25 @@ class AuditRequest:
 
 
 def rows_to_audit(path: Path, screening: InvalidRowPolicy | None = None) -> tuple[pl.DataFrame, int]:
-    """Return the candidate rows of a file, a build or shards that have a negative, and how many came in rejected.
+    """Return the candidate rows with a negative of a file, build or shards, and the number of rejected rows.
 
-    The latter are not attacked, but figures show them; those without a negative are not even that.
+    Rejected rows are not attacked, but shown in figures.
 
     Args:
-        path: of them.
-        screening: what becomes of rows of a file that are none; without, the first ends the reading.
+        path: of the file or folder.
+        screening: policy for invalid rows of a file; by default the first one is an error.
 
     Raises:
-        InputError: it cannot be read, or holds no row that is not rejected.
+        InputError: when it is not readable, or all rows are rejected.
     """
-    given = read_rows(path, screening=screening).frame
-    frame = given.filter(pl.col("negative").str.strip_chars() != "")
+    rows = read_rows(path, screening=screening).frame
+    frame = rows.filter(pl.col("negative").str.strip_chars() != "")
     require_candidate_rows(path, frame.height)
     if not (frame["status"] == "kept").any():
-        raise InputError("no row that is not rejected", where=str(path), fix="Give rows with status kept, or without.")
-    return frame, int((given["status"] != "kept").sum())
+        raise InputError(
+            "all rows are rejected", where=str(path), fix="Give rows with status kept, or without a status."
+        )
+    return frame, int((rows["status"] != "kept").sum())
 
 
 def audit_rows(
@@ -66,16 +68,16 @@ def audit_rows(
     """Audit the candidate rows that are not rejected.
 
     Args:
-        frame: as `rows_to_audit` gives them.
-        request: how.
-        also: scorers beside those that need nothing but captions.
-        note: told in one line what concerns the whole run.
+        frame: from `rows_to_audit`.
+        request: options.
+        also: scorers in addition to those that need captions only.
+        note: receives messages.
 
     Returns:
-        The audit, and the gaps of the fixed scorers; empty unless asked for.
+        The audit, and the gaps of the scorers; empty unless requested.
 
     Raises:
-        InputError: the corpus cannot be read.
+        InputError: when the corpus is not readable.
     """
     kept = frame["status"].to_numpy() == "kept"
     pool = _caption_pool(request.corpus, frame, note) if request.corpus else None
@@ -91,7 +93,7 @@ def audit_rows(
 
 
 def attack_frame(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return candidate rows as attacks take them: ``positive``, ``negative``, ``group`` and ``type``."""
+    """Return candidate rows for attacks: ``positive``, ``negative``, ``group`` and ``type``."""
     groups = [text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()]
     types = [edit_type_name(*row) for row in frame.select("form", "target").iter_rows()]
     return frame.select(
@@ -103,10 +105,10 @@ def attack_frame(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _caption_pool(corpus: str, frame: pl.DataFrame, note: Callable[[str], None]) -> CaptionCorpus:
-    given = build_corpus(read_auxiliary_pairs(ReadOptions(input=corpus), note))
-    pool, captions = usable_corpus(given, frame)
+    whole = build_corpus(read_auxiliary_pairs(ReadOptions(input=corpus), note))
+    pool, captions = usable_corpus(whole, frame)
     if pool.pool:
-        note("Most of --corpus is under test: each row is scored without the captions of its own image.")
-    if captions < FEW:
-        note(f"Only {captions:,} captions train the language models; they may see nothing. Give a larger --corpus.")
+        note("Most captions of --corpus are under test: each row is scored without the captions of its image.")
+    if captions < MIN_POOL:
+        note(f"Only {captions:,} captions train the language models, which may detect nothing. Give a larger --corpus.")
     return pool

@@ -1,7 +1,4 @@
-"""Pairs that stand beside what is worked on: other captions of its images, a corpus to train on.
-
-A broken row among them stops nothing, since what is worked on lies elsewhere; but it is told.
-"""
+"""Auxiliary pairs of a command, such as a corpus to train on; broken rows are skipped with a message."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,18 +10,18 @@ from pairwright.datasets.records import Pair
 
 
 def read_auxiliary_pairs(options: ReadOptions, note: Callable[[str], None]) -> Iterator[Pair]:
-    """Yield the pairs of an input; rows and captions that are none are passed over, and counted at the end.
+    """Yield the pairs of an input; invalid rows and captions are skipped and counted.
 
     Args:
-        options: how to read; images are not looked at.
-        note: told in one line how many rows and captions were passed over, and why.
+        options: of the reader; images are not checked.
+        note: receives the number of skipped rows and captions, with reasons.
 
     Raises:
-        InputError: the input cannot be read.
+        InputError: when the input is not readable.
     """
-    lost = SkipCounts()
+    skipped = SkipCounts()
     for batch in read_pairs(replace(options, on_error="skip", verify_images="off", wording=WITHOUT_OPTIONS)):
         yield from batch.pairs
-        lost.add(batch.rejects)
-    if told := lost.told():
-        note(f"{options.input}: passed over {told}.")
+        skipped.add(batch.rejects)
+    if message := skipped.told():
+        note(f"{options.input}: skipped {message}.")

@@ -1,4 +1,4 @@
-"""Commented configs to start from, and a schedule for Prefect: the files in ``templates/``, with what the user gave."""
+"""Config templates of `pairwright init`, and a deployment for Prefect: the files in ``templates/``, filled in."""
 
 import json
 import os
@@ -24,41 +24,41 @@ _NO_SURVEY = InputSettings()
 _HINTS = {
     "instances": "# instances: instances_val2014.json    # boxes, when path is a COCO captions file",
     "image_root": "# image_root: images/                  # folder that relative image paths start from",
-    "verify_images": "# verify_images: off                   # when there are no image files; then also `images: false` under shards",
+    "verify_images": "# verify_images: off                   # without image files, with `images: false` under shards",
 }
 
 
-def render_template(name: str, *, input_path: str, survey: InputSettings = _NO_SURVEY, beside: Path) -> str:
-    """Return the text of a config that `flows.config.load_config` reads.
+def render_template(name: str, *, input_path: str, survey: InputSettings = _NO_SURVEY, config: Path) -> str:
+    """Return the text of a config, for `load_config`.
 
     Args:
         name: of the template.
-        input_path: the user's data; empty leaves a placeholder to fill in.
-        survey: settings for that data.
-        beside: the config file to be; paths are written relative to its folder.
+        input_path: the user's data; empty for a placeholder.
+        survey: settings for the data.
+        config: path of the new config file; paths are written relative to its folder.
 
     Raises:
         UsageError: when there is no such template.
     """
     require_known("no template named", [name], template_names())
-    shown = _relative(input_path, beside) if input_path else "path/to/captions.jsonl"
+    shown = _relative(input_path, config) if input_path else "path/to/captions.jsonl"
     mapping = yaml.safe_dump(dict(survey.columns), default_flow_style=True, sort_keys=False, width=1000).strip()
     text = Template((TEMPLATE_FOLDER / f"{name}.yaml").read_text(encoding="utf-8")).substitute(
         name=_scalar(_dataset_name(input_path)),
         input=_scalar(shown),
         columns=mapping,
-        **_detected_lines(survey, beside),
+        **_detected_lines(survey, config),
     )
     parse_config(yaml.safe_load(text), where=f"template {name}")
     return text
 
 
-def _detected_lines(survey: InputSettings, beside: Path) -> dict[str, str]:
-    """Return the lines of a template that depend on the data: a setting, or what it would look like."""
+def _detected_lines(survey: InputSettings, config: Path) -> dict[str, str]:
+    """Return the lines of a template that depend on the data: settings, or commented examples."""
     lines = dict(_HINTS)
     for name, path in (("instances", survey.instances), ("image_root", survey.image_root)):
         if path:
-            lines[name] = f"{name}: {_scalar(_relative(path, beside))}"
+            lines[name] = f"{name}: {_scalar(_relative(path, config))}"
     if survey.texts_only:
         lines["verify_images"] = 'verify_images: "off"      # no image files'
     packed = {"images": not survey.texts_only, "image_format": survey.image_format}
@@ -69,13 +69,13 @@ def render_deployment(config_text: str, config: Path) -> str:
     """Return the text of a ``prefect.yaml`` that schedules the build of a config.
 
     Args:
-        config_text: the config, as `render_template` gives it.
-        config: the file it stands in; ``prefect.yaml`` stands beside it.
+        config_text: of the config, from `render_template`.
+        config: path of the config file, in the folder of ``prefect.yaml``.
     """
     name = yaml.safe_load(config_text)["name"]
     text = (TEMPLATE_FOLDER / "deployment" / "prefect.yaml").read_text(encoding="utf-8")
-    given = {"name": name, "folder": str(config.absolute().parent), "config": config.name, "out": f"build/{name}"}
-    return Template(text).substitute({key: _scalar(value) for key, value in given.items()})
+    values = {"name": name, "folder": str(config.absolute().parent), "config": config.name, "out": f"build/{name}"}
+    return Template(text).substitute({key: _scalar(value) for key, value in values.items()})
 
 
 def _json(value: object) -> str:
@@ -86,8 +86,8 @@ def _scalar(value: str) -> str:
     return yaml.safe_dump(value, width=1000).removesuffix("...\n").strip()
 
 
-def _relative(input_path: str, beside: Path) -> str:
-    return os.path.relpath(Path(input_path).expanduser().absolute(), beside.absolute().parent)
+def _relative(path: str, config: Path) -> str:
+    return os.path.relpath(Path(path).expanduser().absolute(), config.absolute().parent)
 
 
 def _dataset_name(input_path: str) -> str:

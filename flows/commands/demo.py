@@ -1,8 +1,4 @@
-"""The demo: a ColorShape corpus as a user would bring it, and the config that builds a dataset from it.
-
-The corpus is written as img2dataset leaves its shards, and then read, indexed, retrieved, annotated, refined and
-packed by the same flow as any other data. Only the table of truth at its end is special: here the truth is known.
-"""
+"""Corpus and config of the demo: ColorShape scenes in the layout of img2dataset, built like any other data."""
 
 from pathlib import Path
 
@@ -15,12 +11,12 @@ from pairwright.datasets.records import compact_json
 from pairwright.flows.config.build import BuildConfig, parse_config
 
 TEMPLATES = ("a {}", "a picture of a {} and another shape")
-SHARD = 1_000
+SHARD_SIZE = 1_000
 
 
 def write_demo_corpus(folder: Path, pairs: int, seed: int) -> None:
-    """Write the corpus and the queries into ``folder``, unless they stand there from an earlier run."""
-    spec = CorpusSpec(pairs=pairs, seed=seed, shard_size=SHARD)
+    """Write the corpus and the queries into ``folder``, unless an earlier run did."""
+    spec = CorpusSpec(pairs=pairs, seed=seed, shard_size=SHARD_SIZE)
     done = compact_json({"pairs": pairs, "seed": seed}).encode()
     marker = folder / "corpus.json"
     if marker.is_file() and marker.read_bytes() == done:
@@ -36,7 +32,7 @@ def write_demo_corpus(folder: Path, pairs: int, seed: int) -> None:
 
 def demo_config(folder: Path, pairs: int, seed: int) -> BuildConfig:
     """Return the config that builds the dataset from the corpus in ``folder``."""
-    last = -(-pairs // SHARD) - 1
+    last = -(-pairs // SHARD_SIZE) - 1
     pattern = "00000.tar" if last == 0 else f"{{00000..{last:05d}}}.tar"
     return parse_config(
         {

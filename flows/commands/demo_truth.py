@@ -1,7 +1,7 @@
-"""How the texts of a ColorShape build stand before the truth: the table in the demo's report.
+"""Truth of the texts of a ColorShape build: the table in the report of the demo.
 
-Every kept negative has to be false of its scene, every kept positive and every turn true. A text outside the
-oracle's grammar counts as wrong: bad English must not pass as false.
+Kept negatives have to be false of their scene, kept positives and turns true. A text outside of the grammar of the oracle
+counts as wrong: bad English must not count as false.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,9 +18,9 @@ EXPECTED_VERDICTS = {"hard_negative": OracleVerdict.FALSE, "hard_positive": Orac
 
 
 def truth_table(root: Path) -> dict[str, Any]:
-    """Return kept, true_share and outside of the negatives, positives and turns of a build from ColorShape.
+    """Return ``kept``, ``true_share`` and ``outside`` of the negatives, positives and turns of a ColorShape build.
 
-    ``negatives`` are those in the shards; ``negatives before refinement`` all that the generator kept.
+    ``negatives`` are those in the shards, ``negatives before refinement`` all that the generator kept.
     """
     scenes = {pair.key: read_scene(pair) for path in sorted((root / "pairs").glob("*")) for pair in PAIRS.read(path)}
     final = list(_annotations(root, "annotations"))
@@ -54,5 +54,5 @@ def _judged_turns(rows: Iterable[Annotation], scenes: dict[str, Scene]) -> Itera
 
 def _share(verdicts: Iterable[tuple[bool, bool]]) -> dict[str, Any]:
     judged = list(verdicts)
-    right, outside = sum(fine for fine, _ in judged), sum(strange for _, strange in judged)
-    return {"kept": len(judged), "true_share": right / len(judged) if judged else 1.0, "outside": outside}
+    correct, outside = (sum(column) for column in zip(*judged, strict=True)) if judged else (0, 0)
+    return {"kept": len(judged), "true_share": correct / len(judged) if judged else 1.0, "outside": outside}

@@ -1,13 +1,11 @@
-"""What differs between two builds: settings, counts, pairs, texts, shards.
+"""Differences of two finished builds: settings, counts, pairs, texts, shards.
 
-Both sides are finished builds, whose manifests name every file with its check sum. A file that stands on both sides
-with the same sum is read for its counts alone; of the others each row is held as its key and a hash of each column, so
-that memory is about 120 bytes a pair and 60 a text, whatever the captions hold.
+The manifest of a build has the checksum of every file. A file with the same checksum in both builds is only read for its
+counts; of other files the key and a hash of each column of each row are held, about 120 bytes per pair and 60 per text.
 
-A pair is the same where its key is. The key holds the caption, so a row whose caption was mended has another key: such
-rows are matched by source and source id (else by image), and count as changed, not as removed and added. A text is the
-same where its id is, which holds its maker, its place in the maker's output and the text itself; such a text can
-change only in what is told of it: edits, scores, prompt.
+Pairs are matched by key. The key covers the caption, so rows with a corrected caption are matched by source and source id
+(or image) and count as changed. Texts are matched by id, which covers the generator, the position in its output and the
+text; such a text can change in its other fields only: edits, scores, prompt.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,66 +37,69 @@ class BuildSide:
         """Read the manifest of ``folder``.
 
         Raises:
-            StorageError: when it is no build, or an unfinished one.
+            StorageError: when it is not a finished build.
         """
         manifest = read_manifest(folder)
         if not (folder / MANIFEST_FILE).is_file():
-            raise StorageError(f"{folder}: no build ({MANIFEST_FILE} is missing). Name two build directories.")
-        told = ("files", "stages", "config", "shards", "environment")
-        missing = [name for name in told if not isinstance(manifest.get(name), Mapping)]
+            raise StorageError(
+                f"{folder}: is not a build directory ({MANIFEST_FILE} is missing). Give two build directories."
+            )
+        required = ("files", "stages", "config", "shards", "environment")
+        missing = [name for name in required if not isinstance(manifest.get(name), Mapping)]
         if missing:
             raise StorageError(
-                f"{folder / MANIFEST_FILE}: tells no {missing[0]}. It is of another version; build again."
+                f"{folder / MANIFEST_FILE}: `{missing[0]}` is missing. Build again with this version of pairwright."
             )
         return cls(folder, manifest)
 
     def files(self, prefix: str, suffix: str = ".parquet") -> dict[str, str]:
-        """Return path to check sum of the files below ``prefix``."""
+        """Return the checksums of the files below ``prefix`` by path."""
         files = self.manifest["files"]
         return {
-            name: told["sha256"] for name, told in files.items() if name.startswith(prefix) and name.endswith(suffix)
+            name: entry["sha256"] for name, entry in files.items() if name.startswith(prefix) and name.endswith(suffix)
         }
 
 
 def compare(a: Path, b: Path) -> dict[str, Any]:
-    """Return what differs between two finished builds, as a JSON object.
+    """Return the differences of two finished builds as JSON.
 
     Returns:
-        ``a`` and ``b`` (folders); ``same`` (pairs, texts and shards are the same, byte for byte or row for row);
-        ``config`` and ``environment`` (lists of name, a, b); ``stages`` (name to unit, kept and candidates of a and
-        b); ``pairs`` (a, b, added, removed, changed, and ``fields``: which column changed how often); ``chosen`` (a, b,
-        added, removed: the keys that went on to the shards); ``annotations`` (type to a, b, added, removed, changed);
-        ``shards`` (a, b, same, changed, added, removed, and samples of both).
+        ``a`` and ``b`` (folders); ``same`` (whether pairs, texts and shards are the same); ``config`` and
+        ``environment`` (lists of name, a, b); ``stages`` (unit, and candidates, kept and rejected of a and b, by name);
+        ``pairs`` (a, b, added, removed, changed, and ``fields``: number of changes by column); ``chosen`` (a, b, added,
+        removed: selected pairs); ``annotations`` (a, b, added, removed, changed, by type); ``shards`` (a, b, same,
+        changed, added, removed, and samples of both).
 
     Raises:
-        UsageError: when a folder is no build.
-        StorageError: when a build is unfinished, or a file of it is gone or torn.
+        StorageError: when a folder is not a finished build, or one of its files is missing or broken.
     """
     one, other = BuildSide.open(a), BuildSide.open(b)
     pairs = _pair_changes(one, other).counts()
     texts = _text_changes(one, other).counts_by_type()
-    chosen, shards = _selection_changes(one, other), _shards(one, other)
-    moved = [told.get(name) for told in (pairs, chosen, *texts.values()) for name in ("added", "removed", "changed")]
+    selected, shards = _selection_changes(one, other), _shards(one, other)
+    changes = [
+        counts.get(name) for counts in (pairs, selected, *texts.values()) for name in ("added", "removed", "changed")
+    ]
     return {
         "a": str(a),
         "b": str(b),
-        "same": not any(moved) and shards["same"] == shards["a"] == shards["b"],
+        "same": not any(changes) and shards["same"] == shards["a"] == shards["b"],
         "config": _settings(one.manifest["config"], other.manifest["config"]),
         "environment": _settings(one.manifest["environment"], other.manifest["environment"]),
         "stages": _stages(one.manifest["stages"], other.manifest["stages"]),
         "pairs": pairs,
-        "chosen": chosen,
+        "chosen": selected,
         "annotations": texts,
         "shards": shards,
     }
 
 
 def changed_rows(a: Path, b: Path) -> pl.DataFrame:
-    """Return each pair and each text that differs, sorted: pairs first, then the types of texts.
+    """Return each pair and each text that differs, sorted by type.
 
     Returns:
         A frame of ``what`` (pair, or the type of text), ``change`` (added, removed, changed), ``id`` (of b, else of
-        a), and ``a`` and ``b``: the caption or text on either side, empty where it is not there.
+        a), and ``a`` and ``b``: the caption or text in each build, empty where it is missing.
     """
     one, other = BuildSide.open(a), BuildSide.open(b)
     rows = [*_pair_changes(one, other).rows(), *_text_changes(one, other).rows()]
@@ -107,15 +108,15 @@ def changed_rows(a: Path, b: Path) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _Kind:
-    """What is compared.
+    """Records to compare.
 
     Attributes:
         table: of the records.
         prefix: of their files.
-        name: the column that identifies a row.
-        text: the column that a person reads.
-        group: what to count by.
-        other: by which a row on one side is matched with one on the other; empty where nothing may be matched.
+        name: column that identifies a row.
+        text: column of the caption or text.
+        group: type to count by.
+        other: second identifier, by which rows with different names are matched; empty for none.
     """
 
     table: Table[Any]
@@ -128,16 +129,16 @@ class _Kind:
 
 @dataclass(frozen=True)
 class _Changes:
-    """Rows of one table on two sides: what stands on one side only, and what stands on both and is not the same.
+    """Differences of the rows of one table.
 
     Attributes:
-        kind: what the rows are.
+        kind: of the rows.
         sides: the two builds.
-        files: of either side, those that the other has not, or not so.
-        totals: rows on either side, by group; a frame of group, a, b.
+        files: of each build, those that are missing or different in the other.
+        totals: number of rows of each build, by group.
         added: names and groups of rows in b only.
         removed: names and groups of rows in a only.
-        changed: of rows on both sides: name in a, name in b, group, and the columns that differ.
+        changed: rows in both: name in a, name in b, group, and the columns that differ.
     """
 
     kind: _Kind
@@ -160,12 +161,12 @@ class _Changes:
         }
 
     def counts_by_type(self) -> dict[str, dict[str, int]]:
-        moved = {name: _by_group(getattr(self, name)) for name in ("added", "removed", "changed")}
+        changes = {name: _by_group(getattr(self, name)) for name in ("added", "removed", "changed")}
         return {
             group: {
                 "a": self.totals[0].get(group, 0),
                 "b": self.totals[1].get(group, 0),
-                **{name: counts.get(group, 0) for name, counts in moved.items()},
+                **{name: counts.get(group, 0) for name, counts in changes.items()},
             }
             for group in sorted({*self.totals[0], *self.totals[1]})
         }
@@ -201,27 +202,27 @@ def _by_group(frame: pl.DataFrame) -> dict[str, int]:
 
 
 def _changes(kind: _Kind, sides: tuple[BuildSide, BuildSide]) -> _Changes:
-    """Compare the rows of one kind on two sides."""
+    """Compare the rows of one kind in two builds."""
     known = sides[0].files(kind.prefix), sides[1].files(kind.prefix)
     files = tuple(sorted(file for file in one if one[file] != other.get(file)) for one, other in (known, known[::-1]))
     hashed = [_row_hashes(kind, side.folder, mine) for side, mine in zip(sides, files, strict=True)]
-    alike = [file for file in known[0] if known[0][file] == known[1].get(file)]
-    both = _group_counts(kind, sides[0].folder, alike)
+    equal = [file for file in known[0] if known[0][file] == known[1].get(file)]
+    both = _group_counts(kind, sides[0].folder, equal)
     totals = tuple({**both, **{g: n + both.get(g, 0) for g, n in _by_group(frame).items()}} for frame in hashed)
     a, b = hashed
     removed, added = a.join(b, on="name", how="anti"), b.join(a, on="name", how="anti")
     fields = [column for column in kind.table.schema if column != kind.name]
-    again = removed.filter(pl.col("other") != "").sort("name").with_columns(_nth("other"))
-    again = again.join(added.sort("name").with_columns(_nth("other")), on=("other", "nth"), suffix="_b")
+    rematched = removed.filter(pl.col("other") != "").sort("name").with_columns(_nth("other"))
+    rematched = rematched.join(added.sort("name").with_columns(_nth("other")), on=("other", "nth"), suffix="_b")
     stayed = a.join(b.with_columns(pl.col("name").alias("name_b")), on="name", suffix="_b")
-    changed = pl.concat([_with_fields(each, fields) for each in (stayed, again)])
+    changed = pl.concat([_with_fields(each, fields) for each in (stayed, rematched)])
     return _Changes(
         kind=kind,
         sides=sides,
         files=(files[0], files[1]),
         totals=(totals[0], totals[1]),
-        added=added.join(again.select(name="name_b"), on="name", how="anti").select("name", "group"),
-        removed=removed.join(again.select("name"), on="name", how="anti").select("name", "group"),
+        added=added.join(rematched.select(name="name_b"), on="name", how="anti").select("name", "group"),
+        removed=removed.join(rematched.select("name"), on="name", how="anti").select("name", "group"),
         changed=changed,
     )
 
@@ -231,20 +232,20 @@ def _nth(column: str) -> pl.Expr:
 
 
 def _with_fields(joined: pl.DataFrame, fields: Sequence[str]) -> pl.DataFrame:
-    """Return name, name_b, group and the list of columns that differ, of the rows where some do."""
+    """Return name, name_b, group and the columns that differ of the rows with differences."""
     differing = [
         pl.when(pl.col(f"={field}") != pl.col(f"={field}_b")).then(pl.lit(field)).otherwise(None) for field in fields
     ]
-    told = joined.select("name", "name_b", "group", fields=pl.concat_list(differing).list.drop_nulls())
-    return told.filter(pl.col("fields").list.len() > 0)
+    compared = joined.select("name", "name_b", "group", fields=pl.concat_list(differing).list.drop_nulls())
+    return compared.filter(pl.col("fields").list.len() > 0)
 
 
 def _row_hashes(kind: _Kind, folder: Path, files: Sequence[str]) -> pl.DataFrame:
-    """Return of each row its name, its group, its other name and a hash of each other column."""
+    """Return name, group, second identifier and a hash of each other column of the rows of files."""
     columns = [pl.col(column).hash().alias(f"={column}") for column in kind.table.schema if column != kind.name]
-    chosen = [pl.col(kind.name).alias("name"), kind.group.alias("group"), kind.other.alias("other"), *columns]
+    selected = [pl.col(kind.name).alias("name"), kind.group.alias("group"), kind.other.alias("other"), *columns]
     frames = [kind.table.frame([]), *(kind.table.read_frame(folder / file) for file in files)]
-    return pl.concat([frame.select(chosen) for frame in frames])
+    return pl.concat([frame.select(selected) for frame in frames])
 
 
 def _group_counts(kind: _Kind, folder: Path, files: Sequence[str]) -> dict[str, int]:
@@ -259,8 +260,8 @@ def _read(path: Path, *columns: str | pl.Expr) -> pl.DataFrame:
     try:
         return pl.scan_parquet(path).select(*columns).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
-        why = str(error).partition("\n")[0]
-        raise StorageError(f"{path}: cannot be read ({why}). `pairwright verify` tells what else is wrong.") from None
+        reason = str(error).partition("\n")[0]
+        raise StorageError(f"{path}: cannot be read ({reason}). Run `pairwright verify` to check all files.") from None
 
 
 def _pair_changes(one: BuildSide, other: BuildSide) -> _Changes:
@@ -277,7 +278,7 @@ def _text_changes(one: BuildSide, other: BuildSide) -> _Changes:
 
 
 def _selection_changes(one: BuildSide, other: BuildSide) -> dict[str, int]:
-    """Compare the keys that went on from reading: those retrieved, and of these the ones whose image came."""
+    """Compare the keys of the selected pairs: those retrieved, and of these the ones with a fetched image."""
     a, b = _selected_keys(one), _selected_keys(other)
     return {
         "a": a.height,
@@ -313,18 +314,18 @@ def _shards(one: BuildSide, other: BuildSide) -> dict[str, Any]:
 
 
 def _stages(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {}
+    compared: dict[str, Any] = {}
     for name in [*a, *(name for name in b if name not in a)]:
         sides = {side: stages[name] for side, stages in (("a", a), ("b", b)) if name in stages}
-        told[name] = {
+        compared[name] = {
             "unit": next(iter(sides.values()))["unit"],
             **{side: {key: stage[key] for key in ("candidates", "kept", "rejected")} for side, stage in sides.items()},
         }
-    return told
+    return compared
 
 
 def _settings(a: Any, b: Any) -> list[dict[str, Any]]:
-    """Return the leaves of two mappings that differ, by their dotted names; None where one side has no such leaf."""
+    """Return the values of two nested mappings that differ, by their dotted names; None for a missing one."""
     one, other = dict(_leaves(a)), dict(_leaves(b))
     names = [*one, *(name for name in other if name not in one)]
     return [

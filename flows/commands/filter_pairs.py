@@ -1,10 +1,10 @@
-"""Filters over pairs: what ``pairwright filter`` runs.
+"""Filters over pairs (``pairwright filter``).
 
-Held in memory: the pairs as columns, some 0.3 kB each, with a verdict; for near-duplicates a sketch of each caption that
-stays, for concepts the phrases of all captions.
+Cheap filters come first, and each judges only the pairs that the earlier ones keep: sizes of caption and image,
+near-duplicates, CLIP score, and at last, over the whole set, concept coverage.
 
-Cheap filters come first, and each looks only at what the ones before left: shape of caption and image, near-duplicates,
-CLIP score, and over all that is left, concept coverage.
+Memory: the pairs as columns, about 0.3 kB each; for near-duplicates a sketch of each kept caption, for concepts the
+phrases of all captions.
 """
 
 import time
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
 
     from pairwright.filters.validation.clip_margin import ImageTextEncoder
 
-_IMAGES = 64  # held at once
+_IMAGES = 64  # in memory at a time
 
 
 @dataclass(frozen=True)
 class FilterRequest:
-    """What to filter, and how; a filter whose number is 0 is left out.
+    """Filters and files; a filter with number 0 is off.
 
     Attributes:
         read: the input.
-        out: Parquet file of the pairs that are left.
-        bounds: on single pairs.
-        near_duplicates: Jaccard similarity from which a later caption goes.
-        min_clip_score: cosine of image and caption.
+        out: Parquet file of the kept pairs.
+        bounds: limits on single pairs.
+        near_duplicates: Jaccard similarity from which the later caption is rejected.
+        min_clip_score: minimal cosine of image and caption.
         clip_model: folder, hub name or ``ARCH::pretrained``.
         device: of the model.
-        concept_floor: captions that a noun phrase has to be in to count.
-        concept_cap: captions taken for a noun phrase, at most.
-        seed: of the choice by concepts.
+        concept_floor: minimal number of captions of a noun phrase.
+        concept_cap: maximal number of captions per noun phrase.
+        seed: of the sampling by concepts.
     """
 
     read: ReadOptions
@@ -69,49 +69,47 @@ class FilterRequest:
 
     @property
     def rejected(self) -> Path:
-        """Parquet file of the pairs that went, each with its reason."""
+        """Parquet file of the rejected pairs, each with its reason."""
         return self.out.with_suffix(".rejected.parquet")
 
     def check(self) -> None:
-        """Find what cannot work before anything is read.
+        """Check the request before anything is read.
 
         Raises:
-            UsageError: no filter, a wrong ending, a number out of its range, or OUT is INPUT.
+            UsageError: without a filter, for a wrong extension, a number out of range, or an output that is the input.
         """
         if self.out.suffix != ".parquet":
-            raise UsageError(f"{self.out}: pairs are written as .parquet. Rename it.")
+            raise UsageError(f"{self.out}: pairs are written as .parquet. Change the extension.")
         if not 0 <= self.near_duplicates <= 1:
-            raise UsageError(f"near_duplicates {self.near_duplicates}: a similarity is in 0-1, such as 0.8.")
+            raise UsageError(f"near_duplicates {self.near_duplicates}: a similarity is from 0 to 1, such as 0.8.")
         if bool(self.concept_floor) != bool(self.concept_cap):
-            raise UsageError("concepts need both a floor and a cap, such as 3 and 100.")
+            raise UsageError("concepts require both a floor and a cap, such as 3 and 100.")
         if self.clip_model and not self.min_clip_score:
-            raise UsageError("a CLIP model does nothing without a least score, such as 0.25.")
+            raise UsageError("a CLIP model requires a minimal score, such as 0.25.")
         if self.device and not self.min_clip_score:
-            raise UsageError("a device is for a CLIP model, and does nothing without a least score, such as 0.25.")
+            raise UsageError("a device is for a CLIP model, and requires a minimal score, such as 0.25.")
         wanted = (self.bounds != SizeLimits(), self.near_duplicates, self.min_clip_score, self.concept_cap)
         if not any(wanted):
-            raise UsageError("no filter is asked for. Name one, such as --min-words 3.")
-        given = self.read.input
+            raise UsageError("no filter given. Add one, such as --min-words 3.")
         for out in (self.out, self.rejected):
-            refuse_overwriting(out, given)
+            refuse_overwriting(out, self.read.input)
 
 
 def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) -> dict[str, Any]:
-    """Filter pairs and write what is left, and what went.
+    """Filter pairs; write the kept and the rejected ones.
 
     Args:
-        request: what, and how.
-        watch: told what is going on, how many are done, and of how many (0: unknown).
+        request: filters and files.
+        watch: receives the current step, the number done, and the total (0 = unknown).
 
     Returns:
-        ``in``, ``kept``, ``rejected`` (reason to number, of pairs and of rows that are none), ``broken_captions`` (of rows whose
-        other captions were taken: no pairs, and in no other count), ``has_unknown_size`` (pairs that the bounds let pass, since nobody knows how
-        large their image is),
-        ``concepts`` where asked for, ``seconds``, ``out``, ``rejected_out``.
+        ``in``, ``kept``, ``rejected`` (pairs and invalid rows by reason), ``broken_captions`` (of rows with other valid
+        captions), ``unknown_size`` (pairs that pass the limits since the size of their image is unknown), ``concepts``
+        if requested, ``seconds``, ``out``, ``rejected_out``.
 
     Raises:
         UsageError: as `FilterRequest.check`.
-        InputError: the input cannot be read.
+        InputError: when the input is not readable.
     """
     started = time.perf_counter()
     request.check()
@@ -125,10 +123,10 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
         frames.append(PAIRS.frame(batch.pairs))
         unread += batch.rejects
         watch("judging", len(judge.reasons), total)
-    told = judge.finish()
+    facts = judge.finish()
     pairs = pl.concat([PAIRS.frame([]), *frames]).with_columns(pl.Series("reason", judge.reasons, dtype=pl.String))
-    kept, gone = pairs.filter(reason="").drop("reason"), pairs.filter(pl.col("reason") != "")
-    columns = gone.select("key", "reason", "image", "caption").iter_rows()
+    kept, removed = pairs.filter(reason="").drop("reason"), pairs.filter(pl.col("reason") != "")
+    columns = removed.select("key", "reason", "image", "caption").iter_rows()
     rejects = [make_reject(f"pair {key}", reason, image, caption) for key, reason, image, caption in columns]
     PAIRS.write_frame(kept, request.out)
     REJECTS.write([*unread, *rejects], request.rejected)
@@ -140,7 +138,7 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
         "kept": len(kept),
         "rejected": dict(sorted(reasons.items())),
         "broken_captions": skipped.as_json()["broken_captions"],
-        **told,
+        **facts,
         "seconds": round(time.perf_counter() - started, 2),
         "out": str(request.out),
         "rejected_out": str(request.rejected),
@@ -148,7 +146,7 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
 
 
 class _FilterPass:
-    """Reasons pair by pair, in the order of the input; an empty one keeps the pair."""
+    """The reason to reject each pair, in the order of the input; empty for a kept pair."""
 
     def __init__(self, request: FilterRequest) -> None:
         self.reasons: list[str] = []
@@ -157,27 +155,27 @@ class _FilterPass:
         self._concepts = (
             ConceptCoverage(request.concept_floor, request.concept_cap, request.seed) if request.concept_cap else None
         )
-        self._at: list[int] = []  # of the pairs whose concepts were taken
+        self._at: list[int] = []  # positions of the pairs in the concept counts
         self._tagger = load_tagger() if request.concept_cap else None
         self._encoder: ImageTextEncoder | None = None
-        self._said = None
+        self._captions = None
         if request.near_duplicates:
-            from pairwright.filters.pairs.near_duplicates import NearDuplicates  # imports scipy: half a second
+            from pairwright.filters.pairs.near_duplicates import NearDuplicates  # slow to import
 
-            self._said = NearDuplicates(request.near_duplicates)
+            self._captions = NearDuplicates(request.near_duplicates)
         if request.min_clip_score:
-            from pairwright.indexes.encoders.clip import ClipEncoder  # torch: seconds
+            from pairwright.indexes.encoders.clip import ClipEncoder  # slow to import
 
             self._encoder = ClipEncoder(request.clip_model, device=request.device)
 
     def take(self, pairs: Sequence[Pair]) -> None:
-        """Judge pairs one by one, as far as that goes."""
+        """Apply the filters on single pairs."""
         start = len(self.reasons)
         bounds = self._request.bounds
         for pair in pairs:
             reason = bounds.violated_limit(pair)
             self._unknown += bounds.of_images and not reason and has_unknown_size(pair)
-            if not reason and self._said and not self._said.is_new(pair.caption, pair_group(pair)):
+            if not reason and self._captions and not self._captions.is_new(pair.caption, pair_group(pair)):
                 reason = "near_duplicate"
             self.reasons.append(reason)
         self._score(pairs, start)
@@ -202,26 +200,26 @@ class _FilterPass:
                 else:
                     opened[at] = image
             if opened:
-                seen = self._encoder.encode_images(list(opened.values()))
-                said = self._encoder.encode_texts([pairs[at - start].caption for at in opened])
-                for at, score in zip(opened, np.einsum("nd,nd->n", seen, said), strict=True):
+                images = self._encoder.encode_images(list(opened.values()))
+                texts = self._encoder.encode_texts([pairs[at - start].caption for at in opened])
+                for at, score in zip(opened, np.einsum("nd,nd->n", images, texts), strict=True):
                     if score < self._request.min_clip_score:
                         self.reasons[at] = "low_clip_score"
 
     def finish(self) -> dict[str, Any]:
-        """Judge what takes all pairs, and return what there is to tell."""
-        told: dict[str, Any] = {"unknown_size": int(self._unknown)} if self._request.bounds.of_images else {}
+        """Apply the filters on the whole set, and return facts for the summary."""
+        facts: dict[str, Any] = {"unknown_size": int(self._unknown)} if self._request.bounds.of_images else {}
         if self._concepts is not None:
             found = self._concepts.covered()
             for at, kept, rare in zip(self._at, found.kept, found.rare, strict=True):
                 if not kept:
                     self.reasons[at] = "rare_concepts" if rare else "common_concepts"
-            told["concepts"] = {"phrases": found.phrases, "counted": found.counted, "capped": found.capped}
-        return told
+            facts["concepts"] = {"phrases": found.phrases, "counted": found.counted, "capped": found.capped}
+        return facts
 
 
 def _read_image_or_reason(locator: str) -> "Image.Image | str":
-    """Return the image, or why there is none to score."""
+    """Return the image, or the reason why it cannot be scored."""
     if not locator:
         return "missing_image"
     if is_url(locator):
@@ -230,5 +228,5 @@ def _read_image_or_reason(locator: str) -> "Image.Image | str":
         return decode_image(open_image(locator), locator)
     except UnusableImageError as error:
         return error.reason
-    except InputError:  # a tar that is none
+    except InputError:  # not a tar
         return "bad_image"

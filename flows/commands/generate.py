@@ -1,9 +1,9 @@
-"""A generator over any input, without a build: what ``pairwright generate`` runs.
+"""Generation of annotations by rules, without a build (``pairwright generate``).
 
-Two passes over the input when it is its own pool: words are counted over its first `POOL_CAPTIONS` captions, whose
-tokens are kept for the second pass; then every pair is annotated. Both are shared out to processes in batches, whose
-results are taken in order, so the rows are the same for any number of them. Memory: the batches in work, and the rows
-when the output's format has to be written at once (everything but JSON lines).
+Without --pool the input is read twice: first the words of its first `POOL_CAPTIONS` captions are counted, whose tokens are
+kept for the second pass, then every pair is annotated. Batches are distributed to processes and their results are used in
+order, so the rows do not depend on the number of processes. Memory: the batches in progress, and for formats other than
+JSON lines all rows.
 """
 
 import tempfile
@@ -21,9 +21,8 @@ from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.shards.content_counts import count_exchanges
-from pairwright.flows.commands.annotation_files import refuse_training_rows
+from pairwright.flows.commands.annotation_files import open_balanced_writer, refuse_training_rows
 from pairwright.flows.commands.annotation_workers import BatchAnnotator, GeneratorSetup, Waiting, tag_and_count
-from pairwright.flows.commands.balanced_files import open_balanced_writer
 from pairwright.flows.config.vocabulary import vocabulary_hint, wants_vocabulary
 from pairwright.flows.runners.process_pool import OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
@@ -36,24 +35,24 @@ from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.registry import Materials, needs_pool
 
-POOL_CAPTIONS = 200_000  # whose words are counted for what is written
-CHECKED_CAPTIONS = 50_000  # ... and for checks, which tag them in one process
+POOL_CAPTIONS = 200_000  # for word statistics of generators
+CHECKED_CAPTIONS = 50_000  # for word statistics of checks, which tag captions in one process
 BATCH = 512
 
 
 @dataclass(frozen=True)
 class GenerateRequest:
-    """What to generate: which generator with which options, over what, into which file, within which limits.
+    """Input, generator and output of a run.
 
     Attributes:
-        generator: a name in the registry.
-        options: for the generator.
+        generator: name in the registry.
+        options: of the generator.
         seed: of the run.
-        read: what to read.
-        pool: captions to count words in; empty: those of the input.
+        read: options of the reader, with the input.
+        pool: reference captions for word statistics; empty for those of the input.
         out: file to write.
         limits: of the set.
-        workers: processes for generators by rules; 0: one a core. The rows are the same for any number.
+        workers: processes (0 = one per core); the rows do not depend on it.
     """
 
     generator: str
@@ -68,12 +67,17 @@ class GenerateRequest:
 
 @dataclass
 class GenerateCounts:
-    """What a run has done: its rows, counted, and what was skipped of the input, by reason.
+    """Counts of a run.
 
     Attributes:
-        account: of the rows that limits are for (`generators.balance.limited_kind`).
-        verdict: what limits left of them.
-        labels: of the boxes that were seen.
+        account: of the rows that limits apply to (`generators.balance.balanced_kind`).
+        verdict: result of the limits.
+        tally: of all rows, by type.
+        captions: annotated so far.
+        turns: of conversations.
+        labels: of the boxes of the pairs.
+        broken: skipped rows of the input, by reason.
+        started: time of the start.
     """
 
     account: BalanceReport
@@ -87,11 +91,11 @@ class GenerateCounts:
 
     @classmethod
     def of(cls, generator: str) -> "GenerateCounts":
-        """Return the work of a generator, by its name, before it begins."""
+        """Return empty counts for a generator."""
         return cls(BalanceReport(balanced_kind(generator)))
 
     def judged(self, verdict: BalanceResult) -> None:
-        """Take down what limits left."""
+        """Store the result of the limits."""
         self.verdict = verdict
 
     def add(self, rows: Sequence[Annotation]) -> None:
@@ -104,8 +108,8 @@ class GenerateCounts:
     def result(self, out: Path) -> dict[str, Any]:
         """Return captions, types (made, kept, rejected by reason), account, limits, turns, broken, broken_captions, seconds, out.
 
-        The account tells which words were put in, and where (`generators.balance.Account`); limits, what these left of
-        each type (`generators.balance.Given`; empty where there are none).
+        The account counts inserted words and their positions (`generators.balance.BalanceReport`); limits are by type
+        (`generators.balance.BalanceResult`), empty without limits.
         """
         return {
             "captions": self.captions,
@@ -123,11 +127,11 @@ def run_generator(request: GenerateRequest, note: Callable[[str], None]) -> dict
     """Annotate every pair of an input by rules and write the rows.
 
     Returns:
-        As `Work.result`.
+        The summary of `GenerateCounts.result`.
 
     Raises:
-        InputError: when the input cannot be read, or no row of it makes a pair; OUT stays as it is.
-        UsageError: when OUT's ending names no format that holds such rows, or a benchmark's and rows are for training.
+        InputError: when the input is not readable or has no valid pair; the output is not changed.
+        UsageError: for an extension without a layout for such rows.
     """
     refuse_overwriting(request.out, request.read.input, request.pool)
     refuse_training_rows(request.out, request.options.get("types", ()))
@@ -135,16 +139,15 @@ def run_generator(request: GenerateRequest, note: Callable[[str], None]) -> dict
     work = GenerateCounts.of(request.generator)
     with (
         open_balanced_writer(request.out, request.generator, request.limits, work.add, work.judged) as write,
-        OrderedPool(request.workers) as crew,
+        OrderedPool(request.workers) as processes,
         tempfile.TemporaryDirectory(prefix="pairwright-") as folder,
     ):
-        chosen, known = _load_for_generator(request, crew, note)
-        annotating = BatchAnnotator(
-            GeneratorSetup(request.generator, request.options, chosen, request.seed), Path(folder)
-        )
+        materials, known = _load_for_generator(request, processes, note)
+        setup = GeneratorSetup(request.generator, request.options, materials, request.seed)
+        annotate = BatchAnnotator(setup, Path(folder))
         batches = _batches(request.read, work.broken, known)
         with open_step("writing texts", total_for_progress(request.read), "captions") as done:
-            for pairs, made in crew.map_jobs(annotating, batches):
+            for pairs, made in processes.map_jobs(annotate, batches):
                 for (pair, _), rows in zip(pairs, made, strict=True):
                     work.labels.update(box.label for box in pair.boxes)
                     write(pair, rows)
@@ -155,41 +158,43 @@ def run_generator(request: GenerateRequest, note: Callable[[str], None]) -> dict
 
 
 def _batches(read: ReadOptions, broken: SkipCounts, known: Mapping[str, PackedTokens]) -> Iterator[list[Waiting]]:
-    """Yield the pairs of an input with the tokens that are known; ``broken`` counts what is skipped."""
+    """Yield the pairs of an input with known tokens; ``broken`` counts skipped rows."""
     for batch in read_pairs(replace(read, batch_size=BATCH)):
         broken.add(batch.rejects)
         yield [(pair, known.get(pair.caption)) for pair in batch.pairs]
 
 
 def tagged_pairs(read: ReadOptions, tagger: Tagger, broken: SkipCounts) -> Iterator[tuple[Pair, Sequence[Token]]]:
-    """Yield the pairs of an input with the tokens of their captions; ``broken`` counts what is skipped."""
+    """Yield the pairs of an input with the tokens of their captions; ``broken`` counts skipped rows."""
     for batch in read_pairs(replace(read, batch_size=BATCH)):
         broken.add(batch.rejects)
         yield from zip(batch.pairs, tagger.tag([pair.caption for pair in batch.pairs]), strict=True)
 
 
 def load_materials(request: GenerateRequest, note: Callable[[str], None]) -> Materials:
-    """Return what a generator may draw on; ``note`` is told when the pool is too small to go by."""
-    with OrderedPool(request.workers) as crew:
-        return _load_for_generator(request, crew, note)[0]
+    """Return the materials of a generator; ``note`` receives a message if the pool is too small."""
+    with OrderedPool(request.workers) as processes:
+        return _load_for_generator(request, processes, note)[0]
 
 
 def _load_for_generator(
-    request: GenerateRequest, crew: OrderedPool, note: Callable[[str], None]
+    request: GenerateRequest, processes: OrderedPool, note: Callable[[str], None]
 ) -> tuple[Materials, dict[str, PackedTokens]]:
-    """Return what a generator may draw on, and the tokens of the captions that were tagged for it."""
+    """Return the materials of a generator, and the tokens of the tagged captions by caption."""
     wordnet = load_wordnet()
     if not needs_pool(request.generator):
         return Materials(wordnet, GeneralEnglish(wordnet), request.seed), {}
-    statistics, known = count_pool(request, crew)
+    statistics, known = count_pool(request, processes)
     pool = pool_or_general_english(statistics, wordnet)
     if not isinstance(pool, PoolStatistics):
-        note("Too few captions to tell which words go together: going by general English. --pool FILE does better.")
+        note(
+            "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
+        )
     return Materials(wordnet, pool, request.seed), known
 
 
-def count_pool(request: GenerateRequest, crew: OrderedPool) -> tuple[PoolStatistics, dict[str, PackedTokens]]:
-    """Return the statistics of a request's pool, and the tokens of its captions, which may well be asked for again."""
+def count_pool(request: GenerateRequest, processes: OrderedPool) -> tuple[PoolStatistics, dict[str, PackedTokens]]:
+    """Return the statistics of the pool of a request, and the tokens of its captions by caption."""
     read = request.read
     if request.pool:
         read = replace(read, input=request.pool, format="", columns={}, on_error="skip", wording=WITHOUT_OPTIONS)
@@ -197,7 +202,7 @@ def count_pool(request: GenerateRequest, crew: OrderedPool) -> tuple[PoolStatist
     counts = PoolCounts()
     known: dict[str, PackedTokens] = {}
     with open_step("tagging captions", len(captions), "captions") as done:
-        for batch, (part, tokens) in crew.map_jobs(tag_and_count, _slices(captions)):
+        for batch, (part, tokens) in processes.map_jobs(tag_and_count, _slices(captions)):
             counts = counts.merged(part)
             known.update(zip(batch, tokens, strict=True))
             done.advance(len(batch))
@@ -205,13 +210,13 @@ def count_pool(request: GenerateRequest, crew: OrderedPool) -> tuple[PoolStatist
 
 
 def total_for_progress(read: ReadOptions) -> int | None:
-    """Return how many pairs an input holds, for a bar; None where nobody listens, and for tars: counting takes as long."""
+    """Return the number of pairs of an input for a progress bar; None without a listener, and for tars, which are slow to count."""
     inputs = (read.input,) if isinstance(read.input, str) else read.input
     return None if not has_listener() or any(each.endswith(".tar") for each in inputs) else count_pairs(read)
 
 
 def count_pairs(read: ReadOptions) -> int:
-    """Return how many pairs an input holds; reads all of it."""
+    """Return the number of pairs of an input, which is read as a whole."""
     return sum(len(batch.pairs) for batch in track(read_pairs(read), "counting rows", unit="batches"))
 
 
@@ -220,7 +225,7 @@ def _slices(captions: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _captions(batches: Iterator[ReadBatch]) -> Iterator[str]:
-    """Yield each caption of each image once, though all pairs of an image hold all its captions."""
+    """Yield each caption of each image once; all pairs of an image have all its captions."""
     seen: set[tuple[str, str, str]] = set()
     for batch in batches:
         for pair in batch.pairs:

@@ -15,8 +15,7 @@ from typing import Any
 from pairwright.datasets.atomic_files import remove_stale_temporaries
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.readers.pairs import read_pairs
-from pairwright.flows.commands.annotation_files import refuse_training_rows
-from pairwright.flows.commands.balanced_files import open_balanced_writer
+from pairwright.flows.commands.annotation_files import open_balanced_writer, refuse_training_rows
 from pairwright.flows.commands.generate import (
     GenerateCounts,
     GenerateRequest,

@@ -1,7 +1,7 @@
-"""Settings that a sample of an input calls for, so that the config of `pairwright init` builds at once.
+"""Detection of the settings for an input, so that the config of `pairwright init` builds without changes.
 
-Detected: columns under names of one's own, the folder of the images, COCO instances beside COCO captions, image formats
-that have to be recoded, images that are URLs or missing. What no build can read is refused with what does read it.
+Detected: columns with other names, the folder of the images, COCO instances in the folder of COCO captions, image formats
+that have to be recoded, images that are URLs or missing. Inputs that no build can read are refused with a suggestion.
 
 Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS` pairs; COCO and JSON lists are read whole.
 """
@@ -29,12 +29,12 @@ from pairwright.datasets.rejects import RejectError
 from pairwright.flows.stages.pairs import image_format_of
 
 ROWS, PAIRS = 200, 20_000
-_LOOKED_FOR = 50  # images whose files are looked for
-_FOLDERS = 500  # folders around the input that may hold the images
-_NAMED_BY_ROWS = frozenset({"json", "jsonl", "csv", "tsv", "parquet"})  # formats whose columns the user names
-_INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file, which was read just now
+_CHECKED_IMAGES = 50  # whose files are checked
+_MAX_FOLDERS = 500  # near the input, that may contain the images
+_COLUMN_FORMATS = frozenset({"json", "jsonl", "csv", "tsv", "parquet"})  # formats with columns
+_INSIDE = re.compile(r"\.(tar|parquet)::")  # an image inside another file
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_MOST = 0.6  # share of a column's values that have to be of a kind
+_MIN_SHARE = 0.6  # of the values of a column of a kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class InputSettings:
     """Settings for an input.
 
     Attributes:
-        columns: part of a pair to column, where a common name does not tell.
-        image_root: folder of relative image paths; empty for the input's own.
+        columns: field to column name, for columns with uncommon names.
+        image_root: folder of relative image paths; empty for the folder of the input.
         instances: COCO instances of the same images; empty for none.
-        texts_only: no image file can be packed.
+        texts_only: whether no image can be packed.
         image_format: format to recode to; empty to keep the bytes.
-        found: what was detected, a phrase each.
-        notes: what the user should know, a sentence each.
+        found: the detected settings, a phrase each.
+        notes: messages, a sentence each.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -61,18 +61,18 @@ class InputSettings:
 
 
 def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
-    """Return the settings that an input calls for.
+    """Return the settings for an input.
 
     Args:
         written: path or brace pattern.
-        columns: what the user maps, part to column.
+        columns: given by the user, field to column name.
 
     Raises:
-        InputError: when the input is missing or broken, is no source of pairs, or has no column of captions.
+        InputError: when the input is missing or broken, has no pairs, or has no column of captions.
     """
     located = locate_input(written)
     chosen = dict(columns)
-    if located.format in _NAMED_BY_ROWS:
+    if located.format in _COLUMN_FORMATS:
         chosen = _columns(located, columns)
     found = [f"{part} from column {column}" for part, column in chosen.items() if part not in columns]
     instances = _instances(located) if located.format == "coco" else ""
@@ -83,34 +83,32 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     if not images:
         return InputSettings(chosen, "", instances, found=(*found, "no images"))
     if remote := sum(map(is_url, images)):
-        note = f"{remote:,} of {len(images):,} images are URLs: the build packs texts alone. "
-        how = "`pairwright fetch` or the section `fetch` of the config downloads them."
+        note = f"{remote:,} of {len(images):,} images are URLs: the build packs texts only. "
+        how = "To download them, run `pairwright fetch` or add a section `fetch` to the config."
         return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(note + how,))
-    root, there, looked = _image_root(located, images)
-    if not there:
-        note = (
-            f"No image file was found ({images[0]}): the build packs texts alone. Set image_root to the images' folder."
-        )
+    root, existing, checked = _image_root(located, images)
+    if not existing:
+        note = f"No image file found ({images[0]}): the build packs texts only. Set image_root to the folder of the images."
         return InputSettings(chosen, "", instances, texts_only=True, found=tuple(found), notes=(note,))
-    notes = [f"{looked - there:,} of {looked:,} images that were looked for are missing."] if there < looked else []
+    notes = [f"{checked - existing:,} of {checked:,} checked images are missing."] if existing < checked else []
     found += [f"images in {_shown(root)}"] if root else []
-    told = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
+    counts = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
     recode = len(formats) > 1 or not formats.keys() <= set(IMAGE_EXTENSIONS)
-    found += [f"image formats {told}, recoded to jpg"] if recode else []
+    found += [f"image formats {counts}, recoded to jpg"] if recode else []
     return InputSettings(
         chosen, root, instances, image_format="jpg" if recode else "", found=tuple(found), notes=tuple(notes)
     )
 
 
 def _shown(path: str) -> str:
-    """Return a path as a user of the working folder writes it."""
+    """Return a path relative to the working folder, if it is inside."""
     with suppress(ValueError):
         return str(Path(path).absolute().relative_to(Path.cwd()))
     return path
 
 
 def _sample(written: str, columns: Mapping[str, str]) -> tuple[list[Pair], Counter[str]]:
-    """Return the first pairs, and how many images are of which format; those inside tables are looked at."""
+    """Return the first pairs, and the number of images by format; images inside tables are opened."""
     pairs = [pair for batch in _batches(written, columns, "off", PAIRS) for pair in batch.pairs]
     formats = Counter(filter(None, (image_format_of(pair.image) for pair in pairs)))
     if any(is_table_cell(pair.image) for pair in pairs):
@@ -125,16 +123,16 @@ def _batches(written: str, columns: Mapping[str, str], verify: VerifyImages, mos
     yield from islice(read_pairs(options), -(-most // size))
 
 
-def _columns(located: LocatedInput, given: Mapping[str, str]) -> dict[str, str]:
-    """Return the user's mapping, with the columns of caption and image where their names tell nothing."""
+def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> dict[str, str]:
+    """Return the user's mapping, with the columns of caption and image if they have uncommon names."""
     read = FORMAT_READERS[located.format](located.files[0])
     rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
-    if not rows:  # the reader says what is wrong
-        return dict(given)
+    if not rows:  # reported by the reader
+        return dict(mapped)
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
     pictures = tuple(dict.fromkeys(name for row in rows for name in row.pictures))
     values = {name: [row.fields[name] for row in rows if row.fields.get(name) not in (None, "")] for name in names}
-    chosen = dict(given)
+    chosen = dict(mapped)
     where = str(located.files[0])
     while True:
         try:
@@ -154,10 +152,10 @@ def _columns(located: LocatedInput, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: str) -> dict[str, str]:
-    """Return the column that holds texts, or lists of them, as caption or captions."""
+    """Return the column of texts, or of lists of texts, as caption or captions."""
     names = [name for name in values if name not in taken]
     if "conversations" in values:
-        fix = "`pairwright mix` and `pairwright export` take such files; a build takes images with captions."
+        fix = "Use `pairwright mix` or `pairwright export`; a build needs captions."
         raise InputError("rows of conversations, without captions", where=where, fix=fix)
     lists = _of_kind(values, names, _is_texts)
     if lists and not _of_kind(values, names, _is_text):
@@ -166,16 +164,20 @@ def _caption(values: Mapping[str, Sequence[Any]], taken: Iterable[str], where: s
 
 
 def _only(part: str, candidates: Sequence[str], names: Sequence[str], where: str) -> str:
-    """Return the one candidate for a part; several and none are refused with how to name one."""
+    """Return the only candidate for a field.
+
+    Raises:
+        InputError: for several candidates or none, with the option to set.
+    """
     if len(candidates) == 1:
         return candidates[0]
     shown = ", ".join(candidates or names)
     what = f"columns that may each be the {part}: {shown}" if candidates else f"no column of {part}s among: {shown}"
-    raise InputError(what, where=where, fix=f"Name it: --columns {part}={(candidates or ['NAME'])[0]}.")
+    raise InputError(what, where=where, fix=f"Set it: --columns {part}={(candidates or ['NAME'])[0]}.")
 
 
 def _of_kind(values: Mapping[str, Sequence[Any]], names: Iterable[str], kind: Callable[[Any], bool]) -> list[str]:
-    return [name for name in names if values[name] and sum(map(kind, values[name])) >= _MOST * len(values[name])]
+    return [name for name in names if values[name] and sum(map(kind, values[name])) >= _MIN_SHARE * len(values[name])]
 
 
 def _is_text(value: Any) -> bool:
@@ -194,34 +196,34 @@ def _is_image(value: Any) -> bool:
 
 
 def _instances(located: LocatedInput) -> str:
-    """Return the instances file beside COCO captions: the same name with ``instances`` for ``captions``."""
+    """Return the instances file in the folder of COCO captions: the same name with ``instances`` for ``captions``."""
     captions = located.files[0]
-    beside = captions.with_name(captions.name.replace("captions", "instances"))
+    instances = captions.with_name(captions.name.replace("captions", "instances"))
     with suppress(PairwrightError):
-        if beside != captions and beside.is_file() and guess_format(beside) == "coco-instances":
-            return str(beside)
+        if instances != captions and instances.is_file() and guess_format(instances) == "coco-instances":
+            return str(instances)
     return ""
 
 
 def _image_root(located: LocatedInput, images: Sequence[str]) -> tuple[str, int, int]:
-    """Return the folder below which most images are (empty for the input's own), how many of how many looked for."""
-    looked = images[:: -(-len(images) // _LOOKED_FOR)]
-    missing = [Path(image) for image in looked if not (_INSIDE.search(image) or Path(image).exists())]
-    best, most = "", len(looked) - len(missing)
+    """Return the folder of most images (empty for that of the input), and the numbers of existing and checked images."""
+    checked = images[:: -(-len(images) // _CHECKED_IMAGES)]
+    missing = [Path(image) for image in checked if not (_INSIDE.search(image) or Path(image).exists())]
+    best, most = "", len(checked) - len(missing)
     names = [image.relative_to(located.root) for image in missing if image.is_relative_to(located.root)]
     for folder, least in _candidate_folders(located.root) if names else ():
         count = sum((folder / name).exists() for name in names)
-        if count > most and count >= least * len(looked):
+        if count > most and count >= least * len(checked):
             best, most = str(folder), count
-    return best, most, len(looked)
+    return best, most, len(checked)
 
 
 def _candidate_folders(root: Path) -> Iterator[tuple[Path, float]]:
-    """Yield the folders that usually hold the images, and which share of them has to be there.
+    """Yield folders that may contain the images, and the minimal share of images to find there.
 
-    Those in the input's folder, two deep; and those beside it (COCO's layout), which may belong to something else, so
-    that all images have to be there.
+    Folders below that of the input, two levels deep; and those next to it (COCO's layout), which may be unrelated, so that
+    all images have to be there.
     """
     patterns = ((root, "*", 0.0), (root, "*/*", 0.0), (root.parent, "*", 1.0))
     folders = ((path, least) for base, pattern, least in patterns for path in sorted(base.glob(pattern)))
-    yield from islice((one for one in folders if one[0].is_dir() and one[0].name[0] != "."), _FOLDERS)
+    yield from islice((one for one in folders if one[0].is_dir() and one[0].name[0] != "."), _MAX_FOLDERS)

@@ -1,7 +1,7 @@
-"""What a build would do, as far as its input tells before anything is made: stages, pairs, parts, shards and bytes.
+"""Estimate of a build: its stages, pairs, parts, shards and bytes.
 
-The input is read once; images are not opened, only their sizes looked up. What retrieval, fetching or a broken image
-leaves out is not known yet, so these are the most. What an earlier run left, and still fits, is known when it runs.
+The input is read once; images are not opened, only their file sizes are read. Retrieval, fetching and broken images may
+reduce the numbers, which are upper bounds. Finished jobs of an earlier run are not considered.
 """
 
 from dataclasses import dataclass, replace
@@ -18,14 +18,14 @@ from pairwright.flows.state.layout import COPIES
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """The work of a build.
+    """Size of a build.
 
     Attributes:
         stages: in the order in which they run.
-        pairs: that the input holds.
-        refused: rows of the input that are none.
-        parts: that the pairs are worked on in.
-        shards: that they fill.
+        pairs: of the input.
+        refused: invalid rows of the input.
+        parts: of the pairs.
+        shards: that the pairs fill.
         bytes: of the shards, about.
     """
 
@@ -37,15 +37,15 @@ class BuildPlan:
     bytes: int
 
     def described(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the plan as JSON."""
         return {name: getattr(self, name) for name in ("stages", "pairs", "refused", "parts", "shards", "bytes")}
 
 
 def estimate_build(config: BuildConfig, out: Path) -> BuildPlan:
-    """Return what a full build would do; inputs in a store are copied into ``out``, as the build does.
+    """Return the size of a full build; inputs in an object store are copied into ``out``, as in the build.
 
     Raises:
-        PairwrightError: when the input cannot be read, or a row of it stops the build.
+        PairwrightError: when the input is not readable, or a row of it stops the build.
     """
     near = with_local_inputs(config, out / COPIES)
     sizes: list[int] = []

@@ -1,4 +1,4 @@
-"""``pairwright refine --reuse``: negatives that are true of another image enter as positives of that image too."""
+"""Reuse of negatives that are captions of another image as its positives (``pairwright refine --reuse``)."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice
@@ -23,22 +23,22 @@ from pairwright.generators.triples import CachingTagger, Triples
 
 
 def add_reused_negatives(frame: pl.DataFrame, corpus: str, note: Callable[[str], None]) -> pl.DataFrame:
-    """Return candidate rows, and behind them those that `filters.reusing.mirrored` finds and the context lets stand.
+    """Return candidate rows, followed by the rows of `mirror_negatives` that the context does not contradict.
 
     Args:
         frame: with the columns of `filters.candidates`.
-        corpus: pairs of further images, read twice; empty: the images of the rows alone.
-        note: told in one line what became of it.
+        corpus: pairs of more images, read twice; empty for the images of the rows only.
+        note: receives a message.
 
     Raises:
-        InputError: the corpus cannot be read.
+        InputError: when the corpus is not readable.
     """
-    sayings = CaptionsByImage()
+    captions_by_image = CaptionsByImage()
     for pair in _pairs(frame, corpus):
-        sayings.learn(pair)
-    found = list(mirror_negatives(frame, sayings))
+        captions_by_image.learn(pair)
+    found = list(mirror_negatives(frame, captions_by_image))
     if not found:
-        note("No negative is a caption of another image: there is nothing to reuse. A larger --corpus may have some.")
+        note("No negative is a caption of another image, so none is reused. Try a larger --corpus.")
         return frame
     known = collect_facts(_pairs(frame, corpus), {group for group, _ in found})
     wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
@@ -57,13 +57,13 @@ def add_reused_negatives(frame: pl.DataFrame, corpus: str, note: Callable[[str],
         check_by_context(questions, known, Triples(EditChecks(wordnet, pool, tagger), tagger, as_given=True), tagger)
     )
     taken = [row for (_, row), verdict in zip(found, verdicts, strict=True) if not verdict.reason]
-    note(f"{len(found):,} negatives are a caption of another image; {len(taken):,} enter as positives of it.")
-    given = (orjson.loads(extra) | row for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True))
-    return candidate_frame((f"row {at}", row) for at, row in enumerate([*given, *taken]))
+    note(f"{len(found):,} negatives are captions of another image; {len(taken):,} are reused as positives of it.")
+    rows = (orjson.loads(extra) | row for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True))
+    return candidate_frame((f"row {at}", row) for at, row in enumerate([*rows, *taken]))
 
 
 def _silent(line: str) -> None:
-    # Broken rows of the corpus are told where it is read to train the scorers.
+    # Broken rows of the corpus are reported when it is read to train the scorers.
     del line
 
 

@@ -1,10 +1,10 @@
-"""Evaluation triples (caption, negative, positive) from any candidate rows: what ``pairwright generate triples`` runs.
+"""Evaluation triples (caption, negative, positive) from candidate rows (``pairwright generate triples``).
 
-Rows that speak of one caption of one image are worked on together: none of their negatives may be a positive of it. The
-other captions that the rows have of the image tell what is true of it. A row that comes in rejected stays as it is;
-a positive that it brings is made anew.
+The rows of a caption of an image are processed together: none of their negatives may be a positive of it. The other
+captions of the image in the rows state what is true of it. Rejected rows are not changed; positives of the other rows are
+replaced.
 
-Memory: the rows, as `filters.candidates` holds them, and with a model the tokens of their captions.
+Memory: the rows, as in `filters.candidates`, and with a model the tokens of their captions.
 """
 
 import time
@@ -55,16 +55,16 @@ _OURS = ("positive_form", "positive_target", "positive_edit", "why_no_positive")
 
 @dataclass(frozen=True)
 class TripleRequest:
-    """What to make triples of, and how.
+    """Options for making triples.
 
     Attributes:
-        input: a file of candidate rows.
+        input: file of candidate rows.
         out: file to write.
-        pool: captions that tell which words are used; those of the rows when empty.
-        any_type: see `generators.triples.Triples`.
-        as_given: see `generators.triples.Triples`.
-        seed: of what is drawn.
-        on_error: what becomes of rows of ``input`` that are none.
+        pool: reference captions for word statistics; empty for those of the rows.
+        any_type: as in `generators.triples.Triples`.
+        as_given: as in `generators.triples.Triples`.
+        seed: of random choices.
+        on_error: policy for invalid rows of ``input``.
     """
 
     input: Path
@@ -92,7 +92,7 @@ class CaptionGroup:
 
     @property
     def usable(self) -> list[tuple[int, TripleNegative]]:
-        """The rows whose negative is one."""
+        """The rows with a usable negative."""
         return [(row, negative) for row, negative in zip(self.rows, self.negatives, strict=True) if not negative.reason]
 
     @property
@@ -103,23 +103,23 @@ class CaptionGroup:
 
 @dataclass
 class TripleResults:
-    """What became of the rows, by their position: the negative as read, and its positive or why it has none."""
+    """Results by the position of the row: the negative as read, and its positive or the reason for none."""
 
     negatives: dict[int, TripleNegative] = field(default_factory=dict)
     positives: dict[int, TriplePositive | str] = field(default_factory=dict)
 
     def add(self, group: CaptionGroup, found: Mapping[int, TriplePositive | str]) -> None:
-        """Take note of a group."""
+        """Add the results of a group."""
         self.negatives.update(zip(group.rows, group.negatives, strict=True))
         self.positives.update(found)
 
 
 class TripleRows:
-    """The rows of a request, and what is needed to read them.
+    """The rows of a request, with the resources to read them.
 
     Raises:
-        InputError: INPUT is missing, broken or empty.
-        UsageError: the ending of INPUT or OUT names no format, or OUT is INPUT.
+        InputError: when the input is missing, broken or empty.
+        UsageError: for an unknown extension, or an output that is the input.
     """
 
     def __init__(self, request: TripleRequest, note: Callable[[str], None]) -> None:
@@ -133,7 +133,9 @@ class TripleRows:
         wordnet, self.tagger = load_wordnet(), load_tagger()
         pool = pool_or_general_english(self._statistics(), wordnet)
         if not isinstance(pool, PoolStatistics):
-            note("Too few captions to tell which words go together: going by general English. --pool FILE does better.")
+            note(
+                "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
+            )
         self.materials = Materials(wordnet, pool, request.seed)
         self.remembering = CachingTagger(self.tagger)
         self.triples = Triples(
@@ -155,50 +157,50 @@ class TripleRows:
             yield from (pair.caption, *pair.captions)
 
     def batches(self) -> Iterator[list[CaptionGroup]]:
-        """Yield the captions with their negatives read, in the order in which they come first."""
+        """Yield the groups of rows by caption, in the order of their first rows."""
         members: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        said: defaultdict[str, dict[str, None]] = defaultdict(dict)
+        captions: defaultdict[str, dict[str, None]] = defaultdict(dict)
         entering = self.frame.with_row_index("row").filter(pl.col("status") == "kept")
         for row, key, image, caption in entering.select("row", "key", "image", "caption").iter_rows():
             locator = image or key
             members[locator, caption].append(row)
             if locator:
-                said[locator][caption] = None
+                captions[locator][caption] = None
         texts = self.frame["negative"].to_list()
-        told = [edit_type_name(*each) if any(each) else "" for each in self.frame.select("form", "target").iter_rows()]
-        waiting = iter(track(members.items(), "reading rows", unit="captions"))
-        while batch := list(islice(waiting, BATCH)):
+        types = [edit_type_name(*each) if any(each) else "" for each in self.frame.select("form", "target").iter_rows()]
+        remaining = iter(track(members.items(), "reading rows", unit="captions"))
+        while batch := list(islice(remaining, BATCH)):
             self.remembering.learn(
                 [caption for (_, caption), _ in batch] + [texts[row] for _, rows in batch for row in rows]
             )
             yield [
-                self._group(locator, text, [other for other in said[locator] if other != text], rows, told)
+                self._group(locator, text, [other for other in captions[locator] if other != text], rows, types)
                 for (locator, text), rows in batch
             ]
 
     def _group(
-        self, locator: str, text: str, others: Sequence[str], rows: list[int], told: Sequence[str]
+        self, locator: str, text: str, others: Sequence[str], rows: list[int], types: Sequence[str]
     ) -> CaptionGroup:
         pair = Pair(pair_key("", locator, text), text, image=locator, captions=tuple(others))
         caption = Caption(pair, self.remembering.tag([text])[0])
-        given = self.frame["negative"]
-        return CaptionGroup(caption, rows, self._read(caption, [(given[row], told[row]) for row in rows]))
+        texts = self.frame["negative"]
+        return CaptionGroup(caption, rows, self._read(caption, [(texts[row], types[row]) for row in rows]))
 
-    def _read(self, caption: Caption, given: Sequence[tuple[str, str]]) -> list[TripleNegative]:
+    def _read(self, caption: Caption, negatives: Sequence[tuple[str, str]]) -> list[TripleNegative]:
         found: list[TripleNegative] = []
-        for text, told in given:
+        for text, type_ in negatives:
             taken = [negative.text for negative in found if not negative.reason]
-            found.append(self.triples.read(caption, text, told, taken))
+            found.append(self.triples.read(caption, text, type_, taken))
         return found
 
     def chosen(
         self, group: CaptionGroup, offered: Mapping[str, Sequence[TriplePositive]]
     ) -> dict[int, TriplePositive | str]:
-        """Return for each row whose negative is one the positive, or why it has none.
+        """Return the positive of each row with a usable negative, or the reason for none.
 
         Args:
             group: the rows.
-            offered: positives of the caption by type; types that were not tried are left out.
+            offered: positives of the caption by type, for the types that were tried.
         """
         found: dict[int, TriplePositive | str] = {}
         for row, negative in group.usable:
@@ -211,13 +213,13 @@ class TripleRows:
         return found
 
     def finish(self, outcome: TripleResults) -> dict[str, Any]:
-        """Write the rows and return what became of them.
+        """Write the rows and return a summary.
 
         Returns:
-            ``rows``, ``kept``, ``rejected`` (reason to number; all of them together are the rows), ``types`` (of the
-            negatives, likewise), ``positives`` (type to number), ``overlap`` (positives that edit the words that the
-            negative edits), ``mended`` (negatives put into the format of their caption), ``no_positive`` (why),
-            ``broken`` and ``broken_captions`` (as `datasets.skipped` tells them), ``seconds``, ``out``.
+            ``rows``, ``kept``, ``rejected`` (by reason; rows = kept + rejected), ``types`` (the same by type of negative),
+            ``positives`` (by type), ``same_place`` (positives that edit the words that the negative edits),
+            ``mended`` (negatives reformatted like their caption), ``no_positive`` (by reason), ``broken`` and
+            ``broken_captions`` (as `SkipCounts.as_json`), ``seconds``, ``out``.
         """
         rows = [self._row(at, given, outcome) for at, given in enumerate(self._given())]
         frame = candidate_frame((f"row {at}", row) for at, row in enumerate(rows))
@@ -244,7 +246,7 @@ class TripleRows:
             yield orjson.loads(extra) | row
 
     def _row(self, at: int, given: dict[str, Any], outcome: TripleResults) -> dict[str, Any]:
-        """Return a row as it is written."""
+        """Return the output row of an input row."""
         if at not in outcome.negatives:
             return given | {"reason": given["reason"] or "rejected_before"}
         negative, positive = outcome.negatives[at], outcome.positives.get(at)
@@ -258,33 +260,33 @@ class TripleRows:
             row.setdefault("negative_as_given", given["negative"])
         if not isinstance(positive, TriplePositive):
             return row | {"status": "rejected", "reason": NO_POSITIVE, "why_no_positive": positive}
-        return row | _beside(negative, positive, row["scores"])
+        return row | _positive_fields(negative, positive, row["scores"])
 
 
-def _beside(negative: TripleNegative, positive: TriplePositive, scores: Mapping[str, float]) -> dict[str, Any]:
+def _positive_fields(negative: TripleNegative, positive: TriplePositive, scores: Mapping[str, float]) -> dict[str, Any]:
     form, _, target = positive.type.partition("-")
-    told = {"positive": positive.text, "positive_form": form, "positive_target": target}
-    near = float(overlap(positive.edits, negative.places))
-    return {**told, "positive_edit": _edits(positive.edits), "scores": {**scores, "same_place": near}}
+    fields = {"positive": positive.text, "positive_form": form, "positive_target": target}
+    same_place = float(overlap(positive.edits, negative.places))
+    return {**fields, "positive_edit": _edits(positive.edits), "scores": {**scores, "same_place": same_place}}
 
 
 def run_by_rules(request: TripleRequest, note: Callable[[str], None]) -> dict[str, Any]:
-    """Make triples whose positives are rewordings by rules, and write them.
+    """Make triples with positives by rules, and write them.
 
     Returns:
-        As `TripleWork.finish`.
+        The summary of `TripleRows.finish`.
 
     Raises:
-        InputError: INPUT is missing, broken or empty.
-        UsageError: the ending of INPUT or OUT names no format, or OUT is INPUT.
+        InputError: when the input is missing, broken or empty.
+        UsageError: for an unknown extension, or an output that is the input.
     """
     work, outcome = TripleRows(request, note), TripleResults()
-    known = work.materials
-    rules = rewrite_rules(known.wordnet, known.pool, minimum=PositiveOptions().minimum)
+    materials = work.materials
+    rules = rewrite_rules(materials.wordnet, materials.pool, minimum=PositiveOptions().minimum)
     for batch in work.batches():
         offered = [_offered(work, rules, group) for group in batch]
-        near = zip(batch, offered, strict=True)
-        work.remembering.learn(text for group, offers in near for text in _near(group, offers))
+        pairs = zip(batch, offered, strict=True)
+        work.remembering.learn(text for group, offers in pairs for text in _compatible(group, offers))
         for group, offers in zip(batch, offered, strict=True):
             outcome.add(group, work.chosen(group, offers))
     return work.finish(outcome)
@@ -300,8 +302,8 @@ def _offered(
     return offered
 
 
-def _near(group: CaptionGroup, offered: Mapping[str, Sequence[TriplePositive]]) -> Iterator[str]:
-    """Yield the positives that will be compared with a negative: tagged together they take a tenth of the time."""
+def _compatible(group: CaptionGroup, offered: Mapping[str, Sequence[TriplePositive]]) -> Iterator[str]:
+    """Yield the positives to compare with a negative; tagging them together takes a tenth of the time."""
     for offers in offered.values():
         for offer in offers:
             if any(negative.is_compatible(offer) for _, negative in group.usable):
@@ -309,7 +311,7 @@ def _near(group: CaptionGroup, offered: Mapping[str, Sequence[TriplePositive]]) 
 
 
 def _wanted(triples: Triples, group: CaptionGroup) -> list[str]:
-    """Return the types of positives that some row of a group may take."""
+    """Return the types of positives that rows of a group may have."""
     kinds = {kind for _, each in group.usable for types in triples.rounds(each.type) for kind in types}
     return [kind for kind in POSITIVES if kind in kinds]
 

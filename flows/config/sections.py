@@ -1,7 +1,4 @@
-"""The sections of a build config: what can be set for each stage, with its default and its meaning.
-
-Each is frozen and closed to unknown keys; `config.BuildConfig` holds them.
-"""
+"""Sections of a build config: the settings of each stage with their defaults and meanings."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args
@@ -34,28 +31,28 @@ _AtLeast0 = Annotated[int, Field(ge=0)]
 
 
 class Section(BaseModel):
-    """A part of the config: frozen, and closed to unknown keys."""
+    """Base class of sections: frozen, and without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class InputSection(Section):
-    """Where the pairs come from and how they are read."""
+    """The source of the pairs and how they are read."""
 
     path: str = Field(min_length=1, description="file, folder, or brace pattern such as data/{00000..00009}.tar")
-    format: str = Field("", description="empty: guessed from the path")
-    columns: dict[str, str] = Field({}, description="our name to the column's name, such as key: image_id")
-    explode: bool = Field(default=False, description="one pair per caption, not one per image")
+    format: str = Field("", description="empty: detected from the path")
+    columns: dict[str, str] = Field({}, description="field to column name, such as key: image_id")
+    explode: bool = Field(default=False, description="one pair per caption instead of one per image")
     image_root: str = Field(
         "",
-        description="folder that relative image paths start from, and outside of which no image is read; empty: the folder of the input, and images may lie anywhere",
+        description="folder of relative image paths; images outside of it are not read. Empty: the folder of the input, without this limit",
     )
-    instances: str = Field("", description="COCO instances JSON, for boxes")
-    source: str = Field("", description="name of this dataset; empty: the file's name")
+    instances: str = Field("", description="COCO instances JSON with boxes")
+    source: str = Field("", description="name of the dataset; empty: name of the file")
     verify_images: Literal["off", "header", "full"] = Field(
-        "header", description="how images are checked when read; off when only texts are needed"
+        "header", description="check of images when they are read; off if only texts are needed"
     )
-    on_error: Literal["stop", "skip"] = Field("stop", description="what a broken row does")
+    on_error: Literal["stop", "skip"] = Field("stop", description="how broken rows are handled")
     max_caption: int = Field(
         MAX_EDITABLE_CAPTION, ge=1, description="characters of a caption; longer ones are rejected as caption_too_long"
     )
@@ -67,88 +64,95 @@ class InputSection(Section):
 
 
 class IndexSection(Section):
-    """The FAISS HNSW index over the captions, the images, or both; made without this section too where `retrieve` is there."""
+    """The FAISS HNSW index over captions, images, or both; `retrieve` builds one without this section too."""
 
     encoder: Literal["lexical", "minilm", "clip", "precomputed"] = "lexical"
     model: str = Field(
-        "", description="checkpoint of minilm or clip, by name or folder; for precomputed: of its queries"
+        "", description="checkpoint of minilm or clip, by name or folder; for precomputed: the encoder of its queries"
     )
-    device: str = Field("", description="cpu, cuda, ...; empty: the best there is")
+    device: str = Field("", description="cpu, cuda, ...; empty: the best available")
     modalities: tuple[Literal["text", "image"], ...] = Field(("text",), min_length=1, description="what is indexed")
-    m: int = Field(32, ge=2, le=128, description="links a vector")
-    ef_construction: int = Field(200, ge=8, le=2000)
-    recall: float = Field(0.95, gt=0, le=1, description="recall@10 that efSearch is raised for")
-    storage: Literal["auto", "flat", "fp16", "int8", "ivfpq"] = "auto"
-    memory: float = Field(IndexOptions.memory_gib, gt=0, description="GiB that `auto` chooses the storage by")
+    m: int = Field(IndexOptions.m, ge=2, le=128, description="links per vector")
+    ef_construction: int = Field(IndexOptions.ef_construction, ge=8, le=2000)
+    recall: float = Field(IndexOptions.recall, gt=0, le=1, description="recall@10 that efSearch is tuned to")
+    storage: Literal["auto", "flat", "fp16", "int8", "ivfpq"] = IndexOptions.storage
+    memory: float = Field(
+        IndexOptions.memory_gib, gt=0, description="GiB of memory that `auto` chooses the storage for"
+    )
     near: float = Field(
-        IndexOptions.near, gt=0, le=1, description="cosine from which a vector is a copy of another; 1: equal ones only"
+        IndexOptions.near,
+        gt=0,
+        le=1,
+        description="cosine from which a vector counts as a copy of another (1 = equal vectors only)",
     )
     shards: int = Field(
         1,
         ge=1,
-        description="parts of the index, built side by side by as many `workers`; memory is that of the parts being built",
+        description="parts of the index, built in parallel by `workers`; memory is that of the parts being built",
     )
 
 
 class RetrieveSection(Section):
-    """Keep only the pairs that some query retrieves."""
+    """Selection of the pairs that queries retrieve."""
 
-    queries: str = Field(description="a .txt of one query a line, a JSON of classes and templates, or pairs")
-    query_vectors: str = Field("", description="a .npy with a vector for each query, for an index without an encoder")
-    k: int = Field(50, ge=1, description="hits a query, or a concept, as `per` says")
+    queries: str = Field(description="a .txt with one query per line, a JSON of classes and templates, or pairs")
+    query_vectors: str = Field("", description="a .npy with one vector per query, for an index without an encoder")
+    k: int = Field(50, ge=1, description="hits per query or concept")
     per: Literal["query", "concept"] = "query"
-    mode: Literal["t2t", "t2i", "both"] = Field("t2t", description="queries against captions, images, or both")
-    cap: int | None = Field(None, ge=1, description="distinct pairs a concept at most")
+    mode: Literal["t2t", "t2i", "both"] = Field("t2t", description="search of captions (t2t), images (t2i), or both")
+    cap: int | None = Field(None, ge=1, description="maximum of distinct pairs per concept")
     min_score: Score | dict[Literal["t2t", "t2i"], Score] = Field(
-        -1.0, description="cosine below which a hit does not count; for both modes {t2t: 0.5, t2i: 0.2}"
+        -1.0, description="minimal cosine of a hit; for both modes {t2t: 0.5, t2i: 0.2}"
     )
     floor: Score | dict[Literal["t2t", "t2i"], Score] | None = Field(
-        None, description="cosine with its bare name from which a pair is near to a concept; empty: the encoder's own"
+        None, description="cosine to the name of a concept from which a pair covers it; empty: default of the encoder"
     )
     recall: float = Field(0.95, gt=0, le=1, description="recall@k that efSearch is tuned to on the queries")
-    exclude: tuple[str, ...] = Field((), description="evaluation data that must not leak: pairs, images or lists")
+    exclude: tuple[str, ...] = Field((), description="evaluation data to exclude: pairs, images or lists")
 
     @model_validator(mode="after")
     def _scores_of_two_modes_do_not_compare(self) -> "RetrieveSection":
         for name, value in (("min_score", self.min_score), ("floor", self.floor)):
             if self.mode == "both" and isinstance(value, float) and value > -1:
-                raise ValueError(f"{name}: scores of t2t and t2i do not compare; give one each, {{t2t: 0.5, t2i: 0.2}}")
+                raise ValueError(
+                    f"{name}: scores of t2t and t2i are not comparable; set both, such as {{t2t: 0.5, t2i: 0.2}}"
+                )
         return self
 
 
 class FetchSection(Section):
-    """Fetch the images that are URLs, with img2dataset."""
+    """Downloads of images that are URLs, with img2dataset."""
 
-    image_size: int = Field(512, ge=16, description="pixels that resize_mode aims at")
+    image_size: int = Field(512, ge=16, description="pixels for resize_mode")
     resize_mode: Literal["keep_ratio", "keep_ratio_largest", "center_crop", "border", "no"] = "keep_ratio"
-    only_if_bigger: bool = Field(default=True, description="leave smaller pictures at their size")
+    only_if_bigger: bool = Field(default=True, description="keep the size of smaller images")
     image_format: Literal["jpg", "png", "webp"] = "jpg"
-    quality: int = Field(-1, ge=-1, le=100, description="-1: 95 for jpg, 90 for webp, 6 (effort) for png")
-    timeout: float = Field(10, gt=0, description="seconds for each wait on the network")
-    threads: int = Field(32, ge=1, description="downloads at a time in each process")
-    processes: int = Field(0, ge=0, description="at most; 0: one a core")
-    retries: int = Field(1, ge=0, description="further tries for what may pass: timeouts, busy servers")
-    ignore_opt_outs: bool = Field(default=False, description="fetch what a site keeps from AI training")
-    allow_loopback: bool = Field(default=False, description="fetch from this machine, too")
-    proxy: str = Field("", description="http://host:port; empty: that of the environment")
-    user_agent: str = Field("", description="who asks; empty: pairwright")
-    min_success: float = Field(0.0, ge=0, le=1, description="share that has to arrive, or the build stops")
+    quality: int = Field(-1, ge=-1, le=100, description="-1: 95 for jpg, 90 for webp, 6 (compression) for png")
+    timeout: float = Field(10, gt=0, description="seconds per network operation")
+    threads: int = Field(32, ge=1, description="parallel downloads per process")
+    processes: int = Field(0, ge=0, description="maximum (0 = one per core)")
+    retries: int = Field(1, ge=0, description="retries after temporary errors: timeouts, busy servers")
+    ignore_opt_outs: bool = Field(default=False, description="also fetch images that a site opts out of AI training")
+    allow_loopback: bool = Field(default=False, description="also fetch from localhost")
+    proxy: str = Field("", description="http://host:port; empty: proxy of the environment")
+    user_agent: str = Field("", description="User-Agent header; empty: pairwright")
+    min_success: float = Field(0.0, ge=0, le=1, description="share of images that must arrive, or the build stops")
 
 
 class GeneratorMethodSection(Section):
-    """What is made by rules or by a model; all other keys are the maker's options."""
+    """Base class of sections with a generator by rules or by a model; the other keys are its options."""
 
-    method: Literal["rules", "llm"] = Field("rules", description="rules: no model, no network; llm: ask the model")
+    method: Literal["rules", "llm"] = Field("rules", description="rules: without a model; llm: with the model of `llm`")
 
     def options(self) -> dict[str, Any]:
-        """Return the maker's options."""
+        """Return the options of the generator."""
         return self.model_dump(exclude={"method"})
 
 
 def _check_types(types: tuple[str, ...], quota: int | Mapping[Any, int]) -> None:
-    """Refuse a type that stands twice, and a quota of one that is not made."""
+    """Refuse a duplicate type, and a quota of a type that is not generated."""
     if twice := find_duplicates(types):
-        raise ValueError(f"types: {twice[0]} stands there twice")
+        raise ValueError(f"types: duplicate {twice[0]}")
     if isinstance(quota, Mapping) and (unasked := set(quota) - set(types)):
         raise ValueError(f"quota: {min(unasked)} is not among the types")
 
@@ -157,33 +161,36 @@ class NegativesSection(GeneratorMethodSection):
     """Hard negatives, by rules or by a model."""
 
     types: tuple[NegativeType, ...] = Field(
-        BENCHMARK_TYPES, min_length=1, description="of all; shuffle is made by rules, and for training only"
+        BENCHMARK_TYPES, min_length=1, description="shuffle is by rules, and for training only"
     )
-    per_type: int = Field(1, ge=1, description="negatives of each type a caption")
+    per_type: int = Field(1, ge=1, description="negatives per type and caption")
     last_resorts: bool = Field(
         default=True,
-        description="by rules: where no relation can be exchanged, deny one (without, has no, far from), which shows in the text",
+        description="rules: where no relation can be replaced, negate one (without, has no, far from), which is detectable in the text",
     )
     both_sides: bool = Field(
         default=False,
-        description="by rules: a rewritten, true caption beside each negative but those of shuffle, to compare it with",
+        description="rules: add a rewritten, true caption to each negative except shuffle, to compare it with",
     )
     variant: Literal["one-call", "workflow"] = Field(
-        "one-call", description="by a model: all types in one answer, or SugarCrepe's find, propose and compose"
+        "one-call", description="llm: all types in one answer, or SugarCrepe's find, propose and compose"
     )
     quota: _AtLeast0 | dict[NegativeType, _AtLeast0] = Field(
-        {}, description="the most that are kept of each type, or of those named, such as {replace-object: 5000}"
+        {}, description="maximum of kept negatives of each type, or of some, such as {replace-object: 5000}"
     )
     max_word_share: float = Field(
-        1.0, ge=0, le=1, description="of a type's negatives, the most that one new word may be in; one always may"
+        1.0,
+        ge=0,
+        le=1,
+        description="maximum share of a type's negatives with the same inserted word; one is always allowed",
     )
 
     @model_validator(mode="after")
     def _fits_its_method(self) -> "NegativesSection":
         if self.method == "llm" and (self.both_sides or not self.last_resorts or "shuffle" in self.types):
-            raise ValueError("both_sides, last_resorts and shuffle are of rules; take them out, or set method: rules")
+            raise ValueError("both_sides, last_resorts and shuffle require method: rules")
         if self.both_sides and self.types == ("shuffle",):
-            raise ValueError("both_sides: shuffle gets no positive beside it; take one of them out")
+            raise ValueError("both_sides: shuffle has no positives; add another type, or remove both_sides")
         return self
 
     @model_validator(mode="after")
@@ -192,7 +199,7 @@ class NegativesSection(GeneratorMethodSection):
         return self
 
     def options(self) -> dict[str, Any]:
-        """Return the maker's options."""
+        """Return the options of the generator."""
         by_rules = {"both_sides": self.both_sides, "last_resorts": self.last_resorts}
         own = {"variant": self.variant} if self.method == "llm" else by_rules
         return {"types": self.types, "per_type": self.per_type, **own}
@@ -203,10 +210,13 @@ class PositivesSection(GeneratorMethodSection):
 
     types: tuple[PositiveType, ...] = Field(get_args(PositiveType), min_length=1)
     quota: _AtLeast0 | dict[PositiveType, _AtLeast0] = Field(
-        {}, description="the most that are kept of each type, or of those named"
+        {}, description="maximum of kept positives of each type, or of some"
     )
     max_word_share: float = Field(
-        1.0, ge=0, le=1, description="of a type's positives, the most that one new word may be in; one always may"
+        1.0,
+        ge=0,
+        le=1,
+        description="maximum share of a type's positives with the same inserted word; one is always allowed",
     )
 
     @model_validator(mode="after")
@@ -215,7 +225,7 @@ class PositivesSection(GeneratorMethodSection):
         return self
 
     def options(self) -> dict[str, Any]:
-        """Return the maker's options."""
+        """Return the options of the generator."""
         return {"types": self.types}
 
 
@@ -226,32 +236,33 @@ class ConversationsSection(Section):
     """Conversations from captions and boxes, by templates or by a model."""
 
     method: Literal["templates", "llm"] = Field(
-        "templates", description="templates: provable turns; llm: ask the model"
+        "templates", description="templates: turns that captions and boxes prove; llm: with the model of `llm`"
     )
     types: tuple[ConversationType, ...] = Field(
         (),
-        description="by templates conversation, brief (these when empty), short, choice; by a model conversation, "
-        "detail, reasoning (all when empty)",
+        description="templates: conversation, brief (both if empty), short, choice; llm: conversation, detail, reasoning "
+        "(all if empty)",
     )
     vocabulary: tuple[str, ...] = Field(
-        (), description="labels that the source annotates exhaustively, needed for the answer no; coco: COCO's 80"
+        (), description="labels that the source annotates exhaustively, required for the answer no; coco: COCO's 80"
     )
-    max_turns: int = Field(24, ge=0, description="by templates: turns of a conversation; 0: all that can be proved")
-    short_prompt: str = Field(SHORT_FORMAT, description="what asks for a word or phrase, in type short; off: nothing")
-    choice_prompt: str = Field(CHOICE_FORMAT, description="what asks for the letter, in type choice; off: nothing")
+    max_turns: int = Field(24, ge=0, description="templates: turns per conversation (0 = unlimited)")
+    short_prompt: str = Field(SHORT_FORMAT, description="request for a word or phrase, in type short; off: none")
+    choice_prompt: str = Field(CHOICE_FORMAT, description="request for the letter, in type choice; off: none")
     prompt_place: PromptPlace = Field(
-        "below", description="of these prompts: below question and options, behind the question, or above it"
+        "below", description="place of these prompts: below question and options, behind the question, or above it"
     )
-    prompt_turns: PromptTurns = Field("each", description="which turns have these prompts: each, or the first only")
+    prompt_turns: PromptTurns = Field("each", description="turns with these prompts: each, or the first only")
     ratios: dict[ConversationType, float] = Field(
-        {}, description="by a model: one type a pair, drawn by these parts, such as {conversation: 58, detail: 23, ...}"
+        {},
+        description="llm: one type per pair, sampled in these proportions, such as {conversation: 58, detail: 23, ...}",
     )
     counts: dict[ConversationType, Annotated[int, Field(ge=0)]] = Field(
         {},
-        description="how many of each type, such as {conversation: 58000, ...}; only these types when types is empty. "
-        "By templates: of what was made, so many are kept; by a model: so many pairs are asked about",
+        description="number of each type, such as {conversation: 58000, ...}; only these types if types is empty. "
+        "templates: number of conversations to keep; llm: number of pairs to request",
     )
-    see_image: bool = Field(default=False, description="by a model that sees: the image is sent as well")
+    see_image: bool = Field(default=False, description="llm: send the image to the model too")
 
     @field_validator("short_prompt", "choice_prompt", mode="before")
     @classmethod
@@ -267,22 +278,22 @@ class ConversationsSection(Section):
         )
         if wrong := [kind for kind in (*self.types, *self.counts) if kind not in known]:
             raise ValueError(
-                f"{wrong[0]} is not made with method {self.method}. {suggest_alternatives(wrong[:1], known)}"
+                f"{wrong[0]} is not available with method {self.method}. {suggest_alternatives(wrong[:1], known)}"
             )
         if self.method == "templates" and (self.ratios or self.see_image):
-            raise ValueError("ratios and see_image say how a model is asked; they need method: llm")
+            raise ValueError("ratios and see_image require method: llm")
         changed = [name for name in _OF_TEMPLATES if getattr(self, name) != type(self).model_fields[name].default]
         if self.method == "llm" and changed:
-            raise ValueError(f"{changed[0]} says how templates are filled; it needs method: templates")
+            raise ValueError(f"{changed[0]} requires method: templates")
         _check_types(self.types, {})
         if self.types and (unasked := set(self.counts) - set(self.types)):
             raise ValueError(f"counts: {min(unasked)} is not among the types")
         if self.counts and self.ratios:
-            raise ValueError("give counts or ratios, not both")
+            raise ValueError("counts and ratios are mutually exclusive")
         return self
 
     def options(self) -> dict[str, Any]:
-        """Return the maker's options."""
+        """Return the options of the generator."""
         asked = self.types or tuple(self.counts)
         types = {"types": asked} if asked else {}
         if self.method == "llm":
@@ -293,53 +304,51 @@ class ConversationsSection(Section):
 
 
 class RationalesSection(Section):
-    """Why hard negatives do not fit their image and what they compete with does, by a model (image-text matching)."""
+    """Rationales by a model: why hard negatives do not match their image and true captions do."""
 
-    label_given: bool = Field(default=False, description="tell the model the right answer, to be explained")
-    samples: int = Field(1, ge=1, le=100, description="answers a row, whose labels vote")
+    label_given: bool = Field(default=False, description="give the model the right answer to explain")
+    samples: int = Field(1, ge=1, le=100, description="answers per row, whose labels vote")
     wrong_labels: Literal["apart", "keep"] = Field(
-        "apart", description="rows whose label is wrong: reject them, or keep them with the right label"
+        "apart", description="rows with a wrong label: reject them, or keep them with the right label"
     )
     validation: float = Field(0.1, ge=0, le=1, description="share of the rows for validation")
 
 
 class GeneratorSection(Section):
-    """A generator of a third party, by its entry point name."""
+    """A third-party generator, by the name of its entry point."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
     options: dict[str, Any] = {}
 
 
 class RefineSection(Section):
-    """Adversarial refinement: negatives that text alone betrays are set aside."""
+    """Adversarial refinement: rejects negatives that a text-only model can detect."""
 
     method: Literal["reference", "general"] = Field(
         "reference",
         description="reference: Algorithm 1 of SugarCrepe, over two text-only scorers;"
-        " general: against every blind attack, for sets of thousands",
+        " general: all text-only attacks, for thousands of negatives",
     )
     cells: int | None = Field(
         None,
         ge=2,
         le=1000,
-        description="reference: K of the K x K grid over the two gaps; empty: the square root of a type's rows,"
+        description="reference: K of the K x K grid over the two gaps; empty: the square root of the rows of a type,"
         " 10 to 100",
     )
-    target: float = Field(0.52, ge=0.505, le=1.0, description="general: accuracy that no attack may exceed")
-    min_keep: float = Field(0.1, ge=0.0, le=1.0, description="general: share of the negatives to keep at least")
-    by_type: bool = Field(default=True, description="balance each type of negative on its own")
+    target: float = Field(0.52, ge=0.505, le=1.0, description="general: maximal accuracy of an attack")
+    min_keep: float = Field(0.1, ge=0.0, le=1.0, description="general: minimal share of negatives to keep")
+    by_type: bool = Field(default=True, description="balance each type of negative separately")
 
 
 class ShardsSection(Section):
     """The WebDataset shards."""
 
-    samples: int = Field(10_000, ge=1, description="samples a shard, at most")
-    megabytes: int = Field(
-        512, ge=1, description="MiB a shard, at most; reckoned from the sizes of the source's images"
-    )
-    images: bool = Field(default=True, description="false: texts only, though the pairs name images")
-    image_format: Literal["", "jpg", "png", "webp"] = Field("", description="empty: bytes pass through untouched")
-    longest_side: int = Field(0, ge=0, description="pixels; larger pictures are scaled down to it; 0: sizes stay")
+    samples: int = Field(10_000, ge=1, description="maximum of samples per shard")
+    megabytes: int = Field(512, ge=1, description="maximum of MiB per shard, by the sizes of the source images")
+    images: bool = Field(default=True, description="false: pack texts only")
+    image_format: Literal["", "jpg", "png", "webp"] = Field("", description="empty: keep the bytes")
+    longest_side: int = Field(0, ge=0, description="pixels; larger images are scaled down (0 = keep sizes)")
 
 
 # What only a server's client uses; see `LLMSection`.

@@ -1,4 +1,4 @@
-"""The config of a mixture: its sources, and how many rows each gives."""
+"""The config of a mixture: its sources, and the rows taken from each."""
 
 from pathlib import Path
 from typing import Literal
@@ -15,30 +15,30 @@ PROMPTS = {"short": SHORT_FORMAT, "choice": CHOICE_FORMAT}
 
 
 class SourceSection(Section):
-    """A source of conversations, and what of it is taken."""
+    """A source of conversations and the rows to take."""
 
     path: str = Field(description="LLaVA JSON, JSON Lines (plain or .gz), CSV, TSV, Parquet, shards, or a build")
-    name: str = Field("", description="in the table and in each row; empty: the name of the file or folder")
-    count: int | None = Field(None, ge=0, description="rows taken; neither count nor ratio: all of them")
+    name: str = Field("", description="name in the report and in each row; empty: name of the file or folder")
+    count: int | None = Field(None, ge=0, description="rows to take; without count and ratio: all")
     ratio: float | None = Field(
-        None, gt=0, allow_inf_nan=False, description="rows taken in proportion to the other ratios"
+        None, gt=0, allow_inf_nan=False, description="rows to take, in proportion to the other ratios"
     )
-    format: Literal["", SourceFormat] = Field("", description="empty: guessed from the path")
+    format: Literal["", SourceFormat] = Field("", description="empty: detected from the path")
     columns: dict[str, str] = Field(
         {},
-        description="our name to the column's: conversations, question, answer, image, kind, id, key, caption, split or status",
+        description="field to column name: conversations, question, answer, image, kind, id, key, caption, split or status",
     )
     image_root: str = Field(
         "",
-        description="folder that relative image paths start from, and outside of which no image is read; empty: the source's own, and images may lie anywhere",
+        description="folder of relative image paths; images outside of it are not read. Empty: the folder of the source, without this limit",
     )
-    kinds: tuple[str, ...] = Field((), description="only rows of these kinds, such as [conversation, detail]")
-    split: str = Field("train", description="of rows that say their split, only these; empty: all")
+    kinds: tuple[str, ...] = Field((), description="kinds of rows to take, such as [conversation, detail]; empty: all")
+    split: str = Field("train", description="split to take, of rows with a split; empty: all")
     prompt: str = Field(
-        "", description="below every question: short or choice (LLaVA-1.5's response formats), or a text of your own"
+        "", description="text below every question: short or choice (LLaVA-1.5's response formats), or your own"
     )
     verify_images: ImageCheckMode = Field("header", description="off, exists, header, or full (every pixel)")
-    on_error: Literal["stop", "skip"] = Field("stop", description="what a broken row does")
+    on_error: Literal["stop", "skip"] = Field("stop", description="how broken rows are handled")
 
     @field_validator("verify_images", mode="before")
     @classmethod
@@ -48,12 +48,12 @@ class SourceSection(Section):
     @model_validator(mode="after")
     def _asks_one_way(self) -> "SourceSection":
         if self.count is not None and self.ratio is not None:
-            raise ValueError("count and ratio are two ways to ask; give one of them")
+            raise ValueError("count and ratio are mutually exclusive")
         return self
 
     @property
     def prompt_text(self) -> str:
-        """The prompt in full."""
+        """The text of the prompt."""
         return PROMPTS.get(self.prompt, self.prompt)
 
 
@@ -61,35 +61,35 @@ class MixtureConfig(Section):
     """Sources of conversations, mixed into one instruction set."""
 
     sources: tuple[SourceSection, ...] = Field(
-        min_length=1, description="a row that several hold belongs to the first of them"
+        min_length=1, description="a row of several sources counts for the first of them"
     )
     rows: int | None = Field(
-        None, ge=0, description="of the whole mixture, divided by the ratios; empty: as many as the ratios allow"
+        None, ge=0, description="rows of the mixture, divided by the ratios; empty: as many as the ratios allow"
     )
-    keep: float = Field(1.0, gt=0, le=1, description="share of the mixture that is kept, of every source alike")
+    keep: float = Field(1.0, gt=0, le=1, description="share of the rows of every source to keep")
     seed: int = Field(0, ge=0)
     image_root: str = Field(
-        "", description="folder below which the output names images; empty: the nearest above all of them"
+        "", description="folder that image paths in the output are relative to; empty: the nearest common folder"
     )
-    image_format: Literal["", "jpg", "png", "webp"] = Field("", description="of shards; empty: bytes pass untouched")
+    image_format: Literal["", "jpg", "png", "webp"] = Field("", description="for shards; empty: keep the bytes")
 
     @model_validator(mode="after")
     def _adds_up(self) -> "MixtureConfig":
         if self.rows is not None and all(source.ratio is None for source in self.sources):
-            raise ValueError("rows is divided by ratios; give a source a ratio, or take it out")
+            raise ValueError("rows requires a ratio for at least one source")
         names = [source.name for source in self.sources]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise ValueError(f"two sources are named {twice[0]!r}; give one another name")
+            raise ValueError(f"duplicate source name {twice[0]!r}; rename one of them")
         return self
 
 
 def load_mixture(path: Path) -> MixtureConfig:
-    """Read and check the config of a mixture; its paths are taken from the config's folder, and made absolute.
+    """Read and validate the config of a mixture; its paths start from its folder and are made absolute.
 
     Raises:
-        ConfigError: when the file is missing, is not YAML, holds an unknown key or an impossible value.
+        ConfigError: when the file is missing or not YAML, or has an unknown key or an invalid value.
     """
-    data = load_settings(path, "It names `sources:`, a list with a `path:` each.")
+    data = load_settings(path, "It needs `sources:`, a list of entries with `path:`.")
     listed = data.get("sources")
     if isinstance(listed, list):
         data["sources"] = [_named(each) for each in listed]
@@ -101,8 +101,8 @@ def load_mixture(path: Path) -> MixtureConfig:
         ) from None
     base = path.parent.resolve()
 
-    def absolute(given: str) -> str:
-        return str(base / Path(given).expanduser()) if given else given
+    def absolute(name: str) -> str:
+        return str(base / Path(name).expanduser()) if name else name
 
     sources = tuple(
         source.model_copy(update={"path": absolute(source.path), "image_root": absolute(source.image_root)})
@@ -112,7 +112,7 @@ def load_mixture(path: Path) -> MixtureConfig:
 
 
 def _named(source: object) -> object:
-    """Return a source with a name: that of its file or folder, or what stands before a brace pattern, or its folder's."""
+    """Return a source with a name: that of its file or folder, or the part before a brace pattern."""
     if not isinstance(source, dict) or source.get("name") or not isinstance(source.get("path"), str):
         return source
     path = Path(source["path"])

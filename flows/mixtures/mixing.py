@@ -1,9 +1,9 @@
 """Mixtures: sources of conversations, sampled and shuffled into one instruction set (LLaVA-1.5's data mixture).
 
-Two readings. The first makes numbers of all rows (`mixture_survey`); over these it is decided which are taken and in
-which order (`datasets.mixture_choice`, `mixture_shares`). The second carries the taken ones to their places, by way of
-drawers on disk (`mixture_order`). So memory is a few numbers a row, whatever the rows hold. The same config, seed and
-sources give the same bytes.
+The sources are read twice. The first pass hashes all rows (`survey.py`), and the rows to take and their order are chosen
+by the hashes (`datasets/mixtures/row_sampling.py`, `quotas.py`). The second pass moves the taken rows to their places,
+through buckets on disk (`external_sort.py`). Memory is a few numbers per row. The same config, seed and sources give the
+same bytes.
 """
 
 import os
@@ -42,13 +42,13 @@ from pairwright.flows.state.overwrite_checks import refuse_overwriting
 
 @dataclass(frozen=True)
 class MixtureRequest:
-    """What to mix.
+    """A mixture to write.
 
     Attributes:
         config: sources and shares.
-        out: file or folder; its ending names the layout. None is for a dry run.
-        to: layout, where the ending leaves a choice; empty for the ending's first.
-        dry_run: only tell what would be taken.
+        out: file or folder; its extension determines the layout. None for a dry run.
+        to: layout, if the extension has several; empty for the first.
+        dry_run: whether to report only.
     """
 
     config: MixtureConfig
@@ -58,15 +58,15 @@ class MixtureRequest:
 
 
 def mix(request: MixtureRequest, watch: Watch) -> MixtureReport:
-    """Mix, and write OUT with its report and its rejected rows beside it.
+    """Write a mixture, its report and its rejected rows.
 
     Raises:
-        UsageError: for an output of no known kind, or more rows asked of a source than it has.
-        InputError: for sources that cannot be read, hold nothing, or changed while they were read.
+        UsageError: for an unknown layout, or more rows than a source has.
+        InputError: when a source is not readable, has no usable rows, or changed while it was read.
     """
     config, out = request.config, request.out
     if out is None and not request.dry_run:
-        raise UsageError("a mixture needs a file or folder to write. Give it with --out.")
+        raise UsageError("mix requires --out.")
     layout = ""
     if out is not None:
         layout = choose_layout(out, request.to)
@@ -81,15 +81,15 @@ def mix(request: MixtureRequest, watch: Watch) -> MixtureReport:
     root = _image_root(config, survey)
     sources = {name: one.identities for name, one in surveyed.items()}
     distinct = find_distinct_rows(sources)
-    asked, take = _shares(config, distinct)
-    report = MixtureReport(config, out, root, tuple(surveyed.values()), distinct, asked, take)
+    requested, take = _shares(config, distinct)
+    report = MixtureReport(config, out, root, tuple(surveyed.values()), distinct, requested, take)
     if out is None or request.dry_run:
         return report
     rows, mean = sum(take.values()), _mean_size(surveyed.values())
     with open_buckets(out, rows, int(rows * mean)) as store:
         place = assign_ranks(sources, distinct, take)
         for name, one in surveyed.items():
-            report.given[name] = _store_taken_rows(one, place[name], config.seed, store, watch)
+            report.taken[name] = _store_taken_rows(one, place[name], config.seed, store, watch)
         options = ExportOptions(config.seed, recoding=Recoding(config.image_format))
         written = write_mixture(
             lambda: _watched(map(decode_row, store.rows()), watch), layout, out, root or Path(os.sep), options
@@ -101,7 +101,7 @@ def mix(request: MixtureRequest, watch: Watch) -> MixtureReport:
 
 @contextmanager
 def _rejects(request: MixtureRequest) -> Iterator[Callable[[bytes], object] | None]:
-    """Give what writes broken rows, where a source sets them aside; a file of an earlier run goes."""
+    """Yield a function that writes rejected rows, if a source skips them; otherwise remove an earlier file."""
     if request.out is None or request.dry_run:
         yield None
         return
@@ -115,27 +115,27 @@ def _rejects(request: MixtureRequest) -> Iterator[Callable[[bytes], object] | No
 
 
 def rejected_file(out: Path) -> Path:
-    """Return where the broken rows of OUT's sources stand, when some source sets them aside."""
+    """Return the file of rejected rows of an output."""
     return out.with_name(f"{out.stem}.rejected.jsonl")
 
 
 def _image_root(config: MixtureConfig, survey: SourceSurvey) -> Path | None:
-    """Return the folder below which the output names images; None when there are no images, or URLs only."""
+    """Return the folder that image paths are relative to; None without images, or with URLs only."""
     common = survey.folder.folder
     if not config.image_root:
         return Path(common) if common else None
     root = os.path.normpath(config.image_root)
     if common and os.path.commonpath([root, common]) != root:
-        raise UsageError(f"image_root {root}: images lie outside it, in {common}. Name a folder above all of them.")
+        raise UsageError(f"image_root {root}: some images are outside of it, in {common}. Set a common parent folder.")
     return Path(root)
 
 
 def _shares(config: MixtureConfig, distinct: Mapping[str, DistinctRows]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the rows asked of each source, and those taken after ``keep``."""
+    """Return the rows requested of each source, and those taken after ``keep``."""
     wanted = [SourceShare(source.name, source.count, source.ratio) for source in config.sources]
-    there = {name: len(one.places) for name, one in distinct.items()}
-    asked = allocate_rows(wanted, there, rows=config.rows)
-    return asked, allocate_rows(wanted, there, rows=config.rows, keep=config.keep)
+    available = {name: len(one.places) for name, one in distinct.items()}
+    requested = allocate_rows(wanted, available, rows=config.rows)
+    return requested, allocate_rows(wanted, available, rows=config.rows, keep=config.keep)
 
 
 def _mean_size(surveyed: Iterable[SourceSummary]) -> float:
@@ -146,8 +146,8 @@ def _mean_size(surveyed: Iterable[SourceSummary]) -> float:
 
 
 def _store_taken_rows(one: SourceSummary, place: RankArray, seed: int, store: RankBuckets, watch: Watch) -> TakenRows:
-    """Put the taken rows of a source into the drawers, and count what they hold."""
-    given = TakenRows()
+    """Write the taken rows of a source into the buckets, and count them."""
+    taken = TakenRows()
     order, count = one.identities.order, 0
     for _, judged in one.source.talks():
         if not isinstance(judged, Conversation):
@@ -157,19 +157,21 @@ def _store_taken_rows(one: SourceSummary, place: RankArray, seed: int, store: Ra
         if place[count] >= 0:
             if draw_sampling_keys(judged, seed)[1] != order[count]:
                 raise _changed(one)
-            given.count(judged)
+            taken.count(judged)
             store.put(int(place[count]), encode_row(MixtureRow(mixture_row_id(one.name, judged), one.name, judged)))
-            if given.rows % EVERY == 0:
-                watch(f"taking from {one.name}", given.rows)
+            if taken.rows % EVERY == 0:
+                watch(f"taking from {one.name}", taken.rows)
         count += 1
     if count != len(place):
         raise _changed(one)
-    return given
+    return taken
 
 
 def _changed(one: SourceSummary) -> InputError:
     return InputError(
-        "the source changed while it was read", where=one.section.path, fix="Start again when nothing writes to it."
+        "the source changed while it was read",
+        where=one.section.path,
+        fix="Start again when no other program writes to it.",
     )
 
 

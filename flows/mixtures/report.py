@@ -1,7 +1,6 @@
-"""What came of a mixture: the table of its sources, and the report that stands beside the output.
+"""Report of a mixture: its sources in numbers, its settings, and the SHA-256 of every input and output file.
 
-The report holds the settings, the seed and a SHA-256 of every input and output file: with the same files and settings
-the mixture comes out the same. It names no place on this machine but by its way from the report's own folder.
+The same files and settings give the same mixture. Paths are relative to the folder of the report.
 """
 
 import os
@@ -20,12 +19,12 @@ from pairwright.datasets.shards.webdataset import hash_file
 from pairwright.flows.mixtures.config import MixtureConfig
 from pairwright.flows.mixtures.survey import SourceSummary
 
-_PLACES = {"path", "image_root"}
+_PATHS = {"path", "image_root"}
 
 
 @dataclass
 class TakenRows:
-    """What the taken rows of a source hold: a turn is a question with its answer; words are those of the answers."""
+    """Counts of the taken rows of a source: a turn is a question with its answer; words are those of answers."""
 
     rows: int = 0
     turns: int = 0
@@ -42,7 +41,7 @@ class TakenRows:
         self.kinds[talk.kind] += 1
 
     def numbers(self) -> dict[str, Any]:
-        """Return it JSON-ready."""
+        """Return the counts as JSON."""
         return {
             "turns": self.turns,
             "mean_answer_words": round(self.words / self.turns, 2) if self.turns else 0.0,
@@ -52,23 +51,23 @@ class TakenRows:
 
 
 def report_file(out: Path) -> Path:
-    """Return where the report of OUT stands."""
+    """Return the file of the report of an output."""
     return out.with_name(f"{out.stem}.mixture.json")
 
 
 @dataclass
 class MixtureReport:
-    """A mixture, planned or written.
+    """A planned or written mixture.
 
     Attributes:
         config: its settings.
-        out: what was written, or would be; None in a dry run that names nothing.
-        image_root: absolute folder below which images are named; None when there are none.
-        surveyed: the sources, as listed.
-        distinct: of each source, its distinct rows and its duplicates.
-        asked: of each source, rows asked.
-        take: of each source, rows taken after ``keep``.
-        given: of each source, what its taken rows hold; empty while nothing was written.
+        out: the output; None for a dry run without one.
+        image_root: absolute folder that image paths are relative to; None without images.
+        surveyed: the sources, in the order of the config.
+        distinct: by source, the distinct rows and the number of duplicates.
+        requested: by source, the number of rows requested.
+        quota: by source, the number of rows to take after ``keep``.
+        taken: by source, counts of the taken rows; empty for a dry run.
         files: written, without the report.
     """
 
@@ -77,22 +76,22 @@ class MixtureReport:
     image_root: Path | None
     surveyed: tuple[SourceSummary, ...]
     distinct: Mapping[str, DistinctRows]
-    asked: Mapping[str, int]
-    take: Mapping[str, int]
-    given: dict[str, TakenRows] = field(default_factory=dict)
+    requested: Mapping[str, int]
+    quota: Mapping[str, int]
+    taken: dict[str, TakenRows] = field(default_factory=dict)
     files: tuple[Path, ...] = ()
 
     @property
     def rows(self) -> int:
         """Rows of the mixture."""
-        return sum(self.take.values())
+        return sum(self.quota.values())
 
     def sources(self) -> list[dict[str, Any]]:
-        """Return each source in numbers, JSON-ready: found = refused + left out + duplicates + distinct."""
+        """Return the numbers of each source as JSON: found = refused + left_out + duplicates + distinct."""
         return [self._source(one) for one in self.surveyed]
 
     def _source(self, one: SourceSummary) -> dict[str, Any]:
-        name, given = one.name, self.given.get(one.name)
+        name, taken = one.name, self.taken.get(one.name)
         return {
             "name": name,
             "found": one.found,
@@ -102,16 +101,16 @@ class MixtureReport:
             "distinct": len(self.distinct[name].places),
             "images_in_tars": one.in_tars,
             "images_in_tables": one.in_tables,
-            "asked": self.asked[name],
-            "taken": self.take[name],
-            "share": round(self.take[name] / self.rows, 6) if self.rows else 0.0,
-            **(given.numbers() if given else {}),
+            "asked": self.requested[name],
+            "taken": self.quota[name],
+            "share": round(self.quota[name] / self.rows, 6) if self.rows else 0.0,
+            **(taken.numbers() if taken else {}),
         }
 
     def as_bytes(self, folder: Path) -> bytes:
-        """Return the report as it is saved in ``folder``, to which its paths are relative."""
+        """Return the report as JSON, with paths relative to ``folder``."""
 
-        def told(path: Path) -> dict[str, Any]:
+        def entry(path: Path) -> dict[str, Any]:
             return {"path": os.path.relpath(path, folder), "bytes": path.stat().st_size, "sha256": hash_file(path)}
 
         settings = self.config.model_dump(mode="json", exclude={"sources", "image_root"})
@@ -119,18 +118,18 @@ class MixtureReport:
             {
                 **numbers,
                 "path": os.path.relpath(one.section.path, folder),
-                "files": [told(path) for path in one.source.files],
-                "settings": one.section.model_dump(mode="json", exclude={"name", *_PLACES}),
+                "files": [entry(path) for path in one.source.files],
+                "settings": one.section.model_dump(mode="json", exclude={"name", *_PATHS}),
             }
             for one, numbers in zip(self.surveyed, self.sources(), strict=True)
         ]
-        made = {
+        report = {
             "pairwright": __version__,
             "mixture_version": VERSION,
             "rows": self.rows,
             "image_root": os.path.relpath(self.image_root, folder) if self.image_root else "",
             "settings": settings,
             "sources": sources,
-            "output": [told(path) for path in self.files],
+            "output": [entry(path) for path in self.files],
         }
-        return orjson.dumps(made, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        return orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)

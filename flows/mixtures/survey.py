@@ -1,6 +1,6 @@
-"""The first reading of a mixture's sources: what each holds, as numbers, and what of it cannot be taken.
+"""First pass over the sources of a mixture: row hashes and counts, and rejected rows.
 
-Broken rows stop the run, or are written to a file of their own and counted, as their source says.
+Broken rows stop the run, or are written to a file and counted, as ``on_error`` of their source says.
 """
 
 import os
@@ -27,21 +27,21 @@ from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.flows.mixtures.config import SourceSection
 
 Watch = Callable[[str, int], None]
-"""Called now and then with what is going on and how many rows are done."""
+"""Called regularly with the current step and the number of rows done."""
 
 EVERY = 1_000
 OF_SOURCE = OptionNames("of the source")
-_BESIDE_TEXT = 250  # bytes of a packed row besides its texts
+_ROW_BYTES = 250  # of a packed row without its texts
 
 
 @dataclass
 class CommonFolder:
-    """The nearest folder above everything that was added."""
+    """The nearest common parent of the added folders."""
 
     folder: str = ""
 
     def add(self, folder: str) -> None:
-        """Take a folder in."""
+        """Add a folder."""
         if not self.folder:
             self.folder = folder
         elif folder != self.folder and not folder.startswith(self.folder.rstrip("/") + "/"):
@@ -50,19 +50,19 @@ class CommonFolder:
 
 @dataclass
 class SourceSummary:
-    """What the first reading of a source found.
+    """Result of the first pass over a source.
 
     Attributes:
         section: its settings.
-        source: where it lies.
-        identities: its conversations as numbers.
-        found: how many conversations and broken rows it holds.
-        refused: broken ones by reason.
-        left_out: those that its own filters leave out, by reason.
-        kinds: of the conversations that the filters leave out.
-        in_tars: conversations whose images lie in tars.
-        in_tables: conversations whose images lie in Parquet tables.
-        size: bytes of the rows that can be taken, about.
+        source: its files.
+        identities: hashes of its conversations.
+        found: number of conversations and broken rows.
+        refused: number of broken rows by reason.
+        left_out: number of rows excluded by the filters of the source, by reason.
+        kinds: of the excluded conversations.
+        in_tars: number of conversations with images in tars.
+        in_tables: number of conversations with images in Parquet tables.
+        size: bytes of the usable rows, about.
     """
 
     section: SourceSection
@@ -84,13 +84,14 @@ class SourceSummary:
 
 @dataclass
 class SourceSurvey:
-    """Reads sources once.
+    """Makes the first pass over sources.
 
     Attributes:
         seed: of the mixture.
-        rejects: file of broken rows; None writes none.
-        folder: above all images.
-        rejected: how many broken rows were written.
+        rejects: writes a broken row; None to write none.
+        watch: receives the progress.
+        folder: common parent of all images.
+        rejected: number of broken rows written.
     """
 
     seed: int
@@ -100,14 +101,14 @@ class SourceSurvey:
     rejected: int = 0
 
     def read(self, section: SourceSection) -> SourceSummary:
-        """Read a source to its end.
+        """Read a whole source.
 
         Raises:
-            InputError: a file that cannot be read, a broken row where they stop the run, or no row that can be taken.
+            InputError: for an unreadable file, a broken row that stops the run, or no usable row.
         """
         source = find_conversation_source(section.path, section.format, source_read_options(section))
         done = SourceSummary(section, source)
-        # What stands in shards of ours was looked at when they were written; `verify` looks again.
+        # Images in shards were checked when they were written, and by `pairwright verify`.
         check = ImageChecker("off" if source.format == "shards" else section.verify_images)
         for place, judged in source.talks():
             done.found += 1
@@ -121,7 +122,7 @@ class SourceSurvey:
             else:
                 self._take(done, place, judged, check)
         if not any(done.identities.usable) and section.count != 0:
-            raise _nothing_in(done)
+            raise _no_usable_row(done)
         return done
 
     def _take(self, done: SourceSummary, place: str, talk: Conversation, check: ImageChecker) -> None:
@@ -136,7 +137,7 @@ class SourceSurvey:
             inside = not member and done.source.format != "build" and path.startswith(folder + os.sep)
             self.folder.add(folder if inside else os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - a hot path
         done.identities.add(talk, self.seed, usable=not reason)
-        done.size += sum(map(len, talk.texts)) + _BESIDE_TEXT
+        done.size += sum(map(len, talk.texts)) + _ROW_BYTES
 
     def _refuse(self, done: SourceSummary, flaw: Reject) -> None:
         if done.section.on_error == "stop":
@@ -149,17 +150,17 @@ class SourceSurvey:
 
 
 def source_read_options(section: SourceSection) -> SourceOptions:
-    """Return how a source is read."""
+    """Return the options of the reader of a source."""
     return SourceOptions(
         section.columns, section.image_root, section.kinds, section.split, section.prompt_text, OF_SOURCE
     )
 
 
-def _nothing_in(done: SourceSummary) -> InputError:
-    why = ", ".join(f"{reason} {number:,}" for reason, number in (done.refused + done.left_out).most_common())
-    fix = "Correct its rows, or leave the source out."
+def _no_usable_row(done: SourceSummary) -> InputError:
+    reasons = ", ".join(f"{reason} {number:,}" for reason, number in (done.refused + done.left_out).most_common())
+    fix = "Correct its rows, or remove the source."
     if done.left_out["other_kind"]:
         kinds = ", ".join(repr(kind) for kind, _ in done.kinds.most_common(8))
         fix = f"Its rows are of kind {kinds}: correct `kinds`."
-    what = f"none of {done.found:,} rows can be taken ({why})" if done.found else "there are no rows"
+    what = f"none of {done.found:,} rows is usable ({reasons})" if done.found else "no rows"
     return InputError(f"{what}", where=f"source {done.name} ({Path(done.section.path).name})", fix=fix)

@@ -78,4 +78,4 @@ def test_rows_of_a_corpus_that_cannot_be_read_are_counted(run: Run, tmp_path: Pa
     written(tmp_path / "rows.jsonl", hacked=False)
     (tmp_path / "c.jsonl").write_text('{"id": 1, "caption": "a dog on a beach"}\n{"id": 2, "caption": null}\n{"id":\n')
     done = run("audit", "rows.jsonl", "--corpus", "c.jsonl", "--max", "0.7")
-    assert "c.jsonl: passed over 2 rows (broken_json 1, empty_caption 1)." in done.stderr
+    assert "c.jsonl: skipped 2 rows (broken_json 1, empty_caption 1)." in done.stderr

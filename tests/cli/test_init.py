@@ -144,8 +144,8 @@ def test_init_and_then_build_work_at_once(
             "pairwright refine",
         ),
         ("a.json", '{"images": [], "annotations": [{"bbox": [1, 2, 3, 4]}]}', "Give the captions file"),
-        ("a.csv", "x,y\n1,2\n", "no column of captions among: x, y. Name it: --columns caption=NAME"),
-        ("a.csv", "x,y\na red dog,a blue dog\n", "may each be the caption: x, y. Name it: --columns caption=x"),
+        ("a.csv", "x,y\n1,2\n", "no column of captions among: x, y. Set it: --columns caption=NAME"),
+        ("a.csv", "x,y\na red dog,a blue dog\n", "may each be the caption: x, y. Set it: --columns caption=x"),
         ("a.jsonl", '{"caption": "a', "broken_json"),
         ("a.txt", "a.jpg\ta dog\n", "name the file .tsv"),
     ],
@@ -175,7 +175,7 @@ def test_images_of_another_folder_are_taken_only_when_all_are_there(run: Run, tm
     for n in range(4):
         write(tmp_path / "others" / f"{n}.jpg", picture(n))
     done = run("init", "--input", "mine/rows.jsonl", "--out", "build.yaml")
-    assert "No image file was found" in done.stderr
+    assert "No image file found" in done.stderr
     write(tmp_path / "others" / "4.jpg", picture(4))
     run("init", "--input", "mine/rows.jsonl", "--out", "build.yaml", "--force")
     assert yaml.safe_load((tmp_path / "build.yaml").read_text())["input"]["image_root"] == "others"

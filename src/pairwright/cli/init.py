@@ -46,7 +46,7 @@ def init(
         survey = survey_input(str(Path(input_).expanduser()), survey.columns)
     elif input_ and not is_remote(input_):
         note(f"{input_}: no such file yet. Nothing was detected; it has to be there when you build.")
-    text = render_template(template, input_path=input_, survey=survey, beside=out)
+    text = render_template(template, input_path=input_, survey=survey, config=out)
     texts = {out: text}
     if prefect:
         texts[out.parent / "prefect.yaml"] = render_deployment(text, out)

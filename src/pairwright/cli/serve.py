@@ -66,7 +66,7 @@ def serve(
     command = parse_failure_command(on_failure) if on_failure is not None else ()
     resumable_on_interrupt()
     folder = out or Path("build") / load_config(config).name
-    run(ScheduleRequest(config, folder, workers, incremental, command), timetable, port=port, told=note)
+    run(ScheduleRequest(config, folder, workers, incremental, command), timetable, port=port, note=note)
 
 
 def _parse_interval(written: str) -> float:

@@ -196,7 +196,7 @@ def test_verify_looks_at_the_shards_that_are_there(run: Run, build: Path) -> Non
 def test_a_manifest_that_tells_nothing_is_told_by_diff(run: Run, build: Path, manifest: object) -> None:
     (build / "manifest.json").write_text(json.dumps(manifest))
     done = run("diff", build, build, ok=False)
-    assert (done.returncode, "manifest.json: tells no files" in done.stderr) == (1, True)
+    assert (done.returncode, "manifest.json: `files` is missing" in done.stderr) == (1, True)
 
 
 def test_scores_that_are_lists_are_rows_without_a_score(run: Run, tmp_path: Path) -> None:

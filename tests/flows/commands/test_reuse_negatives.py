@@ -60,7 +60,7 @@ def test_refine_tells_where_a_reused_row_comes_from(tmp_path: Path) -> None:
         app, ["refine", str(given), "--corpus", str(corpus), "--reuse", "--out", str(out)], catch_exceptions=False
     )
     assert done.exit_code in {0, 3}, done.output
-    assert done.stderr.count("corpus.jsonl: passed over 1 row (broken_json 1).") == 1
+    assert done.stderr.count("corpus.jsonl: skipped 1 row (broken_json 1).") == 1
     rows = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert rows["a-reused"]["reused_from"] == "a"
 

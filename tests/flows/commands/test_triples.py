@@ -214,4 +214,4 @@ def test_broken_rows_of_the_pool_are_told(rows: Path) -> None:
     pool.write_text('{"image_id": 1, "captions": ["a dog in a field"]}\nbroken\n')
     said: list[str] = []
     run_by_rules(TripleRequest(rows, rows.with_name("triples.jsonl"), pool=str(pool)), said.append)
-    assert f"{pool}: passed over 1 row (broken_json 1)." in said
+    assert f"{pool}: skipped 1 row (broken_json 1)." in said

@@ -73,7 +73,7 @@ def test_rows_of_captions_that_cannot_be_read_are_counted(tmp_path: Path) -> Non
     done = CliRunner().invoke(
         app, ["validate", str(rows), "--captions", str(about), "--out", str(tmp_path / "out.jsonl")]
     )
-    assert "about.jsonl: passed over 1 row (wrong_type 1)." in done.stderr
+    assert "about.jsonl: skipped 1 row (wrong_type 1)." in done.stderr
 
 
 def test_without_captions_only_rewordings_are_found_and_a_line_says_so(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
         ({"retrieve": {"queries": "q.txt", "kk": 3}}, "unknown key `retrieve.kk`. Did you mean `k`?"),
         ({"zzz": 1}, "Known here: name, seed, input"),
         ({"input": {}}, "`input.path` is missing"),
-        ({"name": "a/b"}, "`name` is 'a/b': only a to z, A to Z, digits"),
+        ({"name": "a/b"}, "`name` is 'a/b': must consist of letters, digits"),
         ({"input": "captions.jsonl"}, "`input` is 'captions.jsonl': must be a section"),
         ({"input": {"path": ""}}, "`input.path` is '': must not be empty"),
         ({"input": {"path": ["a", "b"]}}, "`input.path` is ['a', 'b']: must be a string"),
@@ -32,15 +32,15 @@ LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
         ({"negatives": {"quota": {"swap-object": "many"}}}, "`negatives.quota.swap-object` is 'many': "),
         (
             {"negatives": {"types": ["swap-object", "swap-object"]}},
-            "`negatives`: types: swap-object stands there twice.",
+            "`negatives`: types: duplicate swap-object.",
         ),
         (
             {"negatives": {"types": ["swap-object"], "quota": {"add-object": 5}}},
             "`negatives`: quota: add-object is not among the types.",
         ),
-        ({"negatives": {"types": ["shuffle"], "both_sides": True}}, "both_sides: shuffle gets no positive beside it"),
-        ({"positives": {"types": ["swap-object"] * 2}}, "types: swap-object stands there twice"),
-        ({"conversations": {"types": ["brief", "brief"]}}, "types: brief stands there twice"),
+        ({"negatives": {"types": ["shuffle"], "both_sides": True}}, "both_sides: shuffle has no positives"),
+        ({"positives": {"types": ["swap-object"] * 2}}, "types: duplicate swap-object"),
+        ({"conversations": {"types": ["brief", "brief"]}}, "types: duplicate brief"),
         ({"shards": {"image_format": "jpeg"}}, 'Did you mean jpg? There are: "", jpg, png, webp.'),
         ({"seed": 2**63}, "`seed` is 9223372036854775808"),
         (
@@ -124,7 +124,7 @@ def test_paths_are_relative_to_the_config_file(tmp_path: Path) -> None:
 def test_a_template_becomes_a_config_for_any_input(tmp_path: Path, name: str) -> None:
     given = str(tmp_path / "data" / "it's: my #1 {file}.jsonl")
     text = render_template(
-        name, input_path=given, survey=InputSettings({"key": "image_id"}), beside=tmp_path / "b.yaml"
+        name, input_path=given, survey=InputSettings({"key": "image_id"}), config=tmp_path / "b.yaml"
     )
     (tmp_path / "b.yaml").write_text(text)
     config = load_config(tmp_path / "b.yaml")
@@ -135,7 +135,7 @@ def test_a_template_becomes_a_config_for_any_input(tmp_path: Path, name: str) ->
 
 def test_an_unknown_template_is_told_with_those_there_are(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There are: all"):
-        render_template("al", input_path="", beside=tmp_path / "b.yaml")
+        render_template("al", input_path="", config=tmp_path / "b.yaml")
 
 
 def test_a_build_limits_the_length_of_captions() -> None:

@@ -86,9 +86,9 @@ def test_a_row_keeps_its_words_and_says_its_source(folder: Path) -> None:
 
 def test_counts_and_ratios_are_met_to_the_row(folder: Path) -> None:
     report = mixed(folder, [{**TALKS, "ratio": 2}, {**VQA, "ratio": 1}, {**TEXTS, "count": 5}], rows=36)
-    assert report.take == {"talks": 21, "vqa": 10, "texts": 5}
+    assert report.quota == {"talks": 21, "vqa": 10, "texts": 5}
     sources = [row["source"] for row in read(folder / "out.json")]
-    assert {name: sources.count(name) for name in report.take} == report.take
+    assert {name: sources.count(name) for name in report.quota} == report.quota
 
 
 def test_the_same_bytes_come_out_wherever_the_folder_stands(
@@ -121,7 +121,7 @@ def test_another_source_changes_nothing_in_what_one_gives(folder: Path) -> None:
 def test_half_of_a_mixture_is_a_part_of_the_whole(folder: Path) -> None:
     mixed(folder, [TALKS, VQA], "whole.json")
     report = mixed(folder, [TALKS, VQA], "half.json", keep=0.5)
-    assert report.take == {"talks": 20, "vqa": 15}
+    assert report.quota == {"talks": 20, "vqa": 15}
     whole = [row["id"] for row in read(folder / "whole.json")]
     half = [row["id"] for row in read(folder / "half.json")]
     assert half == [id_ for id_ in whole if id_ in set(half)]
@@ -344,7 +344,7 @@ def test_a_source_that_is_the_output_is_refused(folder: Path) -> None:
 
 
 def test_images_outside_the_named_folder_are_refused(folder: Path) -> None:
-    with pytest.raises(UsageError, match="images lie outside it"):
+    with pytest.raises(UsageError, match="some images are outside of it"):
         mixed(folder, [TALKS, VQA], image_root="coco")
 
 
@@ -362,9 +362,9 @@ def test_an_image_folder_may_be_a_link(folder: Path, tmp_path_factory: pytest.Te
     [
         ({"sources": []}, "`sources`"),
         ({"sources": [{"path": "a.json", "raito": 1}]}, "unknown key `sources.0.raito`. Did you mean `ratio`?"),
-        ({"sources": [{"path": "a.json", "ratio": 1, "count": 2}]}, "count and ratio are two ways to ask"),
+        ({"sources": [{"path": "a.json", "ratio": 1, "count": 2}]}, "count and ratio are mutually exclusive"),
         ({"sources": [{"path": "a.json"}, {"path": "b/a.json"}]}, "two sources are named 'a'"),
-        ({"sources": [{"path": "a.json"}], "rows": 10}, "rows is divided by ratios"),
+        ({"sources": [{"path": "a.json"}], "rows": 10}, "rows requires a ratio"),
         ({"sources": [{"path": "a.json"}], "keep": 0}, "`keep`"),
         ({"sources": [{"path": "a.json", "ratio": float("nan")}]}, "`sources.0.ratio`"),
         ({"sources": ["a.json"]}, "`sources.0`"),

@@ -57,25 +57,25 @@ def test_a_timetable_that_cannot_be_is_refused(wrong: dict[str, Any], said: str)
 
 def test_a_wrong_cron_is_refused_before_any_server_starts(config: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not five fields"):
-        serve(ScheduleRequest(config, tmp_path / "out"), Timetable(cron="every night"), port=0, told=_unheard)
+        serve(ScheduleRequest(config, tmp_path / "out"), Timetable(cron="every night"), port=0, note=_unheard)
 
 
 @pytest.mark.parametrize("cron", ["0 0 31 2 *", "0 2 31 4,6,9,11 *"])
 def test_a_cron_whose_day_never_comes_is_refused(config: Path, tmp_path: Path, cron: str) -> None:
     with pytest.raises(UsageError, match="no run would ever come"):
-        serve(ScheduleRequest(config, tmp_path / "out"), Timetable(cron=cron), port=0, told=_unheard)
+        serve(ScheduleRequest(config, tmp_path / "out"), Timetable(cron=cron), port=0, note=_unheard)
 
 
 def test_a_wrong_config_is_refused_before_any_server_starts(config: Path, tmp_path: Path) -> None:
     config.write_text(config.read_text() + "sede: 1\n")
     with pytest.raises(ConfigError, match="Did you mean `seed`"):
-        serve(ScheduleRequest(config, tmp_path / "out"), Timetable(interval=60.0), port=0, told=_unheard)
+        serve(ScheduleRequest(config, tmp_path / "out"), Timetable(interval=60.0), port=0, note=_unheard)
 
 
 @pytest.mark.parametrize("when", [Timetable(interval=60.0), Timetable(cron="0 2 29 2 *", timezone="Europe/Berlin")])
 def test_a_second_schedule_for_the_same_folder_is_refused(config: Path, tmp_path: Path, when: Timetable) -> None:
     with schedule_lock(tmp_path / "out"), pytest.raises(StorageError, match="served for this folder already"):
-        serve(ScheduleRequest(config, tmp_path / "out"), when, port=0, told=_unheard)
+        serve(ScheduleRequest(config, tmp_path / "out"), when, port=0, note=_unheard)
 
 
 def test_a_schedule_does_not_keep_a_build_by_hand_out(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_runs_whose_time_comes_too_early_are_left_out_and_the_end_is_clean(confi
         second = wait_for(process, "Built night: 9 samples")
         runs = runs_of(port)
         process.send_signal(signal.SIGTERM)
-        wait_for(process, "Ended.")
+        wait_for(process, "Stopped.")
         assert process.wait(PATIENCE) == 0
     assert not any("earlier run" in line for line in first)
     assert sum("earlier run" in line for line in second) == len([line for line in second if line.startswith("  ")]) > 3
@@ -182,7 +182,7 @@ def test_with_late_wait_runs_whose_time_comes_too_early_run_one_after_the_other(
             wait_for(process, "Built night: 9 samples")
         runs = runs_of(port)
         process.send_signal(signal.SIGTERM)
-        wait_for(process, "Ended.")
+        wait_for(process, "Stopped.")
         assert process.wait(PATIENCE) == 0
     assert [run["state"]["message"] for run in runs if run["state_type"] == "CANCELLED"] == []
     assert any(run["state_name"] == "AwaitingConcurrencySlot" for run in runs)
@@ -208,7 +208,7 @@ def test_a_schedule_that_was_killed_in_a_run_takes_its_processes_along_and_goes_
         wait_for(process, "Built night: 9 samples")
         states = {run["state_type"] for run in runs_of(port)}
         process.send_signal(signal.SIGINT)
-        wait_for(process, "Ended.")
+        wait_for(process, "Stopped.")
         assert process.wait(PATIENCE) == 0
     assert "CRASHED" in states
     assert not answers(port)
@@ -225,7 +225,7 @@ def test_a_first_run_at_once_fails_and_is_reported_and_so_is_one_whose_process_i
     with serving(config, free_port(), *options) as process:
         wait_for(process, "pairwright: --on-failure: notify.sh ended with exit code 3")
         process.send_signal(signal.SIGTERM)
-        wait_for(process, "Ended.")
+        wait_for(process, "Stopped.")
         assert process.wait(PATIENCE) == 0
     assert notified.read_text().startswith("Failed Flow run encountered an exception: InputError")
     notified.unlink()
@@ -236,7 +236,7 @@ def test_a_first_run_at_once_fails_and_is_reported_and_so_is_one_whose_process_i
         os.kill(flow_run_process(process.pid), signal.SIGKILL)
         wait_for(process, "pairwright: --on-failure: notify.sh ended with exit code 3")
         process.send_signal(signal.SIGTERM)
-        wait_for(process, "Ended.")
+        wait_for(process, "Stopped.")
         assert process.wait(PATIENCE) == 0
     assert notified.read_text().startswith("Crashed ")
     assert len(notified.read_text().splitlines()) == 1

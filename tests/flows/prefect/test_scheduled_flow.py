@@ -11,7 +11,7 @@ import yaml
 
 from pairwright.datasets.errors import UsageError
 from pairwright.flows.prefect.failure_command import parse_failure_command, run_failure_command
-from pairwright.flows.prefect.run_log import KEPT, LOG_FOLDER, log_path, log_to_file
+from pairwright.flows.prefect.run_log import KEPT_FILES, LOG_FOLDER, log_path, log_to_file
 from tests.flows.conftest import Run
 
 TELL = "import json, os; print(json.dumps({k: v for k, v in os.environ.items() if k.startswith('PAIRWRIGHT_RUN')}))"
@@ -132,11 +132,11 @@ def test_a_log_holds_our_messages_and_the_warnings_of_others(tmp_path: Path) -> 
 
 def test_the_newest_logs_stay(tmp_path: Path) -> None:
     (tmp_path / LOG_FOLDER).mkdir()
-    for day in range(KEPT + 5):
+    for day in range(KEPT_FILES + 5):
         (tmp_path / LOG_FOLDER / f"2020-01-{day:02d}T00-00-00Z-{day}.log").touch()
     with log_to_file(log_path(tmp_path, "new")):
         pass
     names = sorted(path.name for path in (tmp_path / LOG_FOLDER).iterdir())
-    assert len(names) == KEPT
+    assert len(names) == KEPT_FILES
     assert names[0].startswith("2020-01-06")
     assert names[-1].endswith("-new.log")

@@ -123,13 +123,19 @@ def test_a_server_of_our_own_does_not_hear_the_ctrl_c_of_a_terminal_and_ends_wit
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("import no_such_module", "(exit 1): ModuleNotFoundError: No module named 'no_such_module'. All that it says"),
-        ("import sys; print('x' * 10**6, file=sys.stderr); sys.exit('no more room')", "(exit 1): no more room. All"),
+        (
+            "import no_such_module",
+            "(exit 1): ModuleNotFoundError: No module named 'no_such_module'. Run `prefect server start`",
+        ),
+        ("import sys; print('x' * 10**6, file=sys.stderr); sys.exit('no more room')", "(exit 1): no more room. Run"),
         (
             "raise OSError(\"Can't locate revision identified by 'f'\")",
-            "identified by 'f'. A newer Prefect has changed its",
+            "identified by 'f'. Its database was changed by a newer Prefect",
         ),
-        ("import sys; sys.exit(7)", "(exit 7). All that it says: prefect server start. Or build with --no-prefect."),
+        (
+            "import sys; sys.exit(7)",
+            "(exit 7). Run `prefect server start` to see its output, or build with --no-prefect.",
+        ),
     ],
 )
 def test_a_server_that_ends_at_once_is_told_with_what_it_said(
