@@ -207,7 +207,9 @@ async def _build_full(config: BuildConfig, root: Path, settings: _RunSettings) -
     write_text(folder / "build.yaml", dump_config(config))
     async with _engine(folder, config, stages, artifacts, settings) as engine:
         if settings.retry_failed and not any(has_failed_rows(folder, stage.name) for stage in stages):
-            raise UsageError("--retry-failed: no rows of this build have failed. Omit the option.")
+            raise UsageError(
+                "--retry-failed: no rows of this build have failed, so there is nothing to retry. Omit the option."
+            )
         try:
             await run_stages(stages, StageRun(local, engine, root, retry_failed=settings.retry_failed))
         except RequestedStageDone:

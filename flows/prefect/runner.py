@@ -72,11 +72,11 @@ class GracefulRunner(Runner):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self._ending: asyncio.Task[None] | None = None
-        self._loop = asyncio.get_running_loop()
+        self._main_loop = asyncio.get_running_loop()
 
     def handle_sigterm(self, *_: object, **__: object) -> None:
         """Begin to end; called from a signal handler."""
-        self._loop.call_soon_threadsafe(self._end)
+        self._main_loop.call_soon_threadsafe(self._end)
 
     def _end(self) -> None:
         if self._ending is None and self.started:

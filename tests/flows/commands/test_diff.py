@@ -103,7 +103,7 @@ def test_another_size_of_parts_and_shards_changes_no_row(
 
 
 def test_a_folder_that_is_no_build_is_refused(before: Path, tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="no build"):
+    with pytest.raises(StorageError, match="not a build directory"):
         compare(before, tmp_path)
 
 

@@ -43,13 +43,13 @@ def test_only_what_another_image_says_and_its_captions_do_not_refute_is_reused(t
     new = rows[-1]
     assert (new["image"], new["caption"], new["negative"]) == ("8", "A blue bus in a city.", "A red bus in a city.")
     assert said.startswith("2 negatives")  # the lake's is refuted by the other caption
-    assert "1 enter" in said
+    assert "1 are reused" in said
 
 
 def test_without_such_captions_the_rows_stay_and_a_line_says_so() -> None:
     rows, [said] = rows_with(None)
     assert [row["id"] for row in rows] == [row["id"] for row in ROWS]
-    assert "nothing to reuse" in said
+    assert "none is reused" in said
 
 
 def test_refine_tells_where_a_reused_row_comes_from(tmp_path: Path) -> None:

@@ -363,7 +363,7 @@ def test_an_image_folder_may_be_a_link(folder: Path, tmp_path_factory: pytest.Te
         ({"sources": []}, "`sources`"),
         ({"sources": [{"path": "a.json", "raito": 1}]}, "unknown key `sources.0.raito`. Did you mean `ratio`?"),
         ({"sources": [{"path": "a.json", "ratio": 1, "count": 2}]}, "count and ratio are mutually exclusive"),
-        ({"sources": [{"path": "a.json"}, {"path": "b/a.json"}]}, "two sources are named 'a'"),
+        ({"sources": [{"path": "a.json"}, {"path": "b/a.json"}]}, "duplicate source name 'a'"),
         ({"sources": [{"path": "a.json"}], "rows": 10}, "rows requires a ratio"),
         ({"sources": [{"path": "a.json"}], "keep": 0}, "`keep`"),
         ({"sources": [{"path": "a.json", "ratio": float("nan")}]}, "`sources.0.ratio`"),

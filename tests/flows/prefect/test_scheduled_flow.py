@@ -105,7 +105,7 @@ def test_a_command_is_split_as_a_shell_would(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize(
     ("written", "said"),
-    [("notify 'a", "No closing quotation"), ("no-such-program x", "no-such-program is not"), (" ", "no")],
+    [("notify 'a", "No closing quotation"), ("no-such-program x", "no-such-program not found"), (" ", "empty command")],
 )
 def test_a_command_that_cannot_run_is_refused_before_anything_starts(written: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):

@@ -119,7 +119,7 @@ def test_what_only_rules_make_is_refused_of_a_model(captions: Path, own: dict[st
         "llm": {"model": "m"},
         "negatives": {"method": "llm", **own},
     }
-    with pytest.raises(ConfigError, match="of rules"):
+    with pytest.raises(ConfigError, match="require method: rules"):
         parse_config(config, where="test")
 
 
