@@ -3,7 +3,7 @@
 To add a stage, write a module in `flows/stages/` with a function that returns its jobs, and add an entry here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pairwright.datasets.errors import ConfigError
@@ -33,220 +33,66 @@ from pairwright.flows.state.code_versions import code_hash, package_versions
 from pairwright.flows.state.receipts import json_hash
 from pairwright.generators.registry import needs_model
 
-THIRD_PARTY = "generators"  # the entry that stands for one stage per third-party generator, named after it
+THIRD_PARTY = "generators"  # an entry for one stage per third-party generator, which has its name
 _SELECTED = ("pairs", "retrieve", "fetch")
 _MATERIALS = (*_SELECTED, "tag", "words")
-_TEXTS = (
-    *("negatives", "positives", "conversations", THIRD_PARTY),
-    *("balance", "balance-positives", "balance-conversations", "refine"),
-)
-_LLM = "the model, prompts and parameters of a model-based generator"
+_BALANCES = ("balance", "balance-positives", "balance-conversations")
+_TEXTS = ("negatives", "positives", "conversations", THIRD_PARTY, *_BALANCES, "refine")
+_MODEL = "the model, prompts and parameters, if a model is used"
 
+
+def _has(section: str) -> Callable[[BuildConfig], bool]:
+    return lambda config: bool(getattr(config, section))
+
+
+def _limits_conversations(config: BuildConfig) -> bool:
+    return quota_section(config, "conversations") is not None
+
+
+# One entry per stage, in the order in which they run.
+# fmt: off
 STAGES: tuple[Stage, ...] = (
-    Stage(
-        "pairs",
-        "reads and checks the input",
-        (),
-        "row",
-        "set",
-        pairs_jobs,
-        new_pairs_jobs,
-        depends_on="the input files",
-        leftovers=("pairs/*", "rejected/pairs-*"),
-    ),
-    Stage(
-        "index",
-        "builds the FAISS index",
-        ("pairs",),
-        "pair",
-        "set",
-        index_jobs,
-        index_jobs,
-        depends_on="the checkpoint or the precomputed vectors",
-        applies=lambda config: config.index_section is not None,
-        applies_incrementally=lambda config: config.retrieve is not None,
-    ),
-    Stage(
-        "retrieve",
-        "selects the pairs that queries find",
-        ("pairs", "index"),
-        "pair",
-        "set",
-        retrieve_jobs,
-        retrieve_jobs,
-        depends_on="the queries and the excluded data",
-        applies=lambda config: config.retrieve is not None,
-    ),
-    Stage(
-        "fetch",
-        "downloads images",
-        ("pairs", "retrieve"),
-        "pair",
-        "set",
-        fetch_jobs,
-        fetch_jobs,
-        depends_on="the excluded data",
-        applies=lambda config: config.fetch is not None,
-    ),
-    Stage(
-        "tag",
-        "tags captions",
-        ("pairs",),
-        "caption",
-        "part",
-        tag_jobs,
-        tag_jobs,
-        depends_on="the tagger",
-        own_part=True,
-    ),
-    Stage(
-        "words",
-        "counts the words of the pool",
-        ("tag",),
-        "caption",
-        "set",
-        words_jobs,
-        None,
-        frozen="statistics/words.parquet",
-    ),
-    Stage(
-        "negatives",
-        "writes hard negatives",
-        _MATERIALS,
-        "attempt",
-        "part",
-        generate_jobs,
-        generate_jobs,
-        depends_on=_LLM,
-        applies=lambda config: config.negatives is not None,
-    ),
-    Stage(
-        "positives",
-        "writes hard positives",
-        (*_MATERIALS, "negatives"),
-        "attempt",
-        "part",
-        generate_jobs,
-        generate_jobs,
-        depends_on=_LLM,
-        applies=lambda config: config.positives is not None,
-    ),
-    Stage(
-        "conversations",
-        "writes conversations",
-        _MATERIALS,
-        "attempt",
-        "part",
-        generate_jobs,
-        generate_jobs,
-        depends_on=_LLM,
-        applies=lambda config: config.conversations is not None,
-    ),
-    Stage(
-        THIRD_PARTY,
-        "runs a third-party generator; named after it",
-        _MATERIALS,
-        "attempt",
-        "part",
-        generate_jobs,
-        generate_jobs,
-        depends_on="the package and module of the generator",
-        applies=lambda config: bool(config.generators),
-    ),
-    Stage(
-        "balance",
-        "applies quotas to negatives",
-        ("negatives",),
-        "negative",
-        "set",
-        balance_jobs,
-        balance_jobs,
-        applies=lambda config: quota_section(config, "negatives") is not None,
-    ),
-    Stage(
-        "balance-positives",
-        "applies quotas to positives",
-        ("positives",),
-        "positive",
-        "set",
-        balance_jobs,
-        balance_jobs,
-        applies=lambda config: quota_section(config, "positives") is not None,
-    ),
-    Stage(
-        "balance-conversations",
-        "applies quotas to conversations",
-        ("conversations",),
-        "conversation",
-        "set",
-        balance_jobs,
-        balance_jobs,
-        applies=lambda config: quota_section(config, "conversations") is not None,
-    ),
-    Stage(
-        "freeze",
-        "saves the scorers of the last full build",
-        (),
-        "caption",
-        "set",
-        None,
-        freeze_jobs,
-        depends_on="the last full build",
-        applies=lambda config: config.refine is not None,
-        in_base=True,
-    ),
-    Stage(
-        "refine",
-        "rejects negatives that a text-only model can detect",
-        ("pairs", "balance", THIRD_PARTY, "freeze"),
-        "negative",
-        "set",
-        refine_jobs,
-        refine_new_jobs,
-        applies=lambda config: config.refine is not None,
-    ),
-    Stage(
-        "rationales",
-        "explains negatives and true captions",
-        (*_SELECTED, *_TEXTS),
-        "row",
-        "set",
-        rationales_jobs,
-        rationales_jobs,
-        depends_on="the model, prompts and parameters",
-        applies=lambda config: config.rationales is not None,
-    ),
-    Stage(
-        "shards",
-        "packs WebDataset shards",
-        (*_SELECTED, *_TEXTS, "rationales"),
-        "pair",
-        "shard",
-        shards_jobs,
-        shards_jobs,
-        depends_on="the image files",
-        leftovers=("shards/*.tar",),
-    ),
-    Stage(
-        "sizes",
-        "writes sizes and checksums of the shards",
-        ("shards",),
-        "sample",
-        "set",
-        sizes_jobs,
-        new_sizes_jobs,
-    ),
-    Stage(
-        "audit",
-        "attacks all kept negatives, old and new",
-        ("pairs", *_TEXTS),
-        "negative",
-        "set",
-        None,
-        audit_jobs,
-        applies=has_negatives,
-    ),
+    Stage("pairs", "reads and checks the input", (), "row", "set", pairs_jobs, new_pairs_jobs,
+          depends_on="the input files", leftovers=("pairs/*", "rejected/pairs-*")),
+    Stage("index", "builds the FAISS index", ("pairs",), "pair", "set", index_jobs, index_jobs,
+          depends_on="the checkpoint or the precomputed vectors",
+          applies=_has("index_section"), applies_incrementally=_has("retrieve")),
+    Stage("retrieve", "selects the pairs that queries find", ("pairs", "index"), "pair", "set",
+          retrieve_jobs, retrieve_jobs, depends_on="the queries and the excluded data", applies=_has("retrieve")),
+    Stage("fetch", "downloads images", ("pairs", "retrieve"), "pair", "set", fetch_jobs, fetch_jobs,
+          depends_on="the excluded data", applies=_has("fetch")),
+    Stage("tag", "tags captions", ("pairs",), "caption", "part", tag_jobs, tag_jobs,
+          depends_on="the tagger", own_part=True),
+    Stage("words", "counts the words of the pool", ("tag",), "caption", "set", words_jobs, None,
+          frozen="statistics/words.parquet"),
+    Stage("negatives", "writes hard negatives", _MATERIALS, "attempt", "part", generate_jobs, generate_jobs,
+          depends_on=_MODEL, applies=_has("negatives")),
+    Stage("positives", "writes hard positives", (*_MATERIALS, "negatives"), "attempt", "part",
+          generate_jobs, generate_jobs, depends_on=_MODEL, applies=_has("positives")),
+    Stage("conversations", "writes conversations", _MATERIALS, "attempt", "part", generate_jobs, generate_jobs,
+          depends_on=_MODEL, applies=_has("conversations")),
+    Stage(THIRD_PARTY, "runs a third-party generator, whose name it has", _MATERIALS, "attempt", "part",
+          generate_jobs, generate_jobs, depends_on="the package of the generator", applies=_has("generators")),
+    Stage("balance", "applies quotas to negatives", ("negatives",), "negative", "set", balance_jobs, balance_jobs,
+          applies=_has("negatives")),
+    Stage("balance-positives", "applies quotas to positives", ("positives",), "positive", "set",
+          balance_jobs, balance_jobs, applies=_has("positives")),
+    Stage("balance-conversations", "applies quotas to conversations", ("conversations",), "conversation", "set",
+          balance_jobs, balance_jobs, applies=_limits_conversations),
+    Stage("freeze", "saves the scorers of the last full build", (), "caption", "set", None, freeze_jobs,
+          depends_on="the last full build", applies=_has("refine"), in_base=True),
+    Stage("refine", "rejects negatives that a text-only model can detect", ("pairs", "balance", THIRD_PARTY, "freeze"),
+          "negative", "set", refine_jobs, refine_new_jobs, applies=_has("refine")),
+    Stage("rationales", "explains negatives and true captions", (*_SELECTED, *_TEXTS), "row", "set",
+          rationales_jobs, rationales_jobs, depends_on=_MODEL, applies=_has("rationales")),
+    Stage("shards", "packs WebDataset shards", (*_SELECTED, *_TEXTS, "rationales"), "pair", "shard",
+          shards_jobs, shards_jobs, depends_on="the image files", leftovers=("shards/*.tar",)),
+    Stage("sizes", "writes sizes and checksums of the shards", ("shards",), "sample", "set",
+          sizes_jobs, new_sizes_jobs),
+    Stage("audit", "attacks all kept negatives, old and new", ("pairs", *_TEXTS), "negative", "set", None, audit_jobs,
+          applies=has_negatives),
 )
+# fmt: on
 
 
 def stages_of(config: BuildConfig, *, incremental: bool = False) -> tuple[Stage, ...]:

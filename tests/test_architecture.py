@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ["datasets", "indexes", "generators", "filters", "flows"]  # and "training", which stands beside them
 ORDER = [*ROOMS, "cli"]
 ORACLE = "pairwright.datasets.colorshape.oracle"
-MAY_IMPORT_ORACLE = {"flows/commands/demo_truth.py"}
+MAY_IMPORT_ORACLE = {"flows/commands/demo.py"}
 
 
 def modules(room: str) -> list[Path]:

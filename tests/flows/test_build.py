@@ -22,7 +22,7 @@ from pairwright.datasets.record_tables import REJECTS
 from pairwright.datasets.reports.contact_sheet import read_first_samples
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
-from pairwright.flows.commands.demo_truth import truth_table
+from pairwright.flows.commands.demo import truth_table
 from pairwright.flows.commands.plan import estimate_build
 from pairwright.flows.state.layout import part_name, rejected_path
 from pairwright.flows.state.locks import build_lock

@@ -43,7 +43,7 @@ def demo(
     write_demo_corpus(corpus, pairs, seed)
     progress.note(f"Building in {out}{start_message(no_prefect)} ...")
     from pairwright.flows.build import build
-    from pairwright.flows.commands.demo_truth import truth_table
+    from pairwright.flows.commands.demo import truth_table
 
     config = demo_config(corpus, pairs, seed).model_copy(update={"workers": workers})
     manifest = build(config, out, progress, truth_table, prefect=not no_prefect)
