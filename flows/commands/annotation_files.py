@@ -80,7 +80,7 @@ def open_writer(path: Path, generator: str) -> Iterator[Write]:
     layout = _LAYOUTS.get((ending, what), "")
     if not layout and ending != ".parquet":
         known = [".jsonl", ".parquet", *(end for end, made in _LAYOUTS if made == what)]
-        raise UsageError(f"{path}: unknown extension for these rows. Use {', '.join(known)}.")
+        raise UsageError(f"{path}: write these rows to a file that ends in {', '.join(known)}.")
     held: list[tuple[Pair, list[Annotation]]] = []
     yield lambda pair, rows: held.append((pair, list(rows)))
     annotations = [row for _, rows in held for row in rows]

@@ -50,7 +50,7 @@ def test_a_sound_set_exits_0_and_the_page_is_written(run: Run, tmp_path: Path) -
 
 def test_what_cannot_be_audited_is_told(run: Run, tmp_path: Path) -> None:
     (tmp_path / "none.jsonl").write_text('{"caption": "a", "negative": "b", "status": "rejected"}\n')
-    assert "not rejected" in run("audit", "none.jsonl", ok=False).stderr
+    assert "all rows are rejected" in run("audit", "none.jsonl", ok=False).stderr
     assert run("audit", "rows.txt", ok=False).returncode == 2
     written(tmp_path / "rows.jsonl", hacked=False)
     assert run("audit", "rows.jsonl", "--report", "page.pdf", ok=False).returncode == 2

@@ -38,7 +38,7 @@ def test_a_build_can_end_after_one_stage_and_go_on(run: Run, captions: Path) -> 
     ("options", "said"),
     [
         (["--interval", "often"], "such as 30m"),
-        (["--interval", "1h", "--on-failure", ""], "--on-failure '': no command"),
+        (["--interval", "1h", "--on-failure", ""], "--on-failure '': empty command"),
         (["--interval", "0m"], "such as 30m"),
         ([], "either --cron or --interval"),
         (["--cron", "0 25 * * *"], "not five fields"),
