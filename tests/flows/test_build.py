@@ -95,7 +95,7 @@ def test_every_stage_counts_candidates_as_kept_and_rejected(built: Path) -> None
     assert all(stages[name]["kept"] for name in ("negatives", "positives", "conversations", "refine"))
 
 
-def test_what_was_rejected_stands_in_the_build_with_its_reason(built: Path) -> None:
+def test_rejected_rows_are_in_the_build_with_their_reasons(built: Path) -> None:
     for stage, told in manifest_of(built)["stages"].items():
         parts = sorted((built / "rejected").glob(f"{stage}-*.parquet"))
         reasons = pl.concat([pl.read_parquet(part).select("reason") for part in parts]) if parts else None
@@ -249,7 +249,7 @@ def test_broken_rows_stop_the_build_with_one_line_that_names_the_place(tmp_path:
         ([{"caption": "a"}], {}, r"Name it \.json, or give `format: json` under input\."),
     ],
 )
-def test_what_is_wrong_with_the_input_is_told_in_the_words_of_the_config(
+def test_errors_in_the_input_name_keys_of_the_config(
     tmp_path: Path, row: object, given: dict[str, Any], told: str
 ) -> None:
     (tmp_path / "pool.jsonl").write_text(json.dumps(row) + "\n")
@@ -268,7 +268,7 @@ def test_what_is_wrong_with_the_input_is_told_in_the_words_of_the_config(
         ("pool.dat", "a dog\n", "Name it: `format` under input, one of coco | "),
     ],
 )
-def test_an_input_of_an_unknown_format_is_told_in_the_words_of_the_config(
+def test_an_input_of_an_unknown_format_is_refused_with_keys_of_the_config(
     tmp_path: Path, name: str, text: str, told: str
 ) -> None:
     (tmp_path / name).write_text(text)
@@ -278,7 +278,7 @@ def test_an_input_of_an_unknown_format_is_told_in_the_words_of_the_config(
     assert "--" not in str(caught.value)
 
 
-def test_a_rejected_row_is_told_in_the_words_of_the_config(tmp_path: Path) -> None:
+def test_the_detail_of_a_rejected_row_names_keys_of_the_config(tmp_path: Path) -> None:
     rows = [{"captions": "[a"}, {"captions": "a red circle"}]
     (tmp_path / "pool.jsonl").write_text("\n".join(map(json.dumps, rows)))
     given = {"path": str(tmp_path / "pool.jsonl"), "on_error": "skip"}
@@ -348,7 +348,7 @@ def plain(tmp_path: Path, **changes: Any) -> Any:
     return checked({**config, **changes})
 
 
-def test_a_folder_with_files_of_somebody_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_refused_and_not_changed(tmp_path: Path) -> None:
     write_captions(tmp_path / "in.jsonl", range(3))
     mine = tmp_path / "coco" / "annotations" / "captions.json"
     mine.parent.mkdir(parents=True)
@@ -408,7 +408,7 @@ def test_pictures_that_changed_are_packed_again(corpus: Path, tmp_path: Path) ->
     assert comment in (tmp_path / "old" / "shards" / "00000.tar").read_bytes()
 
 
-def test_a_shard_without_one_usable_picture_is_told_and_the_others_stand(tmp_path: Path, corpus: Path) -> None:
+def test_a_shard_without_a_usable_image_is_counted_and_the_others_are_kept(tmp_path: Path, corpus: Path) -> None:
     (tmp_path / "in").mkdir()
     for number in range(4):
         (tmp_path / "in" / f"{number}.txt").write_text(f"a caption {number}")

@@ -116,7 +116,7 @@ def test_a_table_that_is_added_is_what_an_increment_adds(tmp_path: Path) -> None
     assert before.items() <= packed(out).items()
 
 
-def test_pictures_that_changed_in_a_table_are_packed_anew(tmp_path: Path) -> None:
+def test_images_that_changed_in_a_table_are_packed_again(tmp_path: Path) -> None:
     given, out = tables(tmp_path / "data", 1), tmp_path / "build"
     build(config(given), out)
     tables(tmp_path / "data", 1, "PNG")

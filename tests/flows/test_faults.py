@@ -143,7 +143,7 @@ def test_a_build_whose_disk_becomes_read_only_goes_on_when_it_is_writable_again(
     assert contents(kept) == contents(undisturbed)
 
 
-def test_a_broken_input_shard_is_named_and_mended_the_build_goes_on(tmp_path: Path) -> None:
+def test_a_broken_input_shard_is_named_and_after_its_repair_the_build_resumes(tmp_path: Path) -> None:
     write_corpus(tmp_path / "pictures", CorpusSpec(pairs=30, shard_size=10))
     config = written(tmp_path, name="t", input={"path": str(tmp_path / "pictures")}, part_size=10, workers=1)
     assert build(config, tmp_path / "whole").returncode == 0

@@ -214,7 +214,7 @@ def test_killed_while_it_takes_its_place_it_is_whole_after_the_next_start(
     assert not (out / ".next").exists()
 
 
-def test_changed_and_removed_pairs_are_told_and_stay_until_a_full_build(
+def test_changed_and_removed_pairs_are_counted_and_kept_until_a_full_build(
     corpus: Path, copied: Path, tmp_path: Path
 ) -> None:
     rows = rows_of(corpus)

@@ -75,7 +75,7 @@ def test_a_signal_behind_the_last_stage_leaves_a_finished_build(
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-def test_what_somebody_else_handles_is_left_alone() -> None:
+def test_a_handler_of_the_caller_is_kept() -> None:
     """A caller of ours may have a way of its own."""
     heard: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))

@@ -50,7 +50,9 @@ def test_a_build_is_no_different_from_itself(before: Path) -> None:
     assert changed_rows(before, before).is_empty()
 
 
-def test_rows_added_removed_and_mended_are_told_apart(make: Callable[..., Path], before: Path, rows: list[Row]) -> None:
+def test_added_removed_and_corrected_rows_are_distinguished(
+    make: Callable[..., Path], before: Path, rows: list[Row]
+) -> None:
     mended = {**rows[3], "caption": "a small red circle"}
     told_more = {**rows[7], "license": "CC-BY-4.0"}
     fresh = [{**rows[0], "key": f"fresh-{n}"} for n in range(3)]

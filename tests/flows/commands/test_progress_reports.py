@@ -47,7 +47,7 @@ def test_filters_report_the_total_from_their_first_pair_on(tmp_path: Path) -> No
     assert (judging[-1].done, judging[-1].ended) == (1_200, True)
 
 
-def test_pairs_are_counted_for_a_bar_only_where_somebody_looks_and_counting_is_cheap(tmp_path: Path) -> None:
+def test_pairs_are_counted_for_a_progress_bar_only_with_a_listener_and_if_counting_is_cheap(tmp_path: Path) -> None:
     file = str(_pairs(tmp_path, 3))
     assert total_for_progress(ReadOptions(input=file)) is None
     with use_listener(lambda _: None):

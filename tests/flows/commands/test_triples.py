@@ -124,7 +124,7 @@ def test_the_same_seed_gives_the_same_bytes_in_any_order_of_the_rows(rows: Path)
     assert rows_of(run(turned, "turned-out.jsonl")[1]) == first
 
 
-def test_the_input_is_not_written_over_and_a_strange_ending_is_told_first(rows: Path) -> None:
+def test_the_input_is_not_overwritten_and_an_unknown_extension_is_refused_first(rows: Path) -> None:
     with pytest.raises(UsageError, match="is the input itself"):
         run(rows, rows.name)
     with pytest.raises(UsageError, match="candidate rows are in"):
@@ -209,7 +209,7 @@ def test_a_model_is_asked_for_other_types_only_where_its_own_gave_nothing(server
     assert plan.rows == 1
 
 
-def test_broken_rows_of_the_pool_are_told(rows: Path) -> None:
+def test_broken_rows_of_the_pool_are_reported(rows: Path) -> None:
     pool = rows.with_name("pool.jsonl")
     pool.write_text('{"image_id": 1, "captions": ["a dog in a field"]}\nbroken\n')
     said: list[str] = []

@@ -93,7 +93,7 @@ def test_a_missing_config_is_refused(tmp_path: Path) -> None:
         load_config(tmp_path / "none.yaml")
 
 
-def test_data_in_place_of_a_config_is_told_as_such(tmp_path: Path) -> None:
+def test_a_data_file_is_refused_as_a_config(tmp_path: Path) -> None:
     """It would else be a line of YAML to mend."""
     (tmp_path / "captions.jsonl").write_text('{"caption": "a"}\n{"caption": "b"}\n')
     with pytest.raises(
@@ -133,7 +133,7 @@ def test_a_template_becomes_a_config_for_any_input(tmp_path: Path, name: str) ->
     assert "#" in text
 
 
-def test_an_unknown_template_is_told_with_those_there_are(tmp_path: Path) -> None:
+def test_an_unknown_template_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="There are: all"):
         render_template("al", input_path="", config=tmp_path / "b.yaml")
 

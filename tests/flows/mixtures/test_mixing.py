@@ -91,7 +91,7 @@ def test_counts_and_ratios_are_met_to_the_row(folder: Path) -> None:
     assert {name: sources.count(name) for name in report.quota} == report.quota
 
 
-def test_the_same_bytes_come_out_wherever_the_folder_stands(
+def test_the_output_does_not_depend_on_the_path_of_the_folder(
     folder: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     other = tmp_path_factory.mktemp("elsewhere") / "deeper"
@@ -230,7 +230,7 @@ def test_a_broken_row_stops_the_run_and_says_where(folder: Path) -> None:
         ("table.txt", "image,caption\n", "or give `format: csv` of the source."),
     ],
 )
-def test_a_source_of_another_format_is_told_in_the_words_of_the_config(
+def test_a_source_of_another_format_is_refused_with_keys_of_the_config(
     folder: Path, name: str, text: str, told: str
 ) -> None:
     (folder / name).write_text(text)

@@ -25,7 +25,7 @@ def test_a_build_leaves_bar_tables_card_and_links_under_the_name_of_its_dataset(
     assert not found["parsing"], "a second thread parses Python while a build does: see `prefect_api`"
 
 
-def test_outside_of_a_flow_nobody_is_told(tmp_path: Path) -> None:
+def test_outside_of_a_flow_no_artifact_is_created(tmp_path: Path) -> None:
     async def untold() -> None:
         story = FlowArtifacts("birds", ["pairs"])
         await story.begin("pairs", 1)

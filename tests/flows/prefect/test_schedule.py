@@ -83,7 +83,7 @@ def test_a_schedule_does_not_keep_a_build_by_hand_out(tmp_path: Path) -> None:
         pass
 
 
-def test_a_port_that_is_taken_is_told_with_what_to_do() -> None:
+def test_a_port_in_use_is_refused_with_a_way_out() -> None:
     with socket.create_server((HOST, 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(UsageError, match="PREFECT_API_URL"), own_server(port):
@@ -275,7 +275,7 @@ def prefect(folder: Path, url: str, *arguments: str) -> Iterator["subprocess.Pop
                 process.communicate()
 
 
-def test_the_schedule_for_prefect_runs_the_flow_and_names_what_stands_there(config: Path) -> None:
+def test_the_deployment_for_prefect_runs_the_flow_with_existing_files(config: Path) -> None:
     deployment = yaml.safe_load(render_deployment(config.read_text(), config))
     (told,) = deployment["deployments"]
     module, _, name = told["entrypoint"].rpartition(".")

@@ -138,7 +138,7 @@ def test_a_server_of_our_own_does_not_hear_the_ctrl_c_of_a_terminal_and_ends_wit
         ),
     ],
 )
-def test_a_server_that_ends_at_once_is_told_with_what_it_said(
+def test_a_server_that_does_not_start_is_reported_with_its_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, said: str
 ) -> None:
     (tmp_path / "a_server.py").write_text(code)
@@ -150,9 +150,7 @@ def test_a_server_that_ends_at_once_is_told_with_what_it_said(
 
 
 @pytest.mark.slow
-def test_a_database_that_a_newer_prefect_has_changed_is_told_with_how_to_mend_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_of_a_newer_prefect_is_reported_with_a_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PREFECT_HOME", str(tmp_path))
     monkeypatch.delenv("PREFECT_API_DATABASE_CONNECTION_URL", raising=False)
     with contextlib.closing(sqlite3.connect(tmp_path / "prefect.db")) as database:

@@ -57,7 +57,7 @@ def test_an_error_of_a_job_is_raised_here() -> None:
         list(crew.map_jobs(int, ["no number"] * len(MANY)))
 
 
-def test_work_that_does_not_pickle_is_told_and_does_not_hang() -> None:
+def test_work_that_cannot_be_pickled_is_an_error_and_does_not_hang() -> None:
     with OrderedPool(2) as crew, pytest.raises((pickle.PicklingError, AttributeError), match="pickle"):
         list(crew.map_jobs(lambda number: number, MANY))
 
@@ -70,7 +70,7 @@ def test_general_english_works_in_other_processes() -> None:
     assert found == {general.adjacency("riding", "horse")}
 
 
-def test_a_process_that_dies_is_told() -> None:
+def test_a_process_that_dies_is_an_error() -> None:
     with OrderedPool(2) as crew, pytest.raises(PairwrightError, match="fewer --workers") as told:
         list(crew.map_jobs(os._exit, MANY))
     assert not isinstance(told.value, BrokenProcessPool)

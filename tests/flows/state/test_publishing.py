@@ -152,7 +152,7 @@ def test_ended_at_any_file_the_pointer_names_the_version_before_and_the_next_run
     assert all(files[f"shards/{path.name}"] == path.read_bytes() for path in (root / "shards").iterdir())
 
 
-def test_a_folder_built_anew_never_writes_into_a_version_that_is_read(built: tuple[Path, dict[str, Any]]) -> None:
+def test_a_rebuilt_folder_never_writes_into_a_published_version(built: tuple[Path, dict[str, Any]]) -> None:
     """It counts its versions from 1 again."""
     root, manifest = built
     first = publish(root, manifest, URL).version
@@ -191,7 +191,7 @@ def test_a_published_dataset_is_read_by_its_pointer(built: tuple[Path, dict[str,
         fetch_local_copy(f"{URL}/shards/00002.tar", tmp_path / "copies")
 
 
-def test_a_place_of_somebody_else_is_refused_and_left_alone(built: tuple[Path, dict[str, Any]]) -> None:
+def test_a_folder_with_other_files_is_refused_and_not_changed(built: tuple[Path, dict[str, Any]]) -> None:
     store, top = open_store(URL)
     store.files.pipe_file(f"{top}/thesis.tex", b"mine")
     with pytest.raises(StorageError, match="not empty, and not a published dataset"):
