@@ -7,7 +7,7 @@ its first job; a mistake there would not fail but give other bytes. What is sent
 A node or worker that is lost costs its jobs in flight: Ray gives them to others, `_TRIES` more times each. A job that
 ran twice, even at the same time, wrote the same bytes, by renaming.
 
-Ray is used as it is, not by `prefect_ray.RayTaskRunner` (docs/known-breaks.md): that runs Prefect's own part of a task
+Ray is used as it is, not by `prefect_ray.RayTaskRunner` (docs/reference/known-issues.md): that runs Prefect's own part of a task
 on the node, so that every node needs the address of a Prefect server; without one each starts a server of its own, and
 the story is told to those. Here Prefect's tasks stay in the build's process, and wait for what runs elsewhere.
 """
