@@ -185,6 +185,14 @@ def test_a_stale_part_is_updated_and_other_text_is_unchanged() -> None:
     assert tool.refreshed(updated) == updated
 
 
+def test_shown_help_refers_to_the_page_of_model_options_and_keeps_all_others() -> None:
+    help_text = "Usage: x\n\nInput:\n  --a  First.\n\nModel (--method llm):\n  --model  Name.\n           More.\n\nOutput:\n  --b\n"
+    assert tool.shorten_model_options(help_text) == (
+        "Usage: x\n\nInput:\n  --a  First.\n\n"
+        "Model (--method llm):\n  See docs/concepts/models.md#options.\n\nOutput:\n  --b\n"
+    )
+
+
 def test_help_does_not_depend_on_the_width_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = set()
     for width in ("40", "200"):

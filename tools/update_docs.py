@@ -5,7 +5,8 @@
 
 A generated part is enclosed by two marks, each on its own line::
 
-    <!-- help:pairwright index build -->     help of a command, 80 columns wide
+    <!-- help:pairwright index build -->     help of a command, 80 columns wide, without its model options
+    <!-- model:pairwright prompts ask -->    the model options of a command
     <!-- file:tests/plugins/miscount.py -->  a file of the repository
     <!-- table:config -->                    a table of `TABLES`
     <!-- end -->
@@ -44,7 +45,8 @@ from pairwright.generators.llm.testing.script import AnswerRule, ServerScript
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 80
 
-_PART = re.compile(r"<!-- (?P<kind>help|file|table):(?P<what>[^\n]+?) -->\n.*?<!-- end -->", re.DOTALL)
+MODEL_OPTIONS = re.compile(r"^(?P<title>Model\b[^\n]*:)\n(?: [^\n]*(?:\n|\Z)|\n(?= ))+", re.MULTILINE)
+_PART = re.compile(r"<!-- (?P<kind>help|model|file|table):(?P<what>[^\n]+?) -->\n.*?<!-- end -->", re.DOTALL)
 _FENCES = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".json": "json"}
 
 
@@ -92,7 +94,7 @@ def _group() -> TyperGroup:
 
 
 def _part(kind: str, what: str) -> str:
-    body = {"help": _help, "file": _file, "table": _table}[kind](what)
+    body = {"help": _help, "model": _model_options, "file": _file, "table": _table}[kind](what)
     return f"<!-- {kind}:{what} -->\n{body}\n<!-- end -->"
 
 
@@ -121,7 +123,19 @@ def _output_of(arguments: list[str]) -> str:
 
 
 def _help(command: str) -> str:
-    return _fenced("text", help_of(command))
+    return _fenced("text", shorten_model_options(help_of(command)))
+
+
+def shorten_model_options(help_text: str) -> str:
+    """Return a command's help with a reference instead of its model options, which many commands share."""
+    return MODEL_OPTIONS.sub(r"\g<title>\n  See docs/concepts/models.md#options.\n", help_text)
+
+
+def _model_options(command: str) -> str:
+    found = MODEL_OPTIONS.search(help_of(command))
+    if found is None:
+        raise ValueError(f"no model options in {command}")
+    return _fenced("text", found[0])
 
 
 def _file(name: str) -> str:
