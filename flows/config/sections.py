@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 from pairwright.datasets.suggestions import find_duplicates, suggest_alternatives
 from pairwright.generators.conversations.question_templates import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 
 NegativeType = Literal[
     "replace-object",

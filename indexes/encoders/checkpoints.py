@@ -2,12 +2,17 @@
 
 A folder never leads to the network. A name is looked up in the hub's cache and downloaded when it is not there; of
 weights that are stored in several formats only the first that is wanted is fetched.
+
+----
+Loads models without their libraries' progress bars and load reports: what is wrong with a load is raised instead.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from pairwright.datasets.errors import InputError, MissingResourceError, PairwrightError
 
@@ -89,3 +94,18 @@ def _download_snapshot(name: str, patterns: Sequence[str]) -> Path:
             f"checkpoint {name}: no such folder here, and the Hugging Face hub does not give it ({reason}). "
             "Check the name and the network, or name a folder that holds the checkpoint."
         ) from None
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Let transformers print nothing below an error within the block."""
+    logging: Any = import_module("transformers.utils.logging")  # its functions are untyped
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

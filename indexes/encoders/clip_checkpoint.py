@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.errors import InputError
-from pairwright.indexes.encoders.checkpoints import find_weights_file, translate_load_errors
+from pairwright.indexes.encoders.checkpoints import find_weights_file, quiet_transformers, translate_load_errors
 from pairwright.indexes.encoders.image_preprocessing import ImagePreprocessing, preprocessing_from_transformers
-from pairwright.indexes.encoders.transformers_logging import quiet_transformers
 
 if TYPE_CHECKING:
     import torch

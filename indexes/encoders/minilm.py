@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairwright.datasets.errors import InputError, MissingResourceError
-from pairwright.indexes.encoders.checkpoints import find_checkpoint_folder, find_weights_file, translate_load_errors
+from pairwright.indexes.encoders.checkpoints import (
+    find_checkpoint_folder,
+    find_weights_file,
+    quiet_transformers,
+    translate_load_errors,
+)
 from pairwright.indexes.encoders.pretrained_models import (
     SavedModelReference,
     absolute_model_name,
@@ -30,7 +35,6 @@ from pairwright.indexes.encoders.pretrained_models import (
     replace_lone_surrogates,
 )
 from pairwright.indexes.encoders.protocols import Vectors
-from pairwright.indexes.encoders.transformers_logging import quiet_transformers
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.errors import InputError, MissingResourceError
-from pairwright.indexes.encoders.checkpoints import find_weights_file, translate_load_errors
+from pairwright.indexes.encoders.checkpoints import find_weights_file, quiet_transformers, translate_load_errors
 from pairwright.indexes.encoders.clip_checkpoint import (
     ClipCheckpoint,
     ClipTokenizer,
@@ -30,7 +30,6 @@ from pairwright.indexes.encoders.clip_checkpoint import (
     wrap_tokenizer,
 )
 from pairwright.indexes.encoders.image_preprocessing import preprocessing_from_openclip
-from pairwright.indexes.encoders.transformers_logging import quiet_transformers
 
 if TYPE_CHECKING:
     import torch

@@ -27,11 +27,10 @@ from pairwright.datasets.readers.pairs import ReadBatch
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.rejects import Reject, RejectError
 from pairwright.indexes.fetching.download_folder import DownloadFolder, open_download_folder
-from pairwright.indexes.fetching.host_resolution import check_hosts
 from pairwright.indexes.fetching.img2dataset_runner import check_img2dataset, run_img2dataset
 from pairwright.indexes.fetching.options import FetchOptions, make_img2dataset_arguments, make_request_settings
 from pairwright.indexes.fetching.pair_outcomes import RequestedImages, collect_urls, join_outcomes
-from pairwright.indexes.fetching.url_safety import find_host_problem, split_host_port
+from pairwright.indexes.fetching.url_safety import check_hosts, find_host_problem, split_host_port
 from pairwright.indexes.retrieval.exclusion import Exclusion, make_exclusion_rejects
 
 MAX_URLS_PER_PASS = 1_000_000  # URLs; img2dataset holds a pass's list in memory

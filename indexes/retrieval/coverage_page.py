@@ -21,7 +21,7 @@ from pairwright.indexes.retrieval.coverage_page_data import (
     CoveragePageData,
     make_coverage_page_data,
 )
-from pairwright.indexes.retrieval.retrieve import Retrieval
+from pairwright.indexes.retrieval.results import Retrieval
 
 MAX_CAPTION_LENGTH = 140
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from pairwright.indexes.retrieval.coverage import MIN_NEAR_PAIRS
 from pairwright.indexes.retrieval.exclusion import count_by_field
-from pairwright.indexes.retrieval.retrieve import ModeReport, Retrieval, RetrieveOptions
+from pairwright.indexes.retrieval.results import ModeReport, Retrieval, RetrieveOptions
 
 MAX_ROWS = 5000
 MAX_SAMPLES = 3

@@ -7,11 +7,21 @@ but by best place, then by the sum of reciprocal places, then by key: the lists 
 several comes first among equals.
 
 Frames here hold codes: ``pair`` (position of its key in the sorted keys) and ``concept`` (in order of the queries).
+
+----
+What was retrieved, as pairs to go on with: each says in its `meta` by what it was found.
+
+``meta.retrieved`` holds lists with one entry a hit, side by side: concepts, templates, modes, ranks, caption_indexes (0
+the pair's ``caption``, n the n-th of its ``captions``) and scores. The pair itself, its key included, is as it was indexed, so a table of these pairs is an input like any other.
 """
 
 import numpy as np
+import orjson
 import polars as pl
 from numpy.typing import NDArray
+
+from pairwright.datasets.record_tables import PAIRS
+from pairwright.datasets.records import compact_json
 
 _RECIPROCAL_SCALE = 2**32  # reciprocal places are integers over this, so that sums do not depend on their order
 
@@ -94,3 +104,21 @@ def _list_column(name: str, values: pl.Series, ends: NDArray[np.int64]) -> pl.Se
 
     offsets = pa.array(np.concatenate([np.zeros(1, np.int64), ends]))
     return pl.Series(name, pl.from_arrow(pa.LargeListArray.from_arrays(offsets, values.to_arrow())))
+
+
+HIT_COLUMNS = ("concepts", "templates", "modes", "ranks", "caption_indexes", "scores")
+
+
+def add_hit_metadata(pairs: pl.DataFrame, found: pl.DataFrame) -> pl.DataFrame:
+    """Return the pairs that were found, best first, each with what found it.
+
+    Args:
+        pairs: of `PAIRS_FOLDER`, holding every key of ``found``; in any order.
+        found: `Retrieval.pairs`.
+    """
+    joined = found.select("key", *HIT_COLUMNS).join(pairs, on="key", maintain_order="left")
+    metas = [
+        compact_json({**orjson.loads(meta), "retrieved": dict(zip(HIT_COLUMNS, lists, strict=True))})
+        for meta, *lists in joined.select("meta", *HIT_COLUMNS).iter_rows()
+    ]
+    return joined.with_columns(pl.Series("meta", metas, dtype=pl.String)).select(PAIRS.schema.names())

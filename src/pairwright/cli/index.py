@@ -111,7 +111,7 @@ def build(
     """
     from pairwright.indexes.building.build import build_index_from_pairs
     from pairwright.indexes.encoders.registry import EncoderOptions
-    from pairwright.indexes.hnsw.metadata import IndexOptions
+    from pairwright.indexes.hnsw.options import IndexOptions
 
     options = text_options(input_, columns_, format_, explode=explode, on_error=on_error, image_root=image_root)
     precomputed = _precomputed(input_) if encoder == _PRECOMPUTED else None
@@ -135,7 +135,7 @@ def build(
             ),
             shards=shards,
             workers=workers,
-            like=like,
+            encoder_from=like,
             keep_pairs=keep_pairs,
             rejected=rejects.add,
             watch=follow,
@@ -274,7 +274,7 @@ def check(
 
     vectors = None
     if queries is not None:
-        from pairwright.indexes.building.build import open_index_with_encoder
+        from pairwright.indexes.building.open import open_index_with_encoder
         from pairwright.indexes.retrieval.prepared_queries import encode_queries
         from pairwright.indexes.retrieval.queries import read_queries
 

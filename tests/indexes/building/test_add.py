@@ -13,10 +13,11 @@ from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.indexes.building import add as adding
 from pairwright.indexes.building.add import add_pairs
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.hnsw import index_folder
 from pairwright.indexes.hnsw.check import check_index
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import open_index
 from tests.indexes.corpus import Given, batches, keys, mixture, numbered, pairs
 
@@ -141,7 +142,7 @@ def test_captions_are_added_through_the_encoder_that_is_there(tmp_path: Path) ->
     opened = open_index_with_encoder(tmp_path)
     hits = opened.index.search(opened.query_encoder.encode_texts([pair.caption for pair in pool]), 1)
     assert hits.frame()["key"].to_list() == [pair.key for pair in pool]
-    with pytest.raises(UsageError, match="that another made"):
+    with pytest.raises(UsageError, match="from another encoder"):
         add_pairs([numbered(3)], tmp_path, vectors=Given(mixture(3, 512)))
 
 
@@ -153,7 +154,7 @@ def test_what_cannot_be_added_is_told_and_changes_nothing(tmp_path: Path) -> Non
         yield numbered(5, OLD)
         yield numbered(1, OLD)
 
-    with pytest.raises(UsageError, match="without an encoder"):
+    with pytest.raises(UsageError, match="has no encoder"):
         add_pairs([numbered(1, OLD)], tmp_path)
     with pytest.raises(UsageError, match="length 16"):
         add_pairs([numbered(1, OLD)], tmp_path, vectors=Given(mixture(COUNT, 16)))

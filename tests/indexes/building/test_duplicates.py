@@ -143,7 +143,7 @@ def test_an_extended_index_goes_on_as_if_it_had_never_stopped(stream: Vectors) -
     first, _, stored = matched(stream[:7000], 0.999)
     copies = DuplicateFinder(DIM, 0.999)
     for start in range(0, len(stored), 777):
-        copies.remember(stored[start : start + 777])
+        copies.add_known(stored[start : start + 777])
     more, _, _ = matched(stream[7000:], 0.999, copies=copies, kept=stored)
     assert np.array_equal(np.concatenate([first, more]), whole)
 

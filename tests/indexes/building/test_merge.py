@@ -8,11 +8,12 @@ import pytest
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.indexes.building.add import add_pairs
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
 from pairwright.indexes.building.merge import merge_indexes
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.encoders.registry import EncoderOptions
 from pairwright.indexes.hnsw.check import check_index
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import open_index
 from tests.indexes.corpus import Given, batches, keys, mixture, numbered, pairs
 
@@ -83,13 +84,13 @@ def test_a_pair_that_is_in_two_of_them_is_told(folders: list[Path], tmp_path: Pa
 def test_indexes_of_one_encoder_merge_and_of_two_do_not(tmp_path: Path) -> None:
     pool = pairs()
     build_index_from_pairs(lambda: batches(pool[:100]), tmp_path / "a")
-    build_index_from_pairs(lambda: batches(pool[100:]), tmp_path / "b", like=tmp_path / "a")
+    build_index_from_pairs(lambda: batches(pool[100:]), tmp_path / "b", encoder_from=tmp_path / "a")
     build_index_from_pairs(lambda: batches(pool[100:]), tmp_path / "c", encoder=EncoderOptions(seed=1))
     merge_indexes([tmp_path / "a", tmp_path / "b"], tmp_path / "ab")
     opened = open_index_with_encoder(tmp_path / "ab")
     hits = opened.index.search(opened.query_encoder.encode_texts([pair.caption for pair in pool]), 1)
     assert hits.frame()["key"].to_list() == [pair.key for pair in pool]
-    with pytest.raises(UsageError, match="its encoder is not that of"):
+    with pytest.raises(UsageError, match="its encoder differs from"):
         merge_indexes([tmp_path / "a", tmp_path / "c"], tmp_path / "ac")
 
 

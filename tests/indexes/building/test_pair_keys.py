@@ -29,12 +29,12 @@ def test_a_key_that_comes_twice_is_named_with_its_parts(at_once: int, keys: list
         if len(set(keys)) == len(keys):
             check_unique_keys(split(keys))
             return
-        with pytest.raises(InputError) as told:
+        with pytest.raises(InputError) as caught:
             check_unique_keys(split(keys))
-        key = told.value.where.removeprefix("pair ")
+        key = caught.value.where.removeprefix("pair ")
         half = len(keys) // 2
         assert keys.count(key) > 1
-        assert ("twice" in told.value.what) == (keys[:half].count(key) != 1 or keys[half:].count(key) == 0)
+        assert ("duplicate" in caught.value.what) == (keys[:half].count(key) != 1 or keys[half:].count(key) == 0)
 
 
 @given(known=KEYS, asked=KEYS)

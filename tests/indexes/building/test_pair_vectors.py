@@ -13,12 +13,13 @@ pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.building.pair_vectors import EncodedVectors
 from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.indexes.encoders.lexical import LexicalEncoder
 from pairwright.indexes.encoders.registry import EncoderOptions
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from tests.indexes import tiny_clip
 from tests.indexes.corpus import keys
 

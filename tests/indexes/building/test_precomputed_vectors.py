@@ -16,12 +16,14 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import REASONS
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.building.precomputed_vectors import EMBEDDING_FOLDERS, PrecomputedVectors
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.retrieval.batched_search import Mode
 from pairwright.indexes.retrieval.queries import Query
-from pairwright.indexes.retrieval.retrieve import RetrieveOptions, retrieve
+from pairwright.indexes.retrieval.results import RetrieveOptions
+from pairwright.indexes.retrieval.retrieve import retrieve
 from tests.indexes.embedding_folder import write_part
 
 DIM = 8
@@ -152,7 +154,7 @@ def test_the_folder_says_which_modalities_it_has(tmp_path: Path, kind: str, ther
     write_part(tmp_path, "0", ["a"], {kind: np.ones((1, DIM))})
     source = PrecomputedVectors(tmp_path)
     assert (source.modalities, source.dim, source.count) == ((there,), DIM, 1)
-    with pytest.raises(UsageError, match=r"so no vectors of (images|texts)"):
+    with pytest.raises(UsageError, match=r"so no (image|text) vectors"):
         source.rows(pairs_of(tmp_path), "text" if there == "image" else "image")
 
 
@@ -220,7 +222,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None
         ({}, "has no embedding_row in its meta"),
         ({"embedding_row": "1"}, "has no embedding_row in its meta"),
         ({"embedding_row": -1}, "has no embedding_row in its meta"),
-        ({"embedding_row": 6}, "names row 6 of 6"),
+        ({"embedding_row": 6}, "row number 6"),
     ],
 )
 def test_a_pair_of_another_origin_is_refused(tmp_path: Path, meta: dict[str, object], said: str) -> None:

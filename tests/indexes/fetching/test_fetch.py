@@ -34,12 +34,11 @@ from pairwright.indexes.fetching import img2dataset_runner
 from pairwright.indexes.fetching.download_folder import DownloadFolder, open_download_folder
 from pairwright.indexes.fetching.failure_reasons import DownloadError, classify_failure
 from pairwright.indexes.fetching.fetch import FetchReport, fetch_images
-from pairwright.indexes.fetching.host_resolution import check_hosts
 from pairwright.indexes.fetching.http_opener import FetchOpener, RequestSettings
 from pairwright.indexes.fetching.image_normalisation import normalise_image_bytes
 from pairwright.indexes.fetching.img2dataset_runner import run_img2dataset
 from pairwright.indexes.fetching.options import FetchOptions, make_img2dataset_arguments
-from pairwright.indexes.fetching.url_safety import clean_url, find_address_problem, find_host_problem
+from pairwright.indexes.fetching.url_safety import check_hosts, clean_url, find_address_problem, find_host_problem
 from tests.servers.images import ImageServer, image_server, picture
 
 needs_img2dataset = pytest.mark.skipif(find_spec("img2dataset") is None, reason="img2dataset is not installed")

@@ -8,7 +8,8 @@ import pytest
 from pairwright.datasets.errors import UsageError
 from pairwright.indexes.building.build import build_index_from_pairs
 from pairwright.indexes.hnsw.check import check_index
-from pairwright.indexes.hnsw.metadata import IndexInfo, IndexOptions
+from pairwright.indexes.hnsw.metadata import IndexInfo
+from pairwright.indexes.hnsw.options import IndexOptions
 from tests.indexes.corpus import Given, mixture, numbered
 
 COUNT = 3000

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.indexes.building.build import build_index_from_pairs
 from pairwright.indexes.encoders.protocols import Vectors
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import Index, open_index, score_recall
 from tests.indexes.corpus import Given, keys, mixture, numbered
 
@@ -91,7 +91,7 @@ def test_impossible_searches_are_told(index: Index, pool: Vectors) -> None:
         index.search(pool[:1, :16], 5)
     with pytest.raises(UsageError, match="no image vectors in this index, only text"):
         index.search(pool[:1], 5, modality="image")
-    with pytest.raises(UsageError, match="give one or more"):
+    with pytest.raises(UsageError, match="at least one query"):
         index.tune(pool[:0], 5, 0.9)
 
 
@@ -129,7 +129,7 @@ def test_files_of_two_indexes_mixed_are_refused(folder: Path, tmp_path: Path) ->
     path = copied(folder, tmp_path) / "text-00001" / "keys.npy"
     rows = np.load(path)
     np.save(path, rows.reshape(-1, 32))
-    with pytest.raises(StorageError, match="do not fit"):
+    with pytest.raises(StorageError, match="do not match"):
         open_index(tmp_path)
 
 

@@ -17,10 +17,11 @@ from hypothesis.extra import numpy as arrays
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.indexes.encoders.protocols import Vectors
-from pairwright.indexes.hnsw.faiss_threads import limit_faiss_threads
+from pairwright.indexes.hnsw.faiss_files import limit_faiss_threads
 from pairwright.indexes.hnsw.float16_rows import extend_float16_rows, new_float16_rows, open_float16_rows
 from pairwright.indexes.hnsw.graph import SearchResult
-from pairwright.indexes.hnsw.metadata import FLOAT16_ROWS_FILE, VECTORS_FILE, IndexOptions
+from pairwright.indexes.hnsw.metadata import FLOAT16_ROWS_FILE, VECTORS_FILE
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.storage import (
     VECTOR_STORAGES,
     StorageChoice,
@@ -336,7 +337,7 @@ def test_the_best_of_parts_are_the_best_of_all(values: np.ndarray, k: int, step:
     numbers = np.arange(scores.shape[1])
     best = TopK(len(scores), k)
     for start in range(0, scores.shape[1], step):
-        best.offer(scores[:, start : start + step], numbers[start : start + step])
+        best.add(scores[:, start : start + step], numbers[start : start + step])
     order = np.lexsort((np.broadcast_to(numbers, scores.shape), -scores), axis=1)[:, :k]
     found = order.shape[1]
     assert np.array_equal(best.numbers[:, :found], order)

@@ -10,14 +10,16 @@ import pytest
 
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.indexes.building.build import IndexWithEncoder, build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
 from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors
 from pairwright.indexes.retrieval import coverage_page_data
 from pairwright.indexes.retrieval.coverage_page import MAX_CAPTION_LENGTH, write_coverage_page
 from pairwright.indexes.retrieval.coverage_page_data import MAX_SAMPLES
 from pairwright.indexes.retrieval.exclusion import ExclusionFilter, exclusion_from_pairs
 from pairwright.indexes.retrieval.queries import Query, queries_from_classes, queries_from_lines
-from pairwright.indexes.retrieval.retrieve import Retrieval, RetrieveOptions, retrieve
+from pairwright.indexes.retrieval.results import Retrieval, RetrieveOptions
+from pairwright.indexes.retrieval.retrieve import retrieve
 from tests.indexes.corpus import ANIMALS, batches, captions, pairs
 from tests.indexes.embedding_folder import write_part
 

@@ -15,16 +15,18 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rng import make_numpy_rng
-from pairwright.indexes.building.build import IndexWithEncoder, build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
 from pairwright.indexes.encoders.lexical import LexicalEncoder
 from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import Index, open_index
-from pairwright.indexes.retrieval import batched_search
+from pairwright.indexes.retrieval import batched_search, results
 from pairwright.indexes.retrieval import retrieve as retrieval
 from pairwright.indexes.retrieval.exclusion import Exclusion, ExclusionFilter
 from pairwright.indexes.retrieval.queries import Query, queries_from_classes, queries_from_lines
-from pairwright.indexes.retrieval.retrieve import KUnit, ModeChoice, Retrieval, RetrieveOptions, retrieve
+from pairwright.indexes.retrieval.results import KUnit, ModeChoice, Retrieval, RetrieveOptions
+from pairwright.indexes.retrieval.retrieve import retrieve
 from tests.indexes.corpus import ANIMALS, Given, batches, captions, keys, mixture, numbered, pairs, unit
 
 POOL = pairs()
@@ -246,7 +248,7 @@ def test_hits_come_in_pieces_and_are_written_whole(
     pieces = list(found.hit_batches(100))
     assert [piece.height for piece in pieces] == [100] * 7 + [68]
     assert pl.concat(pieces).equals(found.hits)
-    monkeypatch.setattr(retrieval, "_HITS_PER_BATCH", 100)
+    monkeypatch.setattr(results, "_HITS_PER_BATCH", 100)
     found.write_hits(tmp_path / "hits.parquet")
     assert pl.read_parquet(tmp_path / "hits.parquet").equals(found.hits)
 
