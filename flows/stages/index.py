@@ -25,7 +25,7 @@ from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.building.pair_vectors import PairVectors
 from pairwright.indexes.building.part_jobs import BuildParts, IndexProgress, PartJob, PartResult, build_part
 from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors
-from pairwright.indexes.encoders.registry import EncoderOptions
+from pairwright.indexes.encoders.registry import BUILT_IN, ENCODERS, EncoderOptions
 from pairwright.indexes.hnsw.metadata import METADATA_FILE
 from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.retrieval.coverage_page import write_coverage_page
@@ -157,7 +157,10 @@ def index_state(section: IndexSection, source: str) -> str:
     folders = [Path(section.model)] if section.model and Path(section.model).exists() else []
     if section.encoder == PRECOMPUTED:
         folders += [path for kind in ("img_emb", "text_emb") if (path := Path(source) / kind).is_dir()]
-    return file_state(folders)
+    state = file_state(folders)
+    if section.encoder not in (*BUILT_IN, PRECOMPUTED):
+        state += ENCODERS.fingerprint(section.encoder)
+    return state
 
 
 def retrieve_state(section: RetrieveSection) -> str:
@@ -260,12 +263,10 @@ class _PairLookup:
 
 
 def _encoder(section: IndexSection, seed: int) -> EncoderOptions | None:
-    if section.encoder == "lexical":
-        return EncoderOptions(seed=seed, model=section.model, device=section.device)
     if section.encoder == PRECOMPUTED and not section.model:
         return None
     name = "clip" if section.encoder == PRECOMPUTED else section.encoder
-    return EncoderOptions(name, model=section.model, device=section.device)
+    return EncoderOptions(name, seed=seed, model=section.model, device=section.device)
 
 
 def _options(section: RetrieveSection) -> RetrieveOptions:

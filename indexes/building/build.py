@@ -246,7 +246,7 @@ def _pair_file_names(stored: StoredPairs, *, keep: bool) -> list[str]:
 def _available_modalities(vectors: PairVectors | None, encoder: EncoderOptions | None) -> Sequence[Modality]:
     if vectors is not None:
         return vectors.modalities
-    return ("text", "image") if encoder is not None and encoder.of_images else ("text",)
+    return ("text", "image") if encoder is not None and encoder.encodes_images else ("text",)
 
 
 def _check_no_empty_modality(modalities: Sequence[Modality], built: Sequence[PartResult], counts: Counter[str]) -> None:

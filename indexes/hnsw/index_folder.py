@@ -21,8 +21,8 @@ _PART_NAME = re.compile(r"(text|image)-(\d{5,})(?:-(\d+))?")
 _INDEX_FILE = re.compile(
     r"vectors\.faiss|raw\.f16\.npy|keys\.npy|captions\.npy|aliases\.npy|probes\.npz|\d{5,}\.parquet|\..+\.tmp-\d+(?:@.+)?"
 )
-_REPLACEABLE = re.compile(rf"{_PART_NAME.pattern}|encoder\.(npz|json)|{PAIRS_FOLDER}|{TEMPORARY_PAIRS_FOLDER}|\..*")
-_ENCODER_FILE = re.compile(r"encoder\.(npz|json)")
+_ENCODER_FILE = re.compile(r"encoder\.(npz|json|[\w-]+\.state)")
+_REPLACEABLE = re.compile(rf"{_PART_NAME.pattern}|{_ENCODER_FILE.pattern}|{PAIRS_FOLDER}|{TEMPORARY_PAIRS_FOLDER}|\..*")
 
 
 P = ParamSpec("P")

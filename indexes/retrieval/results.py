@@ -26,22 +26,22 @@ ModeChoice = Literal["t2t", "t2i", "both"]
 KUnit = Literal["query", "concept"]
 
 
-_HITS_PER_BATCH = 1_000_000  # hits that get their texts at a time
+_HITS_PER_BATCH = 1_000_000  # hits joined with their texts at a time
 
 
 @dataclass(frozen=True)
 class RetrieveOptions:
-    """What to bring.
+    """Options of a retrieval.
 
     Attributes:
-        k: pairs a query or concept, in each mode; at least 1.
+        k: pairs per query or concept in each mode; at least 1.
         mode: t2t (captions), t2i (images) or both.
-        per: what ``k`` counts for, query or concept; see the module.
-        cap: distinct pairs a concept at most, best first; None for no bound.
-        min_score: cosine below which a hit is left out. With both modes a mapping, since their scores do not compare.
-        floor: cosine with a concept's bare name from which a pair is near to it; a mapping for both modes; None for the
-            encoder's own (`coverage.py`).
-        recall: wanted recall@k, in (0, 1], that the effort is tuned for; None for the index's own effort, unmeasured.
+        per: unit of ``k``, query or concept; see `retrieve`.
+        cap: maximum distinct pairs per concept, best first; None for unlimited.
+        min_score: minimum cosine of a hit. For both modes a mapping, since their scores are not comparable.
+        floor: minimum cosine of a near pair with the bare name of its concept; for both modes a mapping; None for that
+            of the encoder (`coverage.py`).
+        recall: recall@k in (0, 1] to which the effort is tuned; None for the default effort of the index, unmeasured.
         ef_search: effort; 0 to tune it.
     """
 
@@ -56,44 +56,44 @@ class RetrieveOptions:
 
     def __post_init__(self) -> None:
         if self.k < 1:
-            raise UsageError(f"k {self.k}: has to be at least 1.")
+            raise UsageError(f"k {self.k}: must be at least 1.")
         if self.mode not in get_args(ModeChoice) or self.per not in get_args(KUnit):
             raise UsageError(
                 f"mode {self.mode}, per {self.per}: modes are t2t, t2i and both; k is per query or concept."
             )
         if self.cap is not None and self.cap < 1:
-            raise UsageError(f"cap {self.cap}: has to be at least 1.")
+            raise UsageError(f"cap {self.cap}: must be at least 1.")
         if self.recall is not None and not 0 < self.recall <= 1:
-            raise UsageError(f"recall {self.recall}: has to be above 0 and at most 1.")
+            raise UsageError(f"recall {self.recall}: must be above 0 and at most 1.")
         if self.ef_search < 0:
-            raise UsageError(f"ef_search {self.ef_search}: has to be 0 or more.")
+            raise UsageError(f"ef_search {self.ef_search}: must be 0 or more.")
         for name, value in (("min_score", self.min_score), ("floor", self.floor)):
             if self.mode == "both" and isinstance(value, float | int) and value > -1:
-                raise UsageError(f"{name} {value}: scores of t2t and t2i do not compare; give one for each mode.")
+                raise UsageError(f"{name} {value}: scores of t2t and t2i are not comparable; set one for each mode.")
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """The modes that are asked."""
+        """The requested modes."""
         return tuple(MODALITY_OF) if self.mode == "both" else (self.mode,)
 
     def of(self, name: Literal["min_score", "floor"], mode: Mode) -> float | None:
-        """Return ``min_score`` or ``floor`` of a mode, None where it is not given."""
+        """Return ``min_score`` or ``floor`` of a mode, None if not given."""
         value: float | Mapping[Mode, float] | None = getattr(self, name)
         return value.get(mode) if isinstance(value, Mapping) else value
 
 
 @dataclass(frozen=True)
 class ModeReport:
-    """How a mode was searched.
+    """Search settings and counts of a mode.
 
     Attributes:
-        ef_search: effort; 0 when exact, or the index's own.
-        exact: every vector was compared: there is no graph, or the effort that the recall takes costs more.
-        recall: recall@k that it gave on a sample of the queries; None when it was not measured.
-        sample: how many queries that was measured on.
-        floor: of its coverage, and where it comes from.
-        below: hits that were left out by their score.
-        short: queries that got fewer than K, although the pool may have more: too many of their hits were excluded.
+        ef_search: effort; 0 for exact search or the default of the index.
+        exact: every vector was compared, because there is no graph or the necessary effort costs more.
+        recall: recall@k on a sample of the queries; None if not measured.
+        sample: number of queries in the sample.
+        floor: floor of its coverage.
+        below: number of hits below the minimum score.
+        short: number of queries with fewer than K hits because too many were excluded.
     """
 
     ef_search: int
@@ -107,31 +107,31 @@ class ModeReport:
 
 @dataclass(frozen=True)
 class Retrieval:
-    """What `retrieve` found.
+    """Result of `retrieve`.
 
     Attributes:
-        options: what was asked for.
-        asked: the queries: text, concept, template, by number.
-        found: hits without texts: query, mode, rank, pair (position in ``keys``), caption_index, score; by query, mode
-            and rank.
-        keys: of all pairs found, sorted.
-        pairs: one row a pair, best first: key, place (best within a concept and mode), rank (best), score_t2t and
-            score_t2i (best; null when that mode did not find it), and lists with one entry a hit, side by side:
-            queries (numbers), concepts, templates, modes, ranks, caption_indexes, scores; by mode and query.
-        coverage: one row a concept and mode asked: concept, mode, queries, hits, pairs (distinct), best, p90, p50, p10
-            (of the hits' scores), name_score (best cosine of a returned pair with its bare name; -1 when nothing was
-            returned), near (pairs whose cosine with the name reaches the floor), floor, covered, cut (pairs beyond K or
-            cap), excluded (pairs met); least covered first.
-        excluded: pairs met and left out: key, by.
-        uncompared: pairs whose images could not be compared with the exclusion's by content.
-        searches: by mode.
-        names_from: what stands for a concept's bare name: ``name``, or ``mean of its queries`` where only vectors are known.
-        seconds: of all.
+        options: options of the retrieval.
+        queries: text, concept, template, by number.
+        hit_codes: hits without texts: query, mode, rank, pair (position in ``keys``), caption_index, score; by query,
+            mode and rank.
+        keys: keys of all found pairs, sorted.
+        pairs: one row per pair, best first: key, place (best within a concept and mode), rank (best), score_t2t and
+            score_t2i (best; null if not found in that mode), and parallel lists with one entry per hit, by mode and
+            query: queries (numbers), concepts, templates, modes, ranks, caption_indexes, scores.
+        coverage: one row per concept and mode, least covered first: concept, mode, queries, hits, pairs (distinct),
+            best, p90, p50, p10 (of the scores of its hits), name_score (best cosine of a returned pair with the bare
+            name; -1 without pairs), near (pairs whose cosine with the name reaches the floor), floor, covered, cut
+            (pairs beyond K or cap), excluded (pairs).
+        excluded: excluded pairs that were found: key, by.
+        uncompared: number of pairs whose images could not be compared with the exclusion by content.
+        searches: settings and counts by mode.
+        name_source: source of the bare name of a concept: ``name``, or ``mean of its queries`` if only vectors are given.
+        seconds: duration.
     """
 
     options: RetrieveOptions
-    asked: pl.DataFrame
-    found: pl.DataFrame
+    queries: pl.DataFrame
+    hit_codes: pl.DataFrame
     keys: pl.Series
     pairs: pl.DataFrame
     coverage: pl.DataFrame
@@ -145,17 +145,17 @@ class Retrieval:
     def hits(self) -> pl.DataFrame:
         """All hits, by query, mode, rank.
 
-        Columns query (number), text, concept, template, mode, rank (from 1), key, caption_index (which caption was
-        found: 0 the pair's ``caption``, n the n-th of its ``captions``; 0 for images), score.
+        Columns query (number), text, concept, template, mode, rank (from 1), key, caption_index (of the found caption:
+        0 the pair's ``caption``, n the n-th of its ``captions``; 0 for images), score.
         """
         return pl.concat(self.hit_batches())
 
     def hit_batches(self, size: int | None = None) -> Iterator[pl.DataFrame]:
         """Yield `hits` in pieces of at most ``size`` rows, at least one."""
         size = size or _HITS_PER_BATCH
-        for start in range(0, max(1, self.found.height), size):
-            part = self.found.slice(start, size)
-            texts = self.asked[part["query"].to_numpy()]
+        for start in range(0, max(1, self.hit_codes.height), size):
+            part = self.hit_codes.slice(start, size)
+            texts = self.queries[part["query"].to_numpy()]
             yield pl.DataFrame(
                 [
                     part["query"],
@@ -169,7 +169,7 @@ class Retrieval:
             )
 
     def write_hits(self, path: Path) -> None:
-        """Write `hits` as Parquet, piece by piece, whole or not at all."""
+        """Write `hits` as Parquet, piece by piece and atomically."""
         import pyarrow.parquet as pq
 
         pieces = (piece.to_arrow(compat_level=pl.CompatLevel.oldest()) for piece in self.hit_batches())
@@ -184,7 +184,7 @@ class Retrieval:
 
     @property
     def uncovered(self) -> list[str]:
-        """The concepts that no mode covers, worst first."""
+        """Concepts not covered in any mode, worst first."""
         return list_uncovered(self.coverage)
 
     def summary(self) -> dict[str, Any]:
@@ -192,11 +192,11 @@ class Retrieval:
         options = self.options
         each = f" in each of {', '.join(options.modes)}" if len(options.modes) > 1 else ""
         return {
-            "queries": self.asked.height,
+            "queries": self.queries.height,
             "k": options.k,
             "k_counts": f"pairs a {options.per}{each}",
             "cap": options.cap,
-            "hits": self.found.height,
+            "hits": self.hit_codes.height,
             "unique_pairs": self.pairs.height,
             "beyond_k_or_cap": int(self.coverage["cut"].sum()),
             "excluded": count_by_field(self.excluded),

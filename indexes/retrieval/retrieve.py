@@ -1,22 +1,21 @@
-"""Retrieval: the pairs whose captions (T2T) or images (T2I) are nearest to each query (REACT eq. 2.2, 2.3).
+"""Retrieval of the pairs whose captions (T2T) or images (T2I) are nearest to each query (REACT eq. 2.2, 2.3).
 
-K counts for each mode on its own:
+K applies to each mode separately:
 
-- *per query* (the default): each query brings its K best pairs. A concept with 80 templates gets up to 80 K hits on fewer
+- *per query* (default): each query returns its K best pairs. A concept with 80 templates gets up to 80 K hits on fewer
   distinct pairs.
-- *per concept*: each query is asked for K, and of all that its queries found a concept keeps the K best distinct pairs.
+- *per concept*: a concept keeps the K best distinct pairs of all its queries, each of which is searched for K.
 
-A cap then bounds the distinct pairs of a concept over both modes together. A *hit* is a pair found by a query, with mode,
-rank and score; a pair is one row, whatever found it, with all its hits (`merging_hits.py` says in which order). What is
-not taken is counted: below the score floor, beyond K or cap, excluded (`exclusion.py`).
+A cap then limits the distinct pairs of a concept over both modes. A *hit* is a pair found by a query, with mode, rank
+and score; a pair is one row with all its hits, ordered by `hit_ranking`. Dropped pairs are counted: below the minimum
+score, beyond K or cap, excluded (`exclusion`).
 
-Effort is tuned on a sample of the queries themselves, for each mode, to a wanted recall@K against exact search: text
-against image vectors needs far more of it than vectors of the pool suggest. Where that much effort in a graph costs more
-than comparing with every vector, every vector is compared.
+Effort is tuned for each mode on a sample of the queries to a wanted recall@K against exact search: text queries against
+image vectors need far more effort than vectors of the pool suggest. If the necessary effort costs more than exact
+search, exact search is used.
 
-Memory: at the peak, while pairs are merged, some 350 bytes a hit besides what the index takes (84,525 queries with 50
-hits each against 100,000 pairs: 1.6 GiB in all). Hits with their texts are made and written in bounded pieces
-(`Retrieval.hit_batches`, `Retrieval.write_hits`).
+Memory: at the peak, while pairs are merged, about 350 bytes per hit besides the index (84,525 queries with 50 hits each
+against 100,000 pairs: 1.6 GiB in total). Hits with their texts are produced in bounded pieces (`Retrieval.hit_batches`).
 """
 
 import time
@@ -52,11 +51,9 @@ from pairwright.indexes.retrieval.queries import Query
 from pairwright.indexes.retrieval.results import ModeReport, Retrieval, RetrieveOptions
 
 _TUNING_SAMPLE = 200
-_COMPARISONS_PER_EFFORT = (
-    200  # comparisons in sequence that cost what one step of ef_search does; measured, 512 dimensions
-)
-_MAX_EXACT_COMPARISONS = 2**30  # comparisons that are made in any case: a minute or less
-_MAX_EXACT_VECTORS = 2**22  # vectors that are read for few queries: 8 GiB in float32 at 512 dimensions
+_COMPARISONS_PER_EFFORT = 200  # sequential comparisons in the time of one step of ef_search; measured, 512 dimensions
+_MAX_EXACT_COMPARISONS = 2**30  # always affordable: a minute or less
+_MAX_EXACT_VECTORS = 2**22  # vectors read for few queries: 8 GiB in float32 at 512 dimensions
 
 
 def retrieve(
@@ -70,15 +67,15 @@ def retrieve(
 
     Args:
         index: an open index.
-        encoding: the encoder that the index was built with, or else the vectors of the queries, unit rows, float32
-            (queries, dim), as `queries.read_query_vectors` gives them.
-        queries: at least one.
-        options: what to bring.
-        guard: of pairs that must not be brought; `asking.DEEPEST` times K are looked through to bring K others.
+        encoding: the encoder of the index, or the vectors of the queries, unit rows, float32 (queries, dim), from
+            `queries.read_query_vectors`.
+        queries: at least one query.
+        options: options of the retrieval.
+        guard: filter of pairs that must not be retrieved.
 
     Raises:
-        StorageError: when the encoder is not the index's, or the guard's lookup does not know a pair of the index.
-        UsageError: when there are no queries, no way to encode them, or the index has no vectors for the mode.
+        StorageError: if the encoder is not that of the index, or a found pair is unknown to the lookup of the guard.
+        UsageError: if there are no queries, they cannot be encoded, or the index has no vectors for a mode.
     """
     started = time.perf_counter()
     options = options or RetrieveOptions()
@@ -92,13 +89,13 @@ def retrieve(
     searches = {mode: _mode_report(mode, one, floors[mode], answers) for mode, one in tuned.items()}
     with open_step("ranking hits", unit=""):
         hits, keys, excluded = _assign_hits_to_queries(answers, questions)
-        del answers  # 29 bytes a hit
+        del answers  # 29 bytes per hit
         found = rank_pairs(hits)
         kept = limit_pairs(found, options.k if options.per == "concept" else None, options.cap)
         if kept.height < found.height:
             hits = hits.join(kept, on=["concept", "mode", "pair"], how="semi", maintain_order="left")
         pairs = merge_hits(hits, kept, keys, questions.texts)
-    with open_step("judging coverage", unit=""):
+    with open_step("computing coverage", unit=""):
         coverage = make_coverage_table(
             questions.concepts,
             CoverageInputs(hits, found, score_against_names(index, hits, questions, of_names), excluded),
@@ -106,8 +103,8 @@ def retrieve(
         )
     return Retrieval(
         options=options,
-        asked=questions.texts,
-        found=hits.drop("concept", "number"),
+        queries=questions.texts,
+        hit_codes=hits.drop("concept", "number"),
         keys=keys,
         pairs=pairs,
         coverage=coverage,
@@ -139,38 +136,38 @@ def _mode_report(mode: Mode, tuned: _TunedMode, floor: ScoreFloor, answers: Filt
 
 
 def _tune_modes(index: Index, questions: PreparedQueries, options: RetrieveOptions) -> dict[Mode, _TunedMode]:
-    """Choose the effort of each mode on a sample of the queries, or measure the given one."""
+    """Tune the effort of each mode on a sample of the queries, or measure the recall of the given one."""
     wanted, tuned = options.recall, dict[Mode, _TunedMode]()
     vectors = None if wanted is None else questions.asks.rows(questions.sample(_TUNING_SAMPLE))
     for mode in options.modes:
         effort, reached, modality = options.ef_search, None, MODALITY_OF[mode]
         pool = index.pool(modality)
-        few = not options.ef_search and _is_exact_affordable(pool, questions.asks.count)
-        if vectors is not None and wanted is not None and not few:
+        affordable = not options.ef_search and _is_exact_affordable(pool, questions.asks.count)
+        if vectors is not None and wanted is not None and not affordable:
             if effort:
                 reached = _measure_recall(pool, vectors, options.k, effort)
             else:
                 tuning = index.tune(vectors, options.k, wanted, modality=modality)
                 effort, reached = tuning.ef_search, tuning.recall
-        exact = not pool.efforts or few or (options.ef_search == 0 and _is_exact_cheaper(pool, effort))
+        exact = not pool.efforts or affordable or (options.ef_search == 0 and _is_exact_cheaper(pool, effort))
         if exact:
             effort, reached = 0, None if vectors is None else 1.0
         min_score = options.of("min_score", mode)
-        spent = SearchEffort(effort, exact, -1.0 if min_score is None else min_score)
-        tuned[mode] = _TunedMode(spent, reached and round(reached, 4), 0 if vectors is None else len(vectors))
+        settings = SearchEffort(effort, exact, -1.0 if min_score is None else min_score)
+        tuned[mode] = _TunedMode(settings, reached and round(reached, 4), 0 if vectors is None else len(vectors))
     return tuned
 
 
 def _is_exact_cheaper(pool: PartPool, effort: int) -> bool:
-    """Say whether comparing with every vector costs less than the effort; by a rule, so that it is so on any machine."""
+    """Return whether exact search costs less than the effort, by a rule that is the same on every machine."""
     graphs = sum(part.info.kind == "hnsw" for part in pool.parts)
     return graphs == len(pool.parts) and pool.vectors <= effort * graphs * _COMPARISONS_PER_EFFORT
 
 
 def _is_exact_affordable(pool: PartPool, asks: int) -> bool:
-    """Say whether there are so few queries that every vector is compared: a graph misses what is rare in the pool.
+    """Return whether there are few enough queries for exact search: a graph misses what is rare in the pool.
 
-    At ef_search 32 in 100,000 captions it found nothing for 661 of 2,536 names that exact search finds.
+    With ef_search 32 on 100,000 captions it missed 661 of 2,536 names that exact search finds.
     """
     return pool.vectors <= _MAX_EXACT_VECTORS and asks * pool.vectors <= _MAX_EXACT_COMPARISONS
 
@@ -183,19 +180,19 @@ def _measure_recall(pool: PartPool, vectors: Vectors, k: int, effort: int) -> fl
 def _assign_hits_to_queries(
     answers: FilteredHits, questions: PreparedQueries
 ) -> tuple[pl.DataFrame, pl.Series, pl.DataFrame]:
-    """Give every query its hits.
+    """Assign the hits of distinct vectors to their queries.
 
     Returns:
         Hits (query, concept, mode, rank, pair, caption_index, number, score; by query, mode, rank), the keys of the
-        pairs, and a row (concept, mode) each excluded pair that was met.
+        pairs, and one row (concept, mode) per excluded pair.
     """
     halves = answers.hits.select("high", "low").unique().sort("high", "low").with_row_index("pair")
     hits = answers.hits.join(halves, on=["high", "low"]).drop("high", "low")
-    asked = questions.queries.select("query", "ask", "concept")
-    hits = hits.join(asked, on="ask").sort("query", "mode", "rank")
-    met = answers.excluded.join(asked.select("ask", "concept").unique(), on="ask")
+    queries = questions.queries.select("query", "ask", "concept")
+    hits = hits.join(queries, on="ask").sort("query", "mode", "rank")
+    excluded = answers.excluded.join(queries.select("ask", "concept").unique(), on="ask")
     return (
         hits.select("query", "concept", "mode", "rank", "pair", "caption_index", "number", "score"),
         decode_keys(halves),
-        met.select("concept", "mode", "high", "low").unique().select("concept", "mode"),
+        excluded.select("concept", "mode", "high", "low").unique().select("concept", "mode"),
     )

@@ -60,10 +60,12 @@ def build(
     *,
     out: Annotated[Path, typer.Option("--out", help="Folder of the index.")],
     encoder: Annotated[
-        Literal["lexical", "minilm", "clip", "precomputed"],
+        str,
         typer.Option(
+            metavar="NAME",
             help="lexical: hashed TF-IDF, needs no download. minilm: MiniLM sentence vectors. clip: CLIP or OpenCLIP, for"
-            " captions and images. precomputed: INPUT is a clip-retrieval folder; --model then encodes queries."
+            " captions and images. precomputed: INPUT is a clip-retrieval folder; --model then encodes queries. Or an"
+            " installed encoder, see `pairwright plugins`.",
         ),
     ] = "lexical",
     model: ModelOption = "",

@@ -149,7 +149,7 @@ def retrieve(
         read = again["rerank_score"].count()
         result["reranked"] = {"by": rerank, "model": rerank_model, "hits": read, "prompts_read": reader.passes}
     emit(result, _lines(result, found, opened.index.info.kind, details=details), as_json=as_json)
-    if not found.found.height:
+    if not found.hit_codes.height:
         exit_below_target(
             "No query found a pair: lower --min-score, exclude less, or build the index from a larger pool."
         )

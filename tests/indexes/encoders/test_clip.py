@@ -181,7 +181,7 @@ def test_a_folder_never_leads_to_the_network(folder: Path, monkeypatch: pytest.M
 def test_a_name_that_the_hub_does_not_give_is_a_missing_resource(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(
-        MissingResourceError, match="nobody/no-such-clip: no such folder here, and the Hugging Face hub"
+        MissingResourceError, match="nobody/no-such-clip: no such folder, and not available on the Hugging Face hub"
     ):
         ClipEncoder("nobody/no-such-clip", device="cpu")
 
@@ -202,7 +202,7 @@ def test_a_model_of_another_kind_is_refused_by_its_kind(copy: Path) -> None:
         ("preprocessor_config.json", None, "cannot be read"),
         ("preprocessor_config.json", b"[1, 2]", "cannot be read"),
         ("config.json", b"{", "cannot be read"),
-        ("config.json", None, "holds neither"),
+        ("config.json", None, "contains neither"),
     ],
 )
 def test_a_damaged_checkpoint_is_refused(copy: Path, name: str, content: bytes | None, message: str) -> None:

@@ -214,8 +214,8 @@ def test_each_host_is_looked_up_once_and_a_dead_name_server_holds_nobody_up() ->
 # Asking
 
 
-def opener(**manners: Any) -> FetchOpener:
-    chosen: dict[str, Any] = {"user_agent": "tests/1", "timeout": 5.0, "allow_loopback": True, **manners}
+def opener(**settings: Any) -> FetchOpener:
+    chosen: dict[str, Any] = {"user_agent": "tests/1", "timeout": 5.0, "allow_loopback": True, **settings}
     return FetchOpener(RequestSettings(**chosen))
 
 
@@ -691,10 +691,10 @@ def test_a_killed_fetch_leaves_no_process_and_goes_on_where_it_was(
 def test_a_downloader_that_hangs_is_ended(server: ImageServer, tmp_path: Path) -> None:
     with open_download_folder(tmp_path, {}) as folder:
         one = folder.begin([f"{server.url}/slow/1.jpg"])
-    manners = RequestSettings("tests/1", 60.0, allow_loopback=True, progress=str(one.folder / "progress"))
+    settings = RequestSettings("tests/1", 60.0, allow_loopback=True, progress=str(one.folder / "progress"))
     arguments = {"url_list": str(one.urls), "output_folder": str(one.shards), "input_format": "parquet"}
     log = one.folder / "log"
-    assert not run_img2dataset(arguments, manners, log, lambda _done: None, patience=0.5)
+    assert not run_img2dataset(arguments, settings, log, lambda _done: None, patience=0.5)
     assert not processes_of(tmp_path)
     assert one.settle(ended=True)["state"].to_list() == ["lost"]
 
@@ -702,6 +702,6 @@ def test_a_downloader_that_hangs_is_ended(server: ImageServer, tmp_path: Path) -
 @needs_img2dataset
 def test_a_downloader_that_fails_says_why(tmp_path: Path) -> None:
     arguments = {"url_list": str(tmp_path / "none.parquet"), "input_format": "parquet", "output_format": "stone"}
-    manners = RequestSettings("tests/1", 1.0, progress=str(tmp_path / "progress"))
-    with pytest.raises(StorageError, match=r"img2dataset failed: .*All that it printed"):
-        run_img2dataset({**arguments, "output_folder": str(tmp_path)}, manners, tmp_path / "log", lambda _done: None)
+    settings = RequestSettings("tests/1", 1.0, progress=str(tmp_path / "progress"))
+    with pytest.raises(StorageError, match=r"img2dataset failed: .*Full output"):
+        run_img2dataset({**arguments, "output_folder": str(tmp_path)}, settings, tmp_path / "log", lambda _done: None)

@@ -123,7 +123,7 @@ def test_a_concept_with_too_few_near_pairs_is_not_said_to_have_none(tmp_path: Pa
     (row, _) = [row for row in page.rows if row and row[0].startswith("heron ")]
     assert row[2:4] == ["2 ", "10 "]
     missing = page.part("Not covered", "All concepts")
-    assert "Too few of the pairs that were returned for these concepts are near their bare names" in missing
+    assert "Too few of the pairs returned for these concepts are near their bare names" in missing
     assert "Nothing in the pool" not in missing
 
 
@@ -131,7 +131,7 @@ def test_every_concept_is_shown_with_its_counts_spread_and_samples(folder: Index
     content = {"classes": ANIMALS, "templates": ["a {}", "a {} sleeping"]}
     found = asked(folder, queries_from_classes(content), RetrieveOptions(k=10))
     page = paged(folder, found, tmp_path)
-    assert "None: what was returned for every concept is near its bare name." in page.text
+    assert "None: enough pairs of every concept are near its bare name." in page.text
     shown = {row[0].strip(): row for row in page.rows if row}
     for row in found.coverage.iter_rows(named=True):
         _, hits, distinct, near, best, wide = shown[row["concept"]]
@@ -193,15 +193,18 @@ def test_the_page_says_how_it_was_retrieved_and_what_was_left_out(folder: IndexW
     guard = ExclusionFilter(exclusion_from_pairs([known], by=("caption",)), lookup)
     options = RetrieveOptions(k=20, cap=7, min_score=0.1, floor=0.25)
     page = paged(folder, asked(folder, queries_from_lines(["a dog in a kitchen"]), options, guard), tmp_path)
-    assert "20 pairs a query" in page.text
-    assert "At most 7 distinct pairs a concept." in page.text
+    assert "20 pairs per query" in page.text
+    assert "At most 7 distinct pairs per concept." in page.text
     assert "13 pairs of concepts, beyond K or the cap." in page.text
     assert "2 pairs of the exclusion list: 2 by caption." in page.text
-    assert "0.25 (given). A pair is near when its bare name scores as much with it; a concept is covered" in page.text
+    assert (
+        "0.25 (given). A pair is near if its cosine with the bare name of the concept reaches the floor; a concept is covered"
+        in page.text
+    )
     assert "recall@20 1.000 against exact search, on 1 of the queries." in page.text
     per_concept = asked(folder, queries_from_lines(["a dog"]), RetrieveOptions(k=20, per="concept", recall=None))
     page = paged(folder, per_concept, tmp_path)
-    assert "20 pairs a concept: the best of all that its queries found." in page.text
+    assert "20 pairs per concept: the best of all its queries." in page.text
     assert "its recall was not measured" in page.text
 
 
@@ -222,7 +225,7 @@ def test_a_page_of_many_shows_the_worst_of_each_set_and_says_what_it_left_out(
     half = (most - 9) // 2
     for title in ("Not covered", "All concepts"):
         said = page.part(title)
-        assert f"{1200 - half:,} more rows, better covered than these, are left out of this page." in said
+        assert f"{1200 - half:,} more rows, better covered than these, are not shown." in said
         assert f"{1500 - (most - 9 - half):,} more rows" in said
     assert sum(map(bool, page.rows)) == 2 * most
     assert page.size < 6_000_000 // 5
@@ -240,8 +243,8 @@ def test_modes_are_shown_apart_on_scales_of_their_own(tmp_path: Path) -> None:
     options = RetrieveOptions(k=2, mode="both", floor={"t2t": 0.9, "t2i": 0.95})
     found = retrieve(folder.index, vectors, queries_from_lines(["caption 0", "caption 1"]), options)
     page = paged(folder, found, tmp_path)
-    assert "2 pairs a query, in each mode" in page.text
-    assert "0.9 (given). A pair is near when the mean of its queries scores as much with it" in page.text
+    assert "2 pairs per query, in each mode" in page.text
+    assert "0.9 (given). A pair is near if its cosine with the mean of its queries reaches the floor" in page.text
     rows = [row[0].split() for row in page.rows if row]
     assert sorted(rows) == sorted(
         [["caption", n, *said.split()] for n in "01" for said in ("t2t", "t2i not covered in t2i")]
@@ -252,7 +255,7 @@ def test_an_index_without_its_pairs_is_shown_without_captions(tmp_path: Path) ->
     build_index_from_pairs(lambda: batches(POOL), tmp_path / "index", keep_pairs=False)
     folder = open_index_with_encoder(tmp_path / "index")
     page = paged(folder, asked(folder, queries_from_lines(["a dog", "nebula"]), RetrieveOptions(k=3)), tmp_path)
-    assert "The index keeps no pairs, so there are no captions to show." in page.text
+    assert "The index does not store its pairs, so no captions are shown." in page.text
 
 
 def test_the_same_retrieval_gives_the_same_page(folder: IndexWithEncoder, tmp_path: Path) -> None:

@@ -217,8 +217,8 @@ def test_a_guard_judges_each_pair_once_and_tells_who_was_left_out() -> None:
         return PAIRS.frame([pool[key] for key in reversed(keys)])
 
     guard = ExclusionFilter(exclusion_from_lines(["a dog"]), lookup)
-    guard.learn(pl.Series(KEYS[:2]))
-    guard.learn(pl.Series(KEYS[:3]))
+    guard.judge_new(pl.Series(KEYS[:2]))
+    guard.judge_new(pl.Series(KEYS[:3]))
     assert asked == KEYS[:3]
     assert guard.excluded.rows() == [(KEYS[0], "caption"), (KEYS[2], "caption")]
     assert count_by_field(guard.excluded) == {"caption": 2}
