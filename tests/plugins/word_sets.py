@@ -19,7 +19,7 @@ class WordSets:
         rows = np.full((len(texts), self.dim), 1e-3, np.float32)  # a text without words has a direction too
         for row, text in zip(rows, texts, strict=True):
             row[[int.from_bytes(word.encode()) % self.dim for word in text.lower().split()]] = 1
-        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
     def save(self, path: Path) -> None:
         """Write the state that `EncoderEntry.load` reads."""

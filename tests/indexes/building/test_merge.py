@@ -1,4 +1,4 @@
-"""Merging index folders: their parts together, answers the exact merge of theirs."""
+"""Merging of index folders: parts and search results are combined exactly."""
 
 import os
 from pathlib import Path
@@ -56,7 +56,7 @@ def test_files_are_shared_and_sums_hold(folders: list[Path], tmp_path: Path) -> 
     assert checked.recall >= 0.95
 
 
-def test_where_there_are_no_links_files_are_copied(
+def test_files_are_copied_without_hard_links(
     folders: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:
@@ -74,7 +74,7 @@ def test_adding_to_a_merged_index_leaves_the_others_alone(folders: list[Path], t
     assert all(check_index(folder).checksum_ok for folder in folders)
 
 
-def test_a_pair_that_is_in_two_of_them_is_told(folders: list[Path], tmp_path: Path) -> None:
+def test_a_pair_in_two_indexes_is_an_error(folders: list[Path], tmp_path: Path) -> None:
     build_index_from_pairs(lambda: [numbered(2, 299)], tmp_path / "b", vectors=Given(ROWS))
     with pytest.raises(InputError, match=keys(300)[299]):
         merge_indexes([folders[0], tmp_path / "b"], tmp_path / "all")
@@ -94,7 +94,7 @@ def test_indexes_of_one_encoder_merge_and_of_two_do_not(tmp_path: Path) -> None:
         merge_indexes([tmp_path / "a", tmp_path / "c"], tmp_path / "ac")
 
 
-def test_what_does_not_belong_together_is_told(folders: list[Path], tmp_path: Path) -> None:
+def test_incompatible_indexes_are_refused(folders: list[Path], tmp_path: Path) -> None:
     build_index_from_pairs(lambda: [numbered(50, 640)], tmp_path / "b", vectors=Given(ROWS), keep_pairs=False)
     build_index_from_pairs(
         lambda: [numbered(50, 640)], tmp_path / "c", vectors=Given(ROWS, ROWS), modalities=("text", "image")

@@ -1,4 +1,4 @@
-"""Pairs beside their index: any range and choice of them is read back, in order, from whichever files they are in."""
+"""Stored pairs: any range and selection is read back in order, across files."""
 
 from pathlib import Path
 

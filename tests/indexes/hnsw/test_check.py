@@ -1,4 +1,4 @@
-"""Checking an index: recall against the true vectors, for each modality, and checksums."""
+"""Check of an index: recall against the true vectors per modality, and checksums."""
 
 from pathlib import Path
 
@@ -74,7 +74,7 @@ def test_a_changed_byte_fails_the_checksum_and_is_named(tmp_path: Path) -> None:
     assert checked.damaged == ("text-00000/keys.npy",)
 
 
-def test_impossible_checks_are_told(built: tuple[Path, IndexInfo]) -> None:
+def test_invalid_arguments_of_a_check_are_refused(built: tuple[Path, IndexInfo]) -> None:
     with pytest.raises(UsageError, match="at least 1"):
         check_index(built[0], 0)
     with pytest.raises(UsageError, match="length 32"):

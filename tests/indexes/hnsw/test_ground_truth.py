@@ -1,4 +1,4 @@
-"""The truth about sample queries: the same from a stream in any pieces and from several parts, and what recall makes of it."""
+"""Ground truth of sample queries: independent of batches and parts; recall."""
 
 from pathlib import Path
 
@@ -50,7 +50,7 @@ def test_pieces_and_parts_give_the_truth_of_all(piece: int, cut: int) -> None:
     assert (merge_ground_truths(parts).numbers == order).all()
 
 
-def test_a_truth_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_a_ground_truth_can_be_extended(tmp_path: Path) -> None:
     write_ground_truth(tmp_path / "probes.npz", truth_of(ROWS[:150]))
     begun = read_ground_truth(tmp_path / "probes.npz")
     search = GroundTruthSearch(begun.queries, begun)
@@ -69,7 +69,7 @@ def test_recall_counts_ties_whichever_is_named_and_nothing_that_is_missing() -> 
     assert truth.recall(np.array([[2, -1]])) == 0.5
 
 
-def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+def test_a_damaged_file_is_detected(tmp_path: Path) -> None:
     (tmp_path / "probes.npz").write_bytes(b"PK no zip")
     with pytest.raises(StorageError, match="damaged"):
         read_ground_truth(tmp_path / "probes.npz")

@@ -1,4 +1,4 @@
-"""The page of what a retrieval covers: the failures first, nothing unsaid, readable for one concept and for thousands."""
+"""Coverage page: uncovered concepts first, complete and readable for one or thousands of concepts."""
 
 from collections.abc import Sequence
 from html.parser import HTMLParser
@@ -30,7 +30,7 @@ CAPTIONS = {pair.key: pair.caption for pair in POOL}
 
 
 class Page(HTMLParser):
-    """The words of a page, its tags, its tables' rows, and which tags stand open at the end."""
+    """The words of a page, its tags, its tables' rows, and unclosed tags."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Page(HTMLParser):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Check that it closes what stands open."""
+        """Check that it closes the last open tag."""
         if tag != "rect":
             assert self.open.pop() == tag
 
@@ -91,7 +91,7 @@ def paged(folder: IndexWithEncoder, found: Retrieval, path: Path, name: str = "C
     return page
 
 
-def test_what_the_pool_does_not_cover_stands_first_with_what_was_found_instead(
+def test_uncovered_concepts_come_first_with_the_captions_found_instead(
     folder: IndexWithEncoder, tmp_path: Path
 ) -> None:
     content = {"classes": [*ANIMALS, "lymph node tissue"], "templates": ["a {}", "a {} in a kitchen"]}
@@ -112,7 +112,7 @@ def test_what_the_pool_does_not_cover_stands_first_with_what_was_found_instead(
     assert later.index("lymph node tissue not covered") < min(later.index(f" {animal} ") for animal in ANIMALS)
 
 
-def test_a_concept_with_too_few_near_pairs_is_not_said_to_have_none(tmp_path: Path) -> None:
+def test_a_concept_with_too_few_near_pairs_shows_their_number(tmp_path: Path) -> None:
     build_index_from_pairs(
         lambda: batches(pairs([*captions(), "a heron on a post", "a heron in a marsh"])), tmp_path / "index"
     )
@@ -155,9 +155,7 @@ def test_a_caption_is_shown_once_and_a_long_one_is_cut(folder: IndexWithEncoder,
     assert LONG.startswith(cut[:-1])
 
 
-def test_what_users_wrote_is_escaped_and_nothing_is_loaded_from_elsewhere(
-    folder: IndexWithEncoder, tmp_path: Path
-) -> None:
+def test_user_text_is_escaped_and_the_page_loads_nothing(folder: IndexWithEncoder, tmp_path: Path) -> None:
     queries = [Query(f"a walrus {STRANGE}", f"set{STRANGE}/{STRANGE}", STRANGE), Query("a dog", "other/a dog", "a dog")]
     page = paged(folder, asked(folder, queries, RetrieveOptions(k=3)), tmp_path, STRANGE)
     assert page.text.count(STRANGE) >= 4
@@ -166,7 +164,7 @@ def test_what_users_wrote_is_escaped_and_nothing_is_loaded_from_elsewhere(
     assert "Content-Security-Policy" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_sets_are_told_apart_with_their_distinct_pairs(folder: IndexWithEncoder, tmp_path: Path) -> None:
+def test_sets_are_listed_with_their_distinct_pairs(folder: IndexWithEncoder, tmp_path: Path) -> None:
     content = {
         "pets": {"classes": ["dog", "cat"], "templates": ["{}", "a {}"]},
         "wild": {"classes": ["zebra", "nebula", "quasar"], "templates": ["a {}"]},
@@ -182,7 +180,7 @@ def test_sets_are_told_apart_with_their_distinct_pairs(folder: IndexWithEncoder,
     assert "pets" not in missing
 
 
-def test_the_page_says_how_it_was_retrieved_and_what_was_left_out(folder: IndexWithEncoder, tmp_path: Path) -> None:
+def test_the_page_describes_the_search_and_dropped_pairs(folder: IndexWithEncoder, tmp_path: Path) -> None:
     known = [pair for pair in POOL if pair.caption in {"a dog running in a kitchen", "a dog sleeping in a kitchen"}]
 
     def lookup(keys: Sequence[str]) -> pl.DataFrame:
@@ -208,7 +206,7 @@ def test_the_page_says_how_it_was_retrieved_and_what_was_left_out(folder: IndexW
     assert "its recall was not measured" in page.text
 
 
-def test_a_page_of_many_shows_the_worst_of_each_set_and_says_what_it_left_out(
+def test_a_long_page_shows_the_worst_of_each_set_and_counts_the_rest(
     folder: IndexWithEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At a fifth of the rows that a page may have: all of them take seconds to read."""
@@ -232,8 +230,8 @@ def test_a_page_of_many_shows_the_worst_of_each_set_and_says_what_it_left_out(
 
 
 def test_modes_are_shown_apart_on_scales_of_their_own(tmp_path: Path) -> None:
-    chance = np.random.default_rng(0)
-    texts, images = chance.normal(size=(2, 40, 8)).astype(np.float32)
+    rng = np.random.default_rng(0)
+    texts, images = rng.normal(size=(2, 40, 8)).astype(np.float32)
     write_part(tmp_path / "laion", "0", [f"caption {n}" for n in range(40)], {"text_emb": texts, "img_emb": images})
     read: list[list[Pair]] = [batch.pairs for batch in read_pairs(ReadOptions(str(tmp_path / "laion")))]
     source = PrecomputedVectors(tmp_path / "laion")
