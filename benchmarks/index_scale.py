@@ -37,7 +37,8 @@ from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.indexes.building.build import build_index_from_pairs
 from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors
-from pairwright.indexes.hnsw.metadata import IndexOptions, VectorStorage
+from pairwright.indexes.hnsw.metadata import VectorStorage
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import Hits, Index, open_index
 
 BLOCK = 62_500  # rows of a file of embeddings

@@ -25,7 +25,7 @@ from uuid import uuid4
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, StorageError, UsageError
 from pairwright.flows.state.receipts import package_versions, source_hash
-from pairwright.indexes.hnsw.faiss_threads import limit_faiss_threads
+from pairwright.indexes.hnsw.faiss_files import limit_faiss_threads
 
 if TYPE_CHECKING:
     import ray

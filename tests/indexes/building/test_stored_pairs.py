@@ -1,4 +1,4 @@
-"""Pairs beside their index: any range and choice of them is read back, in order, from whichever files they are in."""
+"""Stored pairs: any range and selection is read back in order, across files."""
 
 from pathlib import Path
 
@@ -7,9 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pairwright.indexes.building import pair_files
-from pairwright.indexes.building.caption_entries import NO_SIBLINGS
-from pairwright.indexes.building.pair_files import StoredPairs, StoredPairsWriter, look_up_pairs
+from pairwright.indexes.building import stored_pairs
+from pairwright.indexes.building.stored_pairs import NO_SIBLINGS, StoredPairs, StoredPairsWriter, look_up_pairs
 from tests.indexes.corpus import numbered
 
 COUNT = 50
@@ -19,7 +18,7 @@ POOL = numbered(COUNT)
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> StoredPairs:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pair_files, "_PAIRS_PER_FILE", 12)
+        patch.setattr(stored_pairs, "_PAIRS_PER_FILE", 12)
         writer = StoredPairsWriter(tmp_path_factory.mktemp("pairs"), 3)
         for start in range(0, COUNT, 7):
             writer.add(POOL[start : start + 7])
@@ -36,7 +35,7 @@ def test_files_are_of_one_size_and_numbered_on(files: StoredPairs) -> None:
 @given(st.integers(0, COUNT), st.integers(0, COUNT))
 def test_a_range_is_read_in_order(files: StoredPairs, first: int, end: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pair_files, "BATCH_PAIRS", 5)
+        patch.setattr(stored_pairs, "BATCH_PAIRS", 5)
         batches = list(files.batches(first, end))
     assert [pair for batch in batches for pair in batch] == POOL[first:end]
     assert all(0 < len(batch) <= 5 for batch in batches)
@@ -45,7 +44,7 @@ def test_a_range_is_read_in_order(files: StoredPairs, first: int, end: int) -> N
 @given(st.sets(st.integers(0, COUNT - 1)))
 def test_chosen_pairs_are_read_in_order(files: StoredPairs, numbers: set[int]) -> None:
     wanted = np.array(sorted(numbers), np.int64)
-    assert [pair for batch in files.chosen(wanted) for pair in batch] == [POOL[number] for number in wanted]
+    assert [pair for batch in files.select(wanted) for pair in batch] == [POOL[number] for number in wanted]
 
 
 def test_pairs_are_found_by_key_in_the_order_asked_and_each_once(files: StoredPairs, tmp_path: Path) -> None:
