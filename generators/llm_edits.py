@@ -1,8 +1,8 @@
-"""What the makers of edits by a language model share: what is asked and told, and from answers to annotations.
+"""Shared parts of the generators that ask a language model for edits: requests, and annotations from answers.
 
-A *candidate* is a text that was written for a type, or the reason why none was. All candidates of a caption are checked
-together (`edit_checks`); of each type the first good ones are taken, as many as are wanted. Every other one is a
-rejected annotation with its reason, and so is a place for which nothing was written: candidates = kept + rejected.
+A *candidate* is a text for a type, or the reason why there is none. All candidates of a caption are checked together
+(`edit_checks`); the first valid ones of each type are kept, as many as requested. Every other candidate, and every
+missing one, becomes a rejected annotation with its reason: candidates = kept + rejected.
 """
 
 from collections.abc import Sequence
