@@ -154,7 +154,7 @@ class LLMNegatives:
         seed = rng.getrandbits(64)
         asking = PairRequests(pair, self._model, attempt * self.options.per_type)
         prompt = self._at_once
-        found = yield from (self._workflow.talk(asking, seed) if prompt is None else self._in_one_call(asking, prompt))
+        found = yield from (self._workflow.steps(asking, seed) if prompt is None else self._in_one_call(asking, prompt))
         return self._wanted.annotations(Caption(pair, tokens), found, self._checks)
 
     def _in_one_call(self, asking: PairRequests, prompt: Prompt) -> LLMStep[list[EditCandidate]]:

@@ -132,14 +132,22 @@ class Triples:
 
     def _typed(self, caption: Caption, text: str, declared: str, taken: Collection[str]) -> tuple[Checked, str]:
         """Return the result of the checks and the type: ``declared`` if it holds, else the type of the edit."""
-        found = self._checked(caption, text, declared, taken) if declared in TYPES else Checked(text, reason="another_target")
+        found = (
+            self._checked(caption, text, declared, taken)
+            if declared in TYPES
+            else Checked(text, reason="another_target")
+        )
         if not found.reason or found.reason not in _RETYPE_REASONS:
             return found, declared
-        others = [(self._checked(caption, text, kind, taken), kind) for kind in _TYPES_BY_LIKELIHOOD if kind != declared]
+        others = [
+            (self._checked(caption, text, kind, taken), kind) for kind in _TYPES_BY_LIKELIHOOD if kind != declared
+        ]
         # A synonym as an attribute ("stone" for "brick") is not a negative because it is a noun as well.
         read = [other for other in others if other[0].reason in {"", "same_meaning", "true_of_image"}]
         best = read[0] if read else max(others, key=lambda other: nearness(other[0].reason))
-        return (found, declared) if best[0].reason and declared in TYPES else (best[0], "" if best[0].reason else best[1])
+        return (
+            (found, declared) if best[0].reason and declared in TYPES else (best[0], "" if best[0].reason else best[1])
+        )
 
     def _checked(self, caption: Caption, text: str, kind: str, taken: Collection[str]) -> Checked:
         form, _, target = kind.partition("-")
