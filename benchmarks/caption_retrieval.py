@@ -32,7 +32,8 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rng import make_numpy_rng
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.encoders.registry import EncoderOptions
 from pairwright.indexes.hnsw.search import Hits
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 from pairwright.datasets.suggestions import find_duplicates, suggest_alternatives
 from pairwright.generators.conversations.question_templates import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 
 NegativeType = Literal[
     "replace-object",
@@ -66,7 +66,9 @@ class InputSection(Section):
 class IndexSection(Section):
     """The FAISS HNSW index over captions, images, or both; `retrieve` builds one without this section too."""
 
-    encoder: Literal["lexical", "minilm", "clip", "precomputed"] = "lexical"
+    encoder: str = Field(
+        "lexical", description="lexical, minilm, clip, precomputed, or the name of an installed encoder"
+    )
     model: str = Field(
         "", description="checkpoint of minilm or clip, by name or folder; for precomputed: the encoder of its queries"
     )
@@ -90,6 +92,16 @@ class IndexSection(Section):
         ge=1,
         description="parts of the index, built in parallel by `workers`; memory is that of the parts being built",
     )
+
+    @field_validator("encoder")
+    @classmethod
+    def _encoder_exists(cls, value: str) -> str:
+        from pairwright.indexes.encoders.registry import ENCODERS
+
+        known = [*ENCODERS.names(), "precomputed"]
+        if value not in known:
+            raise ValueError(f"no encoder named {value}. {suggest_alternatives([value], known)}")
+        return value
 
 
 class RetrieveSection(Section):

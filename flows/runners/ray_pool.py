@@ -7,7 +7,7 @@ Each worker checks both before its first job. Only names and settings are sent o
 The jobs of a lost node or worker are given to others, up to `_RETRIES` more times each. Jobs write files by renaming, so
 a job that runs twice, even at the same time, writes the same bytes.
 
-Ray is used without `prefect_ray.RayTaskRunner` (docs/known-breaks.md), which runs Prefect's part of a task on the node:
+Ray is used without `prefect_ray.RayTaskRunner` (docs/reference/known-issues.md), which runs Prefect's part of a task on the node:
 each node would need the address of a Prefect server, or start one of its own. Here Prefect's tasks stay in the process
 of the build and wait for the jobs.
 """
@@ -25,7 +25,7 @@ from uuid import uuid4
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, StorageError, UsageError
 from pairwright.flows.state.code_versions import package_versions, source_hash
-from pairwright.indexes.hnsw.faiss_threads import limit_faiss_threads
+from pairwright.indexes.hnsw.faiss_files import limit_faiss_threads
 
 if TYPE_CHECKING:
     import ray

@@ -7,7 +7,7 @@
   words) are not counted; of fewer than `MIN_WORDS` words nothing is said.
 
 So two languages of one script that are both not English are not told apart, and a short answer ("Un perro.") is
-kept. Measured: see docs/conversations.md.
+kept.
 """
 
 import re

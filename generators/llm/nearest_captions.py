@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.documents import Document
-from pairwright.indexes.building.build import IndexWithEncoder, open_index_with_encoder
-from pairwright.indexes.building.pair_files import map_captions_by_index
+from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
+from pairwright.indexes.building.stored_pairs import map_captions_by_index
 
 EXTRA_HITS = 3  # times as many are looked at, for those that are left out
 

@@ -43,8 +43,7 @@ from pairwright.generators.llm.local.generation import (
     GenerationRequest,
     TextGenerator,
 )
-from pairwright.indexes.encoders.checkpoints import translate_load_errors
-from pairwright.indexes.encoders.transformers_logging import quiet_transformers
+from pairwright.indexes.encoders.checkpoints import quiet_transformers, translate_load_errors
 
 SUPPORTED_PARAMETERS = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed")
 DEFAULT_MAX_TOKENS = 1024  # tokens of an answer, where a request does not say

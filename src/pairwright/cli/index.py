@@ -60,10 +60,12 @@ def build(
     *,
     out: Annotated[Path, typer.Option("--out", help="Folder of the index.")],
     encoder: Annotated[
-        Literal["lexical", "minilm", "clip", "precomputed"],
+        str,
         typer.Option(
+            metavar="NAME",
             help="lexical: hashed TF-IDF, needs no download. minilm: MiniLM sentence vectors. clip: CLIP or OpenCLIP, for"
-            " captions and images. precomputed: INPUT is a clip-retrieval folder; --model then encodes queries."
+            " captions and images. precomputed: INPUT is a clip-retrieval folder; --model then encodes queries. Or an"
+            " installed encoder, see `pairwright plugins`.",
         ),
     ] = "lexical",
     model: ModelOption = "",
@@ -111,7 +113,7 @@ def build(
     """
     from pairwright.indexes.building.build import build_index_from_pairs
     from pairwright.indexes.encoders.registry import EncoderOptions
-    from pairwright.indexes.hnsw.metadata import IndexOptions
+    from pairwright.indexes.hnsw.options import IndexOptions
 
     options = text_options(input_, columns_, format_, explode=explode, on_error=on_error, image_root=image_root)
     precomputed = _precomputed(input_) if encoder == _PRECOMPUTED else None
@@ -135,7 +137,7 @@ def build(
             ),
             shards=shards,
             workers=workers,
-            like=like,
+            encoder_from=like,
             keep_pairs=keep_pairs,
             rejected=rejects.add,
             watch=follow,
@@ -274,7 +276,7 @@ def check(
 
     vectors = None
     if queries is not None:
-        from pairwright.indexes.building.build import open_index_with_encoder
+        from pairwright.indexes.building.open import open_index_with_encoder
         from pairwright.indexes.retrieval.prepared_queries import encode_queries
         from pairwright.indexes.retrieval.queries import read_queries
 

@@ -1,4 +1,4 @@
-"""Exit codes of all commands, one for each kind of outcome; docs/exit-codes.md lists them for users.
+"""Exit codes of all commands, one for each kind of outcome; docs/reference/exit-codes.md lists them for users.
 
 Errors carry theirs (`datasets.errors`): 2 for the call and the config, 1 for data, files, the system and servers.
 """
