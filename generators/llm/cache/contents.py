@@ -12,8 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pairwright.generators.llm.cache.database import BYTES, drop_refused, transaction, translate_errors
-from pairwright.generators.llm.cache.journal import open_with_journals
+from pairwright.generators.llm.cache.database import BYTES, drop_refused, open_database, transaction, translate_errors
 
 _STEP = 1000  # answers dropped, or pages given back, at once
 
@@ -65,7 +64,7 @@ def read_contents(path: Path) -> CacheContents:
     Raises:
         StorageError: when there is none, or it cannot be read.
     """
-    with closing(open_with_journals(path, create=False)) as connection, translate_errors(path):
+    with closing(open_database(path, create=False)) as connection, translate_errors(path):
         rows = connection.execute(
             "SELECT endpoint, asked, count(*), sum(prompt_tokens), sum(completion_tokens),"  # noqa: S608 - our own names
             f" sum({BYTES}), min(answered) / 1000.0, max(answered) / 1000.0"
@@ -107,7 +106,7 @@ def prune_cache(path: Path, pruning: PruneOptions, *, dry_run: bool = False) -> 
     Raises:
         StorageError: when there is none, or it cannot be written.
     """
-    with closing(open_with_journals(path, create=False)) as connection, translate_errors(path):
+    with closing(open_database(path, create=False)) as connection, translate_errors(path):
         _choose(connection, pruning)
         dropped, size = connection.execute("SELECT count(*), coalesce(sum(bytes), 0) FROM chosen").fetchone()
         total = connection.execute("SELECT count(*) FROM answers").fetchone()[0]

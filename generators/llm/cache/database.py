@@ -19,7 +19,6 @@ from pairwright.generators.llm.client.messages import Reply, Usage
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x70776C63  # "pwlc": tells our file from any other that SQLite can open
-_MOST_ROWS = 256  # a statement
 _FULL = "the disk is full. Make room and run again: the answers in the file are kept."
 BUSY_SECONDS = 60.0  # for which a writer waits for its turn
 
@@ -39,6 +38,7 @@ COLUMNS = (
 )
 AnswerRow = tuple[bytes, str, str, str, int, str, str, int, int, int, str, bytes]
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM answers"  # noqa: S608 - our own names
+INSERT = f"INSERT OR IGNORE INTO answers ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
 BYTES = "length(CAST(text AS BLOB)) + length(CAST(refusal AS BLOB)) + length(raw)"
 
 # The long columns come last: what counts and sums must not read through them.
@@ -82,9 +82,8 @@ def read_refused(connection: sqlite3.Connection, endpoint: str) -> list[tuple[st
 
 def add_refused(connection: sqlite3.Connection, endpoint: str, model: str, name: str) -> None:
     """Keep that a model at an endpoint refuses a part of requests."""
-    with transaction(connection):
-        connection.execute(_REFUSED)
-        connection.execute("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", (endpoint, model, name))
+    connection.execute(_REFUSED)
+    connection.execute("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", (endpoint, model, name))
 
 
 def drop_refused(connection: sqlite3.Connection, model: str) -> None:
@@ -143,9 +142,8 @@ def _check(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
 def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
     for pragma in (
         "cache_size = -16000",
-        "synchronous = FULL",
+        "synchronous = NORMAL",
         "auto_vacuum = INCREMENTAL",
-        "wal_autocheckpoint = 4000",
     ):
         connection.execute(f"PRAGMA {pragma}")
     if _enable_wal(connection) != "wal":
@@ -191,33 +189,11 @@ def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") 
 
 
 def insert_rows(connection: sqlite3.Connection, rows: Sequence[AnswerRow]) -> int:
-    """Add rows in one transaction and return how many are new. Where a key is known, the older answer stays."""
+    """Add rows in one transaction and return the number of new ones; existing rows stay."""
     before = connection.total_changes
     with transaction(connection):
-        start = 0
-        for size in _sizes(connection, len(rows)):
-            values = [value for row in rows[start : start + size] for value in row]
-            connection.execute(_insert(size), values)
-            start += size
+        connection.executemany(INSERT, rows)
     return connection.total_changes - before
-
-
-def _sizes(connection: sqlite3.Connection, rows: int) -> Iterator[int]:
-    """Yield how many rows go in one statement, powers of two.
-
-    Few statements, since the interpreter lock is given away at each, and under a busy event loop it takes 5 ms to get
-    it back; of few sizes, since each size is a statement that is compiled and kept.
-    """
-    most = min(_MOST_ROWS, connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(COLUMNS))
-    while rows:
-        size = 1 << (min(rows, most).bit_length() - 1)
-        yield size
-        rows -= size
-
-
-def _insert(rows: int) -> str:
-    places = f"({', '.join('?' * len(COLUMNS))})"
-    return f"INSERT OR IGNORE INTO answers VALUES {', '.join([places] * rows)}"  # noqa: S608 - only question marks
 
 
 @contextmanager

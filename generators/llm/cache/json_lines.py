@@ -24,7 +24,6 @@ from pairwright.generators.llm.cache.database import (
     open_database,
     translate_errors,
 )
-from pairwright.generators.llm.cache.journal import open_with_journals
 
 FORMAT_VERSION = 1
 _MARK = "pairwright_cache"
@@ -52,7 +51,7 @@ def export_cache(path: Path, out: Path) -> int:
         StorageError: when there is no cache, or it cannot be read.
     """
     with (
-        closing(open_with_journals(path, create=False)) as connection,
+        closing(open_database(path, create=False)) as connection,
         translate_errors(path),
         replace_atomically(out) as temporary,
     ):

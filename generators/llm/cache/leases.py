@@ -20,10 +20,9 @@ HEARTBEAT_S = 0.25  # between two signs of life
 LEASE_TIMEOUT_S = 2.0  # without one, after which a process counts as dead
 
 _OWNERS, _SLOTS, _NEAR = 64, 2**14, 4  # processes; keys under way; places where a key may stand
-_WORD, _OWNER, _PAIR = struct.Struct("=Q"), struct.Struct("=Qd"), struct.Struct("=QQ")
+_OWNER, _PAIR = struct.Struct("=Qd"), struct.Struct("=QQ")
 _BOTH = struct.Struct("=QQQQQQQQ")  # of all places where a key may stand
-_LAST = _OWNERS * _OWNER.size  # where the process stands that came last
-_TABLE = _LAST + 8
+_TABLE = _OWNERS * _OWNER.size
 _SIZE = _TABLE + (_SLOTS + _NEAR) * _PAIR.size
 
 
@@ -50,20 +49,11 @@ class Leases:
         self._place = -1
         self._alive: set[int] = set()
         self.beat()
-        # In this order: of two that come at once, one at least sees the other.
-        _WORD.pack_into(self._map, _LAST, self._me)
-        self.beat()
-        self._came_alone = not self.shared
 
     @property
     def shared(self) -> bool:
         """Whether another process uses the cache, too; up to `HEARTBEAT_S` old."""
         return len(self._alive) > 1
-
-    @property
-    def only(self) -> bool:
-        """Whether no other process has used the cache since this one came, and none did then."""
-        return self._came_alone and _WORD.unpack_from(self._map, _LAST)[0] == self._me
 
     def beat(self) -> None:
         """Give a sign of life, and see who else lives."""

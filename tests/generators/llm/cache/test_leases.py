@@ -83,16 +83,6 @@ def test_the_last_one_takes_the_table_away(path: Path) -> None:
     assert list(path.parent.iterdir()) == []
 
 
-def test_a_process_knows_whether_it_has_always_been_alone(path: Path) -> None:
-    one = Leases(path)
-    assert one.only
-    other = Leases(path)
-    assert not one.only
-    assert not other.only
-    other.close()
-    assert not one.only  # what the other has written is not known
-
-
 @given(st.sets(st.binary(min_size=16, max_size=16), max_size=200))
 def test_no_two_processes_hold_a_key_while_few_are_under_way(keys: set[bytes]) -> None:
     import tempfile
