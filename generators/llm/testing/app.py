@@ -32,8 +32,8 @@ from pairwright.generators.llm.testing.batches import BatchStore
 from pairwright.generators.llm.testing.chat import DELIVERY_FAULTS, NO_CREDIT, AnswerSources, Chat, ReplyCredit
 from pairwright.generators.llm.testing.chat_request import body_key
 from pairwright.generators.llm.testing.faults import NOT_JSON, describe_fault, fault_error
-from pairwright.generators.llm.testing.files import FileStore, json_reply, parse_query
-from pairwright.generators.llm.testing.http_protocol import HTTPReply, HTTPRequest
+from pairwright.generators.llm.testing.files import FileStore
+from pairwright.generators.llm.testing.http_messages import HTTPReply, HTTPRequest, json_reply
 from pairwright.generators.llm.testing.rate_limits import LimitReachedError
 from pairwright.generators.llm.testing.replay import Recorder, Replay
 from pairwright.generators.llm.testing.script import ServerScript
@@ -164,7 +164,7 @@ class ServerApp:
             endpoints["unknown"] += 1
             raise APIError(404, f"there is no {request.method} {request.path}", code="unknown_url")
         azure = found["azure"] or ""
-        if azure.startswith("/openai") and azure != "/openai/v1" and "api-version" not in parse_query(request):
+        if azure.startswith("/openai") and azure != "/openai/v1" and "api-version" not in request.parameters():
             endpoints["unknown"] += 1
             raise APIError(404, "Azure's paths want the query api-version", code="404")
         name = found["endpoint"].partition("/")[0]
@@ -211,7 +211,7 @@ class ServerApp:
     def _control(self, request: HTTPRequest) -> HTTPReply:
         match (request.method, request.path):
             case ("GET", "/_stats"):
-                return json_reply(self.stats(each=parse_query(request).get("each", "0") != "0"))
+                return json_reply(self.stats(each=request.parameters().get("each", "0") != "0"))
             case ("POST", "/_reset"):
                 self.reset()
             case ("POST", "/_script"):

@@ -18,8 +18,8 @@ from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.testing.api_errors import APIError
 from pairwright.generators.llm.testing.chat import Chat
 from pairwright.generators.llm.testing.chat_request import body_key, estimate_text_tokens
-from pairwright.generators.llm.testing.files import FileStore, json_reply, paginate, parse_query
-from pairwright.generators.llm.testing.http_protocol import HTTPReply, HTTPRequest
+from pairwright.generators.llm.testing.files import FileStore, paginate
+from pairwright.generators.llm.testing.http_messages import HTTPReply, HTTPRequest, json_reply
 
 ENDPOINTS = ("/v1/chat/completions", "/chat/completions")
 _NOBODY = "0" * 32  # a custom_id that nobody sent
@@ -110,7 +110,7 @@ class BatchStore:
             case ("POST", []):
                 return json_reply(self._create(request.body, chat).summary())
             case ("GET", []):
-                return json_reply(paginate([b.summary() for b in self._batches.values()][::-1], parse_query(request)))
+                return json_reply(paginate([b.summary() for b in self._batches.values()][::-1], request.parameters()))
             case ("GET", [identity]):
                 batch = self._get(identity)
                 batch.polls += 1

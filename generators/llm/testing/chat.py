@@ -23,7 +23,7 @@ from pairwright.generators.llm.testing.faults import (
     fault_error,
     malformed_body,
 )
-from pairwright.generators.llm.testing.http_protocol import Delivery, HTTPReply
+from pairwright.generators.llm.testing.http_messages import Delivery, HTTPReply
 from pairwright.generators.llm.testing.rate_limits import ServerLimits
 from pairwright.generators.llm.testing.replay import Recorder, Replay
 from pairwright.generators.llm.testing.script import ServerScript

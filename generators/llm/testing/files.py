@@ -4,13 +4,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs
-
-import orjson
 
 from pairwright.generators.llm.testing.api_errors import APIError
-from pairwright.generators.llm.testing.http_protocol import HTTPReply, HTTPRequest
-from pairwright.generators.llm.testing.multipart import read_form
+from pairwright.generators.llm.testing.http_messages import HTTPReply, HTTPRequest, json_reply
 
 BATCH_FILE_LIMIT = 200 * 1024 * 1024  # bytes, as OpenAI's for the input of a batch
 
@@ -73,9 +69,9 @@ class FileStore:
             case ("POST", []):
                 return json_reply(self._upload(request).summary())
             case ("GET", []):
-                purpose = parse_query(request).get("purpose")
+                purpose = request.parameters().get("purpose")
                 rows = [f.summary() for f in self._files.values() if purpose in {None, f.purpose}]
-                return json_reply(paginate(rows[::-1], parse_query(request)))
+                return json_reply(paginate(rows[::-1], request.parameters()))
             case ("GET", [identity]):
                 return json_reply(self.get(identity).summary())
             case ("GET", [identity, "content"]):
@@ -86,7 +82,9 @@ class FileStore:
         raise APIError(405, "files know POST, GET and DELETE")
 
     def _upload(self, request: HTTPRequest) -> UploadedFile:
-        form = read_form(request.headers.get("content-type", ""), request.body)
+        form = request.form
+        if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+            raise APIError(400, "the body must be multipart/form-data")
         missing = next((name for name in ("purpose", "file") if name not in form), None)
         if missing:
             raise APIError(400, f"the form has no field {missing!r}", param=missing)
@@ -94,16 +92,6 @@ class FileStore:
         if purpose == "batch" and len(file.data) > BATCH_FILE_LIMIT:
             raise APIError(413, f"the input of a batch has at most {BATCH_FILE_LIMIT} bytes", param="file")
         return self.add(file.filename or "upload", purpose, file.data)
-
-
-def json_reply(data: Mapping[str, Any], status: int = 200) -> HTTPReply:
-    """Return a reply that holds JSON."""
-    return HTTPReply(status, orjson.dumps(data))
-
-
-def parse_query(request: HTTPRequest) -> dict[str, str]:
-    """Return the members of a query; of several of one name the last."""
-    return {name: values[-1] for name, values in parse_qs(request.query, keep_blank_values=True).items()}
 
 
 def paginate(rows: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:

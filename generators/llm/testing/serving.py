@@ -14,17 +14,25 @@ import asyncio
 import concurrent.futures
 import os
 import signal
+import socket
+import struct
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
+from urllib.parse import unquote
+
+from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.event_loop import new_event_loop
 from pairwright.generators.llm.testing.app import ServerApp
-from pairwright.generators.llm.testing.http_protocol import HTTPConnection
+from pairwright.generators.llm.testing.http_messages import FormField, HTTPReply, HTTPRequest, RequestHandler
 
 LOOPBACK = "127.0.0.1"
+BODY_LIMIT = 512 * 1024 * 1024  # bytes of a request body
+DRIP_CHUNKS = 20  # writes of a dripped body
 PARENT_POLL_S = 0.2  # seconds between two looks at the parent
 _T = TypeVar("_T")
 
@@ -75,6 +83,106 @@ class Server:
         return asyncio.run_coroutine_threadsafe(call(), self._loop).result()
 
 
+class _HTTPServer(web.Server):
+    """Delivers the replies of a handler over HTTP/1.1."""
+
+    def __init__(self, handler: RequestHandler) -> None:
+        def make_request(*parts: Any) -> web.BaseRequest:
+            return web.BaseRequest(*parts, asyncio.get_running_loop(), client_max_size=BODY_LIMIT)
+
+        super().__init__(self._respond, request_factory=make_request, handler_cancellation=True, access_log=None)
+        self._handler = handler
+
+    def connection_made(self, handler: Any, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self._handler.connected()
+
+    async def _respond(self, request: web.BaseRequest) -> web.StreamResponse:
+        reply = self._handler.handle(await _read_request(request))
+        whole = False
+        try:
+            if reply.delay > 0:
+                await asyncio.sleep(reply.delay)
+            response = await _deliver(request, reply)
+            whole = reply.manner in {"whole", "drip"}
+        finally:
+            self._handler.ended(reply, whole=whole)
+        return response
+
+
+async def _read_request(request: web.BaseRequest) -> HTTPRequest:
+    if (request.content_length or 0) > BODY_LIMIT:
+        raise web.HTTPRequestEntityTooLarge(BODY_LIMIT, request.content_length or 0)
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # aiohttp takes what is written for the beginning of the response
+    path, _, query = request.raw_path.partition("?")
+    body, form = b"", {}
+    try:
+        if request.content_type == "multipart/form-data":
+            form = {name: _form_field(value) for name, value in (await request.post()).items()}
+        else:
+            body = await request.read()
+    except (web.RequestPayloadError, HttpProcessingError, ValueError) as error:
+        raise web.HTTPBadRequest(text=f"malformed body: {error}") from None
+    return HTTPRequest(request.method, unquote(path), query, request.headers, body, form)
+
+
+def _form_field(value: Any) -> FormField:
+    if isinstance(value, web.FileField):
+        return FormField(value.filename, value.file.read())
+    return FormField("", value.encode() if isinstance(value, str) else bytes(value))
+
+
+async def _deliver(request: web.BaseRequest, reply: HTTPReply) -> web.StreamResponse:
+    """Send a reply in its manner.
+
+    Raises:
+        ConnectionError: the client has gone.
+    """
+    headers = {"Content-Type": reply.content_type, **reply.headers}
+    if reply.manner == "whole" and not reply.parts:
+        response: web.StreamResponse = web.Response(status=reply.status, body=reply.body, headers=headers)
+        await response.prepare(request)
+        await response.write_eof()
+        return response
+    response = web.StreamResponse(status=reply.status, headers=headers)
+    if reply.manner in {"reset", "never"}:
+        await asyncio.sleep(reply.spread if reply.manner == "never" else 0)
+        _reset_connection(request)
+        return response
+    data = b"".join(reply.parts) or reply.body
+    if reply.parts:
+        response.enable_chunked_encoding()
+    else:
+        response.content_length = len(data)
+    await response.prepare(request)
+    if reply.manner == "half":
+        await response.write(data[: len(data) // 2])
+        if request.transport is not None:
+            request.transport.close()
+        return response
+    size = -(-len(data) // DRIP_CHUNKS)
+    dripping = reply.manner == "drip"
+    for part in (data[at : at + size] for at in range(0, len(data), size)) if dripping else reply.parts:
+        if dripping:
+            await asyncio.sleep(reply.spread / DRIP_CHUNKS)
+        await response.write(part)
+    await response.write_eof()
+    return response
+
+
+def _reset_connection(request: web.BaseRequest) -> None:
+    """Close the connection with RST instead of FIN."""
+    transport = request.transport
+    if transport is None:
+        return
+    # With a linger time of 0, closing sends RST. Event loops differ in the socket they give, hence the duplicate.
+    with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as twin:
+        twin.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
+
+
 @asynccontextmanager
 async def serve_app(app: ServerApp, *, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[Server]:
     """Serve an app from the running loop; ``port`` 0 takes a free one. In the end all connections are dropped.
@@ -83,9 +191,9 @@ async def serve_app(app: ServerApp, *, host: str = LOOPBACK, port: int = 0) -> A
         UsageError: when host and port cannot be listened at.
     """
     loop = asyncio.get_running_loop()
-    connections: set[HTTPConnection] = set()
+    http_server = _HTTPServer(app)
     try:
-        listener = await loop.create_server(lambda: HTTPConnection(app, loop, connections), host, port, backlog=1024)
+        listener = await loop.create_server(http_server, host, port, backlog=1024)
     except OSError as error:
         why = error.strerror or str(error)
         raise UsageError(f"{host}:{port}: cannot listen there ({why}). Choose another port, or 0.") from None
@@ -94,8 +202,9 @@ async def serve_app(app: ServerApp, *, host: str = LOOPBACK, port: int = 0) -> A
         yield Server(app, loop, (address[0], address[1]))
     finally:
         listener.close()
-        for connection in list(connections):
-            connection.abort()
+        for connection in http_server.connections:
+            if isinstance(connection.transport, asyncio.Transport):
+                connection.transport.abort()
         app.close()
 
 

@@ -16,14 +16,14 @@ from pairwright.generators.llm.client.event_loop import new_event_loop
 from pairwright.generators.llm.client.messages import Message, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.settings import LLMSettings
-from pairwright.generators.llm.testing import http_protocol
+from pairwright.generators.llm.testing import http_messages
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import parse_script
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 KEY = "sk-do-not-tell-anybody"
 Meddle = Callable[
-    [http_protocol.HTTPRequest, Callable[[http_protocol.HTTPRequest], http_protocol.HTTPReply]], http_protocol.HTTPReply
+    [http_messages.HTTPRequest, Callable[[http_messages.HTTPRequest], http_messages.HTTPReply]], http_messages.HTTPReply
 ]
 _T = TypeVar("_T")
 
@@ -33,7 +33,7 @@ class MeddledApp(ServerApp):
 
     meddle: Meddle | None = None
 
-    def handle(self, request: http_protocol.HTTPRequest) -> http_protocol.HTTPReply:
+    def handle(self, request: http_messages.HTTPRequest) -> http_messages.HTTPReply:
         """Return what the function makes of it."""
         return self.meddle(request, super().handle) if self.meddle else super().handle(request)
 

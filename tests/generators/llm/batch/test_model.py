@@ -26,7 +26,7 @@ from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.runner import LLMRow
 from pairwright.generators.llm.session import Session
-from pairwright.generators.llm.testing import http_protocol
+from pairwright.generators.llm.testing import http_messages
 from pairwright.generators.llm.testing.serving import Server
 from tests.generators.llm.batch.batch_fixtures import (
     KEY,
@@ -52,19 +52,19 @@ def once(matches: Any, then: Any) -> Meddle:
     """Meddle with the first request that matches."""
     done: list[int] = []
 
-    def meddle(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
+    def meddle(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         if not done and matches(asked):
             done.append(1)
-            reply: http_protocol.HTTPReply = then(asked, handle)
+            reply: http_messages.HTTPReply = then(asked, handle)
             return reply
-        found: http_protocol.HTTPReply = handle(asked)
+        found: http_messages.HTTPReply = handle(asked)
         return found
 
     return meddle
 
 
-def error(status: int, code: str, message: str = "no") -> http_protocol.HTTPReply:
-    return http_protocol.HTTPReply(status, orjson.dumps({"error": {"code": code, "message": message}}), tag=())
+def error(status: int, code: str, message: str = "no") -> http_messages.HTTPReply:
+    return http_messages.HTTPReply(status, orjson.dumps({"error": {"code": code, "message": message}}), tag=())
 
 
 # --- what is asked is answered -------------------------------------------------------------------------------
@@ -129,11 +129,11 @@ def test_batches_are_closed_at_so_many_requests(ledger: Path) -> None:
 def test_batches_are_closed_at_so_many_bytes_and_a_line_that_is_larger_is_that_rows_failure(ledger: Path) -> None:
     sizes: list[int] = []
 
-    def weigh(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
+    def weigh(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         if asked.path == "/v1/files" and asked.method == "POST":
             sizes.append(asked.body.count(b"custom_id"))
             assert len(asked.body) < 1000 + 500  # the form around it
-        found: http_protocol.HTTPReply = handle(asked)
+        found: http_messages.HTTPReply = handle(asked)
         return found
 
     with serving(weigh) as server:
@@ -420,10 +420,10 @@ def test_a_queue_that_stays_full_stops_the_run_in_the_end(ledger: Path) -> None:
 
 
 def test_an_upload_that_is_too_large_for_the_server_is_halved(ledger: Path) -> None:
-    def narrow(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
+    def narrow(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         if (asked.method, asked.path) == ("POST", "/v1/files") and asked.body.count(b"custom_id") > 3:
             return error(413, "too_large")
-        found: http_protocol.HTTPReply = handle(asked)
+        found: http_messages.HTTPReply = handle(asked)
         return found
 
     with serving(narrow) as server:
@@ -445,9 +445,9 @@ def test_calls_that_fail_in_passing_are_made_again_and_no_batch_is_made_twice(le
 
 
 def test_a_batch_whose_making_was_not_confirmed_is_found_and_not_made_again(ledger: Path) -> None:
-    def lost(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
+    def lost(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         handle(asked)
-        return http_protocol.HTTPReply(200, b"{}", manner="reset", tag=())
+        return http_messages.HTTPReply(200, b"{}", manner="reset", tag=())
 
     with serving(once(lambda asked: (asked.method, asked.path) == ("POST", "/v1/batches"), lost)) as server:
         bench = Bench(server, ledger)
@@ -474,8 +474,8 @@ def test_a_file_that_the_server_has_lost_costs_a_retry(ledger: Path) -> None:
 def test_a_server_that_stays_away_stops_the_run_and_it_can_be_taken_up(ledger: Path) -> None:
     away = [False]
 
-    def meddle(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
-        found: http_protocol.HTTPReply = error(503, "away") if away[0] and asked.method == "GET" else handle(asked)
+    def meddle(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
+        found: http_messages.HTTPReply = error(503, "away") if away[0] and asked.method == "GET" else handle(asked)
         return found
 
     with serving(meddle) as server:
@@ -490,8 +490,8 @@ def test_a_server_that_stays_away_stops_the_run_and_it_can_be_taken_up(ledger: P
 
 
 def test_a_file_that_cannot_be_deleted_is_left_there(ledger: Path) -> None:
-    def keep(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
-        found: http_protocol.HTTPReply = error(403, "no") if asked.method == "DELETE" else handle(asked)
+    def keep(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
+        found: http_messages.HTTPReply = error(403, "no") if asked.method == "DELETE" else handle(asked)
         return found
 
     with serving(keep) as server:
@@ -601,14 +601,14 @@ def azure(server: Server) -> dict[str, str]:
 def test_azures_paths_are_asked_in_azures_way_and_its_files_are_waited_for(ledger: Path) -> None:
     asked_for: list[str] = []
 
-    def slow(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
-        reply: http_protocol.HTTPReply = handle(asked)
+    def slow(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
+        reply: http_messages.HTTPReply = handle(asked)
         asked_for.append(f"{asked.method} {asked.path}")
         assert asked.headers["api-key"] == KEY
         assert "authorization" not in asked.headers
         if asked.path.startswith("/openai/files") and b'"processed"' in reply.body and len(asked_for) < 4:
             body = reply.body.replace(b'"processed"', b'"pending"')
-            return http_protocol.HTTPReply(reply.status, body, tag=reply.tag)
+            return http_messages.HTTPReply(reply.status, body, tag=reply.tag)
         return reply
 
     with serving(slow) as server:
@@ -620,9 +620,9 @@ def test_azures_paths_are_asked_in_azures_way_and_its_files_are_waited_for(ledge
 def test_no_key_is_sent_where_there_is_none(ledger: Path) -> None:
     seen: set[bool] = set()
 
-    def look(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
+    def look(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         seen.add("authorization" in asked.headers)
-        found: http_protocol.HTTPReply = handle(asked)
+        found: http_messages.HTTPReply = handle(asked)
         return found
 
     with serving(look) as server:

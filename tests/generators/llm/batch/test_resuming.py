@@ -14,7 +14,7 @@ from pairwright.generators.llm.batch.model import BatchLimits, BatchModel, open_
 from pairwright.generators.llm.cache.leases import Leases
 from pairwright.generators.llm.cache.store import Cache, CachedModel
 from pairwright.generators.llm.client.messages import Reply
-from pairwright.generators.llm.testing import http_protocol
+from pairwright.generators.llm.testing import http_messages
 from pairwright.generators.llm.testing.serving import Server
 from tests.generators.llm.batch import killed_runs
 from tests.generators.llm.batch.batch_fixtures import Bench, ask_all, listed, request, requests, said, serving, texts
@@ -94,10 +94,10 @@ def test_a_batch_is_found_among_many_newer_ones(
 
 
 def test_a_server_that_lists_no_batches_is_said_to_leave_it_open(killer: Killer, tmp_path: Path) -> None:
-    def mute(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
+    def mute(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         if (asked.method, asked.path) == ("GET", "/v1/batches") and "limit=100" in asked.query:
-            return http_protocol.HTTPReply(405, b'{"error": {"message": "no"}}', tag=())
-        found: http_protocol.HTTPReply = handle(asked)
+            return http_messages.HTTPReply(405, b'{"error": {"message": "no"}}', tag=())
+        found: http_messages.HTTPReply = handle(asked)
         return found
 
     with serving(mute) as server:
