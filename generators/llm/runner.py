@@ -24,7 +24,6 @@ from pairwright.generators.llm.client.chat_completions import parse_reasoning
 from pairwright.generators.llm.client.messages import Model, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
-from pairwright.generators.llm.seen_keys import SeenCacheKeys
 
 T = TypeVar("T")
 
@@ -202,7 +201,7 @@ class LLMRun(Generic[T]):
         self._started = False
         self._error: BaseException | None = None
         self._until = 0.0
-        self._failing, self._met = _FailureDetector(), SeenCacheKeys()
+        self._failing, self._met = _FailureDetector(), set[int]()
         self._room = asyncio.Event()
         self._wake: asyncio.Future[None] | None = None
         self._enough = 1
@@ -420,7 +419,7 @@ def _row_error(row: LLMRow[T], error: Exception) -> PairwrightError:
 class _RowTotals:
     """What one row has cost, and how its requests ended."""
 
-    met: SeenCacheKeys  # answers of all rows of the run
+    met: set[int]  # hashes of the cache keys of all rows' answers: 76 bytes each
     requests: int = 0
     cached: int = 0
     prompt: int = 0
@@ -459,7 +458,8 @@ class _RowTotals:
         if reply.cached and reply.key and reply.key in self.keys:
             return  # the row asked so before: it rests on one answer, which was paid once
         self.keys.append(reply.key)
-        usage, again = reply.usage, bool(reply.key) and not self.met.add(reply.key)
+        usage, again = reply.usage, bool(reply.key) and hash(reply.key) in self.met
+        self.met.add(hash(reply.key))
         self.shared += again
         if reply.cached:
             self.cached += 1

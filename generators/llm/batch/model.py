@@ -35,11 +35,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pairwright.generators.llm.batch.context import BatchContext, CacheLookup
+from pairwright.generators.llm.batch.context import BatchContext, BatchRetry, CacheLookup, Pause
 from pairwright.generators.llm.batch.ledger import BatchLedger, ledger_path
 from pairwright.generators.llm.batch.polling import BatchPoller
 from pairwright.generators.llm.batch.queue import RequestQueue
-from pairwright.generators.llm.batch.retry import BatchRetry, Pause
 from pairwright.generators.llm.batch.service import open_service
 from pairwright.generators.llm.batch.submission import BatchLimits, BatchSubmitter, recover_batches
 from pairwright.generators.llm.cache.store import Cache

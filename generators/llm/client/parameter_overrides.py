@@ -13,6 +13,8 @@ from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.chat_completions import RESERVED_PARAMETERS
 from pairwright.generators.llm.client.messages import Model, Reply, Request
 
+RESAMPLING_TEMPERATURE = 0.7
+
 
 def override_parameters(request: Request, parameters: Mapping[str, Any]) -> Request:
     """Return the request with these parameters: name -> JSON value; None leaves the prompt's own out."""
@@ -39,3 +41,21 @@ class ParameterOverrides:
     async def ask(self, request: Request) -> Reply:
         """Ask with the parameters; raises as the model does."""
         return await self._model.ask(override_parameters(request, self._parameters))
+
+
+def raise_temperature(request: Request) -> Request:
+    """Return the request as it is asked: at another temperature where it could only bring the same answer again."""
+    if not request.anew or request.parameters.get("temperature") != 0:
+        return request
+    return replace(request, parameters={**request.parameters, "temperature": RESAMPLING_TEMPERATURE})
+
+
+class ResamplingModel:
+    """A model that is asked for other answers where the first ones were no good; see `warmed`."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def ask(self, request: Request) -> Reply:
+        """Ask; raises as the model does."""
+        return await self._model.ask(raise_temperature(request))

@@ -11,12 +11,14 @@ Runs give talks a server's answers (`runner`), plans the usual ones (`plan`), te
 """
 
 from collections.abc import Callable, Generator, Sequence
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
 
 RequestOutcome = Reply | RequestError
 LLMStep = Generator[Sequence[Request], Sequence[RequestOutcome], T]
@@ -31,3 +33,27 @@ def run_step(talk: LLMStep[T], answer: Callable[[Request], RequestOutcome]) -> T
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+@overload
+def gather(first: LLMStep[A], second: LLMStep[B], /) -> LLMStep[tuple[A, B]]: ...
+@overload
+def gather(*talks: LLMStep[A]) -> LLMStep[tuple[A, ...]]: ...
+def gather(*talks: LLMStep[A]) -> LLMStep[tuple[A, ...]]:
+    """Hold talks side by side: each round asks what all of them that still go on ask; returns their results."""
+    results: dict[int, A] = {}
+    answered: dict[int, list[RequestOutcome] | None] = dict.fromkeys(range(len(talks)))
+    while answered:
+        asking = {}
+        for at, outcomes in answered.items():
+            try:
+                asking[at] = list(talks[at].send(outcomes)) if outcomes is not None else list(next(talks[at]))
+            except StopIteration as end:
+                results[at] = end.value
+        answered = {}
+        if not asking:
+            break
+        given = iter((yield [request for requests in asking.values() for request in requests]))
+        for at, requests in asking.items():
+            answered[at] = [next(given) for _ in requests]
+    return tuple(results[at] for at in range(len(talks)))

@@ -4,7 +4,7 @@ The made answer is the same for the same request: the schema's example where one
 user's text again. It is cheap and looks like nothing a model would say, so that no test leans on it by accident.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,10 @@ import orjson
 from pairwright.generators.llm.testing.chat_request import ChatRequest, estimate_text_tokens
 from pairwright.generators.llm.testing.schema_examples import example_json
 
-MAX_ECHO_CHARS = 200  # letters
+MAX_ECHO_CHARS = 200
+STREAM_CHUNK_CHARS = 16
+
+DONE = b"data: [DONE]\n\n"  # last event of a stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +76,40 @@ def _choice(request: ChatRequest, answer: ServerAnswer, at: int) -> dict[str, An
         # A call that the request itself demands by name ends with "stop"; one that the model chose, not.
         reason = "stop" if isinstance(request.body.get("tool_choice"), Mapping) else "tool_calls"
     return {"index": at, "finish_reason": answer.finish_reason or reason, "logprobs": None, "message": message}
+
+
+def completion_events(completion: Mapping[str, Any], *, usage: bool) -> tuple[bytes, ...]:
+    """Return the events, the closing ``[DONE]`` included; ``usage`` adds an event with the counts before it."""
+    shared = {name: completion[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+    events = [
+        _event({**shared, "choices": [{"index": choice["index"], "delta": delta, "finish_reason": reason}]})
+        for choice in completion["choices"]
+        for delta, reason in _deltas(choice)
+    ]
+    if usage:
+        events.append(_event({**shared, "choices": [], "usage": completion["usage"]}))
+    return (*events, DONE)
+
+
+def _event(data: Mapping[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(data) + b"\n\n"
+
+
+def _deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str | None]]:
+    message = choice["message"]
+    calls = message.get("tool_calls") or ()
+    if not calls:
+        yield {"role": "assistant", "content": ""}, None
+    for name in ("content", "refusal"):
+        for piece in _pieces(message.get(name) or ""):
+            yield {name: piece}, None
+    for at, call in enumerate(calls):
+        opening = {**call, "index": at, "function": {"name": call["function"]["name"], "arguments": ""}}
+        yield {"role": "assistant", "content": None, "tool_calls": [opening]}, None
+        for piece in _pieces(call["function"]["arguments"]):
+            yield {"tool_calls": [{"index": at, "function": {"arguments": piece}}]}, None
+    yield {}, choice["finish_reason"]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    return (text[at : at + STREAM_CHUNK_CHARS] for at in range(0, len(text), STREAM_CHUNK_CHARS))

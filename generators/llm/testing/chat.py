@@ -12,7 +12,14 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.llm.testing.answers import Answerer, ServerAnswer, build_completion, generate_answer
+from pairwright.generators.llm.testing.answers import (
+    DONE,
+    Answerer,
+    ServerAnswer,
+    build_completion,
+    completion_events,
+    generate_answer,
+)
 from pairwright.generators.llm.testing.api_errors import APIError
 from pairwright.generators.llm.testing.chat_request import ChatRequest, body_key, parse_chat_request
 from pairwright.generators.llm.testing.faults import (
@@ -28,7 +35,6 @@ from pairwright.generators.llm.testing.rate_limits import ServerLimits
 from pairwright.generators.llm.testing.replay import Recorder, Replay
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.stats import BodyCounts, ServerStats
-from pairwright.generators.llm.testing.streaming import DONE, completion_events
 
 DELIVERY_FAULTS: Mapping[str, Delivery] = {"reset": "reset", "half": "half", "drip": "drip", "timeout": "never"}
 EVENTS = "text/event-stream; charset=utf-8"

@@ -19,8 +19,7 @@ import orjson
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import suggest_alternatives
-from pairwright.generators.llm.testing.api_errors import APIError
-from pairwright.generators.llm.testing.provider_faults import PROVIDER_FAULTS
+from pairwright.generators.llm.testing.api_errors import PROVIDER_FAULTS, APIError
 
 Group = Literal["status", "wire", "body", "model", "batch"]
 

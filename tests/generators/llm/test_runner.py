@@ -22,7 +22,6 @@ from pairwright.generators.llm.runner import (
     RowResult,
     run_rows,
 )
-from pairwright.generators.llm.seen_keys import SeenCacheKeys
 from tests.generators.llm.client.virtual_time import run
 
 
@@ -177,12 +176,6 @@ def test_an_answer_that_rows_share_is_counted_once(paid: str) -> None:
     assert spent.prompt_tokens + spent.kept_prompt_tokens == 10
     assert spent.completion_tokens + spent.kept_completion_tokens == 2
     assert spent.requests == (paid in {"first", "last"})
-
-
-def test_of_very_many_answers_each_is_known_again() -> None:
-    seen = SeenCacheKeys()
-    assert all(seen.add(f"{number:032x}") for number in range(20_000))
-    assert not any(seen.add(f"{number:032x}") for number in range(20_000))
 
 
 def test_cached_answers_cost_nothing() -> None:

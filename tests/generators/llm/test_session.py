@@ -20,9 +20,9 @@ from pairwright.generators.llm.client.messages import Model, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.runner import LLMRow, MostlyFailingError
 from pairwright.generators.llm.session import Session, Snapshot
+from pairwright.generators.llm.testing.api_errors import PROVIDER_FAULTS
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.faults import KINDS
-from pairwright.generators.llm.testing.provider_faults import PROVIDER_FAULTS
 from pairwright.generators.llm.testing.script import AnswerRule, ServerScript
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 from tests.generators.llm import session_process

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import StorageError
+from pairwright.generators.llm.batch.context import BatchRetry
 from pairwright.generators.llm.batch.ledger import RETENTION_DAYS, BatchLedger
 from pairwright.generators.llm.batch.lines import (
     ANSWERED,
@@ -21,7 +22,6 @@ from pairwright.generators.llm.batch.lines import (
     write_batch_input,
 )
 from pairwright.generators.llm.batch.queue import QueuedRequest
-from pairwright.generators.llm.batch.retry import BatchRetry
 from pairwright.generators.llm.client.chat_completions import build_payload
 from pairwright.generators.llm.client.messages import Message, Request, Schema
 from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES, RequestError

@@ -777,7 +777,9 @@ def test_an_answer_that_the_client_did_not_wait_for_is_not_answered(start: Start
     server = start(latency_ms=60_000)
     with socket.create_connection((server.host, server.port)) as line:
         body = json.dumps(chat()).encode()
-        line.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body))
+        line.sendall(
+            b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+        )
         while not server.stats()["in_flight"]:
             pass
     while server.stats()["in_flight"]:
