@@ -69,7 +69,7 @@ def describe(number: int, attempt: int) -> LLMStep[str]:
 def judged(outcome: Reply | RequestError) -> str:
     """Return "kept", or in a word why not."""
     if isinstance(outcome, RequestError):
-        return outcome.word
+        return outcome.code
     if outcome.refusal:
         return "refused"
     if outcome.finish_reason != "stop":

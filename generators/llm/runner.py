@@ -329,7 +329,7 @@ class LLMRun(Generic[T]):
             while isinstance(stage, _WaitingStep):
                 requests = stage.requests
                 if row.attempt:
-                    requests = [replace(request, anew=True) for request in requests]
+                    requests = [replace(request, resample=True) for request in requests]
                 outcomes = await self._round(requests)
                 tally.count(outcomes)
                 stage = _resume_step(row, stage.talk, outcomes)
@@ -511,14 +511,14 @@ class _FailureDetector:
         self._spares_the_rest |= failure is None or not failure.transient
         if len(self._last) == FAILURE_WINDOW and self._last[0]:
             self._counts[self._last[0]] -= 1
-        self._last.append(failure.word if failure is not None else "")
+        self._last.append(failure.code if failure is not None else "")
         if failure is None:
             return
         self._unanswered, self._latest = self._unanswered + 1, failure
-        self._counts[failure.word] += 1
-        if self._counts[failure.word] >= max(MIN_FAILING_ROWS, FAILING_SHARE * len(self._last)):
+        self._counts[failure.code] += 1
+        if self._counts[failure.code] >= max(MIN_FAILING_ROWS, FAILING_SHARE * len(self._last)):
             raise MostlyFailingError(
-                f"{self._counts[failure.word]} of the last {len(self._last)} rows ended alike. The last one: {failure}"
+                f"{self._counts[failure.code]} of the last {len(self._last)} rows ended alike. The last one: {failure}"
                 " What is done is kept."
             )
 

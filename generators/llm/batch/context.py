@@ -50,19 +50,19 @@ class BatchRetry:
             else:
                 self.heard = True
                 return result
-            self.heard |= met.word not in CONNECTION_ERRORS
+            self.heard |= met.code not in CONNECTION_ERRORS
             if not met.transient:
                 raise met
             most = self.seconds if self.heard else min(UNREACHABLE_START_S, self.seconds)
             if waited >= most and not self.heard:
                 raise RequestError(
-                    "no_server", f"nothing was reached in {waited:.0f} s; last: {met.detail or met.word}"
+                    "no_server", f"nothing was reached in {waited:.0f} s; last: {met.detail or met.code}"
                 )
             if waited >= most:
-                raise RequestError("server_down", f"no use for {waited:.0f} s; last: {met.word}, {met.detail}")
+                raise RequestError("server_down", f"no use for {waited:.0f} s; last: {met.code}, {met.detail}")
             if waited >= NOTICE_AFTER_S and not told:
                 told = True
-                self.say(f"the server does not serve batches now ({met.word}, {met.detail}); waiting for it")
+                self.say(f"the server does not serve batches now ({met.code}, {met.detail}); waiting for it")
             wait = met.retry_after if met.retry_after is not None else wait
             wait = wait if self.heard else min(wait, most - waited)
             await self.pause(max(0.05, wait))

@@ -206,7 +206,7 @@ class BatchLedger:
         query = "UPDATE lines SET word = ?, data = ? WHERE key = ? AND batch = ? AND word IS NULL"
         with translate_errors(self.path), transaction(self._connection):
             for each in outcomes:
-                values = (each.word, each.data, bytes.fromhex(each.key), number)
+                values = (each.code, each.data, bytes.fromhex(each.key), number)
                 if self._connection.execute(query, values).rowcount:
                     new.add(each.key)
         return new

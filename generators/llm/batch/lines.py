@@ -50,12 +50,12 @@ class LineResult:
     """
 
     key: str
-    word: str
+    code: str
     data: bytes
 
     def failure(self) -> RequestError:
         """Return the failure that a word other than `ANSWERED` stands for."""
-        return RequestError(self.word, self.data.decode("utf-8", "replace"))
+        return RequestError(self.code, self.data.decode("utf-8", "replace"))
 
 
 @dataclass(slots=True)
@@ -141,7 +141,7 @@ def _answer(response: Mapping[str, Any], hide: Callable[[str], str]) -> bytes:
 
 
 def _failed(key: str, failure: RequestError) -> LineResult:
-    return LineResult(key, failure.word, failure.detail.encode("utf-8", "replace"))
+    return LineResult(key, failure.code, failure.detail.encode("utf-8", "replace"))
 
 
 def _of_error(error: object, hide: Callable[[str], str]) -> RequestError:

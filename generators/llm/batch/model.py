@@ -148,7 +148,7 @@ class BatchModel:
         try:
             await work
         except RequestError as failure:
-            named = failure if failure.fatal else RequestError("bad_batch", failure.detail or failure.word)
+            named = failure if failure.fatal else RequestError("bad_batch", failure.detail or failure.code)
             self._rows.stop(named)
         except Exception as error:  # noqa: BLE001 - those who wait would wait for ever; they raise it
             self._rows.stop(error)

@@ -227,7 +227,7 @@ class BatchPoller:
             if key in named:
                 failure = self._failure_of(named[key], "")
                 self._rows.fail(
-                    key, RequestError("bad_request", failure.detail) if failure.word == "bad_batch" else failure
+                    key, RequestError("bad_request", failure.detail) if failure.code == "bad_batch" else failure
                 )
             else:
                 self._rows.fail(key, RequestError("server_error", "another line made the server refuse the batch"))
@@ -247,4 +247,4 @@ class BatchPoller:
                 try:
                     await self._service.delete(file_id)
                 except RequestError as failure:
-                    _log.info("batch %s: file %s stays at the server (%s)", status.id, file_id, failure.word)
+                    _log.info("batch %s: file %s stays at the server (%s)", status.id, file_id, failure.code)

@@ -85,7 +85,7 @@ class RequestQueue:
 
     def give(self, outcome: LineResult) -> None:
         """Answer who waits for a line."""
-        if outcome.word != ANSWERED:
+        if outcome.code != ANSWERED:
             self.fail(outcome.key, outcome.failure())
             return
         if outcome.key in self._rows:
@@ -145,4 +145,4 @@ def _fail_waiters(row: QueuedRequest, error: Exception) -> None:
 
 
 def _copy_error(error: Exception) -> Exception:
-    return error.again() if isinstance(error, RequestError) else error
+    return error.copy() if isinstance(error, RequestError) else error

@@ -171,7 +171,7 @@ class BatchSubmitter:
             found = known.get(row.key)
             if found is not None and found.state == "sent":  # perhaps half merged: its end will tell
                 attached.setdefault(found.batch, []).append(row.key)
-            elif found is not None and found.outcome is not None and found.outcome.word == ANSWERED:
+            elif found is not None and found.outcome is not None and found.outcome.code == ANSWERED:
                 self._rows.give(found.outcome)
             else:
                 left.append(row)
@@ -209,7 +209,7 @@ class BatchSubmitter:
                 self.ended(model, len(written.keys), full=True)
                 return rows
             except RequestError as failure:
-                if failure.word != "request_too_large":
+                if failure.code != "request_too_large":
                     raise
                 self._ledger.drop(entry.number)
                 if len(written.keys) == 1:

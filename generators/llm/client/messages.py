@@ -108,7 +108,7 @@ class Request:
     row: str = ""
     expects: str = ""
     documents: tuple[MessageSpan, ...] = ()
-    anew: bool = False
+    resample: bool = False
     repair: Literal["", "possible", "this"] = ""
 
     def key(self, endpoint: str) -> str:

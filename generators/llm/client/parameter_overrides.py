@@ -45,7 +45,7 @@ class ParameterOverrides:
 
 def raise_temperature(request: Request) -> Request:
     """Return the request as it is asked: at another temperature where it could only bring the same answer again."""
-    if not request.anew or request.parameters.get("temperature") != 0:
+    if not request.resample or request.parameters.get("temperature") != 0:
         return request
     return replace(request, parameters={**request.parameters, "temperature": RESAMPLING_TEMPERATURE})
 

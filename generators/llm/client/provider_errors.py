@@ -55,7 +55,7 @@ class ErrorSignature:
         statuses: with which it counts.
     """
 
-    word: str
+    code: str
     codes: str = ""
     message: str = ""
     param: str = ""
@@ -184,7 +184,7 @@ BY_STATUS: Mapping[int, str] = {
 
 def classify_error(error: ProviderError) -> str:
     """Return the word of `failures.WORDS` for an error."""
-    found = next((each.word for each in ERROR_SIGNATURES if each.fits(error)), None)
+    found = next((each.code for each in ERROR_SIGNATURES if each.fits(error)), None)
     if found is not None:
         return found
     by_class = "wrong_url" if error.status < 400 else "server_error" if error.status >= 500 else "bad_request"

@@ -223,7 +223,7 @@ class Limiter:
             Failure: the run has been stopped.
         """
         if self._stopped is not None:
-            raise self._stopped.again()
+            raise self._stopped.copy()
         tokens = self._expected(request) if self._per_minute[1] or self._said[1].known else 0.0
         if not self._waiting and self._in_flight < int(self._window.size) and self._wait(tokens) <= 0:
             return self._let(tokens)
@@ -256,7 +256,7 @@ class Limiter:
         if failure is not None:
             if failure.fatal:
                 self.stop(failure)
-            refused = failure.word in _REFUSALS
+            refused = failure.code in _REFUSALS
             if refused:
                 self._asked_pause = max(self._asked_pause, failure.retry_after or 0.0)
             self._note(ticket, refused=refused)
@@ -268,7 +268,7 @@ class Limiter:
         while self._waiting:
             place, _ = self._waiting.popleft()
             if not place.done():
-                place.set_exception(failure.again())
+                place.set_exception(failure.copy())
         self.close()
 
     def close(self) -> None:

@@ -156,14 +156,14 @@ def _merge_system_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]
 
 def find_refused_part(failure: RequestError, request: Request) -> str | None:
     """Return the name of the part of a request that a failure says is not supported; None when nothing can be adapted."""
-    if failure.word != "unsupported":
+    if failure.code != "unsupported":
         return None
     if any(message.role == "system" for message in request.messages) and re.search(
-        SYSTEM_ROLE, failure.said, re.IGNORECASE
+        SYSTEM_ROLE, failure.message, re.IGNORECASE
     ):
         return SYSTEM
     forms = _FORMS if request.schema is not None or TOOLS in request.parameters else ()
-    named = _first_mentioned([*request.parameters, *forms], failure.said)
+    named = _first_mentioned([*request.parameters, *forms], failure.message)
     return None if named in _FORMS else named
 
 

@@ -147,41 +147,41 @@ class RequestError(PairwrightError):
         retry_after: seconds that the server asks to wait; None where it did not say.
     """
 
-    def __init__(self, word: str, detail: str = "", *, status: int = 0, retry_after: float | None = None) -> None:
-        entry = REQUEST_ERROR_CODES[word]
-        said = " ".join(detail.split())
-        detail = said if len(said) <= MAX_DETAIL_CHARS else said[:MAX_DETAIL_CHARS] + "…"
+    def __init__(self, code: str, detail: str = "", *, status: int = 0, retry_after: float | None = None) -> None:
+        entry = REQUEST_ERROR_CODES[code]
+        message = " ".join(detail.split())
+        detail = message if len(message) <= MAX_DETAIL_CHARS else message[:MAX_DETAIL_CHARS] + "…"
         super().__init__(f"{entry.means}{f' ({detail})' if detail else ''}. {entry.fix}")
-        self.word, self.said, self.detail, self.status, self.retry_after = word, said, detail, status, retry_after
+        self.code, self.message, self.detail, self.status, self.retry_after = code, message, detail, status, retry_after
 
     @property
     def transient(self) -> bool:
         """Whether the same request may fare better later."""
-        return REQUEST_ERROR_CODES[self.word].kind == "transient"
+        return REQUEST_ERROR_CODES[self.code].kind == "transient"
 
     @property
     def fatal(self) -> bool:
         """Whether no request of this run can fare better."""
-        return REQUEST_ERROR_CODES[self.word].kind == "fatal"
+        return REQUEST_ERROR_CODES[self.code].kind == "fatal"
 
     @property
     def of_row(self) -> bool:
         """Whether this request itself is the cause."""
-        return REQUEST_ERROR_CODES[self.word].kind == "row"
+        return REQUEST_ERROR_CODES[self.code].kind == "row"
 
     @property
     def fix(self) -> str:
         """What to do, in a sentence."""
-        return REQUEST_ERROR_CODES[self.word].fix
+        return REQUEST_ERROR_CODES[self.code].fix
 
-    def again(self) -> "RequestError":
+    def copy(self) -> "RequestError":
         """Return the same failure, to be raised for another row: a shared one would gather every row's traceback."""
-        return _unpickle_error(self.word, self.said, self.status, self.retry_after)
+        return _unpickle_error(self.code, self.message, self.status, self.retry_after)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are rebuilt from positional arguments when they come back from a worker process.
-        return _unpickle_error, (self.word, self.said, self.status, self.retry_after)
+        return _unpickle_error, (self.code, self.message, self.status, self.retry_after)
 
 
-def _unpickle_error(word: str, detail: str, status: int, retry_after: float | None) -> RequestError:
-    return RequestError(word, detail, status=status, retry_after=retry_after)
+def _unpickle_error(code: str, detail: str, status: int, retry_after: float | None) -> RequestError:
+    return RequestError(code, detail, status=status, retry_after=retry_after)

@@ -144,7 +144,7 @@ class NegotiatedFormatModel:
         self, shape: tuple[str, bytes], form: ResponseFormat, failures: Mapping[ResponseFormat, RequestError]
     ) -> None:
         """Remember that a form has worked, after those that failed."""
-        words = {failure.word for failure in failures.values()}
+        words = {failure.code for failure in failures.values()}
         first = (*shape, next(iter(failures), form))
         if not words:
             self._misses[first] = max(0, self._misses[first] - 1)
@@ -159,11 +159,11 @@ class NegotiatedFormatModel:
 
 def _is_about_form(failure: RequestError, request: Request) -> bool:
     """Return whether the form may be what the server does not take, rather than a parameter or the messages."""
-    if failure.word == "schema_failed":
+    if failure.code == "schema_failed":
         return True
-    if failure.word not in _PERHAPS:
+    if failure.code not in _PERHAPS:
         return False
-    if _ABOUT_FORMS.search(failure.said):
+    if _ABOUT_FORMS.search(failure.message):
         return True
     # Servers that do not say what they do not support mean the newest thing in the request.
-    return failure.word == "unsupported" and find_refused_part(failure, request) is None
+    return failure.code == "unsupported" and find_refused_part(failure, request) is None

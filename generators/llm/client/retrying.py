@@ -93,7 +93,7 @@ class RetryingModel:
         waited = 0.0  # for refusals; time in the limiter's queue is not the server's doing
         while True:
             if self._stopped is not None:
-                raise self._stopped.again()
+                raise self._stopped.copy()
             try:
                 reply = await self._model.ask(request)
             except RequestError as failure:
@@ -101,12 +101,12 @@ class RetryingModel:
             else:
                 self._alive(loop.time())
                 return reply
-            self._heard |= met.word not in CONNECTION_ERRORS
+            self._heard |= met.code not in CONNECTION_ERRORS
             if not met.transient:
                 raise self._ended(met, loop.time())
             if not self._heard and loop.time() - self._answered_at >= self._patience:
                 raise self._gone(met, loop.time()) or met
-            refused = met.word in _WAITED_OUT
+            refused = met.code in _WAITED_OUT
             tries, refusals = tries + (not refused), refusals + refused
             away = self._away(met, loop.time()) if refused else self._failing(met, loop.time())
             if tries > self._retries.most or max(waited, away) > self._patience:
@@ -116,7 +116,7 @@ class RetryingModel:
                 raise self._stop(_too_long(met, wait))
             wait = min(wait, self._patience - (0.0 if self._heard else loop.time() - self._answered_at))
             waited += wait * refused
-            await self._sleep(wait, until_back=met.word == "unreachable")
+            await self._sleep(wait, until_back=met.code == "unreachable")
 
     @property
     def _patience(self) -> float:
@@ -152,7 +152,7 @@ class RetryingModel:
         if self._away_since is None:
             self._away_since = now
         away = now - self._away_since
-        refuses = failure.word in _REFUSALS
+        refuses = failure.code in _REFUSALS
         if not self._said and away >= (REFUSED_S if refuses else NOTICE_AFTER_S):
             self._said = True
             what = "the server refuses every request" if refuses else "no connection to the server"
@@ -166,7 +166,7 @@ class RetryingModel:
         if silent >= REFUSED_S and not self._said_failing:
             self._said_failing = True
             detail = f" ({failure.detail})" if failure.detail else ""
-            self._say(f"no answer for {silent:.0f} s: {REQUEST_ERROR_CODES[failure.word].means}{detail}; asking again")
+            self._say(f"no answer for {silent:.0f} s: {REQUEST_ERROR_CODES[failure.code].means}{detail}; asking again")
         return 0.0
 
     def _ended(self, failure: RequestError, now: float) -> RequestError:
@@ -180,16 +180,16 @@ class RetryingModel:
     def _gone(self, failure: RequestError, now: float) -> RequestError | None:
         """Return the end of the run, when the server has answered nobody for as long as patience lasts, or is no server."""
         assert self._answered_at is not None
-        if failure.word in _NO_API and not self._answered:
+        if failure.code in _NO_API and not self._answered:
             return self._stop(RequestError("wrong_url", failure.detail, status=failure.status))
         silent = now - self._answered_at
         if not self._heard and silent >= self._patience:
-            detail = f"nothing was reached in {silent:.0f} s; last: {failure.detail or failure.word}"
+            detail = f"nothing was reached in {silent:.0f} s; last: {failure.detail or failure.code}"
             return self._stop(RequestError("no_server", detail))
         if silent <= self._patience:
             return None
-        word = "repeated_refusals" if failure.word in _REFUSALS else "server_down"
-        return self._stop(RequestError(word, f"no answer for {silent:.0f} s; last: {failure.word}, {failure.detail}"))
+        word = "repeated_refusals" if failure.code in _REFUSALS else "server_down"
+        return self._stop(RequestError(word, f"no answer for {silent:.0f} s; last: {failure.code}, {failure.detail}"))
 
     def _stop(self, failure: RequestError) -> RequestError:
         if self._stopped is None:
@@ -198,8 +198,8 @@ class RetryingModel:
                 self._on_stop(failure)
             for sleeper in self._sleepers:
                 if not sleeper.done():
-                    sleeper.set_exception(failure.again())
-        return self._stopped.again()
+                    sleeper.set_exception(failure.copy())
+        return self._stopped.copy()
 
     async def _sleep(self, seconds: float, *, until_back: bool) -> None:
         loop = asyncio.get_running_loop()
@@ -219,5 +219,5 @@ def _wake_sleeper(sleeper: asyncio.Future[None]) -> None:
 
 
 def _too_long(failure: RequestError, wait: float) -> RequestError:
-    word = "no_quota" if failure.word == "rate_limited" else "server_down"
+    word = "no_quota" if failure.code == "rate_limited" else "server_down"
     return RequestError(word, f"the server asks to wait {wait:.0f} s: {failure.detail}", status=failure.status)

@@ -19,6 +19,7 @@ import struct
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -87,9 +88,7 @@ class _HTTPServer(web.Server):
     """Delivers the replies of a handler over HTTP/1.1."""
 
     def __init__(self, handler: RequestHandler) -> None:
-        def make_request(*parts: Any) -> web.BaseRequest:
-            return web.BaseRequest(*parts, asyncio.get_running_loop(), client_max_size=BODY_LIMIT)
-
+        make_request = partial(web.BaseRequest, loop=asyncio.get_running_loop(), client_max_size=BODY_LIMIT)
         super().__init__(self._respond, request_factory=make_request, handler_cancellation=True, access_log=None)
         self._handler = handler
 

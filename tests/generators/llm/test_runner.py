@@ -61,7 +61,7 @@ class Server:
 
 def once(text: str) -> LLMStep[str]:
     [outcome] = yield [request(text)]
-    return outcome.text if isinstance(outcome, Reply) else outcome.word
+    return outcome.text if isinstance(outcome, Reply) else outcome.code
 
 
 def row(text: str, talk: Callable[[str], LLMStep[Any]] = once) -> LLMRow[Any]:
@@ -226,7 +226,7 @@ def test_a_fatal_failure_ends_the_run_and_what_is_finished_is_given() -> None:
     )
     found, error = ends((row(str(n)) for n in range(1000)), server)
     assert isinstance(error, RequestError)
-    assert error.word == "bad_key"
+    assert error.code == "bad_key"
     names = [int(each.row) for each in found]
     assert names == sorted(names)
     assert set(range(30)) - set(names) == {7}

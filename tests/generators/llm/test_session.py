@@ -146,7 +146,7 @@ def test_a_fatal_failure_comes_after_what_is_done(cache: Path) -> None:
         with pytest.raises(RequestError) as caught:  # noqa: PT012 - the loop is what raises
             for done in session.run(rows(100_000)):
                 found.append(done.row)  # noqa: PERF401 - those before the error count
-        assert caught.value.word == "bad_key"
+        assert caught.value.code == "bad_key"
         asked = server.stats()["requests"]
     assert found[:300] == [str(n) for n in range(300)]
     assert asked < 300 + 10 * AT_ONCE
@@ -161,7 +161,7 @@ def test_a_run_that_its_rows_end_lets_no_waiting_request_leave(cache: Path) -> N
             raise RequestError("bad_request", f"{request.model} knows no such parameter")
 
         def stop(self, failure: RequestError) -> None:
-            self.stopped.append(failure.word)
+            self.stopped.append(failure.code)
 
     client = Client()
     opened = contextlib.nullcontext(client)

@@ -148,7 +148,7 @@ async def ask_all(model: Any, asked: Sequence[Request]) -> list[Reply | RequestE
 
 def texts(found: Sequence[Reply | RequestError]) -> list[str]:
     """Return answers, or the words of failures."""
-    return [each.text if isinstance(each, Reply) else each.word for each in found]
+    return [each.text if isinstance(each, Reply) else each.code for each in found]
 
 
 def said(count: int) -> list[str]:

@@ -37,7 +37,7 @@ def line(**changes: Any) -> bytes:
 
 def word(data: bytes) -> str | None:
     outcome = read_line(data)
-    return None if outcome is None else outcome.word
+    return None if outcome is None else outcome.code
 
 
 def test_a_line_holds_what_a_direct_call_would_send() -> None:
@@ -120,7 +120,7 @@ def test_a_line_with_a_key_always_has_an_outcome_in_a_known_word(row: dict[str, 
     outcome = read_line(orjson.dumps({"custom_id": KEY, **row}))
     assert outcome is not None
     assert outcome.key == KEY
-    assert outcome.word == ANSWERED or outcome.failure().word == outcome.word
+    assert outcome.code == ANSWERED or outcome.failure().code == outcome.code
 
 
 def test_secrets_that_a_line_repeats_are_hidden() -> None:
@@ -259,7 +259,7 @@ def test_calls_are_made_again_as_long_as_patience_lasts_and_the_server_s_own_wor
     told: list[str] = []
     with pytest.raises(RequestError) as caught:
         asyncio.run(BatchRetry(60.0, pause, told.append).call_with_retries(call))
-    assert caught.value.word == "server_down"
+    assert caught.value.code == "server_down"
     assert waits[:4] == [1.0, 7.0, 14.0, 28.0]
     assert len(told) == 1
 
@@ -275,5 +275,5 @@ def test_a_server_of_batches_that_never_answered_is_waited_for_ten_seconds() -> 
 
     with pytest.raises(RequestError, match="nothing was reached in 10 s; last: Connection refused") as caught:
         asyncio.run(BatchRetry(300.0, pause, print).call_with_retries(call))
-    assert caught.value.word == "no_server"
+    assert caught.value.code == "no_server"
     assert sum(waits) == 10

@@ -54,7 +54,7 @@ OPENROUTER = {"code": 403, "message": "flagged", "metadata": {"flagged_input": "
 def test_what_servers_say_is_told_apart(status: int, body: Any, word: str) -> None:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     failure = parse_error(status, {}, data)
-    assert (failure.word, failure.status, failure.retry_after) == (word, status, None)
+    assert (failure.code, failure.status, failure.retry_after) == (word, status, None)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ JSON = st.recursive(
 @given(JSON | st.binary(max_size=60), st.integers(300, 599))
 def test_no_body_whatever_makes_anything_but_a_reply_or_a_failure(body: Any, status: int) -> None:
     data = body if isinstance(body, bytes) else json.dumps(body).encode("utf-8", "surrogatepass")
-    assert parse_error(status, {}, data).word in REQUEST_ERROR_CODES
+    assert parse_error(status, {}, data).code in REQUEST_ERROR_CODES
     with suppress(RequestError):
         assert isinstance(parse_reply(data), Reply)
 
@@ -132,4 +132,4 @@ def test_an_answer_with_finish_reason_error_is_no_answer(error: Any, word: str) 
     choice = {"finish_reason": "error", "message": {"content": "A"}, **({"error": error} if error else {})}
     with pytest.raises(RequestError) as caught:
         parse_reply(json.dumps({"choices": [choice]}).encode())
-    assert caught.value.word == word
+    assert caught.value.code == word

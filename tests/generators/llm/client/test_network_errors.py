@@ -12,5 +12,5 @@ def test_a_name_that_is_not_found_is_told() -> None:
     key = ConnectionKey("nowhere.invalid", 443, True, True, None, None, None)
     unknown = socket.gaierror(-2, "Name or service not known")
     failure = translate_network_error(aiohttp.ClientConnectorDNSError(key, unknown))
-    assert failure.word == "unreachable"
+    assert failure.code == "unreachable"
     assert failure.detail == "ClientConnectorDNSError: Name or service not known (nowhere.invalid:443)"

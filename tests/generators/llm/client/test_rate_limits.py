@@ -194,7 +194,7 @@ def test_a_fatal_failure_lets_nothing_more_leave() -> None:
         server = WrongKey()
         model = LimitedModel(server, Limiter(4))
         found = await asyncio.gather(*(model.ask(request(n)) for n in range(50)), return_exceptions=True)
-        return len(server.times), Counter(each.word for each in found if isinstance(each, RequestError))
+        return len(server.times), Counter(each.code for each in found if isinstance(each, RequestError))
 
     assert run(main()) == (4, Counter(bad_key=50))
 

@@ -121,7 +121,7 @@ def test_a_refusal_at_the_end_of_a_long_message_is_found(name: str) -> None:
             try:
                 return await super().ask(request)
             except RequestError as failure:
-                raise RequestError(failure.word, said, status=400).again() from None
+                raise RequestError(failure.code, said, status=400).copy() from None
 
     model = Far(name)
     told: list[str] = []

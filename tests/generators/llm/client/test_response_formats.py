@@ -65,7 +65,7 @@ class Server:
         self.forms.append(form)
         await asyncio.sleep(0)
         if form in self.refuses and (self.only is None or request.schema == build_schema(self.only)):
-            raise self.refuses[form].again()
+            raise self.refuses[form].copy()
         return Reply(TEXT, "stop", "", Usage(1, 1), "m")
 
 
@@ -149,7 +149,7 @@ def test_other_failures_are_not_taken_for_a_refusal_of_the_form(failure: Request
     server = Server(dict.fromkeys(RESPONSE_FORMATS, failure))
     with pytest.raises(RequestError) as raised:
         asyncio.run(NegotiatedFormatModel(server).ask(REQUEST))
-    assert raised.value.word == failure.word
+    assert raised.value.code == failure.code
     assert server.forms == ["json_schema"]
 
 

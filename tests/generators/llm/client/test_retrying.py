@@ -81,7 +81,7 @@ def test_a_fault_that_stays_is_the_rows_after_the_last_retry(word: str) -> None:
         return caught.value
 
     model = Scripted(lambda _attempt, _now: RequestError(word) if len(model.times) > 1 else None)
-    assert run(main()).word == word
+    assert run(main()).code == word
     assert len(model.times) == 5
 
 
@@ -90,7 +90,7 @@ def test_what_cannot_pass_is_never_asked_again(word: str) -> None:
     model = Scripted(first(1000, RequestError(word)))
     with pytest.raises(RequestError) as caught:
         ask(model)
-    assert (caught.value.word, len(model.times)) == (word, 1)
+    assert (caught.value.code, len(model.times)) == (word, 1)
 
 
 def test_waits_double_within_their_jitter_and_are_the_same_in_every_run() -> None:
@@ -127,10 +127,10 @@ def test_refusals_use_up_no_tries(word: str) -> None:
 def test_a_server_that_asks_for_more_time_than_there_is_patience_stops_the_run_and_says_so() -> None:
     with pytest.raises(RequestError, match="asks to wait 7") as caught:
         ask(Scripted(first(1, RequestError("rate_limited", retry_after=7200.0))), RetryPolicy(patience=60))
-    assert caught.value.word == "no_quota"
+    assert caught.value.code == "no_quota"
     with pytest.raises(RequestError) as caught:
         ask(Scripted(first(1, RequestError("overloaded", retry_after=7200.0))), RetryPolicy(patience=60))
-    assert caught.value.word == "server_down"
+    assert caught.value.code == "server_down"
 
 
 def test_a_server_that_has_nothing_but_faults_is_told_of_once() -> None:
@@ -181,12 +181,12 @@ def test_a_server_that_stays_away_stops_the_run_for_every_row() -> None:
         with pytest.raises(RequestError):
             await retrying.ask(request(99))
         assert len(model.times) == asked
-        return Counter(e.word for e in found if isinstance(e, RequestError)), asyncio.get_running_loop().time(), stops
+        return Counter(e.code for e in found if isinstance(e, RequestError)), asyncio.get_running_loop().time(), stops
 
     words, seconds, stops = run(main())
     assert words == Counter(server_down=20)
     assert 60 <= seconds < 150
-    assert [stop.word for stop in stops] == ["server_down"]
+    assert [stop.code for stop in stops] == ["server_down"]
     assert "unreachable, refused" in stops[0].detail
 
 
@@ -200,7 +200,7 @@ def test_a_server_that_never_answered_is_waited_for_ten_seconds_whatever_the_pat
         model = Scripted(lambda _attempt, _now: RequestError(word, "Connection refused (localhost:8000)"))
         retrying = RetryingModel(model, RetryPolicy(patience=patience), say=lambda _: None, on_stop=stops.append)
         found = await asyncio.gather(*(retrying.ask(request(n)) for n in range(20)), return_exceptions=True)
-        return Counter(e.word for e in found if isinstance(e, RequestError)), asyncio.get_running_loop().time(), stops
+        return Counter(e.code for e in found if isinstance(e, RequestError)), asyncio.get_running_loop().time(), stops
 
     words, seconds, [stop] = run(main())
     assert words == Counter(no_server=20)
@@ -232,7 +232,7 @@ def test_a_server_that_refuses_everybody_is_told_of_and_stops_the_run_when_patie
 
         retrying = RetryingModel(OneByOne(), RetryPolicy(patience=30), say=said.append, on_stop=stops.append)
         found = await asyncio.gather(*(retrying.ask(request(n)) for n in range(100)), return_exceptions=True)
-        words = Counter(e.word for e in found if isinstance(e, RequestError))
+        words = Counter(e.code for e in found if isinstance(e, RequestError))
         return said, words, asyncio.get_running_loop().time(), stops[0]
 
     said, words, seconds, stop = run(main())
@@ -249,7 +249,7 @@ def test_what_never_answers_as_an_api_does_is_a_wrong_address(word: str) -> None
         RequestError, match=r"no chat API \(<h1>nginx</h1>\)\. Give the part that stands before"
     ) as caught:
         ask(Scripted(lambda _attempt, _now: RequestError(word, "<h1>nginx</h1>", status=200)))
-    assert caught.value.word == "wrong_url"
+    assert caught.value.code == "wrong_url"
 
 
 class Unlucky(Scripted):
@@ -281,7 +281,7 @@ def test_a_row_that_keeps_being_refused_while_others_are_answered_ends_alone() -
             background.cancel()
         raise AssertionError
 
-    assert run(main()).word == "rate_limited"
+    assert run(main()).code == "rate_limited"
 
 
 def test_a_fatal_failure_ends_the_rows_that_wait_and_those_that_come() -> None:
@@ -297,7 +297,7 @@ def test_a_fatal_failure_ends_the_rows_that_wait_and_those_that_come() -> None:
         found = await asyncio.gather(*waiting, late, return_exceptions=True)
         return (
             asyncio.get_running_loop().time(),
-            [e.word for e in found if isinstance(e, RequestError)],
+            [e.code for e in found if isinstance(e, RequestError)],
             len(model.times),
         )
 
@@ -330,7 +330,7 @@ def outcomes(script: ServerScript, transport: str, rows: int, **options: float) 
                 found: Sequence[object] = await asyncio.gather(
                     *(model.ask(request(n)) for n in range(rows)), return_exceptions=True
                 )
-            words = Counter(each.word if isinstance(each, RequestError) else type(each).__name__ for each in found)
+            words = Counter(each.code if isinstance(each, RequestError) else type(each).__name__ for each in found)
             return words, server.stats()["faults"]
 
     return asyncio.run(main())
@@ -378,4 +378,4 @@ def test_a_failure_is_one_line_that_says_what_and_how_to_mend_it_and_survives_pi
     assert str(failure).endswith(failure.fix)
     assert [failure.transient, failure.fatal, failure.of_row].count(True) == 1
     copy = pickle.loads(pickle.dumps(failure))  # noqa: S301 - our own bytes
-    assert (str(copy), copy.word, copy.status, copy.retry_after) == (str(failure), word, 418, 2.5)
+    assert (str(copy), copy.code, copy.status, copy.retry_after) == (str(failure), word, 418, 2.5)

@@ -123,7 +123,7 @@ def test_each_fault_ends_as_its_word_or_as_an_answer_that_was_paid_for(kind: str
     script = ServerScript(faults={kind: 1.0}, hang_s=3.0, drip_s=2.0, retry_after_s=1.5)
     # Short where it has to pass: elsewhere a busy machine may take its time.
     found = ask(transport, ServerApp(script), timeout=0.5 if FAULTS[kind] == "timeout" else 60.0)
-    assert (found.word if isinstance(found, RequestError) else "") == FAULTS[kind]
+    assert (found.code if isinstance(found, RequestError) else "") == FAULTS[kind]
     if kind == "429":
         assert isinstance(found, RequestError)
         assert (found.status, found.retry_after) == (429, 1.5)
@@ -215,7 +215,7 @@ def test_what_servers_leave_out_is_met(body: Any, text: str, transport: str) -> 
 def test_a_body_with_parts_missing_or_of_other_types_is_told_apart(body: Any, word: str, transport: str) -> None:
     found = said(transport, body)
     assert isinstance(found, RequestError)
-    assert found.word == word
+    assert found.code == word
 
 
 def test_odd_usage_counts_as_none(transport: str) -> None:
@@ -248,7 +248,7 @@ def test_odd_usage_counts_as_none(transport: str) -> None:
 def test_answers_that_are_no_chat_at_all_end_as_words(answer: bytes, word: str, transport: str) -> None:
     found, server = ask_raw(transport, answer)
     assert isinstance(found, RequestError)
-    assert found.word == word
+    assert found.code == word
     assert len(server.heads) == 1
 
 
@@ -260,7 +260,7 @@ def test_an_answer_without_end_is_left_when_it_is_too_large(
     piece = b"x" * 10_000 if "length" in length else b"2710\r\n" + b"x" * 10_000 + b"\r\n"
     found, _ = ask_raw(transport, f"HTTP/1.1 200 OK\r\n{length}\r\n\r\n".encode(), forever=piece)
     assert isinstance(found, RequestError)
-    assert found.word == "answer_too_large"
+    assert found.code == "answer_too_large"
 
 
 def test_no_server_is_told_from_a_server_that_breaks_off(transport: str) -> None:
@@ -271,7 +271,7 @@ def test_no_server_is_told_from_a_server_that_breaks_off(transport: str) -> None
 
     found = asyncio.run(main())
     assert isinstance(found, RequestError)
-    assert found.word == "unreachable"
+    assert found.code == "unreachable"
 
 
 def test_a_certificate_that_nobody_vouches_for_stops_the_run(transport: str, tmp_path: Path) -> None:
@@ -291,7 +291,7 @@ def test_a_certificate_that_nobody_vouches_for_stops_the_run(transport: str, tmp
 
     found = asyncio.run(main())
     assert isinstance(found, RequestError)
-    assert found.word == "bad_certificate"
+    assert found.code == "bad_certificate"
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ def test_headers_of_every_answer_are_told_to_the_limiter(transport: str) -> None
                     try:
                         await model.ask(Request((Message("user", text),), "m"))
                     except RequestError as failure:
-                        heard.append(failure.word)
+                        heard.append(failure.code)
 
     asyncio.run(main())
     assert heard == ["1", "0", "bad_request", "0", "rate_limited"]
@@ -477,7 +477,7 @@ def test_connections_are_used_again_and_as_many_as_the_ceiling_says(transport: s
 def test_a_row_that_is_no_json_fails_alone_and_sends_nothing(broken: Any, transport: str) -> None:
     found = ask(transport, ServerApp(), Request((Message("user", broken),), "m"))
     assert isinstance(found, RequestError)
-    assert found.word == "bad_request"
+    assert found.code == "bad_request"
 
 
 def test_parameters_that_would_change_the_form_of_the_answer_are_refused(transport: str) -> None:

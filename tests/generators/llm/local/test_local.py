@@ -255,7 +255,7 @@ def test_a_prompt_longer_than_its_context_is_a_rows_own_failure(tmp_path: Path) 
     small = make_model(tmp_path / "small", context=16)
     with pytest.raises(RequestError) as failed:
         ask_all(small, [request("A cat. " * 50)])
-    assert failed.value.word == "context_too_long"
+    assert failed.value.code == "context_too_long"
 
 
 def test_stopping_ends_those_that_wait_and_closing_those_under_way(folder: Path) -> None:
@@ -276,5 +276,5 @@ def test_stopping_ends_those_that_wait_and_closing_those_under_way(folder: Path)
         return await asyncio.gather(*asking, return_exceptions=True)
 
     outcomes = asyncio.run(run())
-    ended = [isinstance(each, RequestError) and each.word == "interrupted" for each in outcomes]
+    ended = [isinstance(each, RequestError) and each.code == "interrupted" for each in outcomes]
     assert sum(ended) >= len(TEXTS) - 1
