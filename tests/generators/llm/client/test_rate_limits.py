@@ -303,14 +303,14 @@ def test_times_are_read_as_servers_write_them(text: str | None, seconds: float |
 def test_the_window_stays_between_one_and_the_ceiling(ceiling: int, refusals: list[bool]) -> None:
     window = ConcurrencyWindow(ceiling)
     for refused in refusals:
-        window.ended(window.narrowed, refused=refused)
+        window.ended(window.epoch, refused=refused)
         assert 1 <= window.size <= ceiling
 
 
 @given(st.integers(1, 300), st.lists(st.booleans(), max_size=300))
 def test_requests_that_left_before_the_window_narrowed_narrow_it_no_further(ceiling: int, refusals: list[bool]) -> None:
     window = ConcurrencyWindow(ceiling)
-    while not window.ended(window.narrowed, refused=True):
+    while not window.ended(window.epoch, refused=True):
         pass
     size = window.size
     for refused in refusals:
