@@ -1,4 +1,4 @@
-"""Errors in the shape in which OpenAI's API sends them: a status, and ``{"error": {...}}``."""
+"""Errors of OpenAI's API, and of other providers verbatim, for the test server."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ _TYPES = {
 
 
 class APIError(Exception):
-    """Raised where a request is refused; it becomes the answer."""
+    """Request refused with a status and ``{"error": {...}}``."""
 
-    def __init__(  # noqa: PLR0913 - keywords, which are parts of one body
+    def __init__(  # noqa: PLR0913 - keywords, parts of one body
         self,
         status: int,
         message: str,
@@ -27,14 +27,14 @@ class APIError(Exception):
         headers: Mapping[str, str] | None = None,
         content: Any = None,
     ) -> None:
-        """Prepare an error; ``content`` is the whole body where it is not OpenAI's."""
+        """Create an error; ``content`` replaces OpenAI's body."""
         super().__init__(message)
         self._content = content
         self.status, self.message, self.code, self.param = status, message, code, param
         self.headers: Mapping[str, str] = headers or {}
 
     def body(self) -> Any:
-        """Return the JSON that the client gets."""
+        """Return the JSON body."""
         if self._content is not None:
             return self._content
         kind = _TYPES.get(self.status, "server_error")
@@ -47,7 +47,7 @@ _GEMINI_QUOTA = "You exceeded your current quota, please check your plan and bil
 
 @dataclass(frozen=True, slots=True)
 class ProviderFault:
-    """An error as a provider sends it: HTTP status, JSON body, and what it means."""
+    """Error of a provider: HTTP status, JSON body, and meaning."""
 
     status: int
     body: Any

@@ -1,4 +1,4 @@
-"""``/files``: upload, list, retrieve, content, delete. Files live in memory, and their names count up."""
+"""``/files`` of the test server: upload, list, retrieve, content, delete. Files are kept in memory."""
 
 import time
 from collections.abc import Mapping
@@ -8,12 +8,12 @@ from typing import Any
 from pairwright.generators.llm.testing.api_errors import APIError
 from pairwright.generators.llm.testing.http_messages import HTTPReply, HTTPRequest, json_reply
 
-BATCH_FILE_LIMIT = 200 * 1024 * 1024  # bytes, as OpenAI's for the input of a batch
+BATCH_FILE_LIMIT = 200 * 1024 * 1024  # bytes, as at OpenAI
 
 
 @dataclass(frozen=True, slots=True)
 class UploadedFile:
-    """A stored file; ``created_at`` in seconds since 1970."""
+    """Stored file; ``created_at`` in seconds since 1970."""
 
     id: str
     filename: str
@@ -52,7 +52,7 @@ class FileStore:
         """Return a file.
 
         Raises:
-            Problem: 404, when there is none of that id.
+            APIError: 404: unknown id.
         """
         found = self._files.get(identity)
         if found is None:
@@ -60,10 +60,10 @@ class FileStore:
         return found
 
     def handle(self, request: HTTPRequest, rest: list[str]) -> HTTPReply:
-        """Answer a request; ``rest`` is the path after ``/files``, in steps.
+        """Return the reply to a request; ``rest``: path segments after ``/files``.
 
         Raises:
-            Problem: 400, 404, 405 or 413, saying what is wrong.
+            APIError: 400, 404, 405 or 413.
         """
         match (request.method, rest):
             case ("POST", []):
@@ -79,7 +79,7 @@ class FileStore:
             case ("DELETE", [identity]):
                 del self._files[self.get(identity).id]
                 return json_reply({"id": identity, "object": "file", "deleted": True})
-        raise APIError(405, "files know POST, GET and DELETE")
+        raise APIError(405, "files support POST, GET and DELETE only")
 
     def _upload(self, request: HTTPRequest) -> UploadedFile:
         form = request.form
@@ -95,10 +95,10 @@ class FileStore:
 
 
 def paginate(rows: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return one page of a list, newest first: ``limit`` rows (20) that follow the row of id ``after``.
+    """Return one page of a list, newest first: ``limit`` rows (20) after the row with id ``after``.
 
     Raises:
-        Problem: 400, when limit is no number or after names no row.
+        APIError: 400: invalid limit or after.
     """
     limit, after = query.get("limit", "20"), query.get("after", "")
     if not limit.isdecimal() or int(limit) < 1:

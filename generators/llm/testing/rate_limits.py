@@ -1,7 +1,7 @@
-"""Limits that a provider sets: requests at once, requests and tokens a minute; past them a 429.
+"""Rate limits of the test server: concurrent requests, requests and tokens per minute.
 
-A limit a minute is a bucket that fills evenly and holds ``burst_s`` seconds' worth: with 60 a whole minute's
-requests may come at once, with 1 the limit holds second by second. Pure: the time is handed in.
+A limit per minute is a bucket that fills evenly and holds ``burst_s`` seconds' worth: with 60 a whole minute's requests
+may come in a burst, with 1 the limit holds per second. Pure: times are arguments.
 """
 
 import math
@@ -21,7 +21,7 @@ class LimitReachedError(APIError):
 
 
 class ServerBucket:
-    """So many a minute, with ``burst_s`` seconds' worth at once; full at the start. Times in seconds."""
+    """Limit per minute with a burst of ``burst_s`` seconds' worth; full at first. Times in seconds."""
 
     def __init__(self, per_minute: int, burst_s: float, now: float) -> None:
         self.per_minute, self._rate = per_minute, per_minute / 60
@@ -29,17 +29,17 @@ class ServerBucket:
         self._level, self._at = self._most, now
 
     def wait(self, amount: float, now: float) -> float:
-        """Return the seconds until ``amount`` may pass; 0: now. An amount above the whole bucket needs a full one."""
+        """Return the seconds until ``amount`` may pass; 0: now. An amount larger than the bucket needs a full one."""
         self._level = min(self._most, self._level + (now - self._at) * self._rate)
         self._at = now
         return max(0.0, (min(amount, self._most) - self._level) / self._rate)
 
     def take(self, amount: float) -> None:
-        """Take ``amount``; what is above the bucket's content is owed, so that the rate holds."""
+        """Take ``amount``; the level may become negative, so that the rate holds."""
         self._level -= amount
 
     def headers(self, name: str) -> dict[str, str]:
-        """Return the ``x-ratelimit-*`` headers, as of the last look."""
+        """Return the ``x-ratelimit-*`` headers as of the last `wait`."""
         return {
             f"x-ratelimit-limit-{name}": str(self.per_minute),
             f"x-ratelimit-remaining-{name}": str(max(0, math.floor(self._level))),
@@ -48,14 +48,14 @@ class ServerBucket:
 
 
 def _duration(seconds: float) -> str:
-    """Return a time as OpenAI writes it: ``120ms``, ``1.5s``, ``6m0s``."""
+    """Return a time in OpenAI's format: ``120ms``, ``1.5s``, ``6m0s``."""
     if seconds < 1:
         return f"{math.ceil(seconds * 1000)}ms"
     return f"{seconds:.3g}s" if seconds < 60 else f"{int(seconds // 60)}m{int(seconds % 60)}s"
 
 
 class ServerLimits:
-    """The limits of one script, from ``now`` on."""
+    """Limits of one script from ``now`` on."""
 
     def __init__(self, script: ServerScript, now: float) -> None:
         self._script = script
@@ -64,14 +64,14 @@ class ServerLimits:
 
     @property
     def count_tokens(self) -> bool:
-        """Whether `admit` has to know a request's tokens."""
+        """Whether `admit` needs a request's tokens."""
         return "tokens" in self._buckets
 
     def admit(self, in_flight: int, tokens: int, now: float) -> None:
-        """Let a request pass; ``in_flight`` counts it already.
+        """Admit a request; ``in_flight`` includes it.
 
         Raises:
-            Limited: a limit is reached; nothing is taken from any bucket.
+            LimitReachedError: nothing is taken from any bucket.
         """
         script = self._script
         if script.max_concurrency and in_flight > script.max_concurrency:
@@ -84,7 +84,7 @@ class ServerLimits:
             bucket.take(amounts[name])
 
     def headers(self) -> dict[str, str]:
-        """Return the ``x-ratelimit-*`` headers; none where no limit a minute is set, or they are left out."""
+        """Return the ``x-ratelimit-*`` headers; empty without limits per minute or if disabled."""
         if not self._script.ratelimit_headers:
             return {}
         return {name: value for key, bucket in self._buckets.items() for name, value in bucket.headers(key).items()}

@@ -461,7 +461,7 @@ def test_a_batch_that_the_server_has_forgotten_is_sent_again(ledger: Path) -> No
     with serving(gone) as server:
         bench = Bench(server, ledger)
         assert texts(bench.ask(requests(3))) == said(3)
-    assert any("no longer known" in line for line in bench.said)
+    assert any("unknown to the server" in line for line in bench.said)
 
 
 def test_a_file_that_the_server_has_lost_costs_a_retry(ledger: Path) -> None:
@@ -549,7 +549,7 @@ def test_batches_left_at_the_server_can_be_cancelled_and_then_sent_anew(ledger: 
 
 
 def test_cancelling_where_nothing_was_ever_sent_says_so(tmp_path: Path) -> None:
-    with serving() as server, pytest.raises(StorageError, match="no batch was ever sent"):
+    with serving() as server, pytest.raises(StorageError, match="no batch was sent"):
         asyncio.run(cancel_batches(settings_for(server), tmp_path / "none"))
 
 
@@ -589,7 +589,7 @@ def test_a_run_that_is_stopped_ends_at_once_and_says_what_goes_on(ledger: Path) 
             return await ask_all(model, requests(3))
 
         assert texts(bench.run(work)) == ["interrupted"] * 3
-    assert "goes on at the server" in bench.said[-1]
+    assert "continues at the server" in bench.said[-1]
 
 
 # --- who asks, and where -------------------------------------------------------------------------------------

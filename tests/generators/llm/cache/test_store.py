@@ -409,10 +409,10 @@ def a_folder(path: Path) -> None:
     ("make", "said"),
     [
         (damaged, "damaged"),
-        (foreign, "no cache of answers"),
+        (foreign, "not a cache of answers"),
         (newer, "newer pairwright"),
         (text, "not a cache"),
-        (in_a_file, "Give a path|Give a file"),
+        (in_a_file, "Use a (writable path|file)"),
         (a_folder, "cannot be written"),
     ],
 )
@@ -425,7 +425,7 @@ def test_a_file_that_cannot_serve_is_named_with_what_to_do(path: Path, make: Cal
 
 def test_a_file_that_may_only_be_read_is_an_error(path: Path) -> None:
     """Permissions do not bind root, so the file lies where nobody can write."""
-    with pytest.raises(StorageError, match="can be written"):
+    with pytest.raises(StorageError, match="writable"):
         Cache.open(Path("/proc/self/llm-cache.sqlite"))
 
 

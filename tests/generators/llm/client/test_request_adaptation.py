@@ -102,7 +102,7 @@ def test_a_refusal_is_learnt_once_for_all_requests_and_told_in_one_line() -> Non
     ask_all(model, *[REQUEST] * 5)
     ask_all(model, REQUEST, REQUEST)
     assert [("temperature" in body) for body in provider.bodies[-2:]] == [False, False]
-    assert [line.partition(" (")[0] for line in said] == ["m refuses temperature: it is left out from now on"]
+    assert [line.partition(" (")[0] for line in said] == ["m refuses temperature: it is omitted from now on"]
 
 
 def test_a_server_that_wants_neither_name_of_the_token_limit_gets_none() -> None:

@@ -147,8 +147,8 @@ def test_a_server_that_has_nothing_but_faults_is_told_of_once() -> None:
 
     begins, ends = run(main())
     assert begins.startswith("no answer for 1")
-    assert begins.endswith(" s: the server had an error (500: out of memory); asking again")
-    assert ends == "the server answers again"
+    assert begins.endswith(" s: the server had an error (500: out of memory); retrying")
+    assert ends == "the server responds again"
 
 
 def test_a_server_that_is_away_is_waited_for_which_is_said_once_and_all_rows_go_on_when_it_is_back() -> None:
@@ -163,7 +163,7 @@ def test_a_server_that_is_away_is_waited_for_which_is_said_once_and_all_rows_go_
 
     said, seconds = run(main())
     assert len(said) == 2
-    assert "no connection to the server (refused); waiting up to 300 s" in said[0]
+    assert "no connection to the server (refused); retrying for up to 300 s" in said[0]
     assert "back after" in said[1]
     assert 100 <= seconds < 115  # the first to find it back wakes the others
 
@@ -205,7 +205,7 @@ def test_a_server_that_never_answered_is_waited_for_ten_seconds_whatever_the_pat
     words, seconds, [stop] = run(main())
     assert words == Counter(no_server=20)
     assert seconds == pytest.approx(min(10, patience), abs=0.01)
-    assert "no server answers at the base URL (nothing was reached in" in str(stop)
+    assert "no server answers at the base URL (no response in" in str(stop)
     assert "Connection refused (localhost:8000)). Start the server first, or correct --base-url" in str(stop)
 
 
@@ -236,7 +236,7 @@ def test_a_server_that_refuses_everybody_is_told_of_and_stops_the_run_when_patie
         return said, words, asyncio.get_running_loop().time(), stops[0]
 
     said, words, seconds, stop = run(main())
-    assert said == ["the server refuses every request (429: slower); waiting up to 30 s for it"]
+    assert said == ["the server refuses every request (429: slower); retrying for up to 30 s"]
     assert words == Counter(repeated_refusals=100)
     assert 30 <= seconds < 150
     assert "Lower the concurrency" in str(stop)

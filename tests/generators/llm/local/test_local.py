@@ -223,7 +223,7 @@ def test_a_session_keeps_its_answers_and_asks_nothing_twice(folder: Path, tmp_pa
 
 
 def test_what_cannot_be_is_told_before_anything_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="names no model"):
+    with pytest.raises(UsageError, match="needs a model name"):
         find_local_model("local:")
     with pytest.raises(InputError, match="no such folder"):
         find_local_model(f"local:{tmp_path / 'nowhere'}")

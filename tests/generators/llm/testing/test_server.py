@@ -828,11 +828,11 @@ def test_a_script_is_read_from_yaml(tmp_path: Path) -> None:
     [
         ("latencyms: 5", "unknown key `latencyms`"),
         ("rules: [{txt: a}]", r"unknown key `rules.0.txt`. Did you mean text\? There are: contains"),
-        ("rules: [{matches: '('}]", "no regular expression"),
-        ("rules: [{text: a, json: {}}]", "not both"),
-        ("rules: [{fault: batch_failed}]", "befalls batches"),
+        ("rules: [{matches: '('}]", "not a regular expression"),
+        ("rules: [{text: a, json: {}}]", "mutually exclusive"),
+        ("rules: [{fault: batch_failed}]", "a fault of batches"),
         ("latency_ms: -1", "latency_ms"),
-        ("a: [", "not YAML"),
+        ("a: [", "invalid YAML"),
         ("", "no settings"),
     ],
 )
