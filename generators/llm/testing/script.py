@@ -204,4 +204,4 @@ def _lines(error: ValidationError) -> Iterable[str]:
             known = [field.alias or name for name, field in fields.items()]
             yield f"unknown key `{place}`. {suggest_alternatives([str(problem['loc'][-1])], known)}."
         else:
-            yield f"`{place}`: {problem['msg'].removeprefix('Value error, ')}."
+            yield f"`{place}`: {problem['msg'].removeprefix('Value error, ').rstrip('.')}."

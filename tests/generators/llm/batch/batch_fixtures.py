@@ -109,7 +109,7 @@ class Bench:
             return runner.run(main())
 
     def ask(self, asked: Sequence[Request]) -> list[Reply | RequestError]:
-        """Ask all at once, through the cache beside the ledger; return what each ended in."""
+        """Ask all concurrently through the ledger's cache; return the outcomes."""
         with Cache.open(self.ledger.with_name("answers.sqlite")) as cache:
             endpoint = self.settings.cache_endpoint
             return self.run(

@@ -90,12 +90,12 @@ def test_a_key_fits_the_64_letters_that_a_custom_id_may_have() -> None:
         (b"\xff", "not JSON"),
     ],
 )
-def test_what_each_line_is_read_as(data: bytes, want: str) -> None:
+def test_each_line_is_parsed_as_expected(data: bytes, want: str) -> None:
     assert word(data) == (want if want in REQUEST_ERROR_CODES or want == ANSWERED else None)
 
 
 @given(st.one_of(st.binary(), st.recursive(st.none() | st.booleans() | st.integers(-9, 999) | st.text(), st.lists)))
-def test_no_line_at_all_is_more_than_a_line_of_no_request(data: Any) -> None:
+def test_arbitrary_lines_belong_to_no_request(data: Any) -> None:
     if not isinstance(data, bytes):
         data = orjson.dumps({"custom_id": data, "response": data})
     assert read_line(data) is None
@@ -116,7 +116,7 @@ def test_no_line_at_all_is_more_than_a_line_of_no_request(data: Any) -> None:
         ),
     )
 )
-def test_a_line_with_a_key_always_has_an_outcome_in_a_known_word(row: dict[str, Any]) -> None:
+def test_a_line_with_a_key_has_an_outcome_with_a_known_code(row: dict[str, Any]) -> None:
     outcome = read_line(orjson.dumps({"custom_id": KEY, **row}))
     assert outcome is not None
     assert outcome.key == KEY
@@ -191,7 +191,7 @@ def test_the_ledger_keeps_the_first_outcome_of_a_line_and_only_for_its_own_batch
         assert found[one].outcome == LineResult(one, ANSWERED, b"a")
 
 
-def test_what_nobody_came_for_in_a_month_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_unused_for_a_month_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, key = tmp_path / "ledger", "01" * 16
     with BatchLedger.open(path) as ledger:
         running = ledger.claim("running", "http://x:1", "m", ["02" * 16])
@@ -239,15 +239,15 @@ def test_one_at_a_time_holds_the_turn_of_a_ledger(tmp_path: Path) -> None:
         await asyncio.gather(hold("a"), hold("b"))
 
     asyncio.run(both())
-    told = [event for event in events if event != "waits"]
-    assert told in (["a begins", "a ends", "b begins", "b ends"], ["b begins", "b ends", "a begins", "a ends"])
+    order = [event for event in events if event != "waits"]
+    assert order in (["a begins", "a ends", "b begins", "b ends"], ["b begins", "b ends", "a begins", "a ends"])
     assert "waits" in events
 
 
 # --- patience ------------------------------------------------------------------------------------------------
 
 
-def test_calls_are_made_again_as_long_as_patience_lasts_and_the_server_s_own_word_on_when_counts() -> None:
+def test_calls_are_retried_within_the_patience_and_after_retry_after() -> None:
     waits: list[float] = []
 
     async def pause(seconds: float) -> None:
@@ -256,15 +256,15 @@ def test_calls_are_made_again_as_long_as_patience_lasts_and_the_server_s_own_wor
     async def call() -> None:
         raise RequestError("overloaded", "busy", status=503, retry_after=7.0 if len(waits) == 1 else None)
 
-    told: list[str] = []
+    lines: list[str] = []
     with pytest.raises(RequestError) as caught:
-        asyncio.run(BatchRetry(60.0, pause, told.append).call_with_retries(call))
+        asyncio.run(BatchRetry(60.0, pause, lines.append).call_with_retries(call))
     assert caught.value.code == "server_down"
     assert waits[:4] == [1.0, 7.0, 14.0, 28.0]
-    assert len(told) == 1
+    assert len(lines) == 1
 
 
-def test_a_server_of_batches_that_never_answered_is_waited_for_ten_seconds() -> None:
+def test_a_batch_server_that_never_responded_is_retried_for_ten_seconds() -> None:
     waits: list[float] = []
 
     async def pause(seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""What the cache promises: nothing paid for twice, nothing lost, nothing secret kept."""
+"""Response cache: nothing is billed twice, nothing lost, no secret stored."""
 
 import asyncio
 import contextlib
@@ -46,7 +46,7 @@ def cache(path: Path) -> Iterator[Cache]:
 
 
 class Scripted:
-    """A model that counts what it is asked and does what it is told."""
+    """A model that counts requests and answers by a function."""
 
     def __init__(self, answer: Callable[[Request], Reply] = lambda _: YES) -> None:
         self.answer, self.asked = answer, 0
@@ -148,7 +148,7 @@ def test_half_characters_are_replaced_alike_for_now_and_later(path: Path) -> Non
         assert found.text == kept.text
 
 
-def test_numbers_and_words_that_no_file_holds_do_no_harm(cache: Cache) -> None:
+def test_out_of_range_numbers_and_surrogates_are_stored_safely(cache: Cache) -> None:
     odd = replace(YES, usage=Usage(2**64, 1), finish_reason="st\udc00p", refusal="\ud83d")
     kept = keep(cache, KEY, odd)
     cache.flush()
@@ -416,7 +416,7 @@ def a_folder(path: Path) -> None:
         (a_folder, "cannot be written"),
     ],
 )
-def test_a_file_that_cannot_serve_is_named_with_what_to_do(path: Path, make: Callable[[Path], None], said: str) -> None:
+def test_an_unusable_file_is_named_with_what_to_do(path: Path, make: Callable[[Path], None], said: str) -> None:
     make(path)
     with pytest.raises(StorageError, match=said) as caught, Cache.open(path) as cache:
         cache.get(KEY)
@@ -424,7 +424,7 @@ def test_a_file_that_cannot_serve_is_named_with_what_to_do(path: Path, make: Cal
 
 
 def test_a_file_that_may_only_be_read_is_an_error(path: Path) -> None:
-    """Permissions do not bind root, so the file lies where nobody can write."""
+    """In /proc, since permissions do not bind root."""
     with pytest.raises(StorageError, match="writable"):
         Cache.open(Path("/proc/self/llm-cache.sqlite"))
 
@@ -479,7 +479,7 @@ def test_equal_requests_at_once_are_sent_once(cache: Cache) -> None:
     assert {reply.text for reply in replies} == {"yes"}
 
 
-def test_a_failure_is_shared_by_those_who_wait_and_is_not_kept(cache: Cache) -> None:
+def test_an_error_is_shared_by_waiting_requests_and_not_stored(cache: Cache) -> None:
     def fail(_: Request) -> Reply:
         raise RequestError("server_error")
 
@@ -499,7 +499,7 @@ def test_a_failure_is_shared_by_those_who_wait_and_is_not_kept(cache: Cache) -> 
     asyncio.run(run())
 
 
-def test_when_the_one_who_sent_is_cancelled_another_who_waits_sends(cache: Cache) -> None:
+def test_when_the_sender_is_cancelled_a_waiting_request_is_sent(cache: Cache) -> None:
     async def run() -> None:
         model = Scripted()
         model.go = asyncio.Event()
@@ -526,7 +526,7 @@ def test_when_the_one_who_sent_is_cancelled_another_who_waits_sends(cache: Cache
         replace(YES, text=""),
     ],
 )
-def test_whatever_was_paid_for_is_kept(cache: Cache, reply: Reply) -> None:
+def test_every_billed_response_is_kept(cache: Cache, reply: Reply) -> None:
     model = Scripted(lambda _: reply)
     asking = CachedModel(model, cache, HERE)
     first, second = asyncio.run(asking.ask(request())), asyncio.run(asking.ask(request()))
@@ -553,12 +553,12 @@ def test_no_prompt_and_no_secret_reaches_the_file(path: Path) -> None:
     assert b"https://host:443" in stored
 
 
-def test_short_stand_ins_for_a_key_do_not_change_answers(cache: Cache) -> None:
+def test_short_placeholders_for_a_key_do_not_change_answers(cache: Cache) -> None:
     asking = CachedModel(Scripted(lambda _: replace(YES, text="an EMPTY street")), cache, HERE, secrets=["EMPTY"])
     assert asyncio.run(asking.ask(request())).text == "an EMPTY street"
 
 
-def test_the_address_and_the_name_of_an_endpoint_lead_to_answers_of_their_own(cache: Cache) -> None:
+def test_url_and_name_of_an_endpoint_have_separate_answers(cache: Cache) -> None:
     model = Scripted()
     for endpoint, asked in [
         ("http://localhost:8000", 1),

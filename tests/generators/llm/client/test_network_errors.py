@@ -8,7 +8,7 @@ from aiohttp.client_reqrep import ConnectionKey
 from pairwright.generators.llm.client.network_errors import translate_network_error
 
 
-def test_a_name_that_is_not_found_is_told() -> None:
+def test_an_unknown_host_is_named() -> None:
     key = ConnectionKey("nowhere.invalid", 443, True, True, None, None, None)
     unknown = socket.gaierror(-2, "Name or service not known")
     failure = translate_network_error(aiohttp.ClientConnectorDNSError(key, unknown))

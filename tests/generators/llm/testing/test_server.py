@@ -1,4 +1,4 @@
-"""The test server, seen by the clients that talk to it: OpenAI's SDK, and a bare HTTP client."""
+"""The test server, used by OpenAI's SDK and a bare HTTP client."""
 
 import asyncio
 import contextlib
@@ -273,7 +273,7 @@ def test_models_are_listed_and_an_unknown_one_is_not_found(start: Start) -> None
     assert caught.value.code == "model_not_found"
 
 
-def test_a_wanted_key_is_wanted_as_bearer_or_as_api_key(start: Start) -> None:
+def test_a_required_key_is_accepted_as_bearer_or_as_api_key(start: Start) -> None:
     server = start(app={"api_key": SECRET})
     assert ask(server)
     assert post(server, "/v1/chat/completions", chat(), **{"api-key": SECRET})[0] == 200
@@ -399,7 +399,7 @@ def test_the_models_faults_are_well_formed_answers(start: Start) -> None:
         json.loads(first("malformed_text").message.content)
 
 
-def test_the_sdk_tells_truncation_of_a_parsed_answer(start: Start) -> None:
+def test_the_sdk_detects_truncation_of_a_parsed_answer(start: Start) -> None:
     with client(start(faults={"truncation": 1})) as sdk, pytest.raises(openai.LengthFinishReasonError):
         sdk.chat.completions.parse(**chat(), response_format=Edit)
 
@@ -418,7 +418,7 @@ def test_faults_hit_at_their_rate_and_repeat_exactly(start: Start) -> None:
     assert sum(counts) == 200
 
 
-def test_a_retry_may_fare_better(start: Start) -> None:
+def test_a_retry_may_succeed(start: Start) -> None:
     server = start(faults={"500": 0.5})
     assert {post(server, "/v1/chat/completions", chat())[0] for _ in range(20)} == {200, 500}
 
@@ -442,10 +442,10 @@ def test_faults_of_other_endpoints_are_named_by_them(start: Start) -> None:
         ({"500": 2}, "between 0 and 1"),
         ({"500": 0.6, "429": 0.6}, "more than 1"),
         ({"files/refusal": 0.1}, "chat completions"),
-        ({"embeddings/500": 0.1}, "no endpoint"),
+        ({"embeddings/500": 0.1}, "not an endpoint"),
     ],
 )
-def test_a_fault_that_cannot_be_is_refused(faults: dict[str, float], message: str) -> None:
+def test_an_invalid_fault_is_refused(faults: dict[str, float], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_script({"faults": faults}, where="here")
 
@@ -749,7 +749,7 @@ def test_a_broken_recording_is_refused_with_its_line(tmp_path: Path, line: str) 
 # --- counts --------------------------------------------------------------------------------------------------
 
 
-def test_stats_tell_what_was_sent_again_and_what_was_paid_twice(start: Start) -> None:
+def test_stats_count_repeated_requests_and_answers(start: Start) -> None:
     server = start(rules=[{"contains": "late", "fault": 500, "times": 1}])
     ask(server, "once")
     ask(server, "twice")
@@ -773,7 +773,7 @@ def test_a_body_is_the_same_body_whatever_the_order_of_its_members(start: Start)
     assert server.stats()["bodies"]["distinct"] == 1
 
 
-def test_an_answer_that_the_client_did_not_wait_for_is_not_answered(start: Start) -> None:
+def test_an_answer_without_its_client_does_not_count_as_answered(start: Start) -> None:
     server = start(latency_ms=60_000)
     with socket.create_connection((server.host, server.port)) as line:
         body = json.dumps(chat()).encode()
@@ -809,8 +809,8 @@ def test_no_secret_is_in_stats_script_or_logs(start: Start, logged: io.StringIO,
     ask(server)
     _, _, refused = post(server, "/v1/chat/completions", chat(), authorization=f"Bearer {SECRET}x")
     with httpx2.Client(headers={"api-key": SECRET}) as web:
-        told = web.get(f"{server.root}/_stats?each=1").text + web.get(f"{server.root}/_script").text
-    assert SECRET not in told + logged.getvalue() + refused.decode() + (tmp_path / "tape.jsonl").read_text()
+        shown = web.get(f"{server.root}/_stats?each=1").text + web.get(f"{server.root}/_script").text
+    assert SECRET not in shown + logged.getvalue() + refused.decode() + (tmp_path / "tape.jsonl").read_text()
 
 
 # --- scripts, sockets ----------------------------------------------------------------------------------------
@@ -836,14 +836,14 @@ def test_a_script_is_read_from_yaml(tmp_path: Path) -> None:
         ("", "no settings"),
     ],
 )
-def test_a_script_that_cannot_be_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
+def test_an_invalid_script_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "script.yaml"
     path.write_text(text)
     with pytest.raises(ConfigError, match=message):
         load_script(path)
 
 
-def test_a_taken_port_is_said_in_one_line(start: Start) -> None:
+def test_a_used_port_is_reported_in_one_line(start: Start) -> None:
     server = start()
     with pytest.raises(UsageError, match="cannot listen"), serve_in_thread(ServerApp(), port=server.port):
         pass
@@ -883,7 +883,7 @@ def test_what_is_not_http_is_refused_and_the_connection_closed(start: Start, dat
     assert ask(server)
 
 
-def test_a_large_upload_is_told_to_go_on(start: Start) -> None:
+def test_expect_100_continue_is_answered(start: Start) -> None:
     server, body = start(), json.dumps(chat()).encode()
     with socket.create_connection((server.host, server.port), timeout=PATIENCE) as line:
         head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
