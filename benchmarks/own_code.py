@@ -251,7 +251,7 @@ def _run(main: Callable[[], Awaitable[float]]) -> float:
 
 
 class Instant:
-    """Model that answers at once."""
+    """Model that responds immediately."""
 
     async def ask(self, request: Request) -> Reply:  # noqa: ARG002 - as models are called
         """Return the answer."""
@@ -311,12 +311,12 @@ WRONG_TO_ACCEPT = (
 
 
 def wrong_own() -> float:
-    """Return the texts of which a single value is read though there is none."""
+    """Return the number of texts from which a single value is parsed."""
     return float(sum(len(find_json_values(text).values) == 1 for text in WRONG_TO_ACCEPT))
 
 
 def wrong_json_repair() -> float:
-    """Return the texts of which json-repair makes a value, or on which it fails with a RecursionError."""
+    """Return the number of texts of which json-repair makes a value or fails with a RecursionError."""
     from json_repair import loads  # type: ignore[import-not-found, unused-ignore]
 
     wrong = 0

@@ -75,22 +75,22 @@ class ConcurrencyWindow:
 
 
 class TokenBucket:
-    """Limit per minute with a burst of one second's worth (at least one). Pure; times in seconds."""
+    """Limit per minute with a burst of ``burst_s`` seconds' worth (at least one). Full at first. Pure; times in seconds."""
 
-    def __init__(self, per_minute: int, now: float) -> None:
-        self._rate = per_minute / 60
-        self._most = max(1.0, self._rate)
-        self._level, self._at = self._most, now
+    def __init__(self, per_minute: int, now: float, burst_s: float = 1.0) -> None:
+        self.rate = per_minute / 60
+        self.capacity = max(1.0, self.rate * burst_s)
+        self.level, self._at = self.capacity, now
 
     def wait(self, amount: float, now: float) -> float:
         """Return the seconds until ``amount`` may pass; an amount larger than the bucket needs a full one."""
-        self._level = min(self._most, self._level + (now - self._at) * self._rate)
+        self.level = min(self.capacity, self.level + (now - self._at) * self.rate)
         self._at = now
-        return max(0.0, (min(amount, self._most) - self._level) / self._rate)
+        return max(0.0, (min(amount, self.capacity) - self.level) / self.rate)
 
     def take(self, amount: float) -> None:
         """Take ``amount`` (negative: give back); the level may become negative."""
-        self._level -= amount
+        self.level -= amount
 
 
 class ServerQuota:

@@ -7,6 +7,7 @@ may come in a burst, with 1 the limit holds per second. Pure: times are argument
 import math
 from collections.abc import Mapping
 
+from pairwright.generators.llm.client.rate_limits import TokenBucket
 from pairwright.generators.llm.testing.api_errors import APIError
 from pairwright.generators.llm.testing.faults import retry_after
 from pairwright.generators.llm.testing.script import ServerScript
@@ -20,31 +21,13 @@ class LimitReachedError(APIError):
         self.limit = limit
 
 
-class ServerBucket:
-    """Limit per minute with a burst of ``burst_s`` seconds' worth; full at first. Times in seconds."""
-
-    def __init__(self, per_minute: int, burst_s: float, now: float) -> None:
-        self.per_minute, self._rate = per_minute, per_minute / 60
-        self._most = max(1.0, self._rate * burst_s)
-        self._level, self._at = self._most, now
-
-    def wait(self, amount: float, now: float) -> float:
-        """Return the seconds until ``amount`` may pass; 0: now. An amount larger than the bucket needs a full one."""
-        self._level = min(self._most, self._level + (now - self._at) * self._rate)
-        self._at = now
-        return max(0.0, (min(amount, self._most) - self._level) / self._rate)
-
-    def take(self, amount: float) -> None:
-        """Take ``amount``; the level may become negative, so that the rate holds."""
-        self._level -= amount
-
-    def headers(self, name: str) -> dict[str, str]:
-        """Return the ``x-ratelimit-*`` headers as of the last `wait`."""
-        return {
-            f"x-ratelimit-limit-{name}": str(self.per_minute),
-            f"x-ratelimit-remaining-{name}": str(max(0, math.floor(self._level))),
-            f"x-ratelimit-reset-{name}": _duration((self._most - self._level) / self._rate),
-        }
+def quota_headers(name: str, bucket: TokenBucket) -> dict[str, str]:
+    """Return the ``x-ratelimit-*`` headers of a bucket as of its last `wait`."""
+    return {
+        f"x-ratelimit-limit-{name}": str(round(60 * bucket.rate)),
+        f"x-ratelimit-remaining-{name}": str(max(0, math.floor(bucket.level))),
+        f"x-ratelimit-reset-{name}": _duration((bucket.capacity - bucket.level) / bucket.rate),
+    }
 
 
 def _duration(seconds: float) -> str:
@@ -60,7 +43,7 @@ class ServerLimits:
     def __init__(self, script: ServerScript, now: float) -> None:
         self._script = script
         wanted = {"requests": script.requests_per_minute, "tokens": script.tokens_per_minute}
-        self._buckets = {name: ServerBucket(limit, script.burst_s, now) for name, limit in wanted.items() if limit}
+        self._buckets = {name: TokenBucket(limit, now, script.burst_s) for name, limit in wanted.items() if limit}
 
     @property
     def count_tokens(self) -> bool:
@@ -87,7 +70,9 @@ class ServerLimits:
         """Return the ``x-ratelimit-*`` headers; empty without limits per minute or if disabled."""
         if not self._script.ratelimit_headers:
             return {}
-        return {name: value for key, bucket in self._buckets.items() for name, value in bucket.headers(key).items()}
+        return {
+            name: value for key, bucket in self._buckets.items() for name, value in quota_headers(key, bucket).items()
+        }
 
     def _hints(self, wait: float) -> dict[str, str]:
         return {**(retry_after(wait) if self._script.retry_after_header else {}), **self.headers()}

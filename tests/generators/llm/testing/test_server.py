@@ -20,12 +20,12 @@ from openai import AsyncOpenAI, AzureOpenAI, DefaultHttpxClient, OpenAI
 from pydantic import BaseModel
 
 from pairwright.datasets.errors import ConfigError, InputError, UsageError
+from pairwright.generators.llm.client.rate_limits import TokenBucket
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.chat_request import ChatRequest, body_key
 from pairwright.generators.llm.testing.faults import KINDS, parse_fault
 from pairwright.generators.llm.testing.http_messages import HTTPRequest
-from pairwright.generators.llm.testing.rate_limits import ServerBucket
 from pairwright.generators.llm.testing.script import AnswerRule, ServerScript, load_script, parse_script
 from pairwright.generators.llm.testing.serving import Server, serve_app, serve_in_thread
 
@@ -485,7 +485,7 @@ def test_a_limit_of_requests_answers_429_with_every_hint(start: Start) -> None:
 
 @given(st.integers(1, 6000), st.floats(0.1, 60), st.lists(st.floats(0, 2), max_size=60))
 def test_no_more_passes_a_limit_than_its_rate_and_burst_allow(rate: int, burst: float, gaps: list[float]) -> None:
-    bucket, now, passed = ServerBucket(rate, burst, 0.0), 0.0, 0
+    bucket, now, passed = TokenBucket(rate, 0.0, burst), 0.0, 0
     for gap in gaps:
         now += gap
         if not (wait := bucket.wait(1, now)):
