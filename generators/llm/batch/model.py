@@ -29,7 +29,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +47,6 @@ __all__ = [
     "IN_FLIGHT",
     "BatchLimits",
     "BatchModel",
-    "BatchProgress",
     "batch_client",
     "cancel_batches",
     "ledger_path",
@@ -58,16 +56,6 @@ __all__ = [
 IN_FLIGHT = 100_000  # concurrent rows: two full batches
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class BatchProgress:
-    """Progress of batches: server ids of the running ones, and their line counts from the server."""
-
-    batches: tuple[str, ...]
-    lines: int
-    completed: int
-    failed: int
 
 
 class BatchModel:
@@ -103,16 +91,6 @@ class BatchModel:
     def flush(self) -> None:
         """Submit queued requests at once: no more will come."""
         self._submitter.flush()
-
-    def progress(self) -> BatchProgress:
-        """Return the progress as of the last poll."""
-        running = list(self._poller.running.values())
-        return BatchProgress(
-            tuple(each.entry.id for each in running),
-            sum(each.entry.lines for each in running),
-            sum(each.completed for each in running),
-            sum(each.failed for each in running),
-        )
 
     async def close(self) -> None:
         """Stop waiting. Running batches continue at the server, which is reported."""

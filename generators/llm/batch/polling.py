@@ -37,14 +37,11 @@ class RunningBatch:
         entry: of the ledger.
         keys: of rows that wait for it (values unused: an ordered set).
         at_work: whether it was seen running before it was cancelled.
-        completed, failed: line counts of the server.
     """
 
     entry: LedgerBatch
     keys: dict[str, None]
     at_work: bool = False
-    completed: int = 0
-    failed: int = 0
 
 
 @dataclass(slots=True)
@@ -121,7 +118,6 @@ class BatchPoller:
             status = None
         if status is not None and not status.ended:
             running.at_work |= status.status != "cancelling"
-            running.completed, running.failed = status.completed, status.failed
             return False
         ours = bool(running.keys)
         async with self._ending, self._ledger.turn(self._retry.pause):

@@ -164,11 +164,6 @@ class RequestError(PairwrightError):
         return REQUEST_ERROR_CODES[self.code].kind == "fatal"
 
     @property
-    def of_row(self) -> bool:
-        """Whether the request itself is the cause."""
-        return REQUEST_ERROR_CODES[self.code].kind == "row"
-
-    @property
     def fix(self) -> str:
         """What to do, as a sentence."""
         return REQUEST_ERROR_CODES[self.code].fix

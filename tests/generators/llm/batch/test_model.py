@@ -226,23 +226,6 @@ def test_a_flush_sends_at_once(ledger: Path) -> None:
         assert bench.run(work) == said(3)
 
 
-def test_progress_tells_lines_as_the_server_counts_them(ledger: Path) -> None:
-    with serving(batch_polls=4) as server:
-        bench = Bench(server, ledger)
-
-        async def work(model: BatchModel) -> set[tuple[int, int]]:
-            seen: set[tuple[int, int]] = set()
-
-            async def look() -> None:
-                seen.add((model.progress().lines, model.progress().completed))
-
-            bench.meanwhile = look
-            await ask_all(model, requests(8))
-            return seen
-
-        assert {(8, 2), (8, 4), (8, 6)} <= bench.run(work)
-
-
 # --- failures ------------------------------------------------------------------------------------------------
 
 
