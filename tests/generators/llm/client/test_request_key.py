@@ -149,7 +149,7 @@ def test_numbers_count_by_value_inside_parameters_too() -> None:
 def test_values_that_json_cannot_express_are_an_error_of_the_row(value: object) -> None:
     with pytest.raises(RequestError, match="not JSON") as caught:
         with_parameters(stop=value)(BASE).key(HERE)
-    assert not (caught.value.transient or caught.value.fatal)
+    assert (caught.value.transient, caught.value.fatal) == (False, False)
 
 
 def test_a_lone_surrogate_in_a_text_is_an_error_of_the_row() -> None:
