@@ -26,11 +26,10 @@ from typing import Any
 
 import orjson
 
-from benchmarks.llm_cache import REPLY, request
+from benchmarks.llm_cache import REPLY, Instant, request
 from pairwright.generators.llm.cache.database import INSERT, open_database
 from pairwright.generators.llm.cache.store import Cache
 from pairwright.generators.llm.client.event_loop import new_event_loop
-from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.rate_limits import LimitedModel, Limiter
 from pairwright.generators.llm.client.retrying import RetryingModel, RetryPolicy
 from pairwright.generators.llm.output.json_parsing import find_json_values
@@ -42,7 +41,7 @@ ANSWERS, KEYS, REQUESTS, CALLS = 10_000, 1_000_000, 5_000, 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class LibraryComparison:
     """Functions that return one figure each, and its unit."""
 
     name: str
@@ -250,14 +249,6 @@ def _run(main: Callable[[], Awaitable[float]]) -> float:
 # --- retries and pacing: ours | tenacity, aiolimiter ---
 
 
-class Instant:
-    """Model that responds immediately."""
-
-    async def ask(self, request: Request) -> Reply:  # noqa: ARG002 - as models are called
-        """Return the answer."""
-        return REPLY
-
-
 def _call_each(ask: Callable[[], Awaitable[object]], *, at_once: bool = False) -> float:
     async def main() -> float:
         with _cpu(CALLS) as found:
@@ -329,12 +320,14 @@ def wrong_json_repair() -> float:
 
 
 COMPARISONS = (
-    Comparison("cache", "us of CPU an answer", commit_in_groups, commit_each, "journal | WAL, a commit each: used"),
-    Comparison("seen keys", "us of CPU a key", add_to_table, add_to_set, "16 bytes a key | set, 76 bytes: used"),
-    Comparison("server", "requests/s", serve_bare, serve_aiohttp, "asyncio.Protocol | aiohttp.web: used"),
-    Comparison("retries", "us of CPU a call", retry_own, retry_tenacity, "RetryingModel: used | tenacity"),
-    Comparison("pacing", "us of CPU a request", pace_own, pace_aiolimiter, "Limiter: used | aiolimiter"),
-    Comparison(
+    LibraryComparison(
+        "cache", "us of CPU an answer", commit_in_groups, commit_each, "journal | WAL, a commit each: used"
+    ),
+    LibraryComparison("seen keys", "us of CPU a key", add_to_table, add_to_set, "16 bytes a key | set, 76 bytes: used"),
+    LibraryComparison("server", "requests/s", serve_bare, serve_aiohttp, "asyncio.Protocol | aiohttp.web: used"),
+    LibraryComparison("retries", "us of CPU a call", retry_own, retry_tenacity, "RetryingModel: used | tenacity"),
+    LibraryComparison("pacing", "us of CPU a request", pace_own, pace_aiolimiter, "Limiter: used | aiolimiter"),
+    LibraryComparison(
         "broken JSON", f"wrong of {len(WRONG_TO_ACCEPT)}", wrong_own, wrong_json_repair, "ours: used | json-repair"
     ),
 )
