@@ -14,6 +14,7 @@ multipart reader of our own (270 lines more) took half of its CPU, 45 µs agains
 
 import asyncio
 import concurrent.futures
+import logging
 import os
 import signal
 import socket
@@ -38,6 +39,10 @@ BODY_LIMIT = 512 * 1024 * 1024  # bytes of a request body
 DRIP_CHUNKS = 20  # writes of a dripped body
 PARENT_POLL_S = 0.2  # seconds between checks of the parent process
 _T = TypeVar("_T")
+
+_log = logging.getLogger(__name__)
+# Malformed requests are answered; only errors of the server itself are logged.
+_log.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
 
 
 class Server:
@@ -91,7 +96,9 @@ class _HTTPServer(web.Server):
 
     def __init__(self, handler: RequestHandler) -> None:
         make_request = partial(web.BaseRequest, loop=asyncio.get_running_loop(), client_max_size=BODY_LIMIT)
-        super().__init__(self._respond, request_factory=make_request, handler_cancellation=True, access_log=None)
+        super().__init__(
+            self._respond, request_factory=make_request, handler_cancellation=True, access_log=None, logger=_log
+        )
         self._handler = handler
 
     def connection_made(self, handler: Any, transport: asyncio.Transport) -> None:

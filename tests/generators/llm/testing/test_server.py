@@ -874,12 +874,15 @@ def test_requests_may_come_chunked_pipelined_and_in_pieces(start: Start) -> None
         (b"x" * 70_000, 400),
     ],
 )
-def test_what_is_not_http_is_refused_and_the_connection_closed(start: Start, data: bytes, status: int) -> None:
+def test_what_is_not_http_is_refused_and_the_connection_closed(
+    start: Start, data: bytes, status: int, logged: io.StringIO
+) -> None:
     server = start()
     with socket.create_connection((server.host, server.port), timeout=PATIENCE) as line:
         line.sendall(data)
         received = b"".join(iter(lambda: line.recv(65536), b""))
     assert received.split()[1] == b"%d" % status
+    assert "Traceback" not in logged.getvalue()
     assert ask(server)
 
 
