@@ -170,7 +170,7 @@ async def _deliver(request: web.BaseRequest, reply: HTTPReply) -> web.StreamResp
         if request.transport is not None:
             request.transport.close()
         return response
-    size = -(-len(data) // DRIP_CHUNKS)
+    size = max(1, -(-len(data) // DRIP_CHUNKS))
     dripping = reply.manner == "drip"
     for part in (data[at : at + size] for at in range(0, len(data), size)) if dripping else reply.parts:
         if dripping:
