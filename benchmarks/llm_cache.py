@@ -1,10 +1,10 @@
-"""What the cache of answers costs: CPU a row when it fills and when it answers, how long an answer waits for the disk.
+"""Cost of the response cache: CPU per row when it is filled and when it answers, and delay until other processes see it.
 
     python -m benchmarks.llm_cache [--answers 100000] [--rate 3000]
 
-The model is in this process and answers at once, so all the time is the client's own. Keys are made anew for every
-request, as in a real run. CPU is that of the whole process, the writing thread included. *Wait* is from an answer's
-arrival until another process sees it, with answers coming at ``--rate`` a second.
+The model is in this process and responds immediately, so that all time is the client's. Keys are computed for every
+request, as in a run. CPU is that of the whole process. *Wait* is the time from a response until another process sees it,
+with ``--rate`` responses per second.
 """
 
 import argparse
@@ -29,10 +29,10 @@ REPLY = Reply(TEXT, "stop", "", Usage(180, 40), "small", raw=b'{"id": "' + b"0" 
 
 
 class Instant:
-    """Answers at once, after the event loop has had its turn."""
+    """Model that responds after one turn of the event loop."""
 
     async def ask(self, request: Request) -> Reply:  # noqa: ARG002 - the seam's
-        """Return the one answer."""
+        """Return the one reply."""
         await asyncio.sleep(0)
         return REPLY
 
@@ -44,7 +44,7 @@ def request(number: int) -> Request:
 
 
 async def ask_all(cache: Cache, numbers: range) -> None:
-    """Ask for each number once, some at a time."""
+    """Ask for each number once, `AT_ONCE` concurrently."""
     model, rest = CachedModel(Instant(), cache, ENDPOINT), iter(numbers)
 
     async def work() -> None:
@@ -55,7 +55,7 @@ async def ask_all(cache: Cache, numbers: range) -> None:
 
 
 def timed(name: str, cache: Cache, numbers: range) -> None:
-    """Ask for all numbers and print what a row took."""
+    """Ask for all numbers and print rows/s and CPU per row."""
     wall, cpu = time.perf_counter(), time.process_time()
     asyncio.run(ask_all(cache, numbers))
     cache.flush()
@@ -65,7 +65,7 @@ def timed(name: str, cache: Cache, numbers: range) -> None:
 
 
 def looked_up(cache: Cache, rows: int) -> None:
-    """Print what a look-up takes, one by one and in bulk."""
+    """Print the CPU per lookup, one by one and in bulk."""
     keys = [request(number).key(ENDPOINT) for number in range(rows)]
     started = time.process_time()
     for key in keys:
@@ -77,7 +77,7 @@ def looked_up(cache: Cache, rows: int) -> None:
 
 
 async def paced(cache: Cache, first: int, rows: int, rate: float) -> None:
-    """Put answers at a steady rate, with an event loop that is otherwise idle."""
+    """Store responses at a steady rate, with an otherwise idle event loop."""
     model, started = CachedModel(Instant(), cache, ENDPOINT), time.perf_counter()
     for number in range(rows):
         await model.ask(request(first + number))
@@ -87,7 +87,7 @@ async def paced(cache: Cache, first: int, rows: int, rate: float) -> None:
 
 
 def waits_seen(path: Path, rows: int) -> list[float]:
-    """Return the seconds from the arrival of each of the next ``rows`` answers until this process sees it."""
+    """Return the seconds from each of the next ``rows`` responses until this process sees it."""
     waits: list[float] = []
     with closing(sqlite3.connect(path)) as connection:
         last = connection.execute("SELECT max(rowid) FROM answers").fetchone()[0]
@@ -101,7 +101,7 @@ def waits_seen(path: Path, rows: int) -> list[float]:
 
 
 def waited(path: Path, first: int, rows: int, rate: float) -> None:
-    """Print how long answers wait until another process sees them."""
+    """Print the delay until another process sees responses."""
     with ProcessPoolExecutor(1, get_context("spawn")) as pool, Cache.open(path) as cache:
         pool.submit(os.getpid).result()  # it has started
         seen = pool.submit(waits_seen, path, rows)

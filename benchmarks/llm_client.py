@@ -1,20 +1,20 @@
-"""The LLM client as a whole: runner, cache on the disk, budget and transport, against the test server on this machine.
+"""Benchmark of the LLM client: runner, cache, budget and transport against the test server.
 
     python -m benchmarks.llm_client [SECTION ...] [--rows 10000] [--runs 3] [--memory 20000 200000] [--repeat 100000]
 
-Sections, all by default:
+Sections, by default all:
 
-    speed     no latency, 64 at once: rows/s and CPU ms a row of the client alone, by transport; beside a loop over the
-              bare ``openai`` package without a cache, whose rows/s the SDK transport is held against
-    latency   100 ms, 256 at once: rows/s and the share of the ideal 2,560; then the same with 1% of 429s
-    memory    the client's largest resident size after so many rows
-    repeat    a finished run once more: seconds, and how many requests the server saw
-    faults    10% of requests meet a fault, of every kind that is not fatal; ``kill -9`` in the middle, then the same
-              command again: what became of the rows, and how many answers were paid for twice
-    two       two processes do the same rows with one cache at once: how many answers were paid for twice
+    speed     no latency, concurrency 64: rows/s and CPU ms per row of the client, by transport, compared with a loop over
+              the bare ``openai`` package without a cache
+    latency   100 ms, concurrency 256: rows/s and the share of the ideal 2,560; then the same with 1% of 429s
+    memory    peak resident size of the client by number of rows
+    repeat    a finished run again: seconds, and number of requests
+    faults    10% of requests meet a non-fatal fault of any kind; ``kill -9`` in the middle, then the same command again:
+              outcomes of the rows, and number of answers billed twice
+    two       two concurrent processes with the same rows and one cache: number of answers billed twice
 
-Server and clients are processes of their own; a client's start-up is not counted in rows/s and CPU. Every run begins
-with an empty cache in a temporary folder, whose disk the numbers depend on. The median of the runs is shown.
+Server and clients are separate processes; a client's start is not included in rows/s and CPU. Every run starts with an
+empty cache in a temporary folder, on whose disk the figures depend. Figures are medians of the runs.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def describe(number: int, attempt: int) -> LLMStep[str]:
 def judged(outcome: Reply | RequestError) -> str:
     """Return "kept", or in a word why not."""
     if isinstance(outcome, RequestError):
-        return outcome.word
+        return outcome.code
     if outcome.refusal:
         return "refused"
     if outcome.finish_reason != "stop":
@@ -78,7 +78,7 @@ def judged(outcome: Reply | RequestError) -> str:
     return "kept" if outcome.text.startswith(f"You said: {expected}") else "unreadable"
 
 
-# A client, which is a process of its own.
+# A client process.
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _written(done: Iterator[RowResult[str]], out: str) -> None:
 
 
 def do(job: Job) -> dict[str, Any]:
-    """Do a job in a process of its own."""
+    """Run a job in a separate process."""
     found: dict[str, Any] = json.loads(subprocess.run(job.command(), check=True, stdout=subprocess.PIPE).stdout)
     return found
 
@@ -177,7 +177,7 @@ def speed(given: argparse.Namespace) -> None:
             with server([]) as url, fresh() as cache:
                 runs.append(do(Job(url, cache, given.rows if name == "direct" else given.rows // 3, transport=name)))
         found[name] = medians(runs)
-    print(f"{'no latency, 64 at once':<28}{'rows/s':>9}{'CPU ms a row':>14}")
+    print(f"{'no latency, concurrency 64':<28}{'rows/s':>9}{'CPU ms per row':>14}")
     for name, each in found.items():
         note = f"   {each['rows'] / found['openai']['rows']:.0%} of the bare package" if name == "sdk" else ""
         print(f"{name:<28}{each['rows']:9,.0f}{each['cpu']:14.3f}{note}")
@@ -192,7 +192,7 @@ def latency(given: argparse.Namespace) -> None:
             with server(["--latency-ms", "100", *options]) as url, fresh() as cache:
                 runs.append(do(Job(url, cache, 3 * given.rows, at_once=256)))
         found[name] = medians(runs)["rows"]
-    print(f"{'100 ms, 256 at once':<28}{'rows/s':>9}")
+    print(f"{'100 ms, concurrency 256':<28}{'rows/s':>9}")
     for name, rate in found.items():
         print(
             f"{name:<28}{rate:9,.0f}   {rate / 2560:.0%} of the ideal, {rate / found['none refused']:.0%} of the first"
@@ -284,9 +284,9 @@ def two(given: argparse.Namespace) -> None:
         counts = stats(url)
         same = Path(jobs[0].out).read_bytes() == Path(jobs[1].out).read_bytes()
         sound(Path(cache))
-    print(f"{f'two at once, {given.rows:,} rows':<28}{seconds:9.1f} s   outputs {'the same' if same else 'DIFFER'}")
+    print(f"{f'two processes, {given.rows:,} rows':<28}{seconds:9.1f} s   outputs {'the same' if same else 'DIFFER'}")
     print(
-        f"{'paid twice':<28}{counts['bodies']['answered_again']:9,}   {counts['in_flight_max']} at once at most;"
+        f"{'billed twice':<28}{counts['bodies']['answered_again']:9,}   at most {counts['in_flight_max']} concurrent;"
         f" sent {took[0]['requests']:,} and {took[1]['requests']:,}"
     )
 

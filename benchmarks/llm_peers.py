@@ -1,15 +1,15 @@
-"""Asking a model about many captions: this package beside others that do so, each in an environment of its own.
+"""LLM requests about many captions: this package compared with other packages, each in its own environment.
 
     python -m benchmarks.llm_peers [--rows 2000] [--rounds 3] [--only NAME,...] [--cases plain,latency]
     python -m benchmarks.llm_peers --cases trouble
 
 The job: short captions, all different, one chat request each (system and user message, 64 tokens, temperature 0) to
-``pairwright dev llm-server``, a process of its own; the answers end on disk. Each peer does it in the way that its own
-documentation shows for a server that speaks OpenAI's API (``benchmarks/peers/``), with telemetry off. Environments are
+``pairwright dev llm-server`` in a separate process; the answers end on disk. Each peer is used as its documentation
+shows for an OpenAI-compatible server (``benchmarks/peers/``), with telemetry off. Environments are
 made once, with pip, under ``--cache``.
 
-    plain    no latency, 64 at once
-    latency  100 ms, 256 at once
+    plain    no latency, concurrency 64
+    latency  100 ms, concurrency 256
     trouble  not speed: refused and refusing rows, a changed prompt, a kill
 
 Rounds are interleaved; figures are medians. *Run proper*: from captions in memory to answers on disk, without the start

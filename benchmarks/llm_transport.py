@@ -1,17 +1,17 @@
-"""What an LLM call costs by transport, beside loops over the bare ``openai`` package.
+"""Cost of an LLM call by transport, compared with loops over the bare ``openai`` package.
 
     python benchmarks/llm_transport.py [--rows 6000] [--runs 3] [--only NAME ...]
 
-The server is ``pairwright dev llm-server``, a process of its own; each maker is a process of its own for each run. Rows
-are short prompts, all different, so many at once as the case says. A column is the median of the runs.
+The server is a ``pairwright dev llm-server`` process; each client is a new process for each run. Rows are short, distinct
+prompts. A column is the median of the runs.
 
-    plain     no latency, 64 at once: rows/s, and CPU ms a row of the client alone
-    latency   100 ms, 256 at once: rows/s, and the share of the ideal 2,560
-    refusals  the same with 1% of 429s (which say to come back after a second): rows/s, and the share of *latency*
+    plain     no latency, concurrency 64: rows/s, and CPU ms per row of the client
+    latency   100 ms, concurrency 256: rows/s, and the share of the ideal 2,560
+    refusals  the same with 1% of 429s (with Retry-After: 1): rows/s, and the share of *latency*
 
-``direct`` and ``sdk`` are the transports with pacing and retries, as stages use them; ``direct, alone`` and ``sdk,
-alone`` are without. ``openai`` is a loop over the package as its own page shows it, ``openai, aiohttp`` the same with
-its faster HTTP client.
+``direct`` and ``sdk`` are the transports with rate limits and retries, as in stages; ``direct, alone`` and ``sdk, alone``
+are without. ``openai`` is a loop over the package as in its documentation, ``openai, aiohttp`` the same with its faster
+HTTP client.
 """
 
 import argparse
@@ -161,7 +161,7 @@ def main() -> None:
     for name in given.only:
         print(f"{name:16}", end="", flush=True)
         for case in given.cases:
-            if case == "refusals" and "alone" in name:  # nobody asks again
+            if case == "refusals" and "alone" in name:  # without retries
                 print(f" {'-':>16} {'-':>7}", end="")
                 continue
             found = measure(name, case, given.rows, given.runs)

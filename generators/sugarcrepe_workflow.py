@@ -17,9 +17,8 @@ from dataclasses import dataclass
 from pydantic import BaseModel, field_validator
 
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.llm.client.gather import gather
 from pairwright.generators.llm.client.messages import Request
-from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.client.steps import LLMStep, gather
 from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON, Answer, request_answers
 from pairwright.generators.llm_edits import EditCandidate, PairRequests, Rewritten, candidate_from_answer
 from pairwright.generators.prompts.book import Prompt, PromptBook

@@ -242,7 +242,7 @@ class AnswerJudge:
 
 def combine_judgements(question: ImageQuestion, outcomes: Sequence[RequestOutcome]) -> AnswerJudgement:
     """Return what both judgements say together: first the one with the model's answer first, then the other way round."""
-    failed = [outcome.word for outcome in outcomes if isinstance(outcome, RequestError)]
+    failed = [outcome.code for outcome in outcomes if isinstance(outcome, RequestError)]
     read = [parse_scores(outcome.text) for outcome in outcomes if isinstance(outcome, Reply)]
     unparsed = sum(scores is None for scores in read)
     pairs = [scores for scores in read if scores is not None]

@@ -103,7 +103,7 @@ def combine_answers(question: ValidationRow, outcomes: Sequence[RequestOutcome])
 
     The score is 1 when both pick the positive, 0 when both find the negative true, and 0.5 otherwise.
     """
-    failed = [outcome.word for outcome in outcomes if isinstance(outcome, RequestError)]
+    failed = [outcome.code for outcome in outcomes if isinstance(outcome, RequestError)]
     if failed:
         return ValidationVerdict(failed[0])
     roles: tuple[Mapping[str, str], ...] = (

@@ -170,7 +170,7 @@ def _prompt_step(prompt: Prompt, model: str, pair: Pair, attempt: int) -> LLMSte
 def _line(pair: Pair, done: RowResult[Answer[str]], prompt: Prompt, model: str) -> dict[str, Any]:
     answer, error = done.result, done.error
     if answer is None:
-        reason = error.word if isinstance(error, RequestError) else "bad_row"
+        reason = error.code if isinstance(error, RequestError) else "bad_row"
         answer = Answer(None, reason)
     text = answer.value if answer.value is not None else answer.raw
     return {

@@ -28,9 +28,12 @@ from pairwright.generators.llm.budget import Budget, SpendingTotals
 from pairwright.generators.llm.client.factory import require_api_key
 from pairwright.generators.llm.client.messages import Request as LLMRequest
 from pairwright.generators.llm.client.messages import Usage
-from pairwright.generators.llm.client.parameter_overrides import ParameterOverrides, override_parameters
+from pairwright.generators.llm.client.parameter_overrides import (
+    ParameterOverrides,
+    ResamplingModel,
+    override_parameters,
+)
 from pairwright.generators.llm.client.request_adaptation import AdaptedModel, RefusedParts
-from pairwright.generators.llm.client.resampling import ResamplingModel
 from pairwright.generators.llm.client.response_formats import (
     FixedFormatModel,
     NegotiatedFormatModel,

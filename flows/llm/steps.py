@@ -93,7 +93,7 @@ class PairSteps:
             origin=origin,
             source_text=pair.caption,
             status="rejected",
-            reason=error.word if isinstance(error, RequestError) else "bad_row",
+            reason=error.code if isinstance(error, RequestError) else "bad_row",
         )
 
 

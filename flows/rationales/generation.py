@@ -169,7 +169,7 @@ class RationaleSteps:
     def _ended(self, item: TaskRow, ordinal: int, done: RowResult[JudgedExample]) -> JudgedExample:
         if done.result is None:
             self.failed.note(done)
-            reason = done.error.word if isinstance(done.error, RequestError) else "bad_row"
+            reason = done.error.code if isinstance(done.error, RequestError) else "bad_row"
             return self.maker.broken_off(item, reason, ordinal)
         self.failed.note(done, done.result.example.reason)
         return done.result

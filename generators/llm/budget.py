@@ -154,7 +154,7 @@ class Budget:
             UsageError: a limit in USD is set, and the model's price is unknown; nothing sent.
         """
         if self._stopped is not None:
-            raise self._stopped.again()
+            raise self._stopped.copy()
         price = self._price(request.model)
         hold = self._most(request, price)
         if self._waiting or not self._fits(hold):
@@ -273,7 +273,7 @@ class Budget:
         while self._waiting:
             place, _, _ = self._waiting.popleft()
             if not place.done():
-                place.set_exception(self._stopped.again())
+                place.set_exception(self._stopped.copy())
 
     def _spent(self, hold: float) -> str:
         if self._max_requests is not None and self.bill.requests >= self._max_requests:

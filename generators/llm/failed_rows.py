@@ -197,5 +197,5 @@ def _line(failed: FailedRow) -> bytes:
 
 def _error_reason(error: PairwrightError) -> tuple[str, str]:
     if isinstance(error, RequestError):
-        return error.word, error.detail or str(error)
+        return error.code, error.detail or str(error)
     return "bad_row", str(error)

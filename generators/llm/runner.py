@@ -24,7 +24,6 @@ from pairwright.generators.llm.client.chat_completions import parse_reasoning
 from pairwright.generators.llm.client.messages import Model, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
-from pairwright.generators.llm.seen_keys import SeenCacheKeys
 
 T = TypeVar("T")
 
@@ -202,7 +201,7 @@ class LLMRun(Generic[T]):
         self._started = False
         self._error: BaseException | None = None
         self._until = 0.0
-        self._failing, self._met = _FailureDetector(), SeenCacheKeys()
+        self._failing, self._met = _FailureDetector(), set[int]()
         self._room = asyncio.Event()
         self._wake: asyncio.Future[None] | None = None
         self._enough = 1
@@ -330,7 +329,7 @@ class LLMRun(Generic[T]):
             while isinstance(stage, _WaitingStep):
                 requests = stage.requests
                 if row.attempt:
-                    requests = [replace(request, anew=True) for request in requests]
+                    requests = [replace(request, resample=True) for request in requests]
                 outcomes = await self._round(requests)
                 tally.count(outcomes)
                 stage = _resume_step(row, stage.talk, outcomes)
@@ -420,7 +419,7 @@ def _row_error(row: LLMRow[T], error: Exception) -> PairwrightError:
 class _RowTotals:
     """What one row has cost, and how its requests ended."""
 
-    met: SeenCacheKeys  # answers of all rows of the run
+    met: set[int]  # hashes of the cache keys of all rows' answers: 76 bytes each
     requests: int = 0
     cached: int = 0
     prompt: int = 0
@@ -459,7 +458,8 @@ class _RowTotals:
         if reply.cached and reply.key and reply.key in self.keys:
             return  # the row asked so before: it rests on one answer, which was paid once
         self.keys.append(reply.key)
-        usage, again = reply.usage, bool(reply.key) and not self.met.add(reply.key)
+        usage, again = reply.usage, bool(reply.key) and hash(reply.key) in self.met
+        self.met.add(hash(reply.key))
         self.shared += again
         if reply.cached:
             self.cached += 1
@@ -511,14 +511,14 @@ class _FailureDetector:
         self._spares_the_rest |= failure is None or not failure.transient
         if len(self._last) == FAILURE_WINDOW and self._last[0]:
             self._counts[self._last[0]] -= 1
-        self._last.append(failure.word if failure is not None else "")
+        self._last.append(failure.code if failure is not None else "")
         if failure is None:
             return
         self._unanswered, self._latest = self._unanswered + 1, failure
-        self._counts[failure.word] += 1
-        if self._counts[failure.word] >= max(MIN_FAILING_ROWS, FAILING_SHARE * len(self._last)):
+        self._counts[failure.code] += 1
+        if self._counts[failure.code] >= max(MIN_FAILING_ROWS, FAILING_SHARE * len(self._last)):
             raise MostlyFailingError(
-                f"{self._counts[failure.word]} of the last {len(self._last)} rows ended alike. The last one: {failure}"
+                f"{self._counts[failure.code]} of the last {len(self._last)} rows ended alike. The last one: {failure}"
                 " What is done is kept."
             )
 

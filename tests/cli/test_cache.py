@@ -171,6 +171,6 @@ def test_what_is_no_cache_yet_is_told_and_left_as_it_is(
     before = path.read_bytes()
     done = run("cache", verb[0], path.name, *verb[1:], ok=False)
     assert done.returncode == 1
-    assert "no cache of answers" in done.stderr
+    assert "not a cache of answers" in done.stderr
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]

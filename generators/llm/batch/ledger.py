@@ -1,14 +1,14 @@
-"""What was handed to the server in batches, kept in one SQLite file, so that nothing is handed over twice.
+"""SQLite ledger of submitted batches, so that nothing is submitted twice.
 
-A batch is *claimed* before it is uploaded, *sent* once the server has named it, *ended* when its lines are merged. A
-process that dies leaves what it was at; the next one finds the batch at the server by the token in its metadata.
+A batch is *claimed* before the upload, *sent* once the server has assigned an id, *ended* when its lines are merged. If a
+process dies, the next one finds its batch at the server by the token in the batch's metadata.
 
-- Submitting and merging are done by one process at a time (`Ledger.turn`, a lock that dies with its holder). So a claimed
-  batch that is met by who holds the turn is one whose maker has died.
-- Answers are kept here, too, from the merging until whoever asked has them safe (`Ledger.forget`): those that nobody
-  waits for yet are found by the next run.
+- One process at a time submits and merges (`BatchLedger.turn`, a lock that is released when its holder dies). A claimed
+  batch found by the holder of the turn is therefore one whose process has died.
+- Responses stay in the ledger from merging until they are stored in the cache (`BatchLedger.forget`), so that the next run
+  finds those that no row waits for yet.
 
-Each batch belongs to an endpoint; keys hold theirs. What nobody came for in 30 days is removed.
+Batches belong to an endpoint; keys include theirs. Batches and responses that no run asks for within 30 days are removed.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from pairwright.generators.llm.cache.database import BUSY_SECONDS, transaction, 
 
 SUFFIX = ".batches"
 RETENTION_DAYS = 30  # as long as OpenAI keeps the files of a batch
-LOCK_POLL_S = 0.2  # seconds between two tries for the turn
+LOCK_POLL_S = 0.2  # seconds between attempts to take the turn
 
 State = Literal["claimed", "sent", "ended"]
 
@@ -60,7 +60,7 @@ _BATCH = "SELECT number, token, endpoint, model, id, state, lines, made FROM bat
 
 @dataclass(frozen=True, slots=True)
 class LedgerBatch:
-    """A batch as the ledger knows it. ``made``: seconds since 1970; ``id``: the server's, empty while claimed."""
+    """Batch in the ledger. ``made``: seconds since 1970; ``id``: the server's, empty while claimed."""
 
     number: int
     token: str
@@ -74,7 +74,7 @@ class LedgerBatch:
 
 @dataclass(frozen=True, slots=True)
 class LedgerLine:
-    """What the ledger holds of a key: its batch, that batch's state, and what became of the line, once it is merged."""
+    """Line of a key in the ledger: its batch, the batch's state, and the result once merged."""
 
     batch: int
     state: State
@@ -82,12 +82,12 @@ class LedgerLine:
 
 
 def ledger_path(cache: Path) -> Path:
-    """Return where the ledger of a cache lies."""
+    """Return the path of a cache's ledger."""
     return cache.with_name(cache.name + SUFFIX)
 
 
 class BatchLedger:
-    """The batches of one file. Close it, or use it in a ``with``."""
+    """Batches in one file. Close it, or use it in a ``with``."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection, self.path = connection, path
@@ -95,13 +95,13 @@ class BatchLedger:
 
     @classmethod
     def open(cls, path: Path, *, create: bool = True) -> Self:
-        """Open the ledger at ``path``; ``create`` makes one where there is none.
+        """Open the ledger at ``path``; ``create`` creates a missing one.
 
         Raises:
-            StorageError: when it is missing, no ledger, of a newer pairwright, or cannot be written.
+            StorageError: the file is missing, not a ledger, from a newer pairwright, or not writable.
         """
         if not create and not path.exists():
-            raise StorageError(f"{path}: no batch was ever sent from here. Check the path of the cache.")
+            raise StorageError(f"{path}: no batch was sent from this cache. Check its path.")
         with translate_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -117,21 +117,21 @@ class BatchLedger:
         self._connection.close()
 
     def __enter__(self) -> Self:
-        """Use it in a ``with``."""
+        """Return the ledger."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close it."""
+        """Close the file."""
         self.close()
 
     @property
     def upload_path(self) -> Path:
-        """Where the input of a batch is written before it is uploaded, by who holds the turn."""
+        """Path of the input file before its upload, written by the holder of the turn."""
         return self.path.with_name(self.path.name + ".upload")
 
     @asynccontextmanager
     async def turn(self, pause: Callable[[float], Awaitable[None]]) -> AsyncIterator[None]:
-        """Hold the turn to submit and to merge; one process, and one task of it, has it at a time."""
+        """Hold the turn to submit and merge; one task of one process has it at a time."""
         path = self.path.with_name(self.path.name + ".lock")
         async with self._turn:
             with path.open("ab") as handle:
@@ -144,40 +144,40 @@ class BatchLedger:
                 yield
 
     def find(self, keys: Iterable[str]) -> dict[str, LedgerLine]:
-        """Return what is known of keys.
+        """Return the known lines of keys.
 
         Raises:
-            StorageError: here as in every method, when the file cannot be read or written.
+            StorageError: here as in every method, the file cannot be read or written.
         """
         found: dict[str, LedgerLine] = {}
         rest = iter(keys)
-        marks = ", ".join("?" * _MANY)
+        placeholders = ", ".join("?" * _MANY)
         query = (
-            "SELECT key, batch, state, word, data FROM lines JOIN batches ON number = batch"  # noqa: S608 - marks only
-            f" WHERE key IN ({marks})"
+            "SELECT key, batch, state, word, data FROM lines JOIN batches ON number = batch"  # noqa: S608 - placeholders only
+            f" WHERE key IN ({placeholders})"
         )
         while chunk := [bytes.fromhex(key) for key in islice(rest, _MANY)]:
             with translate_errors(self.path):
                 rows = self._connection.execute(query, chunk + [None] * (_MANY - len(chunk))).fetchall()
-            for key, batch, state, word, data in rows:
-                outcome = None if word is None else LineResult(key.hex(), word, data)
+            for key, batch, state, code, data in rows:
+                outcome = None if code is None else LineResult(key.hex(), code, data)
                 found[key.hex()] = LedgerLine(batch, state, outcome)
         return found
 
     def entry(self, number: int) -> LedgerBatch | None:
-        """Return a batch."""
+        """Return a batch, or None."""
         with translate_errors(self.path):
             row = self._connection.execute(f"{_BATCH} WHERE number = ?", (number,)).fetchone()
         return LedgerBatch(*row) if row else None
 
     def entries(self, endpoint: str, state: State) -> list[LedgerBatch]:
-        """Return the batches of an endpoint that are in a state, the oldest first."""
+        """Return the batches of an endpoint in a state, oldest first."""
         query = f"{_BATCH} WHERE endpoint = ? AND state = ? ORDER BY number"
         with translate_errors(self.path):
             return [LedgerBatch(*row) for row in self._connection.execute(query, (endpoint, state))]
 
     def claim(self, token: str, endpoint: str, model: str, keys: Sequence[str]) -> LedgerBatch:
-        """Note a batch that is about to be made; ``keys`` in the order of its lines."""
+        """Record a batch before its submission; ``keys`` in line order."""
         with translate_errors(self.path), transaction(self._connection):
             self._connection.execute(
                 "INSERT INTO batches (token, endpoint, model, lines, made) VALUES (?, ?, ?, ?, ?)",
@@ -191,28 +191,28 @@ class BatchLedger:
         return LedgerBatch(*row)
 
     def sent(self, number: int, identity: str) -> None:
-        """Note the name that the server gave."""
+        """Record the id that the server assigned."""
         self._change("UPDATE batches SET id = ?, state = 'sent' WHERE number = ?", (identity, number))
 
     def drop(self, number: int) -> None:
-        """Take a batch out that was never worked on; its keys are free."""
+        """Remove a batch that was never processed; its keys are free."""
         with translate_errors(self.path), transaction(self._connection):
             self._connection.execute("DELETE FROM lines WHERE batch = ?", (number,))
             self._connection.execute("DELETE FROM batches WHERE number = ?", (number,))
 
     def store(self, number: int, outcomes: Sequence[LineResult]) -> set[str]:
-        """Keep what became of lines, the first of several for one line; return the keys that are of the batch and new."""
+        """Store results of lines, the first one per line; return the keys of the batch that are new."""
         new: set[str] = set()
         query = "UPDATE lines SET word = ?, data = ? WHERE key = ? AND batch = ? AND word IS NULL"
         with translate_errors(self.path), transaction(self._connection):
             for each in outcomes:
-                values = (each.word, each.data, bytes.fromhex(each.key), number)
+                values = (each.code, each.data, bytes.fromhex(each.key), number)
                 if self._connection.execute(query, values).rowcount:
                     new.add(each.key)
         return new
 
     def end(self, number: int) -> None:
-        """Note that a batch is merged; keys of lines that did not come back are free."""
+        """Record that a batch is merged; keys of missing lines are free."""
         with translate_errors(self.path), transaction(self._connection):
             self._connection.execute("DELETE FROM lines WHERE batch = ? AND word IS NULL", (number,))
             self._connection.execute("UPDATE batches SET state = 'ended' WHERE number = ?", (number,))
@@ -225,7 +225,7 @@ class BatchLedger:
         return row[0].hex() if row else None
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Take answers out that are safe elsewhere, and ended batches of which nothing is left."""
+        """Remove responses that are stored elsewhere, and ended batches without lines."""
         with translate_errors(self.path), transaction(self._connection):
             self._connection.executemany(
                 "DELETE FROM lines WHERE key = ? AND word = ''", ((bytes.fromhex(key),) for key in keys)
@@ -244,16 +244,16 @@ def _make_ready(connection: sqlite3.Connection, path: Path) -> None:
     with transaction(connection):
         if not next(_pragmas(connection, "application_id")):
             if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                raise StorageError(f"{path}: a database, but no ledger of batches. Give another path.")
+                raise StorageError(f"{path}: a database, but not a ledger of batches. Use another path.")
             for statement in _TABLES.split(";"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {_VERSION}")
         found = [*_pragmas(connection, "application_id", "user_version")]
         if found[0] != _APPLICATION_ID:
-            raise StorageError(f"{path}: a database, but no ledger of batches. Give another path.")
+            raise StorageError(f"{path}: a database, but not a ledger of batches. Use another path.")
         if found[1] > _VERSION:
-            raise StorageError(f"{path}: written by a newer pairwright. Upgrade pairwright, or give another path.")
+            raise StorageError(f"{path}: written by a newer pairwright. Upgrade pairwright, or use another path.")
         old = (time.time() - RETENTION_DAYS * 24 * 3600,)
         connection.execute(
             "DELETE FROM lines WHERE batch IN (SELECT number FROM batches WHERE state = 'ended' AND made < ?)", old

@@ -1,8 +1,8 @@
-"""The lines of a batch: what is written for a request, and how a line that comes back is read. Pure.
+"""Lines of batch files: formatting requests, parsing responses. Pure.
 
-A line in: ``{"custom_id", "method", "url", "body"}``; the custom_id is the request's cache key. A line out is
-``{"id", "custom_id", "response": {"status_code", "request_id", "body"} | null, "error": {"code", "message"} | null}``, in the
-output file where it was answered, else in the error file, in no order.
+An input line is ``{"custom_id", "method", "url", "body"}``; the custom_id is the request's cache key. An output line is
+``{"id", "custom_id", "response": {"status_code", "request_id", "body"} | null, "error": {"code", "message"} | null}``, in
+the output file if it has a response, else in the error file, in any order.
 The API: https://platform.openai.com/docs/api-reference/batch/request-input.
 """
 
@@ -18,15 +18,15 @@ from pairwright.generators.llm.client.chat_completions import build_payload, enc
 from pairwright.generators.llm.client.messages import Request
 from pairwright.generators.llm.client.request_errors import RequestError
 
-ANSWERED = ""  # the word of a line that holds an answer
-UNPROCESSED_CODES = {"batch_expired", "batch_cancelled"}  # codes of lines that were never worked on
+ANSWERED = ""  # code of a line with a response
+UNPROCESSED_CODES = {"batch_expired", "batch_cancelled"}
 
 _OK, _HIGHEST = 200, 599
 _KEY = re.compile(r"[0-9a-f]{32}")
 
 
 class KeyedRequest(Protocol):
-    """Something that is asked, under its key."""
+    """Request with its key."""
 
     @property
     def key(self) -> str:
@@ -41,26 +41,26 @@ class KeyedRequest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LineResult:
-    """What became of a line.
+    """Result of a line.
 
     Attributes:
         key: its custom_id.
-        word: `ANSWERED`, or of `failures.WORDS`.
-        data: the body of the answer, or the failure's detail in UTF-8.
+        code: `ANSWERED`, or of `REQUEST_ERROR_CODES`.
+        data: response body, or error detail in UTF-8.
     """
 
     key: str
-    word: str
+    code: str
     data: bytes
 
     def failure(self) -> RequestError:
-        """Return the failure that a word other than `ANSWERED` stands for."""
-        return RequestError(self.word, self.data.decode("utf-8", "replace"))
+        """Return the error of a line without a response."""
+        return RequestError(self.code, self.data.decode("utf-8", "replace"))
 
 
 @dataclass(slots=True)
 class BatchInput:
-    """What of some rows was written: keys in the order of lines, rows that cannot be sent, and rows left over."""
+    """Written input: keys in line order, rows that cannot be sent, and number of rows not written."""
 
     keys: list[str] = field(default_factory=list)
     unfit: dict[str, RequestError] = field(default_factory=dict)
@@ -70,14 +70,14 @@ class BatchInput:
 def write_batch_input(
     path: Path, rows: Sequence[KeyedRequest], url: str, *, most_lines: int, most_bytes: int
 ) -> BatchInput:
-    """Write a batch's input from the first rows, as many as fit; images are encoded here.
+    """Write as many of the first rows as fit; images are encoded here.
 
     Args:
-        path: replaced.
-        rows: what is asked, all of one model.
+        path: overwritten.
+        rows: requests of one model.
         url: of each line, such as ``/v1/chat/completions``.
-        most_lines: of the file.
-        most_bytes: of the file; a single line that is larger is unfit.
+        most_lines: maximum lines.
+        most_bytes: maximum file size; a larger single line is unfit.
     """
     written, size = BatchInput(), 0
     with path.open("wb") as file:
@@ -88,8 +88,8 @@ def write_batch_input(
                 written.unfit[row.key] = failure
                 continue
             if len(line) > most_bytes:
-                said = f"{len(line)} bytes, of {most_bytes} that a batch may have"
-                written.unfit[row.key] = RequestError("request_too_large", said)
+                detail = f"{len(line)} bytes, more than the {most_bytes} of a batch"
+                written.unfit[row.key] = RequestError("request_too_large", detail)
                 continue
             if len(written.keys) == most_lines or size + len(line) > most_bytes:
                 written.left = len(rows) - at
@@ -101,18 +101,18 @@ def write_batch_input(
 
 
 def format_line(key: str, url: str, request: Request) -> bytes:
-    """Return the line of a request, its end included.
+    """Return the line of a request, with its line break.
 
     Raises:
-        Failure: ``bad_image`` or ``bad_request``: it cannot be sent.
+        RequestError: ``bad_image`` or ``bad_request``: it cannot be sent.
     """
     return encode_payload({"custom_id": key, "method": "POST", "url": url, "body": build_payload(request)}) + b"\n"
 
 
 def read_line(line: bytes, *, hide: Callable[[str], str] = str) -> LineResult | None:
-    """Read a line of an output or error file; None where it is none that one of our requests can have.
+    """Parse a line of an output or error file; None if it cannot belong to a request of ours.
 
-    A line that was not worked on, since the batch ended before, is a ``timeout``: it may be asked again.
+    A line that was not processed before the batch ended is a ``timeout``, which is retried.
     """
     try:
         row = orjson.loads(line)
@@ -130,7 +130,7 @@ def read_line(line: bytes, *, hide: Callable[[str], str] = str) -> LineResult | 
 
 
 def _answer(response: Mapping[str, Any], hide: Callable[[str], str]) -> bytes:
-    """Return the body of an answer; raises what the response is instead of one."""
+    """Return the body of a response; raise its error if it has another status than 200."""
     status, data = response.get("status_code"), orjson.dumps(response.get("body"))
     if not isinstance(status, int) or isinstance(status, bool) or status > _HIGHEST:
         raise RequestError("wrong_shape", "a line without a status")
@@ -141,7 +141,7 @@ def _answer(response: Mapping[str, Any], hide: Callable[[str], str]) -> bytes:
 
 
 def _failed(key: str, failure: RequestError) -> LineResult:
-    return LineResult(key, failure.word, failure.detail.encode("utf-8", "replace"))
+    return LineResult(key, failure.code, failure.detail.encode("utf-8", "replace"))
 
 
 def _of_error(error: object, hide: Callable[[str], str]) -> RequestError:
@@ -153,19 +153,19 @@ def _of_error(error: object, hide: Callable[[str], str]) -> RequestError:
 
 
 def _status_of(error: Mapping[str, Any]) -> int:
-    """Return the status that an error would have come with: its own number, else the server's fault."""
+    """Return the HTTP status of an error: its code if numeric, else 500."""
     code = str(error.get("code") or "")
     return int(code) if re.fullmatch(r"[45]\d\d", code) else 500
 
 
 def split_lines(chunk: bytes, rest: bytes, *, most: int) -> tuple[list[bytes], bytes]:
-    """Return the whole lines of what came, and the beginning of the next; one longer than ``most`` is cut off."""
+    """Return the whole lines of a chunk, and the start of the next; longer lines are cut to ``most`` bytes."""
     *lines, rest = (rest + chunk).split(b"\n")
     return [line[:most] for line in lines if line.strip()], rest[:most]
 
 
 def read_lines(lines: Iterable[bytes], *, hide: Callable[[str], str] = str) -> tuple[list[LineResult], int]:
-    """Read lines; return what can be read, and how many cannot."""
+    """Parse lines; return the valid ones and the number of invalid ones."""
     outcomes = [read_line(line, hide=hide) for line in lines]
     whole = [outcome for outcome in outcomes if outcome is not None]
     return whole, len(outcomes) - len(whole)

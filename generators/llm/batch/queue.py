@@ -1,7 +1,7 @@
-"""The requests that wait for a batch: queued by model, answered by key, asked again where that may help.
+"""Requests that wait for a batch: queued by model, answered by key, queued again after transient errors.
 
-A request that waits is one small object and a future; what is sent is written down only when a batch is. Equal
-requests share a line.
+A waiting request is a small object with futures; its body is built when its batch is submitted. Identical requests share
+a line.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pairwright.generators.llm.client.request_errors import RequestError
 
 @dataclass(slots=True, eq=False)
 class QueuedRequest:
-    """A request, who waits for its answer, and how often it was sent in vain."""
+    """Request, the futures that wait for it, and the number of failed attempts."""
 
     key: str
     request: Request
@@ -25,22 +25,22 @@ class QueuedRequest:
 
 
 class RequestQueue:
-    """All requests without an answer."""
+    """All requests without a response."""
 
     def __init__(self, max_retries: int) -> None:
         self._most = max_retries
-        self.on_queued: Callable[[], None] = lambda: None  # told that a row has come
+        self.on_queued: Callable[[], None] = lambda: None  # called for each new request
         self._rows: dict[str, QueuedRequest] = {}
         self._queued: dict[str, dict[str, QueuedRequest]] = {}
         self._handed: list[str] = []
-        self.came = 0  # rows queued so far
+        self.came = 0  # requests queued so far
         self.stopped: Exception | None = None
 
     async def ask(self, key: str, request: Request) -> Reply:
-        """Queue a request and wait for its answer.
+        """Queue a request and wait for its response.
 
         Raises:
-            Failure: there is none, or the run has stopped.
+            RequestError: no response, or the run was stopped.
         """
         if self.stopped is not None:
             raise _copy_error(self.stopped)
@@ -58,19 +58,19 @@ class RequestQueue:
         return reply
 
     def __len__(self) -> int:
-        """Return how many requests have no answer yet."""
+        """Return the number of requests without a response."""
         return len(self._rows)
 
     def models(self) -> list[str]:
-        """Return the models of queued rows."""
+        """Return the models of queued requests."""
         return [model for model, rows in self._queued.items() if rows]
 
     def queued(self, model: str) -> int:
-        """Return how many rows of a model are queued."""
+        """Return the number of queued requests of a model."""
         return len(self._queued.get(model, ()))
 
     def take(self, model: str) -> list[QueuedRequest]:
-        """Take all queued rows of a model out of the queue; those that nobody waits for any more are let go."""
+        """Remove and return the queued requests of a model; requests that no caller waits for are dropped."""
         rows = self._queued.pop(model, {}).values()
         for row in rows:
             if not row.waiters:
@@ -78,29 +78,29 @@ class RequestQueue:
         return [row for row in rows if row.waiters]
 
     def put_back(self, rows: list[QueuedRequest]) -> None:
-        """Queue rows again that were taken and not sent."""
+        """Queue requests again that were taken and not sent."""
         for row in rows:
             if row.key in self._rows:
                 self._queued.setdefault(row.request.model, {})[row.key] = row
 
     def give(self, outcome: LineResult) -> None:
-        """Answer who waits for a line."""
-        if outcome.word != ANSWERED:
+        """Pass on the result of a line."""
+        if outcome.code != ANSWERED:
             self.fail(outcome.key, outcome.failure())
             return
         if outcome.key in self._rows:
             self.answer(outcome.key, parse_reply(outcome.data))
 
     def answer(self, key: str, reply: Reply) -> None:
-        """Answer who waits for a key."""
+        """Pass on the response to a key."""
         row = self._rows.pop(key, None)
         for waiter in row.waiters if row else ():
             if not waiter.done():
                 waiter.set_result(reply)
-                reply = replace(reply, cached=True)  # twins were paid for once
+                reply = replace(reply, cached=True)  # identical requests were billed once
 
     def fail(self, key: str, failure: RequestError) -> None:
-        """Queue a row again where the failure may pass; else end it, or the run, in the failure."""
+        """Queue a request again if its error is transient, else end it, or the run, in the error."""
         row = self._rows.get(key)
         if row is None:
             return
@@ -114,13 +114,13 @@ class RequestQueue:
             _fail_waiters(row, failure)
 
     def again(self, key: str) -> None:
-        """Queue a row again that was not sent through no fault of its own."""
+        """Queue a request again that was not sent, without counting an attempt."""
         row = self._rows.get(key)
         if row is not None:
             self._queue(row)
 
     def stop(self, error: Exception) -> None:
-        """End all rows, and all that come, in an error; the first one counts."""
+        """End all requests, also later ones, in an error; the first error counts."""
         if self.stopped is None:
             self.stopped = error
         rows, self._rows, self._queued = self._rows, {}, {}
@@ -128,7 +128,7 @@ class RequestQueue:
             _fail_waiters(row, self.stopped)
 
     def handed(self) -> list[str]:
-        """Return the keys of answers handed out since last asked."""
+        """Return the keys of responses passed on since the last call."""
         keys, self._handed = self._handed, []
         return keys
 
@@ -145,4 +145,4 @@ def _fail_waiters(row: QueuedRequest, error: Exception) -> None:
 
 
 def _copy_error(error: Exception) -> Exception:
-    return error.again() if isinstance(error, RequestError) else error
+    return error.copy() if isinstance(error, RequestError) else error

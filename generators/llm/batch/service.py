@@ -1,6 +1,6 @@
-"""The server's side of batches: files and batches through the ``openai`` package, each call once, failures in our words.
+"""Batch API of a server: files and batches through the ``openai`` package, without retries.
 
-Files go up and down in pieces, never whole in memory. The API: https://platform.openai.com/docs/api-reference/batch.
+Files are streamed in both directions. The API: https://platform.openai.com/docs/api-reference/batch.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 ENDED = frozenset({"completed", "failed", "expired", "cancelled"})
 METADATA_KEY = "pairwright"
-PAGE_SIZE = 100  # batches, or files, that are listed at once
-CLOCK_TOLERANCE_S = 3600.0  # by which a server's clock may go wrong
+PAGE_SIZE = 100  # batches or files per list request
+CLOCK_TOLERANCE_S = 3600.0  # difference between clocks
 
 _QUEUE_FULL = "token_limit_exceeded"
 _T = TypeVar("_T")
@@ -31,7 +31,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class InputProblem:
-    """What is wrong with a batch's input. ``line``: counted from 1; 0 where it is about the whole."""
+    """Problem of a batch's input. ``line``: from 1; 0: the whole input."""
 
     code: str
     message: str
@@ -40,7 +40,7 @@ class InputProblem:
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """A batch as the server tells it; ids are empty where there is no file."""
+    """Batch as the server reports it; ids of missing files are empty."""
 
     id: str
     status: str
@@ -54,7 +54,7 @@ class BatchStatus:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen to it."""
+        """Whether the status is final."""
         return self.status in ENDED
 
     @property
@@ -64,11 +64,11 @@ class BatchStatus:
 
 
 class QueueFullError(Exception):
-    """The server takes no batch for now: too many tokens are queued."""
+    """The server accepts no batch for now: too many tokens are queued."""
 
 
 class BatchService:
-    """Files and batches of one server; made by `open_service`."""
+    """Files and batches of one server; created by `open_service`."""
 
     def __init__(self, client: "AsyncOpenAI", settings: LLMSettings) -> None:
         import aiohttp
@@ -81,29 +81,29 @@ class BatchService:
         self._headers = anonymous_headers(settings)
         self._status_error = APIStatusError
         self._foreign = (OpenAIError, httpx2.HTTPError, httpx2.StreamError, aiohttp.ClientError, OSError)
-        # Azure's paths by deployment name the endpoint without its version.
+        # Azure's paths by deployment have no version.
         self.url = "/chat/completions" if settings.address.azure else "/v1/chat/completions"
 
     async def upload(self, path: Path, name: str) -> tuple[str, bool]:
-        """Upload a batch's input and return the file's id, and whether it can be used already."""
+        """Upload a batch's input; return the file id, and whether the file is ready."""
         with self._translated(), path.open("rb") as file:
             made = await self._client.files.create(file=(name, file), purpose="batch", extra_headers=self._headers)
         return _identity(made), _is_ready(made, self._hide)
 
     async def ready(self, file_id: str) -> bool:
-        """Return whether an uploaded file can be used; Azure takes its time.
+        """Return whether an uploaded file is ready; Azure processes files first.
 
         Raises:
-            Failure: ``bad_batch`` when the server could not read it; as in every method, that of the call.
+            RequestError: ``bad_batch``: the server could not read it; in every method, the error of the call.
         """
         made = await self._called(self._client.files.retrieve(file_id, extra_headers=self._headers))
         return _is_ready(made, self._hide)
 
     async def create(self, file_id: str, token: str) -> BatchStatus:
-        """Make a batch of an uploaded file.
+        """Create a batch of an uploaded file.
 
         Raises:
-            QueueFullError: too many tokens are queued already.
+            QueueFullError: too many tokens are queued.
         """
         url: Any = self.url
         return await self._status(
@@ -117,15 +117,15 @@ class BatchService:
         )
 
     async def retrieve(self, identity: str) -> BatchStatus:
-        """Look at a batch."""
+        """Return the status of a batch."""
         return await self._status(self._client.batches.retrieve(identity, extra_headers=self._headers))
 
     async def cancel(self, identity: str) -> BatchStatus:
-        """Cancel a batch; what is done by then is kept, and paid."""
+        """Cancel a batch; lines processed by then are kept and billed."""
         return await self._status(self._client.batches.cancel(identity, extra_headers=self._headers))
 
     async def find(self, token: str, since: float) -> BatchStatus | None:
-        """Return the batch that carries a token, of those made since (in seconds since 1970); None: there is none."""
+        """Return the batch with a token among those created since ``since`` (seconds since 1970), or None."""
         after: Any = None
         while True:
             more = {"after": after} if after else {}
@@ -135,7 +135,7 @@ class BatchService:
                 metadata = getattr(batch, "metadata", None)
                 if isinstance(metadata, dict) and metadata.get(METADATA_KEY) == token:
                     return _status_of(batch, self._hide)
-            # The newest come first: OpenAI lists them so.
+            # OpenAI lists the newest first.
             if (
                 not batches
                 or not page.has_next_page()
@@ -149,14 +149,14 @@ class BatchService:
         await self._called(self._client.files.delete(file_id, extra_headers=self._headers))
 
     async def uploads(self, name: str) -> list[str]:
-        """Return the ids of the batch inputs, among the newest, that have a name."""
+        """Return the ids of the batch inputs with a name, among the newest."""
         page = await self._called(
             self._client.files.list(purpose="batch", limit=PAGE_SIZE, extra_headers=self._headers)
         )
         return [_identity(file) for file in getattr(page, "data", None) or [] if file.filename == name]
 
     async def lines(self, file_id: str) -> AsyncIterator[list[bytes]]:
-        """Give the lines of a file, some at a time, as they arrive; the last may be half a line."""
+        """Yield the lines of a file in groups as they arrive; the last line may be incomplete."""
         rest = b""
         with self._translated():
             reading = self._client.files.with_streaming_response.content(file_id, extra_headers=self._headers)
@@ -177,7 +177,7 @@ class BatchService:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        # Raised outside of the handlers: the package's errors hold the request, and so the key.
+        # Raised outside the handlers: the package's errors hold the request, including the key.
         raised: Exception | None = None
         try:
             yield
@@ -197,10 +197,10 @@ class BatchService:
 
 @asynccontextmanager
 async def open_service(settings: LLMSettings) -> AsyncIterator[BatchService]:
-    """Give the service for as long as its connections are open.
+    """Yield the service while its connections are open.
 
     Raises:
-        UsageError: the server is known to want a key, and there is none.
+        UsageError: the server requires a key and there is none.
     """
     from pairwright.generators.llm.client.sdk_transport import open_client
 
@@ -212,7 +212,7 @@ async def open_service(settings: LLMSettings) -> AsyncIterator[BatchService]:
 def _body_of(response: Any) -> bytes:
     try:
         return bytes(response.content)
-    except Exception:  # noqa: BLE001 - a stream that nobody has read; the status says enough
+    except Exception:  # noqa: BLE001 - an unread stream; the status suffices
         return b""
 
 

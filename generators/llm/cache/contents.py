@@ -1,7 +1,7 @@
-"""What a cache holds, and dropping what is no longer wanted.
+"""Contents of a response cache, and pruning it.
 
-Old counts from when an answer came, not from when it was last read: reading leaves no trace in the file. Dropping goes
-in small steps, between which other processes get their turn to write, and gives the room back to the disk.
+The age of a response counts from its arrival; lookups leave no trace in the file. Pruning works in small transactions, so
+that other processes can write in between, and returns free space to the file system.
 """
 
 import sqlite3
@@ -12,25 +12,24 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pairwright.generators.llm.cache.database import BYTES, drop_refused, transaction, translate_errors
-from pairwright.generators.llm.cache.journal import open_with_journals
+from pairwright.generators.llm.cache.database import BYTES, drop_refused, open_database, transaction, translate_errors
 
-_STEP = 1000  # answers dropped, or pages given back, at once
+_STEP = 1000  # responses removed, or pages freed, per transaction
 
 
 @dataclass(frozen=True, slots=True)
 class CachedModelTotals:
-    """What one model at one endpoint has answered.
+    """Responses of one model at one endpoint.
 
     Attributes:
-        endpoint: identifier of the server (`address.server_id`).
-        model: as it was asked for.
-        answers: how many.
-        prompt_tokens: that the answers cost, as the server counted; estimated where it does not.
+        endpoint: server identifier (`base_url.server_id`).
+        model: name in the requests.
+        answers: number of responses.
+        prompt_tokens: of the responses, as counted by the server; 0 if it does not.
         completion_tokens: likewise.
         bytes: of texts and raw bodies.
-        first: when the oldest came, in seconds since 1970.
-        last: when the newest came.
+        first: arrival of the oldest, seconds since 1970.
+        last: arrival of the newest.
     """
 
     endpoint: str
@@ -45,7 +44,7 @@ class CachedModelTotals:
 
 @dataclass(frozen=True, slots=True)
 class CacheContents:
-    """What a cache holds: by model, and how many bytes its files take."""
+    """Contents of a cache by model, and the size of its files in bytes."""
 
     models: Sequence[CachedModelTotals]
     file_bytes: int
@@ -60,12 +59,12 @@ class CacheContents:
 
 
 def read_contents(path: Path) -> CacheContents:
-    """Return what the cache at ``path`` holds, models in alphabetical order.
+    """Return the contents of the cache at ``path``, models in alphabetical order.
 
     Raises:
-        StorageError: when there is none, or it cannot be read.
+        StorageError: the cache is missing or cannot be read.
     """
-    with closing(open_with_journals(path, create=False)) as connection, translate_errors(path):
+    with closing(open_database(path, create=False)) as connection, translate_errors(path):
         rows = connection.execute(
             "SELECT endpoint, asked, count(*), sum(prompt_tokens), sum(completion_tokens),"  # noqa: S608 - our own names
             f" sum({BYTES}), min(answered) / 1000.0, max(answered) / 1000.0"
@@ -79,12 +78,12 @@ def read_contents(path: Path) -> CacheContents:
 
 @dataclass(frozen=True, slots=True)
 class PruneOptions:
-    """What to drop: answers that every given condition fits; then, if the rest is too large, the oldest.
+    """Which responses to remove: those that match all given conditions; then the oldest while the rest is too large.
 
     Attributes:
-        model: as asked for or as it answered; empty for all.
-        older_than: seconds since the answer came; None for all ages.
-        most_bytes: that the rest may take, texts and raw bodies; None for no bound.
+        model: name in the request or the response; empty: all.
+        older_than: seconds since arrival; None: any age.
+        most_bytes: maximum size of the rest, texts and raw bodies; None: unlimited.
     """
 
     model: str = ""
@@ -94,7 +93,7 @@ class PruneOptions:
 
 @dataclass(frozen=True, slots=True)
 class PruneResult:
-    """What was dropped, or would be: answers, and bytes of their texts and raw bodies; and how many answers stay."""
+    """Number and bytes of the responses that were (or would be) removed, and number of those kept."""
 
     dropped: int
     bytes: int
@@ -102,12 +101,12 @@ class PruneResult:
 
 
 def prune_cache(path: Path, pruning: PruneOptions, *, dry_run: bool = False) -> PruneResult:
-    """Drop answers from the cache at ``path``; ``dry_run`` only counts them.
+    """Remove responses from the cache at ``path``; ``dry_run`` only counts them.
 
     Raises:
-        StorageError: when there is none, or it cannot be written.
+        StorageError: the cache is missing or cannot be written.
     """
-    with closing(open_with_journals(path, create=False)) as connection, translate_errors(path):
+    with closing(open_database(path, create=False)) as connection, translate_errors(path):
         _choose(connection, pruning)
         dropped, size = connection.execute("SELECT count(*), coalesce(sum(bytes), 0) FROM chosen").fetchone()
         total = connection.execute("SELECT count(*) FROM answers").fetchone()[0]
@@ -119,7 +118,7 @@ def prune_cache(path: Path, pruning: PruneOptions, *, dry_run: bool = False) -> 
 
 
 def _choose(connection: sqlite3.Connection, pruning: PruneOptions) -> None:
-    """Make the temporary table ``chosen`` of what is to go."""
+    """Create the temporary table ``chosen`` of the responses to remove."""
     connection.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY, bytes INTEGER)")
     conditions: list[str] = []
     values: list[str | int] = []
@@ -135,7 +134,7 @@ def _choose(connection: sqlite3.Connection, pruning: PruneOptions) -> None:
             values,
         )
     if pruning.most_bytes is not None:
-        # The newest come first; those beyond the bound go. Equal times are told apart by key: the same for everyone.
+        # Newest first; ties are broken by key.
         connection.execute(
             "INSERT INTO chosen SELECT id, bytes FROM ("  # noqa: S608 - our own names
             f" SELECT rowid AS id, {BYTES} AS bytes, sum({BYTES}) OVER (ORDER BY answered DESC, key) AS upto"

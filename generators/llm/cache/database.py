@@ -1,10 +1,11 @@
-"""The cache's file: opening it, its one table, and what goes wrong with files said in one line.
+"""SQLite file of the response cache: schema, opening, and error messages.
 
-A row is what was answered, never what was asked: the key alone stands for the request, so that no prompt, no address
-beyond scheme, host, port and path, and nothing that authorises is in the file.
+A row holds the response and the request's key, but no prompt, no URL beyond scheme, host, port and path, and no
+credentials.
 
-SQLite in WAL mode (https://www.sqlite.org/wal.html): readers never wait, writers of several processes take turns.
-WAL needs memory that the processes share, so the file has to lie on a disk of this machine.
+The file is in WAL mode (https://www.sqlite.org/wal.html): readers never wait, writers of several processes take turns.
+WAL requires shared memory, so the file has to be on a local disk. With ``synchronous=NORMAL`` a commit survives the death
+of the process, and a power cut once the WAL is synced (`store.Cache` does so in the background).
 """
 
 import errno
@@ -18,10 +19,9 @@ from pairwright.datasets.errors import StorageError
 from pairwright.generators.llm.client.messages import Reply, Usage
 
 SCHEMA_VERSION = 1
-APPLICATION_ID = 0x70776C63  # "pwlc": tells our file from any other that SQLite can open
-_MOST_ROWS = 256  # a statement
-_FULL = "the disk is full. Make room and run again: the answers in the file are kept."
-BUSY_SECONDS = 60.0  # for which a writer waits for its turn
+APPLICATION_ID = 0x70776C63  # "pwlc": distinguishes the file from other SQLite databases
+_FULL = "the disk is full. Free space and run again: the answers in the file are kept."
+BUSY_SECONDS = 60.0  # for which a writer waits for others
 
 COLUMNS = (
     "key",
@@ -39,9 +39,10 @@ COLUMNS = (
 )
 AnswerRow = tuple[bytes, str, str, str, int, str, str, int, int, int, str, bytes]
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM answers"  # noqa: S608 - our own names
+INSERT = f"INSERT OR IGNORE INTO answers ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
 BYTES = "length(CAST(text AS BLOB)) + length(CAST(refusal AS BLOB)) + length(raw)"
 
-# The long columns come last: what counts and sums must not read through them.
+# Long columns last: aggregates need not read them.
 _TABLE = """
 CREATE TABLE answers (
     key BLOB NOT NULL PRIMARY KEY,
@@ -60,7 +61,7 @@ CREATE TABLE answers (
 """
 
 
-# Made when the first refusal is kept: older files have none.
+# Created with the first refusal.
 _REFUSED = """
 CREATE TABLE IF NOT EXISTS refused (
     endpoint TEXT NOT NULL,
@@ -72,7 +73,7 @@ CREATE TABLE IF NOT EXISTS refused (
 
 
 def read_refused(connection: sqlite3.Connection, endpoint: str) -> list[tuple[str, str]]:
-    """Return pairs of a model at an endpoint and the part of requests that it refuses (`adapting`), in order."""
+    """Return (model, request part) pairs that an endpoint refuses (`request_adaptation`), sorted."""
     if not _has_refused(connection):
         return []
     return connection.execute(
@@ -81,14 +82,13 @@ def read_refused(connection: sqlite3.Connection, endpoint: str) -> list[tuple[st
 
 
 def add_refused(connection: sqlite3.Connection, endpoint: str, model: str, name: str) -> None:
-    """Keep that a model at an endpoint refuses a part of requests."""
-    with transaction(connection):
-        connection.execute(_REFUSED)
-        connection.execute("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", (endpoint, model, name))
+    """Store that a model at an endpoint refuses a part of requests."""
+    connection.execute(_REFUSED)
+    connection.execute("INSERT OR IGNORE INTO refused VALUES (?, ?, ?)", (endpoint, model, name))
 
 
 def drop_refused(connection: sqlite3.Connection, model: str) -> None:
-    """Forget what a model refuses, at any endpoint."""
+    """Remove the refusals of a model at all endpoints."""
     if _has_refused(connection):
         with transaction(connection):
             connection.execute("DELETE FROM refused WHERE model = ?", (model,))
@@ -99,22 +99,21 @@ def _has_refused(connection: sqlite3.Connection) -> bool:
 
 
 def reply_from_row(row: AnswerRow) -> Reply:
-    """Return the answer that a row of the table holds."""
+    """Return the response in a row."""
     key, _, _, model, _, finish_reason, refusal, prompt, completion, cached, text, raw = row
     return Reply(text, finish_reason, refusal, Usage(prompt, completion, cached), model, key.hex(), True, raw)
 
 
 def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
-    """Open the cache at ``path``, in autocommit mode, for use from any thread.
+    """Open the cache at ``path`` in autocommit mode, for use from any thread.
 
     Raises:
-        StorageError: when it is missing (and not to be made), no cache, damaged, of a newer pairwright, or where
-            nothing can be written.
+        StorageError: the file is missing (without ``create``), not a cache, damaged, from a newer pairwright, or not writable.
     """
     if not create and not path.exists():
-        raise StorageError(f"{path}: there is no cache. Check the path.")
+        raise StorageError(f"{path}: there is no cache at this path.")
     if not create and path.is_file() and not path.stat().st_size:
-        raise StorageError(f"{path}: an empty file, no cache of answers. Check the path; nothing was written to it.")
+        raise StorageError(f"{path}: an empty file, not a cache of answers. Check the path; nothing was written.")
     with translate_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
@@ -128,24 +127,23 @@ def open_database(path: Path, *, create: bool) -> sqlite3.Connection:
 
 
 def _check(connection: sqlite3.Connection, path: Path, *, create: bool) -> None:
-    with transaction(connection, "BEGIN"):  # one view of the file: another process may be making it meanwhile
+    with transaction(connection, "BEGIN"):  # one view: another process may be creating the file
         version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     if application != APPLICATION_ID and (application or version or tables or not create):
-        raise StorageError(f"{path}: a database, but no cache of answers. Give another path.")
+        raise StorageError(f"{path}: a database, but not a cache of answers. Use another path.")
     if version > SCHEMA_VERSION:
         raise StorageError(
-            f"{path}: written by a newer pairwright (version {version} of the file, this one knows {SCHEMA_VERSION})."
-            " Upgrade pairwright, or give another path."
+            f"{path}: written by a newer pairwright (file version {version}, this one supports {SCHEMA_VERSION})."
+            " Upgrade pairwright, or use another path."
         )
 
 
 def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
     for pragma in (
         "cache_size = -16000",
-        "synchronous = FULL",
+        "synchronous = NORMAL",
         "auto_vacuum = INCREMENTAL",
-        "wal_autocheckpoint = 4000",
     ):
         connection.execute(f"PRAGMA {pragma}")
     if _enable_wal(connection) != "wal":
@@ -155,14 +153,14 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
     if _pragma(connection, "user_version"):
         return
     with transaction(connection):
-        if not _pragma(connection, "user_version"):  # another process may have been first
+        if not _pragma(connection, "user_version"):  # unless another process was faster
             connection.execute(_TABLE)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 def _enable_wal(connection: sqlite3.Connection) -> str:
-    """Switch to WAL. SQLite does not wait for its turn here, so this does."""
+    """Switch to WAL mode, waiting for other writers, which SQLite does not do here."""
     ends = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -179,50 +177,28 @@ def _pragma(connection: sqlite3.Connection, name: str) -> int:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-    """Write all of a block or nothing; other writers wait. A plain ``BEGIN`` reads all of it from one state."""
+    """Commit the block, or roll back on any exception. ``BEGIN`` gives one consistent view for reading."""
     connection.execute(begin)
     try:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        if connection.in_transaction:  # SQLite itself rolls back when the disk is full
+        if connection.in_transaction:  # SQLite rolls back itself when the disk is full
             connection.execute("ROLLBACK")
         raise
 
 
 def insert_rows(connection: sqlite3.Connection, rows: Sequence[AnswerRow]) -> int:
-    """Add rows in one transaction and return how many are new. Where a key is known, the older answer stays."""
+    """Add rows in one transaction and return the number of new ones; existing rows stay."""
     before = connection.total_changes
     with transaction(connection):
-        start = 0
-        for size in _sizes(connection, len(rows)):
-            values = [value for row in rows[start : start + size] for value in row]
-            connection.execute(_insert(size), values)
-            start += size
+        connection.executemany(INSERT, rows)
     return connection.total_changes - before
-
-
-def _sizes(connection: sqlite3.Connection, rows: int) -> Iterator[int]:
-    """Yield how many rows go in one statement, powers of two.
-
-    Few statements, since the interpreter lock is given away at each, and under a busy event loop it takes 5 ms to get
-    it back; of few sizes, since each size is a statement that is compiled and kept.
-    """
-    most = min(_MOST_ROWS, connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(COLUMNS))
-    while rows:
-        size = 1 << (min(rows, most).bit_length() - 1)
-        yield size
-        rows -= size
-
-
-def _insert(rows: int) -> str:
-    places = f"({', '.join('?' * len(COLUMNS))})"
-    return f"INSERT OR IGNORE INTO answers VALUES {', '.join([places] * rows)}"  # noqa: S608 - only question marks
 
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Raise what SQLite and the system say about the file at ``path`` as a `StorageError`."""
+    """Raise errors of SQLite and the operating system as `StorageError` about ``path``."""
     try:
         yield
     except (sqlite3.Error, OSError) as error:
@@ -230,11 +206,11 @@ def translate_errors(path: Path) -> Iterator[None]:
 
 
 def storage_error(path: Path, error: sqlite3.Error | OSError) -> StorageError:
-    """Return what SQLite or the system said about the file at ``path``, with what to do about it."""
+    """Return the message for an error of SQLite or the operating system, with what to do about it."""
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return StorageError(f"{path}: {_FULL}")
     if isinstance(error, OSError):
-        return StorageError(f"{path}: cannot be opened ({error.strerror or error}). Give a path that can be written.")
+        return StorageError(f"{path}: cannot be opened ({error.strerror or error}). Use a writable path.")
     return StorageError(f"{path}: {_sqlite_message(error)}")
 
 
@@ -249,9 +225,9 @@ def _sqlite_message(error: sqlite3.Error) -> str:
     if code == sqlite3.SQLITE_FULL:
         return _FULL
     if code in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}:
-        return f"cannot be written ({error}). Give a file in a folder that can be written."
+        return f"cannot be written ({error}). Use a file in a writable folder."
     if code == sqlite3.SQLITE_NOTADB:
-        return "not a cache of answers. Give another path."
+        return "not a cache of answers. Use another path."
     if code == sqlite3.SQLITE_CORRUPT:
-        return "damaged. Move it away; `pairwright cache import` brings back what was exported."
+        return "damaged. Move the file away; `pairwright cache import` restores an export."
     return f"cannot be read or written ({error}). Check the disk and run again."

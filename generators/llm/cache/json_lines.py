@@ -1,8 +1,7 @@
-"""A cache as JSON Lines: for a backup, for a colleague, or to look at with other tools.
+"""Export and import of a cache as JSON Lines, for backups and other tools.
 
-The first line tells what the file is: ``{"pairwright_cache": 1}``. Then one answer a line, sorted by key, so that the
-same answers always give the same bytes. The raw body is written as text; what is not UTF-8 in it (JSON has to be) is
-replaced.
+The first line is ``{"pairwright_cache": 1}``, then one response per line, sorted by key, so that equal caches give equal
+bytes. The raw body is written as text; invalid UTF-8 in it is replaced.
 """
 
 from collections.abc import Iterator
@@ -24,13 +23,12 @@ from pairwright.generators.llm.cache.database import (
     open_database,
     translate_errors,
 )
-from pairwright.generators.llm.cache.journal import open_with_journals
 
 FORMAT_VERSION = 1
 _MARK = "pairwright_cache"
 _BATCH = 500
 _MOST = 2**53
-_HOW_TO_FIX = "Give a file that `pairwright cache export` has written."
+_HOW_TO_FIX = "Use a file written by `pairwright cache export`."
 _TYPES: dict[str, type] = {
     **dict.fromkeys(COLUMNS, str),
     **dict.fromkeys(("answered", "prompt_tokens", "completion_tokens", "cached_tokens"), int),
@@ -39,20 +37,20 @@ _TYPES: dict[str, type] = {
 
 @dataclass(frozen=True, slots=True)
 class ImportCounts:
-    """How many answers a file had that were new, and how many the cache knew; those stay as they were."""
+    """Numbers of imported responses that were new, and that the cache had already (and kept)."""
 
     added: int
     known: int
 
 
 def export_cache(path: Path, out: Path) -> int:
-    """Write the cache at ``path`` to ``out``, whole or not at all, and return how many answers it holds.
+    """Write the cache at ``path`` to ``out`` atomically; return the number of responses.
 
     Raises:
-        StorageError: when there is no cache, or it cannot be read.
+        StorageError: the cache is missing or cannot be read.
     """
     with (
-        closing(open_with_journals(path, create=False)) as connection,
+        closing(open_database(path, create=False)) as connection,
         translate_errors(path),
         replace_atomically(out) as temporary,
     ):
@@ -72,14 +70,14 @@ def _line(row: AnswerRow) -> bytes:
 
 
 def import_cache(source: Path, path: Path) -> ImportCounts:
-    """Add the answers of an export to the cache at ``path``, which is made when missing.
+    """Add the responses of an export to the cache at ``path``, created if missing.
 
-    A broken line ends the import with what stood before it added; run it again when the file is mended.
+    An invalid line ends the import; the lines before it stay imported. Import again once the file is corrected.
 
     Raises:
-        InputError: when the file is missing or no such export; it names the line.
-        UsageError: when the export is of a newer pairwright.
-        StorageError: when the cache cannot be written.
+        InputError: the file is missing or not an export; names the line.
+        UsageError: the export is from a newer pairwright.
+        StorageError: the cache cannot be written.
     """
     try:
         file = source.open("rb")

@@ -1,11 +1,11 @@
-"""Who is asking what, among the processes that share a cache, so that an answer on its way is not paid for twice.
+"""Leases on request keys among the processes that share a cache, so that no response is billed twice.
 
-A table in memory that they share, a file beside the cache: a process puts a key there before it asks, and takes it
-away when the answer is on the disk. Another one that finds the key waits for the answer. The claims of a process that
-has gone silent for `LEASE_TIMEOUT_S` count no more.
+A memory-mapped table in a file next to the cache: a process enters a key before sending the request and removes it when
+the response is stored. Another process that finds the key waits for the response. Leases of a process without a
+heartbeat for `LEASE_TIMEOUT_S` are ignored.
 
-Nothing here is locked, and a full corner of the table forgets its oldest claims: what a race or a collision costs is
-that an answer is paid for twice, never a wrong one and never a lost one.
+There are no locks, and a full bucket evicts its oldest leases: a race or collision costs a response that is billed twice,
+never a wrong or lost one.
 """
 
 import contextlib
@@ -16,32 +16,31 @@ import struct
 import time
 from pathlib import Path
 
-HEARTBEAT_S = 0.25  # between two signs of life
-LEASE_TIMEOUT_S = 2.0  # without one, after which a process counts as dead
+HEARTBEAT_S = 0.25
+LEASE_TIMEOUT_S = 2.0  # without heartbeat, until a process counts as dead
 
-_OWNERS, _SLOTS, _NEAR = 64, 2**14, 4  # processes; keys under way; places where a key may stand
-_WORD, _OWNER, _PAIR = struct.Struct("=Q"), struct.Struct("=Qd"), struct.Struct("=QQ")
-_BOTH = struct.Struct("=QQQQQQQQ")  # of all places where a key may stand
-_LAST = _OWNERS * _OWNER.size  # where the process stands that came last
-_TABLE = _LAST + 8
+_OWNERS, _SLOTS, _NEAR = 64, 2**14, 4  # processes, leases, slots of a bucket
+_OWNER, _PAIR = struct.Struct("=Qd"), struct.Struct("=QQ")
+_BOTH = struct.Struct("=QQQQQQQQ")  # a bucket
+_TABLE = _OWNERS * _OWNER.size
 _SIZE = _TABLE + (_SLOTS + _NEAR) * _PAIR.size
 
 
 class Leases:
-    """The claims on one cache's keys. Close it, when its process claims no more."""
+    """Leases on the keys of one cache. Close it when the process sends no more requests."""
 
     def __init__(self, cache: Path) -> None:
-        """Open the table of the cache at ``cache``; make it when missing.
+        """Open the table of the cache at ``cache``, created if missing.
 
         Raises:
-            OSError: it cannot be.
+            OSError: the table cannot be created.
         """
         self._path = cache.with_name(cache.name + "-claims")
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             if os.fstat(handle).st_size < _SIZE:
                 os.truncate(handle, _SIZE)
-            if hasattr(os, "posix_fallocate"):  # a map of a file with holes ends the process where the disk is full
+            if hasattr(os, "posix_fallocate"):  # with holes, a full disk would end the process (SIGBUS)
                 os.posix_fallocate(handle, 0, _SIZE)
             self._map = mmap.mmap(handle, _SIZE)
         finally:
@@ -50,33 +49,24 @@ class Leases:
         self._place = -1
         self._alive: set[int] = set()
         self.beat()
-        # In this order: of two that come at once, one at least sees the other.
-        _WORD.pack_into(self._map, _LAST, self._me)
-        self.beat()
-        self._came_alone = not self.shared
 
     @property
     def shared(self) -> bool:
-        """Whether another process uses the cache, too; up to `HEARTBEAT_S` old."""
+        """Whether another process uses the cache; up to `HEARTBEAT_S` old."""
         return len(self._alive) > 1
 
-    @property
-    def only(self) -> bool:
-        """Whether no other process has used the cache since this one came, and none did then."""
-        return self._came_alone and _WORD.unpack_from(self._map, _LAST)[0] == self._me
-
     def beat(self) -> None:
-        """Give a sign of life, and see who else lives."""
+        """Write a heartbeat, and read those of other processes."""
         now = time.time()
         owners = [_OWNER.unpack_from(self._map, place * _OWNER.size) for place in range(_OWNERS)]
-        if self._place < 0 or owners[self._place][0] != self._me:  # at first, or when two came at the same moment
+        if self._place < 0 or owners[self._place][0] != self._me:  # at first, or when two processes took the same place
             free = [place for place, (_, at) in enumerate(owners) if abs(now - at) > LEASE_TIMEOUT_S]
             self._place = secrets.choice(free) if free else 0
         _OWNER.pack_into(self._map, self._place * _OWNER.size, self._me, now)
         self._alive = {owner for owner, at in owners if abs(now - at) <= LEASE_TIMEOUT_S} | {self._me}
 
     def take(self, key: bytes) -> bool:
-        """Claim a key; return whether it is ours, and not another living process's."""
+        """Take the lease on a key; return False if another living process holds it."""
         word, at = _slot_of(key)
         found = _BOTH.unpack_from(self._map, at)
         free = 0
@@ -93,7 +83,7 @@ class Leases:
         return True
 
     def drop(self, key: bytes) -> None:
-        """Take our claim on a key away."""
+        """Release our lease on a key."""
         word, at = _slot_of(key)
         found = _BOTH.unpack_from(self._map, at)
         for near in range(0, 2 * _NEAR, 2):
@@ -101,22 +91,22 @@ class Leases:
                 _PAIR.pack_into(self._map, at + near * 8, 0, 0)
 
     def close(self) -> None:
-        """Leave; the last one takes the table away."""
+        """Leave; the last process removes the table."""
         if self._map.closed:
             return
         self.beat()
         _OWNER.pack_into(self._map, self._place * _OWNER.size, 0, 0.0)
         self._map.close()
         if not self.shared:
-            with contextlib.suppress(OSError):  # another process may have it open, where that matters (Windows)
+            with contextlib.suppress(OSError):  # open in another process on Windows
                 self._path.unlink(missing_ok=True)
 
     def _living(self) -> set[int]:
-        # Asked only about a claim that stands in the way: one that came after our last beat is no dead one.
+        # The other process may have started after our last heartbeat.
         self.beat()
         return self._alive
 
 
 def _slot_of(key: bytes) -> tuple[int, int]:
-    word = int.from_bytes(key[:8], "little") | 1  # 0 is a free place
+    word = int.from_bytes(key[:8], "little") | 1  # 0 is an empty slot
     return word, _TABLE + (word >> 1) % _SLOTS * _PAIR.size

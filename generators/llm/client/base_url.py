@@ -1,12 +1,12 @@
-"""Where requests go, read from a base URL as users write it, with what is secret in it set apart.
+"""Base URLs as users write them: normalised paths, with secrets kept apart.
 
     http://localhost:8000            -> http://localhost:8000/v1
     http://localhost:8000/v1/        -> http://localhost:8000/v1
-    https://host/team/llm/v1         -> as it is
-    https://host/chat/completions    -> https://host: a server that has no /v1
+    https://host/team/llm/v1         -> unchanged
+    https://host/chat/completions    -> https://host: a server without /v1
     https://NAME.openai.azure.com    -> https://NAME.openai.azure.com/openai, Azure's paths by deployment
 
-User, password and query leave the URL: they may be keys, and the URL is shown.
+User, password and query are removed from the URL, which may be shown: they may be keys.
 """
 
 import base64
@@ -26,16 +26,16 @@ _EXAMPLE = "Write for example http://localhost:8000/v1."
 
 @dataclass(frozen=True, slots=True)
 class BaseURL:
-    """A server's address.
+    """Base URL of a server.
 
     Attributes:
-        base: the URL that ``/chat/completions`` is put behind; no user, password, query or closing slash.
-        origin: scheme, host and port (always written), lower case.
-        server: identifies the server in cache keys: the origin, and the path where it is not the usual one
-            (``/v1``, Azure's ``/openai``), so that deployments behind one gateway have keys of their own.
-        azure: whether the paths are Azure's, which name the deployment and want an ``api-version``.
-        query: parameters that every request carries; hidden.
-        user: user and password as the URL had them, decoded, ``user:password``; hidden, empty where there are none.
+        base: URL to which ``/chat/completions`` is appended; without user, password, query or trailing slash.
+        origin: scheme, host and port (always included), lower case.
+        server: identifies the server in cache keys: the origin, plus the path unless it is the default (``/v1``, Azure's
+            ``/openai``), so that deployments behind one gateway have separate keys.
+        azure: whether the paths are Azure's, which name the deployment and require an ``api-version``.
+        query: parameters of every request; hidden.
+        user: decoded ``user:password`` of the URL; hidden, empty if absent.
     """
 
     base: str
@@ -47,32 +47,32 @@ class BaseURL:
 
     @property
     def chat(self) -> str:
-        """The URL of the chat endpoint, without the query."""
+        """URL of the chat endpoint, without the query."""
         return self.base + _ENDPOINT
 
     @property
     def basic(self) -> str:
-        """The Authorization header for user and password; empty where there are none."""
+        """Authorization header for user and password; empty if the URL has none."""
         return "Basic " + base64.b64encode(self.user.encode()).decode() if self.user else ""
 
     def secrets(self) -> tuple[str, ...]:
-        """Return the texts that must never be shown, in each form in which they may come back."""
+        """Return the texts to redact, in each form in which they may be echoed."""
         name, _, password = self.user.partition(":")
         found = [password or name, self.user, self.basic.removeprefix("Basic "), *self.query.values()]
         return tuple(form for text in found if text for form in {text, quote(text, safe=""), quote(text)})
 
 
 def parse_base_url(url: str, *, api_version: str = "") -> BaseURL:
-    """Read a base URL; an ``api_version``, or a host of Azure's, makes it Azure's.
+    """Parse a base URL; an ``api_version`` or an Azure host selects Azure's paths.
 
     Raises:
-        UsageError: when it is no http or https URL; the message does not repeat what may be secret.
+        UsageError: not an http or https URL; the message does not repeat the URL.
     """
     try:
         parts = urlsplit(url.strip())
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
-        raise UsageError(f"the base URL has an impossible host or port. {_EXAMPLE}") from None
+        raise UsageError(f"the base URL has an invalid host or port. {_EXAMPLE}") from None
     if parts.scheme.lower() not in _PORTS or not host or any(letter.isspace() for letter in parts.netloc + parts.path):
         raise UsageError(f"the base URL is not an http or https URL. {_EXAMPLE}")
     scheme = parts.scheme.lower()
@@ -100,10 +100,10 @@ def parse_base_url(url: str, *, api_version: str = "") -> BaseURL:
 
 
 def server_id(endpoint: str) -> str:
-    """Return the identifier of a server in cache keys, from its address or the user's name for it.
+    """Return the identifier of a server in cache keys, from its URL or the user's name for it.
 
     Raises:
-        UsageError: when it looks like an address and is none.
+        UsageError: a malformed URL.
     """
     return parse_base_url(endpoint).server if "://" in endpoint else endpoint
 

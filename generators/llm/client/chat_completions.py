@@ -1,7 +1,7 @@
-"""The bodies of chat completions: what is sent, and how what comes back is read. Pure; both transports use it.
+"""Bodies of chat completions: building requests, parsing replies and errors. Pure; shared by both transports.
 
-The API: https://platform.openai.com/docs/api-reference/chat. Other servers differ in small ways, and these are handled:
-content as a list of parts, an error object under status 200, ``finish_reason: "error"``, codes as numbers, no usage.
+The API: https://platform.openai.com/docs/api-reference/chat. Differences of other servers are handled here: content as a
+list of parts, an error object with status 200, ``finish_reason: "error"``, codes as numbers, missing usage.
 `provider_errors` classifies error bodies.
 """
 
@@ -21,19 +21,17 @@ from pairwright.generators.llm.client.messages import Message, Reply, Request, U
 from pairwright.generators.llm.client.provider_errors import ProviderError, classify_error, read_error
 from pairwright.generators.llm.client.request_errors import RequestError
 
-RESERVED_PARAMETERS = frozenset(
-    {"model", "messages", "stream", "n", "response_format"}
-)  # parameters that are not the caller's
+RESERVED_PARAMETERS = frozenset({"model", "messages", "stream", "n", "response_format"})  # set by the client
 
 _NOT_JSON = object()
 
 
 def build_payload(request: Request) -> dict[str, Any]:
-    """Return the body of a request, ready to be written as JSON. Where it has a seed, each sample has another one.
+    """Return the body of a request before JSON encoding. If it has a seed, each sample gets another one.
 
     Raises:
-        UsageError: when a parameter would change what the client relies on.
-        Failure: ``bad_image`` when an image cannot be read.
+        UsageError: a parameter is reserved for the client.
+        RequestError: ``bad_image``: an image cannot be read.
     """
     if not RESERVED_PARAMETERS.isdisjoint(request.parameters):
         wrong = ", ".join(sorted(RESERVED_PARAMETERS & set(request.parameters)))
@@ -41,7 +39,7 @@ def build_payload(request: Request) -> dict[str, Any]:
     payload: dict[str, Any] = {"model": request.model, "messages": [_message(each) for each in request.messages]}
     payload.update(request.parameters)
     if request.sample and isinstance(payload.get("seed"), int):
-        # With one seed a server that heeds it gives the same answer again, and every sample but the first is paid in vain.
+        # With one seed, every sample would be the same answer, billed again.
         payload["seed"] = make_rng(payload["seed"], "sample", request.sample).getrandbits(31)
     if request.schema is not None:
         named = {"name": request.schema.name, "schema": request.schema.schema, "strict": request.schema.strict}
@@ -64,7 +62,7 @@ def encode_payload(payload: Mapping[str, Any]) -> bytes:
     """Return the JSON of a body.
 
     Raises:
-        Failure: ``bad_request`` when a text is not Unicode or a value not JSON; nothing is sent.
+        RequestError: ``bad_request``: a text is not Unicode or a value not JSON.
     """
     try:
         return orjson.dumps(payload)
@@ -73,20 +71,20 @@ def encode_payload(payload: Mapping[str, Any]) -> bytes:
 
 
 def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
-    """Read the body of a 200.
+    """Parse the body of a response with status 200.
 
     Args:
-        data: the body.
-        hide: takes secrets out of what an error says.
+        data: body.
+        hide: redacts secrets in error details.
 
     Raises:
-        Failure: ``not_json``, ``wrong_shape``, ``no_choices``; or what the body says, when it is an error despite the 200.
+        RequestError: ``not_json``, ``wrong_shape``, ``no_choices``; or the error that the body contains despite the status.
     """
     try:
         body = orjson.loads(data)
     except orjson.JSONDecodeError:
         body = _NOT_JSON
-    if body is _NOT_JSON:  # raised outside of the handler: orjson's error holds the body, secrets and all
+    if body is _NOT_JSON:  # raised outside the handler: orjson's error holds the body with its secrets
         raise RequestError("not_json", hide(data[:2000].decode("utf-8", "replace")), status=200)
     if not isinstance(body, dict):
         raise _unexpected_response(f"the body is a {type(body).__name__}")
@@ -97,12 +95,12 @@ def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
     if choices == []:
         raise RequestError("no_choices", status=200)
     if not isinstance(choices, list) or not isinstance(choices[0], dict):
-        raise _unexpected_response("choices is no list of objects")
+        raise _unexpected_response("choicesis not a list of objects")
     if choices[0].get("finish_reason") == "error":
         raise _provider_error(choices[0].get("error"), hide)
     message = choices[0].get("message")
     if not isinstance(message, dict):
-        raise _unexpected_response("choices[0].message is no object")
+        raise _unexpected_response("choices[0].message is not an object")
     model = body.get("model")
     return Reply(
         text=_text(message),
@@ -116,14 +114,14 @@ def parse_reply(data: bytes, *, hide: Callable[[str], str] = str) -> Reply:
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    """Return what the model said: the arguments of its first tool call, where it made one, else its text."""
+    """Return the text of a message: the arguments of its first tool call if there is one, else its content."""
     calls = message.get("tool_calls")
     if calls:
         try:
             arguments = calls[0]["function"]["arguments"]
         except (TypeError, LookupError):
             raise _unexpected_response("a tool call without arguments") from None
-        # Ollama's older form gives an object where the API has its JSON.
+        # Older versions of Ollama send an object instead of JSON.
         return arguments if isinstance(arguments, str) else orjson.dumps(arguments).decode()
     content = message.get("content")
     if isinstance(content, list):
@@ -132,24 +130,24 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _provider_error(error: object, hide: Callable[[str], str]) -> RequestError:
-    """Return the failure of an answer with ``finish_reason: "error"``: OpenRouter, when the provider behind it fails.
+    """Return the error of a choice with ``finish_reason: "error"`` (OpenRouter, when the provider behind it fails).
 
-    It is transient, unless the error says otherwise in terms of its own (a content filter, a budget).
+    It is transient unless the error is of another known kind (a content filter, a budget).
     """
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
     read = read_error(status, orjson.dumps({"error": error}))
-    word = classify_error(read)
-    return _failure(read, "server_error" if word == "bad_request" else word, {}, hide)
+    code = classify_error(read)
+    return _request_error(read, "server_error" if code == "bad_request" else code, {}, hide)
 
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What an answer says of the reasoning before it.
+    """Reasoning that a reply reports.
 
     Attributes:
-        text: of the reasoning, where the server sends it (vLLM, SGLang, DeepSeek, OpenRouter).
-        tokens: of the reasoning, as the server counts them.
+        text: of the reasoning, if the server sends it (vLLM, SGLang, DeepSeek, OpenRouter).
+        tokens: of the reasoning, as counted by the server.
         completion_tokens: of reasoning and answer.
     """
 
@@ -159,14 +157,14 @@ class Reasoning:
 
     @property
     def share(self) -> str:
-        """Which part of the tokens was reasoning, for a reader; empty where the server does not count it."""
+        """Share of the completion tokens that were reasoning, as text; empty if the server does not count it."""
         if not self.tokens:
             return ""
         return f"{self.tokens:,} of {self.completion_tokens:,} completion tokens were reasoning"
 
 
 def parse_reasoning(data: bytes) -> Reasoning:
-    """Return what the body of an answer says of reasoning; empty where it says nothing, or is no answer."""
+    """Return the reasoning in the body of a reply; empty if there is none or the body is invalid."""
     try:
         body = orjson.loads(data)
         message = body["choices"][0]["message"]
@@ -192,7 +190,7 @@ def _unexpected_response(detail: str) -> RequestError:
 
 
 def parse_usage(value: object) -> Usage:
-    """Return the tokens that an answer claims; zeros where it claims none, or nonsense."""
+    """Return the tokens that a reply reports; zeros if missing or invalid."""
     if not isinstance(value, Mapping):
         return Usage(0, 0)
     details = value.get("prompt_tokens_details")
@@ -207,27 +205,29 @@ def _count(value: object) -> int:
 def parse_error(
     status: int, headers: Mapping[str, str], data: bytes, *, hide: Callable[[str], str] = str
 ) -> RequestError:
-    """Return the failure that an answer with another status than 200 is.
+    """Return the error of a response with a status other than 200.
 
     Args:
-        status: the HTTP status.
+        status: HTTP status.
         headers: looked up by lower-case name.
-        data: the body, of any form.
-        hide: takes secrets out of what the server says.
+        data: body, in any form.
+        hide: redacts secrets in the server's message.
     """
     error = read_error(status, data)
-    return _failure(error, classify_error(error), headers, hide)
+    return _request_error(error, classify_error(error), headers, hide)
 
 
-def _failure(error: ProviderError, word: str, headers: Mapping[str, str], hide: Callable[[str], str]) -> RequestError:
+def _request_error(
+    error: ProviderError, code: str, headers: Mapping[str, str], hide: Callable[[str], str]
+) -> RequestError:
     param = error.param if error.param not in error.message else ""
     detail = ": ".join(filter(None, (str(error.status), hide(param), hide(error.message))))
     wait = retry_after(headers)
-    return RequestError(word, detail, status=error.status, retry_after=error.retry_after if wait is None else wait)
+    return RequestError(code, detail, status=error.status, retry_after=error.retry_after if wait is None else wait)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that the server asks to wait, from milliseconds, seconds or a date; None where it does not say."""
+    """Return the seconds of ``retry-after-ms`` or ``retry-after`` (seconds or a date); None if absent."""
     for name, divisor in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name)
         if value is None:

@@ -1,11 +1,11 @@
-"""The direct transport: aiohttp and orjson, one POST an ask, nothing else.
+"""Direct transport: aiohttp and orjson, one POST per request.
 
-For the million small calls. The ``openai`` package builds, checks and copies several objects a call; here a call
-costs about a tenth of its CPU (see ``benchmarks/llm_transport.py``). It speaks plain chat completions with a bearer
-key, which every compatible server understands. It never retries and never follows a redirect: the key would go along.
+The ``openai`` package builds, validates and copies several objects per call; this transport takes about a tenth of its
+CPU (``benchmarks/llm_transport.py``). It sends plain chat completions with a bearer key, which every compatible server
+accepts. It never retries, and never follows a redirect, which would send the key along.
 
 TLS: the system's certificates, or SSL_CERT_FILE and SSL_CERT_DIR. Proxies: HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and
-NO_PROXY, read once (aiohttp itself would read them, and .netrc, in a thread for every request).
+NO_PROXY, read once (aiohttp would read them, and .netrc, in a thread for every request).
 """
 
 import urllib.request
@@ -27,13 +27,13 @@ from pairwright.generators.llm.client.network_errors import (
 )
 from pairwright.generators.llm.client.settings import LLMSettings
 
-CONNECT_S = 10.0  # to reach the server
+CONNECT_S = 10.0  # seconds to connect
 
 HeaderListener = Callable[[Mapping[str, str]], None]
 
 
 class DirectModel:
-    """A model behind an OpenAI-compatible server; made by `open_direct`."""
+    """Model behind an OpenAI-compatible server; created by `open_direct`."""
 
     def __init__(
         self, session: aiohttp.ClientSession, settings: LLMSettings, proxy: URL | None, heard: HeaderListener
@@ -43,10 +43,10 @@ class DirectModel:
         self._url = URL(settings.address.chat, encoded=True).with_query(dict(settings.address.query) or None)
 
     async def ask(self, request: Request) -> Reply:
-        """Ask once.
+        """Send one request.
 
         Raises:
-            Failure: there is no answer.
+            RequestError: no usable response.
         """
         status, headers, body = await self._post(encode_payload(build_payload(request)))
         self._heard(headers)
@@ -60,7 +60,7 @@ class DirectModel:
                 return response.status, response.headers, await _read(response)
         except (aiohttp.ClientError, OSError, ResponseTooLarge) as error:
             failure = translate_network_error(error)
-        # Raised outside of the handler: aiohttp's errors hold the request's headers, and so the key.
+        # Raised outside the handler: aiohttp's errors hold the request's headers, including the key.
         raise failure
 
 
@@ -81,17 +81,17 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
 
 @asynccontextmanager
 async def open_direct(settings: LLMSettings, heard: HeaderListener) -> AsyncIterator[DirectModel]:
-    """Give a model for as long as its connections are open.
+    """Yield a model while its connections are open.
 
     Args:
-        settings: where, with which key, and how long an answer may take.
-        heard: told the headers of every answer.
+        settings: of the client.
+        heard: called with the headers of every response.
 
     Raises:
-        UsageError: the environment names a proxy of a kind that aiohttp does not speak.
+        UsageError: the environment names a proxy of an unsupported kind.
     """
     headers = {"Content-Type": "application/json", "Accept-Encoding": "identity", **settings.request_headers()}
-    # The limiter bounds the connections. Names are looked up at most once a minute.
+    # The limiter bounds the number of connections.
     connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=60)
     timeout = aiohttp.ClientTimeout(total=settings.timeout, sock_connect=min(CONNECT_S, settings.timeout))
     jar = aiohttp.DummyCookieJar()
@@ -103,7 +103,7 @@ def proxy_from_environment(url: str) -> URL | None:
     """Return the proxy that the environment names for a URL.
 
     Raises:
-        UsageError: it is of a kind that aiohttp does not speak.
+        UsageError: the proxy is of a kind that aiohttp does not support.
     """
     parts = urlsplit(url)
     proxies = urllib.request.getproxies()
@@ -112,5 +112,5 @@ def proxy_from_environment(url: str) -> URL | None:
         return None
     proxy = URL(found if "://" in found else f"http://{found}")
     if proxy.scheme not in {"http", "https"}:
-        raise UsageError(f"a {proxy.scheme} proxy is not supported. Name an http one, or list the server in NO_PROXY.")
+        raise UsageError(f"a {proxy.scheme} proxy is not supported. Use an http proxy, or list the server in NO_PROXY.")
     return proxy

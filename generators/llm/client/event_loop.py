@@ -1,4 +1,4 @@
-"""Event loops for the client and the test server."""
+"""Event loops for client and test server."""
 
 import asyncio
 import importlib
@@ -6,7 +6,7 @@ import importlib.util
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return a new event loop: uvloop's where it is installed."""
+    """Return a new event loop, of uvloop if installed."""
     if importlib.util.find_spec("uvloop"):
         loop: asyncio.AbstractEventLoop = importlib.import_module("uvloop").new_event_loop()
         return loop

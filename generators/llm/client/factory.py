@@ -1,4 +1,4 @@
-"""The client as a whole: a transport, paced and retried.
+"""Client factory: a transport with rate limits and retries.
 
     settings = LLMSettings.from_env(model="small")
 
@@ -6,9 +6,9 @@
         async with open_model(settings) as model:
             return (await model.ask(request)).text
 
-    text = asyncio.Runner(loop_factory=new_loop).run(main())
+    text = asyncio.Runner(loop_factory=new_event_loop).run(main())
 
-Cache and budget are wrapped around it by who runs a stage.
+Sessions add cache and budget.
 """
 
 import logging
@@ -27,13 +27,13 @@ _log = logging.getLogger(__name__)
 def open_transport(
     settings: LLMSettings, heard: Callable[[Mapping[str, str]], None]
 ) -> AbstractAsyncContextManager[Model]:
-    """Return the bare transport that the settings ask for; ``heard`` is told the headers of every answer.
+    """Return the transport of the settings; ``heard`` is called with the headers of every response.
 
     Raises:
-        UsageError: OpenAI's own server is to be asked without a key.
+        UsageError: the server requires a key and there is none.
     """
     require_api_key(settings)
-    # Imported when needed: aiohttp takes a tenth of a second to import, the SDK most of one.
+    # Imported lazily: aiohttp takes 0.1 s to import, the SDK almost 1 s.
     if settings.uses_sdk:
         from pairwright.generators.llm.client.sdk_transport import open_sdk
 
@@ -44,10 +44,10 @@ def open_transport(
 
 
 def require_api_key(settings: LLMSettings) -> None:
-    """See that there is a key where the server is known to want one.
+    """Check that there is a key if the server is known to require one.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no key.
     """
     headers = {name.lower() for name in settings.request_headers()}
     if settings.address.origin.startswith("https://api.openai.com:") and "authorization" not in headers:
@@ -60,14 +60,14 @@ def require_api_key(settings: LLMSettings) -> None:
 async def open_model(
     settings: LLMSettings, *, say: Callable[[str], None] = _log.warning
 ) -> AsyncIterator[RetryingModel]:
-    """Give a model that is paced and retried, for as long as its connections are open.
+    """Yield a model with rate limits and retries while its connections are open.
 
     Args:
-        settings: where, with which key, how hard.
-        say: told in one line when the server is away, and when it is back.
+        settings: of the client.
+        say: called with one line when the server becomes unavailable, and when it is available again.
 
     Raises:
-        UsageError: the settings cannot work.
+        UsageError: invalid settings.
     """
     limiter = Limiter(settings.max_concurrency, settings.requests_per_minute, settings.tokens_per_minute)
     async with open_transport(settings, limiter.heard) as transport:

@@ -1,10 +1,7 @@
-"""What is asked of a model and what comes back: plain records, and the one seam that all clients share.
+"""Requests, replies, and the `Model` protocol that all clients implement.
 
-A `Request` is a whole chat: it can be sent, sent again, and looked up, by anyone who holds it. A `Reply` is what was
-answered, paid for and kept, be it a refusal or a text that breaks off. A `Model` makes the one of the other; cache,
-retry, pacing and budget are models around a model.
-
-    from pairwright.generators.llm.client.messages import Message, Request
+A `Request` is a whole chat, a `Reply` what was answered and billed, including refusals and truncated texts. Cache,
+retries, rate limits and budget are models that wrap a model.
 
     request = Request((Message("user", "Say hello."),), model="small", parameters={"temperature": 0})
     reply = await model.ask(request)
@@ -25,12 +22,12 @@ _NO_SCHEMA = b"null"
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image to show to the model; made by `pairwright.generators.llm.images`.
+    """Image to show to the model; created by `pairwright.generators.llm.images`.
 
     Attributes:
-        sha256: of the image's own bytes, before any change, in hex.
-        form: how they are changed before they are sent, such as ``edge=1024 jpeg=90``.
-        make: gives the ``data:`` URL.
+        sha256: of the original file, in hex.
+        form: conversion before sending, such as ``edge=1024 jpeg=90``.
+        make: returns the ``data:`` URL.
     """
 
     sha256: str
@@ -38,17 +35,17 @@ class Image:
     make: Callable[[], str] = field(repr=False, compare=False)
 
     def data_url(self) -> str:
-        """Return ``data:image/...;base64,...``, encoded when first asked for.
+        """Return ``data:image/...;base64,...``.
 
         Raises:
-            Failure: ``bad_request`` when its pixels cannot be decoded.
+            RequestError: ``bad_request``: the pixels cannot be decoded.
         """
         return self.make()
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a chat. Images are sent behind the text, in their order."""
+    """One turn of a chat. Images are sent after the text, in order."""
 
     role: Role
     text: str
@@ -57,7 +54,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class MessageSpan:
-    """Where a text stands in a chat: the message's number, from 0, and the letters ``[start, end)`` of its text."""
+    """Span of a text in a chat: message index from 0, characters ``[start, end)`` of its text."""
 
     message: int
     start: int
@@ -66,16 +63,16 @@ class MessageSpan:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The JSON schema that an answer has to fit. ``schema`` must not be changed afterwards.
+    """JSON schema that an answer must match. ``schema`` must not be modified afterwards.
 
     Raises:
-        Failure: ``bad_request`` when it is not JSON.
+        RequestError: ``bad_request``: it is not JSON.
     """
 
     name: str
     schema: Mapping[str, Any]
     strict: bool = True
-    shape: bytes = field(init=False, repr=False, compare=False)  # what a key holds of it, written once
+    shape: bytes = field(init=False, repr=False, compare=False)  # canonical JSON, in keys
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", canonical_json([self.name, canonicalize(self.schema), self.strict]))
@@ -83,21 +80,20 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is sent to a model.
+    """Request to a model.
 
     Attributes:
         messages: the chat so far.
-        model: the model's name at the server.
-        parameters: temperature, top_p, max_tokens, stop, seed and so on, JSON values as they are sent.
-        schema: that the answer has to fit; None for free text.
-        sample: which of several answers to the same request, from 0.
-        row: the user's row, as named in errors; it does not shape the answer.
-        expects: an answer of the usual kind and length, by which a plan reckons; it does not shape the answer.
-        documents: where the texts stand that the model is given to read (`documents`). Servers are not told; a local
-            model may read by them. Not in the key, since the messages hold the texts themselves.
-        anew: whether its row is asked anew, since its earlier answers were no good (`anew`); set by the run.
-        repair: ``possible`` where an answer that does not fit is asked for once more, ``this`` where this request does
-            that; for plans.
+        model: model name at the server.
+        parameters: temperature, top_p, max_tokens, stop, seed etc., JSON values as sent.
+        schema: that the answer must match; None for free text.
+        sample: index among several answers to the same request.
+        row: the user's row, as named in errors; not in the cache key.
+        expects: example of a typical answer, for cost estimates; not in the cache key.
+        documents: spans of documents in the messages (`documents`). Not sent to servers; a local model may use them. Not in
+            the cache key, since the messages hold the texts.
+        resample: whether a row is retried because its earlier answers were rejected (`ResamplingModel`); set by the run.
+        repair: for cost estimates: ``possible`` if an invalid answer is asked for once more, ``this`` if this request does so.
     """
 
     messages: tuple[Message, ...]
@@ -108,17 +104,17 @@ class Request:
     row: str = ""
     expects: str = ""
     documents: tuple[MessageSpan, ...] = ()
-    anew: bool = False
+    resample: bool = False
     repair: Literal["", "possible", "this"] = ""
 
     def key(self, endpoint: str) -> str:
-        """Return the cache key, 32 hex digits; see `pairwright.generators.llm.client.request_key` for what is in it.
+        """Return the cache key, 32 hex digits; `request_key` documents what it covers.
 
         Args:
-            endpoint: what stands for the server (`address.server_id`).
+            endpoint: server identifier (`base_url.server_id`).
 
         Raises:
-            Failure: ``bad_request`` when the request cannot be written as JSON.
+            RequestError: ``bad_request``: the request is not JSON.
         """
         messages = [
             (each.role, each.text, [(image.sha256, image.form) for image in each.images])
@@ -134,12 +130,12 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one answer, as the server counts them; 0 where it does not.
+    """Tokens of one response as counted by the server; 0 if it does not.
 
     Attributes:
         prompt_tokens: of the messages.
         completion_tokens: of the answer.
-        cached_tokens: those of ``prompt_tokens`` that the server had in its own cache and bills for less.
+        cached_tokens: prompt tokens that the server had cached and bills for less.
     """
 
     prompt_tokens: int
@@ -149,17 +145,17 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model answered.
+    """Response of a model.
 
     Attributes:
-        text: the answer.
-        finish_reason: why it ended: ``stop``, ``length``, ``content_filter``, ``tool_calls`` ...
-        refusal: what the model said instead of an answer; empty where it did not refuse.
+        text: answer.
+        finish_reason: ``stop``, ``length``, ``content_filter``, ``tool_calls`` etc.
+        refusal: the model's refusal; empty if it did not refuse.
         usage: tokens.
-        model: the model that answered, by its own account.
-        key: the request's cache key; empty where no cache has seen the reply.
-        cached: whether it was there already, so that nothing was paid for it.
-        raw: the body of the response, as it came.
+        model: model name in the response.
+        key: cache key of the request; empty before a cache has seen the reply.
+        cached: whether it came from the cache and was not billed.
+        raw: response body.
     """
 
     text: str
@@ -173,12 +169,12 @@ class Reply:
 
 
 class Model(Protocol):
-    """Whatever answers requests: a server, a script in a test, or a wrapper around another model."""
+    """Anything that answers requests: a server, a test double, or a wrapper around another model."""
 
     async def ask(self, request: Request) -> Reply:
-        """Return the answer.
+        """Return the reply.
 
         Raises:
-            Failure: when there is none.
+            RequestError: no reply.
         """
         ...

@@ -1,7 +1,7 @@
-"""What went wrong on the network, in our words.
+"""Network errors of aiohttp translated to `RequestError`.
 
-Both transports stand on aiohttp, so both read its errors here. The ``openai`` package wraps them, and calls a reset
-connection a timeout; what it was stands further down the chain of causes.
+Both transports use aiohttp. The ``openai`` package wraps its errors and reports a reset connection as a timeout; the
+original error is in the chain of causes.
 """
 
 import ssl
@@ -10,14 +10,14 @@ import aiohttp
 
 from pairwright.generators.llm.client.request_errors import RequestError
 
-MAX_RESPONSE_BYTES = 32 * 1024 * 1024  # bytes of an answer: a model's longest text is a few hundred kB
+MAX_RESPONSE_BYTES = 32 * 1024 * 1024  # the longest answers have a few hundred kB
 
 
-class ResponseTooLarge(Exception):  # noqa: N818 - reads as what happened
-    """An answer went past `MAX_RESPONSE_BYTES`."""
+class ResponseTooLarge(Exception):  # noqa: N818 - not an error of ours
+    """A response is larger than `MAX_RESPONSE_BYTES`."""
 
 
-# The first kind that fits. Order matters: aiohttp's errors are also OSErrors, TimeoutErrors and each other.
+# The first match counts: aiohttp's errors derive from OSError, TimeoutError and each other.
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (ResponseTooLarge, "answer_too_large"),
     (aiohttp.ClientConnectorCertificateError, "bad_certificate"),
@@ -27,28 +27,27 @@ _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (aiohttp.ClientHttpProxyError, "unreachable"),
     (aiohttp.ClientPayloadError, "cut_off"),
     (TimeoutError, "timeout"),
-    (aiohttp.ClientResponseError, "not_json"),  # what came is not even HTTP
+    (aiohttp.ClientResponseError, "not_json"),  # not HTTP
     (aiohttp.ClientError, "connection_lost"),
     (ConnectionError, "connection_lost"),
 )
 
 
 def translate_network_error(error: BaseException) -> RequestError:
-    """Return the failure that an error of the network is; the detail names types and system messages only."""
+    """Return the request error for a network error; its detail has types and system messages only."""
     step: BaseException | None = error
-    for _ in range(10):  # the error, and what caused it: the SDK's wrappers are of none of the kinds
+    for _ in range(10):  # the SDK's wrappers are not in the table, their causes are
         if step is None:
             break
-        for kind, word in _KINDS:
+        for kind, code in _KINDS:
             if isinstance(step, kind):
-                return RequestError(word, _system_message(step))
+                return RequestError(code, _system_message(step))
         step = step.__cause__
-    # A kind that nobody has met yet: it is shown by its type, and sent again.
     return RequestError("connection_lost", type(error).__name__)
 
 
 def _system_message(error: BaseException) -> str:
-    """Return the system's own message; an aiohttp error's text may repeat URLs and headers, so it is not used."""
+    """Return the system's message: the text of an aiohttp error may contain URLs and headers."""
     system = getattr(error, "os_error", error)
     text = getattr(system, "strerror", None)
     if isinstance(error, aiohttp.ClientConnectorError):

@@ -1,8 +1,11 @@
-"""The user's own parameters, in place of the prompts': for models that refuse one, or want another.
+"""Models that change request parameters: the user's overrides, and another temperature for retried rows.
 
     {"temperature": None, "max_tokens": None, "max_completion_tokens": 2000, "reasoning_effort": "low"}
 
-Requests are changed before they are looked up in the cache: what is sent is what is kept.
+Overrides are applied before the cache lookup: keys cover what is sent.
+
+At temperature 0 a retried row (``--retry-failed``) would get the same answer, whatever the seed, and be billed for it.
+It is therefore sent at `RESAMPLING_TEMPERATURE`.
 """
 
 from collections.abc import Mapping
@@ -13,29 +16,51 @@ from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.chat_completions import RESERVED_PARAMETERS
 from pairwright.generators.llm.client.messages import Model, Reply, Request
 
+RESAMPLING_TEMPERATURE = 0.7
+
 
 def override_parameters(request: Request, parameters: Mapping[str, Any]) -> Request:
-    """Return the request with these parameters: name -> JSON value; None leaves the prompt's own out."""
+    """Return the request with parameters replaced: name -> JSON value; None removes a parameter."""
     given = {**request.parameters, **parameters}
     return replace(request, parameters={name: value for name, value in given.items() if value is not None})
 
 
 class ParameterOverrides:
-    """A model whose requests carry these parameters; see `override_parameters`.
+    """Model whose requests carry the user's parameters; see `override_parameters`.
 
     Args:
-        model: asked.
+        model: wrapped model.
         parameters: name -> JSON value.
 
     Raises:
-        UsageError: one would change what the client relies on.
+        UsageError: a parameter is reserved for the client.
     """
 
     def __init__(self, model: Model, parameters: Mapping[str, Any]) -> None:
         if wrong := sorted(RESERVED_PARAMETERS & parameters.keys()):
-            raise UsageError(f"parameters: {', '.join(wrong)} cannot be set. Other settings stand for what they do.")
+            raise UsageError(
+                f"parameters: {', '.join(wrong)} cannot be overridden: the client sets them from other options."
+            )
         self._model, self._parameters = model, dict(parameters)
 
     async def ask(self, request: Request) -> Reply:
-        """Ask with the parameters; raises as the model does."""
+        """Ask the wrapped model; raises what it raises."""
         return await self._model.ask(override_parameters(request, self._parameters))
+
+
+def raise_temperature(request: Request) -> Request:
+    """Return the request at another temperature if it is retried at temperature 0."""
+    if not request.resample or request.parameters.get("temperature") != 0:
+        return request
+    return replace(request, parameters={**request.parameters, "temperature": RESAMPLING_TEMPERATURE})
+
+
+class ResamplingModel:
+    """Model that samples new answers for retried rows; see `raise_temperature`."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+
+    async def ask(self, request: Request) -> Reply:
+        """Ask the wrapped model; raises what it raises."""
+        return await self._model.ask(raise_temperature(request))

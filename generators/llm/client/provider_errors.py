@@ -1,10 +1,10 @@
-"""Error bodies of providers, read into one form, and the table of signatures that classifies them.
+"""Error bodies of providers in one form, and signatures that classify them.
 
 OpenAI sends ``{"error": {"message", "type", "param", "code"}}``. Others wrap that in a list (Gemini), send ``error`` as a
-string (TGI, xAI), a ``detail`` (FastAPI, transformers), a message that is an object (Mistral), or the error of another
-provider within their own (OpenRouter). Statuses differ as well: an unknown model is a 404, a 400 or a 403.
-So a signature looks at codes, message and parameter, within a set of statuses; the first row of `ERROR_SIGNATURES` that fits
-counts, and where none does, the status alone decides (`BY_STATUS`).
+string (TGI, xAI), a ``detail`` (FastAPI, transformers), a message that is an object (Mistral), or another provider's
+error inside their own (OpenRouter). Statuses differ as well: an unknown model is a 404, a 400 or a 403. A signature
+matches codes, message and parameter within a set of statuses. The first matching row of `ERROR_SIGNATURES` counts; if
+none matches, the status decides (`BY_STATUS`).
 """
 
 import math
@@ -15,7 +15,7 @@ from typing import Any
 
 import orjson
 
-_DEPTH = 5  # errors within errors that are read
+_DEPTH = 5  # nested errors
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
 
 _ANY = range(300, 600)
@@ -26,14 +26,14 @@ _LENGTH = (400, 413, 422, 500)
 
 @dataclass(frozen=True, slots=True)
 class ProviderError:
-    """An error body, whatever its form.
+    """Error body in a common form.
 
     Attributes:
-        status: the HTTP status.
-        codes: all words that classify it: codes, types, reasons, ids of quotas, names of metadata.
-        param: the part of the request that it names; empty where it names none.
-        message: in the provider's words; not safe to show before secrets are removed.
-        retry_after: seconds, where the body says when to come back.
+        status: HTTP status.
+        codes: everything that classifies it: codes, types, reasons, quota ids, names of metadata.
+        param: name of the offending request part; empty if not given.
+        message: of the provider; may contain secrets.
+        retry_after: seconds, if the body gives them.
     """
 
     status: int
@@ -45,24 +45,24 @@ class ProviderError:
 
 @dataclass(frozen=True, slots=True)
 class ErrorSignature:
-    """What errors of one kind look like: one of the codes, or the message, or the parameter, with one of the statuses.
+    """Pattern of one kind of error: a code, the message or the parameter matches, with one of the statuses.
 
     Attributes:
-        word: of `failures.WORDS`.
-        codes: a pattern that a code matches in full.
-        message: a pattern found in the message.
-        param: a pattern that the parameter matches in full.
-        statuses: with which it counts.
+        code: of `REQUEST_ERROR_CODES`.
+        codes: regular expression that a code matches in full.
+        message: regular expression found in the message.
+        param: regular expression that the parameter matches in full.
+        statuses: in which it counts.
     """
 
-    word: str
+    code: str
     codes: str = ""
     message: str = ""
     param: str = ""
     statuses: Collection[int] = _ANY
 
     def fits(self, error: ProviderError) -> bool:
-        """Return whether an error is of this kind."""
+        """Return whether an error matches."""
         if error.status not in self.statuses:
             return False
         if self.codes and any(re.fullmatch(self.codes, code) for code in error.codes):
@@ -72,7 +72,7 @@ class ErrorSignature:
         return bool(self.param and re.fullmatch(self.param, error.param))
 
 
-# The template of a model without a system role, or the provider in front of it. llama.cpp says it with a 500.
+# Errors of a chat template without a system role, or of the provider. llama.cpp sends them with status 500.
 SYSTEM_ROLE = (
     r"messages?[\[.]\d+\]?\.role\b"
     r"|system (role|message|prompt|instruction)s?\b.{0,40}(not |n't |un)(be )?(support|allow|enabled|permit)"
@@ -183,8 +183,8 @@ BY_STATUS: Mapping[int, str] = {
 
 
 def classify_error(error: ProviderError) -> str:
-    """Return the word of `failures.WORDS` for an error."""
-    found = next((each.word for each in ERROR_SIGNATURES if each.fits(error)), None)
+    """Return the code (`REQUEST_ERROR_CODES`) of an error."""
+    found = next((each.code for each in ERROR_SIGNATURES if each.fits(error)), None)
     if found is not None:
         return found
     by_class = "wrong_url" if error.status < 400 else "server_error" if error.status >= 500 else "bad_request"
@@ -192,7 +192,7 @@ def classify_error(error: ProviderError) -> str:
 
 
 def read_error(status: int, data: bytes) -> ProviderError:
-    """Read the body of an error, of any form; a page gives its text as the message."""
+    """Parse an error body of any form; an HTML page gives its text as the message."""
     try:
         body = orjson.loads(data)
     except orjson.JSONDecodeError:
@@ -210,7 +210,7 @@ def read_error(status: int, data: bytes) -> ProviderError:
 
 
 def _parts(body: Any, depth: int) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects that describe an error, the outermost first."""
+    """Yield the objects that describe an error, outermost first."""
     if isinstance(body, list):
         body = next((each for each in body if isinstance(each, dict)), None)
     if isinstance(body, str) and body.lstrip()[:1] in {"{", "["}:
@@ -233,7 +233,7 @@ def _parts(body: Any, depth: int) -> Iterator[Mapping[str, Any]]:
 
 
 def _faults(value: Any) -> list[Mapping[str, Any]]:
-    """Return FastAPI's list of what is wrong with a body, also below ``detail``; empty where a value is none."""
+    """Return FastAPI's list of validation errors, also below ``detail``; empty if a value is not such a list."""
     listed = value.get("detail") if isinstance(value, dict) else value
     faults = list(_objects(listed))
     return faults if all("msg" in each for each in faults) else []
@@ -255,7 +255,7 @@ def _fault(fault: Mapping[str, Any]) -> str:
 
 
 def _codes(part: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what classifies an error: its own words, those of its details, and the names of its metadata."""
+    """Yield the classifying codes of an error: its own, those of its details, and names of its metadata."""
     inner, metadata = part.get("innererror"), part.get("metadata")
     faults = [*_faults(part.get("detail")), *_faults(part.get("message"))]
     details = list(_objects(part.get("details")))
@@ -273,7 +273,7 @@ def _codes(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _retry_delay(parts: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return the seconds of Google's ``RetryInfo``; None where there is none."""
+    """Return the seconds of Google's ``RetryInfo``, or None."""
     for part in parts:
         for detail in _objects(part.get("details")):
             delay = detail.get("retryDelay")

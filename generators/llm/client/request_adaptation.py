@@ -1,14 +1,13 @@
-"""Requests adapted to what a model refuses: reasoning models take no ``temperature``, some models no system role.
+"""Adaptation of requests to what a model refuses: reasoning models accept no ``temperature``, some models no system role.
 
-A server says so with an error that names the part (`provider_errors`). The part is renamed, merged or left out, the
-request is sent again at once, and all later requests to this model are sent that way. The user is told in one line.
+The server's error names the request part (`provider_errors`). The part is renamed, merged or removed, the request is sent
+again at once, and all later requests to this model are sent that way. The user gets one line about it.
 
-    refusals = Refusals(say)
-    model = FormedModel(AdaptedModel(client, refusals), refusals)
+    refused = RefusedParts(say)
+    model = NegotiatedFormatModel(AdaptedModel(client, refused), refused)
 
-The layers stand inside the cache, so keys hold requests as they were asked, not as they were adapted: the same run finds
-its answers again whatever the server has refused. `Refusals.keep_in` reads and keeps what is refused in the cache's file,
-so that a later run begins with it.
+These layers are inside the cache: keys cover requests before adaptation, so the same run finds its responses whatever the
+server has refused. `RefusedParts.persist_in` stores refusals in the cache file for later runs.
 """
 
 import logging
@@ -22,35 +21,35 @@ from pairwright.generators.llm.client.provider_errors import SYSTEM_ROLE
 from pairwright.generators.llm.client.request_errors import RequestError
 
 SYSTEM = "system"  # the role
-SCHEMA, TOOLS = "response_format", "tools"  # refused forms of a schema: `schema_forms` goes on with the next
+SCHEMA, TOOLS = "response_format", "tools"  # refused schema formats: `response_formats` continues with the next
 RENAMED_PARAMETERS: Mapping[str, str] = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 
 _INSTEAD: Mapping[str, str] = {
     SYSTEM: "its text is put before the user's message",
     SCHEMA: "JSON is asked for by a tool call",
-    TOOLS: "JSON is asked for in words",
+    TOOLS: "JSON is requested in the prompt",
 }
 _FORMS = ("response_format", "json_schema", "tools", "tool_choice", "function", "strict")
 _log = logging.getLogger(__name__)
 
 
 class RefusalStore(Protocol):
-    """Where refusals are kept between runs."""
+    """Storage of refusals between runs."""
 
     def refused(self, endpoint: str) -> list[tuple[str, str]]:
-        """Return pairs of a model and what it refuses."""
+        """Return (model, request part) pairs."""
         ...
 
     def refuse(self, endpoint: str, model: str, name: str) -> None:
-        """Keep one."""
+        """Store one refusal."""
         ...
 
 
 class RefusedParts:
-    """What each model of one server refuses, by name: a parameter, `SYSTEM`, `SCHEMA` or `TOOLS`."""
+    """Request parts that each model of a server refuses: a parameter name, `SYSTEM`, `SCHEMA` or `TOOLS`."""
 
     def __init__(self, say: Callable[[str], None] = _log.warning) -> None:
-        """Prepare an empty set.
+        """Create an empty set.
 
         Args:
             say: called with one line for each new refusal.
@@ -60,7 +59,7 @@ class RefusedParts:
         self._keep: Callable[[str, str], None] | None = None
 
     def persist_in(self, store: RefusalStore, endpoint: str) -> None:
-        """Add what a store holds of a server, and keep there what is added from now on.
+        """Load the refusals of a server from a store, and store new ones there.
 
         Raises:
             StorageError: the store cannot be read.
@@ -70,11 +69,11 @@ class RefusedParts:
         self._keep = lambda model, name: store.refuse(endpoint, model, name)
 
     def of(self, model: str) -> frozenset[str]:
-        """Return the names of what a model refuses."""
+        """Return the parts that a model refuses."""
         return self._by_model.get(model, frozenset())
 
     def add(self, model: str, name: str, detail: str = "") -> None:
-        """Add a refusal; ``detail`` is what the server said.
+        """Add a refusal; ``detail`` is the server's message.
 
         Raises:
             StorageError: the store cannot be written.
@@ -85,7 +84,7 @@ class RefusedParts:
         self._by_model[model] = known | {name}
         other = RENAMED_PARAMETERS.get(name)
         instead = _INSTEAD.get(name) or (
-            f"{other} is sent instead" if other and other not in known else "it is left out"
+            f"{other} is sent instead" if other and other not in known else "it is omitted"
         )
         part = "the system role" if name == SYSTEM else name
         self._say(f"{model} refuses {part}: {instead} from now on{f' ({detail})' if detail else ''}")
@@ -94,22 +93,22 @@ class RefusedParts:
 
 
 class AdaptedModel:
-    """A model whose requests leave out, rename or merge what it refuses.
+    """Model whose requests are sent without the parts that it refuses, or with replacements.
 
     Args:
-        model: asked; again at once after a refusal that can be adapted to.
-        refusals: read before each request, and added to.
+        model: wrapped model; asked again at once after a refusal that can be adapted to.
+        refusals: read before each request, and extended.
     """
 
     def __init__(self, model: Model, refusals: RefusedParts) -> None:
         self._model, self._refusals = model, refusals
 
     async def ask(self, request: Request) -> Reply:
-        """Ask.
+        """Ask the wrapped model.
 
         Raises:
-            Failure: as the model raises it.
-            StorageError: what is refused cannot be kept.
+            RequestError: as the model raises it.
+            StorageError: a refusal cannot be stored.
         """
         while True:
             sent = adapt_request(request, self._refusals.of(request.model))
@@ -123,7 +122,7 @@ class AdaptedModel:
 
 
 def adapt_request(request: Request, refused: frozenset[str]) -> Request:
-    """Return a request without the parts that a model refuses, or with their replacements."""
+    """Return the request without the parts that a model refuses, or with replacements."""
     if not refused:
         return request
     parameters: dict[str, Any] = {}
@@ -138,7 +137,7 @@ def adapt_request(request: Request, refused: frozenset[str]) -> Request:
 
 
 def _merge_system_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Return messages without a system role: each such text goes before the next message of the user."""
+    """Return messages without a system role: its text is put before the next user message."""
     merged: list[Message] = []
     waiting: list[str] = []
     for message in messages:
@@ -155,20 +154,20 @@ def _merge_system_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]
 
 
 def find_refused_part(failure: RequestError, request: Request) -> str | None:
-    """Return the name of the part of a request that a failure says is not supported; None when nothing can be adapted."""
-    if failure.word != "unsupported":
+    """Return the request part that an error calls unsupported; None if it cannot be adapted."""
+    if failure.code != "unsupported":
         return None
     if any(message.role == "system" for message in request.messages) and re.search(
-        SYSTEM_ROLE, failure.said, re.IGNORECASE
+        SYSTEM_ROLE, failure.message, re.IGNORECASE
     ):
         return SYSTEM
     forms = _FORMS if request.schema is not None or TOOLS in request.parameters else ()
-    named = _first_mentioned([*request.parameters, *forms], failure.said)
+    named = _first_mentioned([*request.parameters, *forms], failure.message)
     return None if named in _FORMS else named
 
 
 def _first_mentioned(names: list[str], text: str) -> str | None:
-    """Return the name that a text mentions first: in quotes if any is, in camel case or not."""
+    """Return the name that a text mentions first: a quoted one if any, with or without underscores."""
     for quoted in (r"""["'`]([\w.]*\.)?%s["'`.]""", r"(?<!\w)%s(?!\w)"):
         places = {
             name: found.start()

@@ -1,15 +1,12 @@
-"""Why a request got no answer, in words of a closed set.
+"""Errors of requests without a response, with codes of a closed set.
 
-A `Failure` is one row's, unless it is *fatal*: then no request of the run can fare better, and the run stops with
-its one line. A *transient* one may pass by itself, so the request is sent again. Everything else is the row's own
-fault, and sending it again would be paid for in vain.
+A `RequestError` concerns one row unless it is *fatal*: then no request of the run can succeed, and the run stops. A
+*transient* one may pass, so the request is retried. All others are the row's own fault; a retry would be billed in vain.
 
-An answer that came whole is no failure here, even when it is a refusal or breaks off: it was paid for and is kept.
-What to make of it is for the reader of answers to say.
+A complete response is no error here, even if it is a refusal or truncated: it was billed and is kept, and the
+parser of answers decides about it.
 
-    from pairwright.generators.llm.client.request_errors import Failure
-
-    raise Failure("rate_limited", "429: too many requests", status=429, retry_after=2.0)
+    raise RequestError("rate_limited", "429: too many requests", status=429, retry_after=2.0)
 """
 
 from collections.abc import Mapping
@@ -20,12 +17,12 @@ from pairwright.datasets.errors import PairwrightError
 
 Kind = Literal["transient", "row", "fatal"]
 
-MAX_DETAIL_CHARS = 300  # letters of detail
+MAX_DETAIL_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class RequestErrorCode:
-    """What a word means (a clause), whom it concerns, and how to mend it (a sentence)."""
+    """Meaning of a code (a clause), whom it concerns, and what to do (a sentence)."""
 
     kind: Kind
     means: str
@@ -56,35 +53,35 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
         "transient", "the answer is not JSON", "Check that the base URL is that of the API and not of a page."
     ),
     "wrong_shape": RequestErrorCode(
-        "transient", "the answer's JSON is no chat completion", "Check that the server speaks the OpenAI chat API."
+        "transient", "the answer's JSON is not a chat completion", "Check that the server speaks the OpenAI chat API."
     ),
     "no_choices": RequestErrorCode(
-        "transient", "the answer holds no choice", "Run again; if it stays, look at the server's log."
+        "transient", "the answer has no choices", "Run again; if it stays, look at the server's log."
     ),
     "bad_request": RequestErrorCode(
-        "row", "the server calls the request invalid", "Mend the prompt, the parameters or the row."
+        "row", "the server calls the request invalid", "Correct the prompt, the parameters or the row."
     ),
     "bad_image": RequestErrorCode(
-        "row", "an image of the request cannot be used", "Replace the image file, or leave the row out."
+        "row", "an image of the request cannot be used", "Replace the image file, or remove the row."
     ),
     "unsupported": RequestErrorCode(
-        "row", "the server does not support something in the request", "Leave that parameter or the schema out."
+        "row", "the server does not support something in the request", "Remove that parameter or the schema."
     ),
     "schema_failed": RequestErrorCode(
         "row",
-        "the model wrote nothing that fits the schema, and the server does not pass on anything else",
-        "Show an example in the prompt, or ask for JSON in words with --structured json.",
+        "the model's output does not match the schema, and the server rejects it",
+        "Show an example in the prompt, or request JSON in the prompt with --structured json.",
     ),
     "context_too_long": RequestErrorCode(
         "row", "the messages are longer than the model's context", "Shorten the row or the prompt, or lower max_tokens."
     ),
     "request_too_large": RequestErrorCode(
-        "row", "the request is larger than the server ever takes", "Shorten the row, or send smaller images."
+        "row", "the request is larger than the server accepts", "Shorten the row, or send smaller images."
     ),
     "content_filter": RequestErrorCode(
-        "row", "the server's content filter stopped the request", "Leave the row out, or reword it."
+        "row", "the server's content filter stopped the request", "Remove the row, or reword it."
     ),
-    "answer_too_large": RequestErrorCode("row", "the answer is larger than any that is read", "Set max_tokens."),
+    "answer_too_large": RequestErrorCode("row", "the answer is larger than 32 MiB", "Set max_tokens."),
     "bad_key": RequestErrorCode(
         "fatal", "the server does not accept the key", "Set OPENAI_API_KEY to a key of this server."
     ),
@@ -99,8 +96,8 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
     ),
     "wrong_url": RequestErrorCode(
         "fatal",
-        "the base URL leads to no chat API",
-        "Give the part that stands before /chat/completions, for example http://localhost:8000/v1.",
+        "the base URL is not a chat API",
+        "Give the part before /chat/completions, for example http://localhost:8000/v1.",
     ),
     "no_quota": RequestErrorCode(
         "fatal", "the account has no quota left", "Raise the account's limit or wait, then run again: answers are kept."
@@ -114,74 +111,71 @@ REQUEST_ERROR_CODES: Mapping[str, RequestErrorCode] = {
         "Start the server first, or correct --base-url or OPENAI_BASE_URL.",
     ),
     "server_down": RequestErrorCode(
-        "fatal", "the server stayed away", "Start it, then run again: answers are kept and not asked for twice."
+        "fatal", "the server stayed unreachable", "Start it, then run again: answers are kept and not requested twice."
     ),
     "repeated_refusals": RequestErrorCode(
         "fatal",
         "the server refused every request",
-        "Lower the concurrency or the rate, or run again later: answers are kept and not asked for twice.",
+        "Lower the concurrency or the rate, or run again later: answers are kept and not requested twice.",
     ),
     "bad_batch": RequestErrorCode(
-        "fatal", "the server refuses the batch", "Mend what it names, then run again: nothing of the batch was paid."
+        "fatal",
+        "the server refuses the batch",
+        "Correct what it names, then run again: nothing of the batch was billed.",
     ),
     "batch_cancelled": RequestErrorCode(
-        "fatal", "the batch was cancelled", "Run again to send what is left: answers are kept and not paid twice."
+        "fatal", "the batch was cancelled", "Run again to send what is left: answers are kept and not billed twice."
     ),
     "over_budget": RequestErrorCode(
-        "fatal", "the budget is spent", "Raise it, then run again: answers are kept and not paid twice."
+        "fatal", "the budget is spent", "Raise it, then run again: answers are kept and not billed twice."
     ),
     "interrupted": RequestErrorCode(
-        "fatal", "the run was stopped", "Run again: answers are kept and not asked for twice."
+        "fatal", "the run was stopped", "Run again: answers are kept and not requested twice."
     ),
 }
 
 
 class RequestError(PairwrightError):
-    """A request that got no answer. ``detail`` is safe to show: whoever makes it has taken secrets out.
+    """A request without a response. ``detail`` must not contain secrets.
 
     Attributes:
-        word: one of `REQUEST_ERROR_CODES`.
-        said: what the server or the network said, on one line.
-        detail: its first 300 letters.
-        status: the HTTP status; 0 where there was none.
-        retry_after: seconds that the server asks to wait; None where it did not say.
+        code: key of `REQUEST_ERROR_CODES`.
+        message: of the server or the network, on one line.
+        detail: first 300 characters of the message.
+        status: HTTP status; 0 if none.
+        retry_after: seconds that the server asks to wait, or None.
     """
 
-    def __init__(self, word: str, detail: str = "", *, status: int = 0, retry_after: float | None = None) -> None:
-        entry = REQUEST_ERROR_CODES[word]
-        said = " ".join(detail.split())
-        detail = said if len(said) <= MAX_DETAIL_CHARS else said[:MAX_DETAIL_CHARS] + "…"
+    def __init__(self, code: str, detail: str = "", *, status: int = 0, retry_after: float | None = None) -> None:
+        entry = REQUEST_ERROR_CODES[code]
+        message = " ".join(detail.split())
+        detail = message if len(message) <= MAX_DETAIL_CHARS else message[:MAX_DETAIL_CHARS] + "…"
         super().__init__(f"{entry.means}{f' ({detail})' if detail else ''}. {entry.fix}")
-        self.word, self.said, self.detail, self.status, self.retry_after = word, said, detail, status, retry_after
+        self.code, self.message, self.detail, self.status, self.retry_after = code, message, detail, status, retry_after
 
     @property
     def transient(self) -> bool:
-        """Whether the same request may fare better later."""
-        return REQUEST_ERROR_CODES[self.word].kind == "transient"
+        """Whether a retry may succeed."""
+        return REQUEST_ERROR_CODES[self.code].kind == "transient"
 
     @property
     def fatal(self) -> bool:
-        """Whether no request of this run can fare better."""
-        return REQUEST_ERROR_CODES[self.word].kind == "fatal"
-
-    @property
-    def of_row(self) -> bool:
-        """Whether this request itself is the cause."""
-        return REQUEST_ERROR_CODES[self.word].kind == "row"
+        """Whether no request of the run can succeed."""
+        return REQUEST_ERROR_CODES[self.code].kind == "fatal"
 
     @property
     def fix(self) -> str:
-        """What to do, in a sentence."""
-        return REQUEST_ERROR_CODES[self.word].fix
+        """What to do, as a sentence."""
+        return REQUEST_ERROR_CODES[self.code].fix
 
-    def again(self) -> "RequestError":
-        """Return the same failure, to be raised for another row: a shared one would gather every row's traceback."""
-        return _unpickle_error(self.word, self.said, self.status, self.retry_after)
+    def copy(self) -> "RequestError":
+        """Return an equal error to raise for another row: a shared one would collect every row's traceback."""
+        return _unpickle_error(self.code, self.message, self.status, self.retry_after)
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are rebuilt from positional arguments when they come back from a worker process.
-        return _unpickle_error, (self.word, self.said, self.status, self.retry_after)
+        return _unpickle_error, (self.code, self.message, self.status, self.retry_after)
 
 
-def _unpickle_error(word: str, detail: str, status: int, retry_after: float | None) -> RequestError:
-    return RequestError(word, detail, status=status, retry_after=retry_after)
+def _unpickle_error(code: str, detail: str, status: int, retry_after: float | None) -> RequestError:
+    return RequestError(code, detail, status=status, retry_after=retry_after)

@@ -1,20 +1,17 @@
-"""The cache key of a request: everything that shapes the answer, and nothing else.
+"""Cache keys of requests: everything that shapes the answer, and nothing else.
 
-In the key: the server (`address.server_id`), the model, the messages in order (role, text, images by the hash of their content and the
-form in which they are sent), the parameters, the schema, and the sample number. The seed is a parameter. Not in the
-key: which row asks, what authorises, and the parameters of `IGNORED_PARAMETERS`, which only say who
-asks and how it is billed.
+A key covers the server (`base_url.server_id`), the model, the messages in order (role, text, images by content hash and
+conversion), the parameters, the schema, and the sample index. The seed is a parameter. A key does not cover the row,
+credentials, and `IGNORED_PARAMETERS`, which concern the caller and billing.
 
-What counts as the same:
-- The order of parameters does not matter. Inside a value order is kept, since a model fills the properties of a
-  schema or of a tool in the order in which they stand.
-- Numbers count by value: 1, 1.0 and 1e0 are one key, as they are one JSON number; true is not 1.
-- Texts count by code point and are not normalised: the composed and the decomposed é are different tokens to a model.
-- A parameter left out and one given with the server's default are two keys: the default is the server's to change.
-  So are one left out and one that is null.
+Equality:
+- The order of parameters does not matter. Order inside a value does: a model fills the properties of a schema or a tool
+  in the given order.
+- Numbers count by value: 1, 1.0 and 1e0 are one key; true is not 1.
+- Texts count by code point, without normalisation: composed and decomposed é are different tokens to a model.
+- An omitted parameter differs from one with the server's default, which the server may change, and from null.
 
-`VERSION` stands in every key. It changes when the wire form of the same request changes, so that old answers are not
-taken for new ones.
+`VERSION` is part of every key. It changes when the request format on the wire changes.
 """
 
 import math
@@ -43,14 +40,14 @@ IGNORED_PARAMETERS = frozenset(
     }
 )
 
-_EXACT = 2**53  # from here on floats stand for more than one integer
+_EXACT = 2**53  # from here on a float is ambiguous as an integer
 
 
 def canonicalize(value: Any) -> Any:
-    """Return a JSON value in which equal numbers are written alike.
+    """Return a JSON value in which equal numbers have one form.
 
     Raises:
-        Failure: ``bad_request`` for a number that JSON cannot write.
+        RequestError: ``bad_request``: a number that JSON cannot express.
     """
     if isinstance(value, float):
         if not math.isfinite(value):
@@ -67,7 +64,7 @@ def canonical_json(value: Any) -> bytes:
     """Return the JSON of a canonical value.
 
     Raises:
-        Failure: ``bad_request`` when a text is not Unicode or a value not JSON.
+        RequestError: ``bad_request``: a text is not Unicode or a value not JSON.
     """
     try:
         return orjson.dumps(value)
@@ -76,18 +73,18 @@ def canonical_json(value: Any) -> bytes:
 
 
 def answer_parameters(parameters: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Return the parameters that shape an answer, sorted by name, their values canonical.
+    """Return the parameters that shape an answer, sorted by name, with canonical values.
 
     Raises:
-        Failure: ``bad_request`` for a number that JSON cannot write.
+        RequestError: ``bad_request``: a number that JSON cannot express.
     """
     return sorted((name, canonicalize(value)) for name, value in parameters.items() if name not in IGNORED_PARAMETERS)
 
 
 def hash_request(endpoint: str, parts: Sequence[object]) -> str:
-    """Return the key of a request that ``parts``, canonical JSON values, make up: 128 bits as 32 hex digits.
+    """Return the key of a request from canonical JSON values: 128 bits as 32 hex digits.
 
     Raises:
-        Failure: ``bad_request`` when they cannot be written as JSON.
+        RequestError: ``bad_request``: the values are not JSON.
     """
     return blake2b(canonical_json((VERSION, endpoint, *parts)), digest_size=16).hexdigest()

@@ -1,18 +1,17 @@
-"""How a schema reaches the server: as ``response_format``, as a tool to call, or in words.
+"""Response formats: a schema as ``response_format``, as a tool call, or as an instruction in the prompt.
 
-- *json_schema*: ``response_format``, what a `Request` with a schema is sent as. OpenAI, vLLM, llama.cpp, Ollama.
-- *tool*: the one function that the model must call; its arguments are the answer.
-- *json*: an instruction behind the first message. Nothing holds the model to it; answers are validated anyhow.
+- *json_schema*: ``response_format``, the default of a `Request` with a schema. OpenAI, vLLM, llama.cpp, Ollama.
+- *tool*: one function that the model must call; its arguments are the answer.
+- *json*: an instruction after the first message. The server enforces nothing; answers are validated in any case.
 
-`apply_response_format` changes a request beforehand: the form is the user's, the cache sees what is sent. `NegotiatedFormatModel` stands
-between cache and server and finds out: it begins with the first form, and where the server refuses it for what it is,
-goes on with the next. What worked then is what later requests begin with. The cache keys such requests by their
-schema, whatever the form: an answer is the same answer then.
+`apply_response_format` changes a request before the cache: the user's choice, part of the key. `NegotiatedFormatModel`
+wraps the server inside the cache: it tries the first format and continues with the next if the server refuses it; later
+requests start with what worked. Keys then cover the schema only.
 
-Some servers check the output of the model and send an error where it does not fit (Groq: ``json_validate_failed``). Such
-an answer is asked for in the next form, and a schema that fails `MAX_MISSES` times more often than it succeeds begins there.
+Some servers validate the output and return an error if it does not match (Groq: ``json_validate_failed``). Such a request
+is sent in the next format, and a schema that fails `MAX_MISSES` times more often than it succeeds starts there.
 
-A server that ignores ``response_format`` says nothing about it, so prompts do well to show the shape in any case.
+A server that ignores ``response_format`` returns no error, so prompts should show the format in any case.
 """
 
 import re
@@ -39,7 +38,7 @@ _ABOUT_FORMS = re.compile(
     r"response.?format|json.?schema|structured|guided|grammar|\bschema\b|\btools?\b|tool.?(choice|use|call)|function",
     re.IGNORECASE,
 )
-# server_error: llama.cpp of a grammar that it cannot make.
+# server_error: llama.cpp for a grammar that it cannot build.
 _PERHAPS = frozenset({"unsupported", "bad_request", "server_error"})
 MAX_MISSES = 3
 
@@ -47,19 +46,19 @@ _REFUSED_AS: Mapping[ResponseFormat, str] = {"json_schema": SCHEMA, "tool": TOOL
 
 
 def apply_response_format(request: Request, form: ResponseFormat) -> Request:
-    """Return the request with its schema in another form; one without a schema is returned as it is.
+    """Return the request with its schema in another format; unchanged without a schema.
 
     Raises:
-        UsageError: a tool is to be called and the request has tools of its own.
+        UsageError: format *tool* for a request with its own tools.
     """
     if request.schema is None or form == "json_schema":
         return request
-    return _as_tool(request, request.schema) if form == "tool" else _as_words(request, request.schema)
+    return _as_tool(request, request.schema) if form == "tool" else _as_instruction(request, request.schema)
 
 
 def _as_tool(request: Request, schema: Schema) -> Request:
     if "tools" in request.parameters:
-        raise UsageError("a request with tools of its own cannot give its schema as one. Use another schema form.")
+        raise UsageError("a request with tools cannot use the format `tool` for its schema. Choose another format.")
     function = {"name": schema.name, "parameters": schema.schema, **({"strict": True} if schema.strict else {})}
     tools = {
         "tools": [{"type": "function", "function": function}],
@@ -68,18 +67,18 @@ def _as_tool(request: Request, schema: Schema) -> Request:
     return replace(request, schema=None, parameters={**request.parameters, **tools})
 
 
-def _as_words(request: Request, schema: Schema) -> Request:
+def _as_instruction(request: Request, schema: Schema) -> Request:
     first, *rest = request.messages
-    # The first message stays first in a repair round: what the server has computed of it holds.
-    told = f"{first.text}\n\n{_INSTRUCTION}\n{orjson.dumps(schema.schema).decode()}".lstrip()
-    return replace(request, schema=None, messages=(Message(first.role, told, first.images), *rest))
+    # In the first message, which a repair round repeats: the server's prefix cache stays valid.
+    text = f"{first.text}\n\n{_INSTRUCTION}\n{orjson.dumps(schema.schema).decode()}".lstrip()
+    return replace(request, schema=None, messages=(Message(first.role, text, first.images), *rest))
 
 
 class FixedFormatModel:
-    """A model that asks ``model`` in one form; put it outside the cache.
+    """Model asked in one format; outside the cache.
 
     Args:
-        model: asked.
+        model: wrapped model.
         form: of every schema.
     """
 
@@ -87,25 +86,24 @@ class FixedFormatModel:
         self._model, self._form = model, form
 
     async def ask(self, request: Request) -> Reply:
-        """Ask.
+        """Ask the wrapped model.
 
         Raises:
-            Failure: as the model raises it.
+            RequestError: as the model raises it.
             UsageError: as `apply_response_format` raises it.
         """
         return await self._model.ask(apply_response_format(request, self._form))
 
 
 class NegotiatedFormatModel:
-    """A model that asks ``model`` in the first form that the server takes; put it inside the cache.
+    """Model asked in the first format that the server accepts; inside the cache.
 
-    Requests under way when the first is refused are refused too, and find their way by themselves; those after begin
-    with what has worked. A refusal of one schema is no refusal of all: what is remembered holds for the model's name
-    where the server says that it does not support a form, else for that schema alone.
+    If the server says that it does not support a format, that is remembered for the model; if it refuses one schema, for
+    that schema only.
 
     Args:
-        model: asked, as often as there are forms.
-        refusals: where the forms that a model does not support are remembered.
+        model: wrapped model, asked once per format at most.
+        refusals: formats that models do not support.
     """
 
     def __init__(self, model: Model, refusals: RefusedParts | None = None) -> None:
@@ -114,10 +112,10 @@ class NegotiatedFormatModel:
         self._misses: Counter[tuple[str, bytes, ResponseFormat]] = Counter()
 
     async def ask(self, request: Request) -> Reply:
-        """Ask.
+        """Ask the wrapped model.
 
         Raises:
-            Failure: as the model raises it; where every form is refused, the first refusal.
+            RequestError: as the model raises it; the first one if every format is refused.
             UsageError: as `apply_response_format` raises it.
         """
         if request.schema is None:
@@ -143,27 +141,27 @@ class NegotiatedFormatModel:
     def _learn(
         self, shape: tuple[str, bytes], form: ResponseFormat, failures: Mapping[ResponseFormat, RequestError]
     ) -> None:
-        """Remember that a form has worked, after those that failed."""
-        words = {failure.word for failure in failures.values()}
+        """Remember that a format has worked after others failed."""
+        codes = {failure.code for failure in failures.values()}
         first = (*shape, next(iter(failures), form))
-        if not words:
+        if not codes:
             self._misses[first] = max(0, self._misses[first] - 1)
-        elif words == {"unsupported"}:
+        elif codes == {"unsupported"}:
             for each, failure in failures.items():
                 self._refusals.add(shape[0], _REFUSED_AS[each], failure.detail)
-        elif words == {"schema_failed"} and self._misses[first] < MAX_MISSES - 1:
+        elif codes == {"schema_failed"} and self._misses[first] < MAX_MISSES - 1:
             self._misses[first] += 1
         else:
             self._by_schema[shape] = max(RESPONSE_FORMATS.index(form), self._by_schema.get(shape, 0))
 
 
 def _is_about_form(failure: RequestError, request: Request) -> bool:
-    """Return whether the form may be what the server does not take, rather than a parameter or the messages."""
-    if failure.word == "schema_failed":
+    """Return whether an error may be about the format rather than a parameter or the messages."""
+    if failure.code == "schema_failed":
         return True
-    if failure.word not in _PERHAPS:
+    if failure.code not in _PERHAPS:
         return False
-    if _ABOUT_FORMS.search(failure.said):
+    if _ABOUT_FORMS.search(failure.message):
         return True
-    # Servers that do not say what they do not support mean the newest thing in the request.
-    return failure.word == "unsupported" and find_refused_part(failure, request) is None
+    # An unnamed unsupported part is taken to be the format.
+    return failure.code == "unsupported" and find_refused_part(failure, request) is None

@@ -1,8 +1,8 @@
-"""The transport through the ``openai`` package: for Azure, for other ways to prove who one is, or when asked for.
+"""Transport through the ``openai`` package: for Azure, for other kinds of authentication, or on request.
 
-Only its HTTP half is used (``client.post``): the client builds URL, headers and authorization, while bodies are written
-and read by `wire`, as in the direct transport. So both see the same answers and the same failures, and the package's
-checking of every answer against its types is not paid for. It never retries: pacing must see the refusals.
+Only its HTTP layer is used (``client.post``) for URL, headers and authorization. Bodies are built and parsed by
+`chat_completions` as in the direct transport, so both see the same responses and errors, and the package's validation of
+every response is not paid for. It never retries: rate limits must see the refusals.
 """
 
 import asyncio
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
     from openai import AsyncOpenAI
 
-NO_KEY = "none"  # the package insists on one; no header carries it
+NO_KEY = "none"  # the package requires one; no header carries it
 LOGGERS = ("httpx2", "openai._base_client")
 
 
 class SdkModel:
-    """A model behind the ``openai`` package; made by `open_sdk`."""
+    """Model behind the ``openai`` package; created by `open_sdk`."""
 
     def __init__(self, client: "AsyncOpenAI", settings: LLMSettings, heard: HeaderListener) -> None:
         import aiohttp
@@ -44,7 +44,7 @@ class SdkModel:
         self._timeout, self._hide = settings.timeout, settings.hide
         self._response, self._status_error, self._error = httpx2.Response, APIStatusError, OpenAIError
         self._options: Any = {"headers": anonymous_headers(settings)}
-        # Not all of aiohttp's errors are translated by the layers above it.
+        # The layers above aiohttp do not translate all of its errors.
         self._foreign = (
             OpenAIError,
             httpx2.HTTPError,
@@ -55,10 +55,10 @@ class SdkModel:
         )
 
     async def ask(self, request: Request) -> Reply:
-        """Ask once.
+        """Send one request.
 
         Raises:
-            Failure: there is no answer.
+            RequestError: no usable response.
         """
         payload = build_payload(request)
         response = await self._post(payload)
@@ -69,7 +69,7 @@ class SdkModel:
 
     async def _post(self, payload: dict[str, Any]) -> Any:
         try:
-            # The package's own timeout counts from byte to byte; a dripping answer would never meet it.
+            # The package's own timeout is per read; a slow stream of bytes would never reach it.
             async with asyncio.timeout(self._timeout):
                 return await self._client.post(
                     "/chat/completions", cast_to=self._response, body=payload, options=self._options
@@ -79,19 +79,19 @@ class SdkModel:
         except self._foreign as error:
             failure = translate_network_error(error)
         except (TypeError, UnicodeEncodeError):
-            encode_payload(payload)  # says what is wrong with it, where it is the payload
+            encode_payload(payload)  # raises if the payload is the cause
             raise
-        # Raised outside of the handler: the package's errors hold the request, and so the key.
+        # Raised outside the handler: the package's errors hold the request, including the key.
         raise failure
 
 
 @asynccontextmanager
 async def open_sdk(settings: LLMSettings, heard: HeaderListener) -> AsyncIterator[SdkModel]:
-    """Give a model for as long as its connections are open.
+    """Yield a model while its connections are open.
 
     Args:
-        settings: where, with which key, and how long an answer may take.
-        heard: told the headers of every answer.
+        settings: of the client.
+        heard: called with the headers of every response.
     """
     async with open_client(settings) as client:
         yield SdkModel(client, settings, heard)
@@ -99,11 +99,11 @@ async def open_sdk(settings: LLMSettings, heard: HeaderListener) -> AsyncIterato
 
 @asynccontextmanager
 async def open_client(settings: LLMSettings, *, bounded: bool = True) -> AsyncIterator["AsyncOpenAI"]:
-    """Give the package's client, for as long as its connections are open; what it logs is without secrets.
+    """Yield the package's client while its connections are open, with secrets redacted in its logs.
 
     Args:
-        settings: where and with which key.
-        bounded: end bodies in an error that are larger than any answer; off for files.
+        settings: of the client.
+        bounded: fail on response bodies larger than `MAX_RESPONSE_BYTES`; off for files.
     """
     with _redact_logs(settings.hide):
         async with _client(settings, bounded=bounded) as client:
@@ -111,7 +111,7 @@ async def open_client(settings: LLMSettings, *, bounded: bool = True) -> AsyncIt
 
 
 def anonymous_headers(settings: LLMSettings) -> dict[str, Any]:
-    """Return what each request has to say where there is no key: that none is meant to be sent."""
+    """Return the headers of a request without an API key: the explicit omission of the Authorization header."""
     from openai import omit
 
     if settings.address.azure or "authorization" in map(str.lower, settings.request_headers()):
@@ -123,7 +123,7 @@ def _client(settings: LLMSettings, *, bounded: bool) -> "AsyncOpenAI":
     import httpx2
     import openai
 
-    # Named, since aiohttp behind the package takes no number for 100.
+    # Explicit: the package's default for aiohttp is 100.
     limits = httpx2.Limits(max_connections=settings.max_concurrency, keepalive_expiry=30.0)
     hooks: dict[str, Any] = {"response": [_limit_response_size]} if bounded else {}
     trusted = _ssl_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
@@ -152,7 +152,7 @@ def _client(settings: LLMSettings, *, bounded: bool) -> "AsyncOpenAI":
 
 @cache
 def _ssl_context(*named: str | None) -> "SSLContext":
-    """Return the certificates that are trusted, read once for all clients; ``named`` is where the environment has them."""
+    """Return the trusted certificates, read once for all clients; ``named`` are the environment's paths."""
     import httpx2
 
     del named
@@ -160,7 +160,7 @@ def _ssl_context(*named: str | None) -> "SSLContext":
 
 
 async def _limit_response_size(response: Any) -> None:
-    """Let the body of a response end in an error where it becomes too large."""
+    """Fail when the body of a response becomes too large."""
     import httpx2
 
     inner = response.stream
@@ -182,7 +182,7 @@ async def _limit_response_size(response: Any) -> None:
 
 @contextmanager
 def _redact_logs(hide: Callable[[str], str]) -> Iterator[None]:
-    """Take secrets out of what the packages below log: URLs, of which the query may be one."""
+    """Redact secrets in the logs of the packages below: queries of URLs may be secret."""
 
     def without_secrets(record: logging.LogRecord) -> bool:
         record.msg, record.args = hide(record.getMessage()), ()

@@ -1,8 +1,7 @@
-"""What a user sets about the model: where it is, with which key, and how hard it may be asked.
+"""Model settings of a user: server, credentials, rate limits, retries.
 
-Given as options, else from the environment (the names that OpenAI's and Azure's own clients read). The key and
-everything else that is secret stays out of ``repr``, of `LLMSettings.described` and, through `LLMSettings.hide`, of
-every message made from what a server said.
+Values come from options, else from the environment (the names that the OpenAI and Azure clients read). Credentials are
+excluded from ``repr`` and `LLMSettings.described`, and redacted by `LLMSettings.hide` in every message of a server.
 """
 
 import os
@@ -16,33 +15,35 @@ from pairwright.generators.llm.client.base_url import OPENAI, BaseURL, parse_bas
 
 Transport = Literal["auto", "direct", "sdk"]
 
-MIN_SECRET_LENGTH = 4  # letters: a key of fewer ("any", "x") is none, and hiding it would garble every message
+MIN_SECRET_LENGTH = (
+    4  # characters; shorter keys ("any", "x") are placeholders, and redacting them would garble messages
+)
 _KEYS_BY_LOOK = re.compile(r"\b(sk-|Bearer\s+|Basic\s+)[\w.~+/=*-]{6,}", re.IGNORECASE)
 _HEADER = re.compile(r"[\x21-\x7e]([\x20-\x7e\t]*[\x21-\x7e])?")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LLMSettings:
-    """Settings of the client, checked.
+    """Validated settings of the client.
 
     Attributes:
-        model: the model's name (Azure: the deployment's).
-        base_url: as `address.read_address` understands it.
-        api_key: sent as bearer, or as ``api-key`` to Azure; empty: none is sent.
-        ad_token: a token of Azure's Entra ID, instead of a key.
-        transport: *direct* (fast) or *sdk* (the ``openai`` package); *auto*: the SDK for Azure, else direct.
-        timeout: seconds from sending a request to the last byte of its answer.
-        max_concurrency: requests at once, at most.
-        requests_per_minute, tokens_per_minute: ceilings; 0: none.
-        max_retries: how often a request is sent again after a failure that may pass.
-        patience: seconds to wait for a server that is down, or that keeps refusing, before the run stops.
-        endpoint: the user's own name for the server, in place of its address in the keys of the cache.
+        model: model name (Azure: deployment name).
+        base_url: as parsed by `base_url.parse_base_url`.
+        api_key: sent as bearer token, or as ``api-key`` to Azure; empty: not sent.
+        ad_token: Azure Entra ID token, instead of a key.
+        transport: *direct* (fast) or *sdk* (the ``openai`` package); *auto*: SDK for Azure, else direct.
+        timeout: seconds from sending a request to the last byte of its response.
+        max_concurrency: concurrent requests.
+        requests_per_minute, tokens_per_minute: 0 = unlimited.
+        max_retries: retries of a request after transient errors.
+        patience: seconds to keep retrying while the server is unreachable or refuses requests.
+        endpoint: the user's name for the server, replacing its address in cache keys.
         api_version: of Azure.
-        headers: sent with each request; all of their values count as secrets.
+        headers: sent with each request; their values count as secrets.
         seed: of the jitter between retries.
 
     Raises:
-        UsageError: when a value cannot be.
+        UsageError: invalid value.
     """
 
     model: str = ""
@@ -70,14 +71,14 @@ class LLMSettings:
         for name, value in {"api_key": self.api_key, "ad_token": self.ad_token, **self.headers}.items():
             if value and not _HEADER.fullmatch(value):
                 raise UsageError(
-                    f"{name} holds a letter that no HTTP header can carry. Look for a line break or a quote."
+                    f"{name} has a character that is invalid in HTTP headers. Check for line breaks or quotes."
                 )
         if self.transport not in get_args(Transport):
-            raise UsageError(f"transport {self.transport!r} is none. One of: {', '.join(get_args(Transport))}.")
+            raise UsageError(f"unknown transport {self.transport!r}. Use one of: {', '.join(get_args(Transport))}.")
         if self.address.azure and not self.api_version:
-            raise UsageError("Azure wants a version. Set OPENAI_API_VERSION, for example 2024-10-21.")
+            raise UsageError("Azure requires an API version. Set OPENAI_API_VERSION, for example 2024-10-21.")
         if self.address.azure and self.transport == "direct":
-            raise UsageError("the direct transport does not speak Azure's older paths. Leave transport at auto.")
+            raise UsageError("the direct transport does not support Azure's older paths. Use transport auto.")
 
     def _check_numbers(self) -> None:
         for name in ("requests_per_minute", "tokens_per_minute", "max_retries"):
@@ -91,10 +92,10 @@ class LLMSettings:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, **options: Any) -> Self:
-        """Return settings from options, and from the environment what they leave out (None or empty).
+        """Return settings from options, and from the environment for options that are None or empty.
 
         Raises:
-            UsageError: when a value cannot be.
+            UsageError: invalid value.
         """
         env = os.environ if environ is None else environ
         given = {name: value for name, value in options.items() if value not in (None, "")}
@@ -112,7 +113,7 @@ class LLMSettings:
 
     @property
     def cache_endpoint(self) -> str:
-        """What stands for the server in the keys of the cache."""
+        """Server identifier in cache keys."""
         return server_id(self.endpoint) if self.endpoint else self.address.server
 
     @property
@@ -121,38 +122,38 @@ class LLMSettings:
         return self.transport == "sdk" or self.address.azure
 
     def request_headers(self) -> dict[str, str]:
-        """Return the headers of every request, who is asking included (Azure's key is the SDK's to send)."""
+        """Return the headers of every request, with credentials except Azure's key, which the SDK sends."""
         given = {name.lower() for name in self.headers}
         own: dict[str, str] = {}
         if "authorization" not in given and not self.address.azure:
-            # User and password stand in the URL itself: nearer than a key that lies in the environment.
+            # User and password in the URL take precedence over a key from the environment.
             secret = self.address.basic or (f"Bearer {self.api_key}" if self.api_key else "")
             own = {"Authorization": secret} if secret else {}
         return {**own, **self.headers}
 
     def hide(self, text: str) -> str:
-        """Return the text without any of the secrets, and without what looks like a key."""
-        if len(text) > 100_000:  # a page, not a message; what is cut off is not shown
+        """Return the text with secrets and anything that looks like a key redacted."""
+        if len(text) > 100_000:
             text = text[:100_000]
         for secret in self.secrets():
             text = text.replace(secret, "***")
         return _KEYS_BY_LOOK.sub(lambda found: f"{found[1]}***", text)
 
     def secrets(self) -> list[str]:
-        """Return what must not be shown or stored, the longest first."""
+        """Return the texts to redact, longest first."""
         found = {self.api_key, self.ad_token, *self.headers.values(), *self.address.secrets()}
         found -= {self.api_version}
-        # The longest first: one may hold another.
+        # longest first: one may contain another
         return sorted((text for text in found if len(text) >= MIN_SECRET_LENGTH), key=len, reverse=True)
 
     def described(self) -> dict[str, Any]:
-        """Return what may be shown and stored (manifests): everything but secrets."""
+        """Return the settings without secrets, for display and manifests."""
         hidden = {"api_key", "ad_token", "headers", "address", "base_url"}
         shown = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in hidden}
         return {**shown, "base_url": self.address.base}
 
     def __repr__(self) -> str:
-        """Everything but secrets."""
+        """Return all settings except secrets."""
         return f"LLMSettings({', '.join(f'{name}={value!r}' for name, value in self.described().items())})"
 
 
@@ -164,7 +165,7 @@ def _credentials(env: Mapping[str, str], *, is_azure: bool) -> dict[str, str]:
 
 
 def _account_headers(env: Mapping[str, str], address: BaseURL) -> dict[str, str]:
-    """Return the headers of OpenAI's that say whose account pays; no other server is told."""
+    """Return OpenAI's headers for organization and project; other servers get none."""
     if not address.origin.startswith("https://api.openai.com:"):
         return {}
     names = {"OpenAI-Organization": "OPENAI_ORG_ID", "OpenAI-Project": "OPENAI_PROJECT_ID"}

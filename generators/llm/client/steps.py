@@ -1,33 +1,61 @@
-"""A talk: how a row asks a model, as a plain Python generator that never touches a client.
+"""Steps that ask a model, as plain Python generators without a client.
 
-A talk yields the requests of a round, all of which may be sent at once, and is given an outcome for each: a `Reply`, or
-the `Failure` that it ended in. It goes on for as many rounds as it likes and returns what it made of them.
+A step yields a list of requests, which may be sent concurrently, and receives an outcome for each: a `Reply`, or the
+`RequestError` in which it ended. It may do so several times and returns its result.
 
-    def describe(pair: Pair) -> Talk[str]:
+    def describe(pair: Pair) -> LLMStep[str]:
         [outcome] = yield [Request((Message("user", f"Describe: {pair.caption}"),), "small")]
         return outcome.text if isinstance(outcome, Reply) else ""
 
-Runs give talks a server's answers (`runner`), plans the usual ones (`plan`), tests their own (`drive`).
+    concepts, swaps = yield from gather(ask(first, Concepts), ask(second, Swap))
+
+Runs send a server's replies (`runner`), cost estimates typical ones (`cost_estimate`), tests their own (`run_step`).
 """
 
 from collections.abc import Callable, Generator, Sequence
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
 
 RequestOutcome = Reply | RequestError
 LLMStep = Generator[Sequence[Request], Sequence[RequestOutcome], T]
 
 
-def run_step(talk: LLMStep[T], answer: Callable[[Request], RequestOutcome]) -> T:
-    """Hold a talk to its end with a function for a model; return what it returns."""
+def run_step(step: LLMStep[T], answer: Callable[[Request], RequestOutcome]) -> T:
+    """Run a step with a function as the model; return the step's result."""
     try:
-        requests = next(talk)
+        requests = next(step)
         while True:
-            requests = talk.send([answer(request) for request in requests])
+            requests = step.send([answer(request) for request in requests])
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+@overload
+def gather(first: LLMStep[A], second: LLMStep[B], /) -> LLMStep[tuple[A, B]]: ...
+@overload
+def gather(*steps: LLMStep[A]) -> LLMStep[tuple[A, ...]]: ...
+def gather(*steps: LLMStep[A]) -> LLMStep[tuple[A, ...]]:
+    """Run steps concurrently: each round sends the requests of all unfinished steps. Return their results."""
+    results: dict[int, A] = {}
+    answered: dict[int, list[RequestOutcome] | None] = dict.fromkeys(range(len(steps)))
+    while answered:
+        asking = {}
+        for at, received in answered.items():
+            try:
+                asking[at] = list(steps[at].send(received)) if received is not None else list(next(steps[at]))
+            except StopIteration as end:
+                results[at] = end.value
+        answered = {}
+        if not asking:
+            break
+        outcomes = iter((yield [request for requests in asking.values() for request in requests]))
+        for at, requests in asking.items():
+            answered[at] = [next(outcomes) for _ in requests]
+    return tuple(results[at] for at in range(len(steps)))

@@ -1,18 +1,17 @@
-"""A chat as the one text that a local model reads, by its tokenizer's chat template, and where documents stand in it.
+"""Prompts of local models: a chat rendered by the tokenizer's chat template, with the spans of its documents.
 
-A model without a chat template reads a plain form, and stops where it begins a turn of the user's:
+Without a chat template the model reads a plain form, and stops at the beginning of a user turn:
 
-    (the system's text)
+    (system text)
 
     User: Describe the picture.
 
     Assistant:
 
-A template that takes no system's turn gets its text before the first message of the user.
+A template without a system role gets the system text before the first user message.
 
-Documents are marked with two letters that stand nowhere else in the chat, the template is applied, and the marks are
-taken out again. So their places are right whatever a template does around messages, and one that changes the text of a
-document is noticed.
+Documents are enclosed in two characters that do not occur in the chat, the template is applied, and the characters are
+removed. The spans are therefore right whatever a template adds, and a template that changes a document is detected.
 """
 
 import re
@@ -27,20 +26,20 @@ from pairwright.generators.llm.documents import DocumentSpans
 USER, ASSISTANT = "User:", "Assistant:"
 PLAIN_STOP = f"\n{USER}"
 
-_PRIVATE = range(0xE000, 0xF900)  # letters that Unicode gives no meaning
+_PRIVATE = range(0xE000, 0xF900)  # Unicode's private use area
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedPrompt:
-    """What a local model reads.
+    """Prompt of a local model.
 
     Attributes:
         tokens: ids.
-        spans: of the documents; without spans where there are none.
-        text: that the tokens stand for.
+        spans: of the documents, possibly empty.
+        text: before tokenisation.
         letters: of each document ``[start, end)`` in the text.
-        marks: whether the tokenizer puts its marks of beginning and end around the text; a chat template has its own.
-        stops: texts at which the form itself ends an answer.
+        marks: whether the tokenizer adds special tokens at beginning and end; a chat template writes its own.
+        stops: texts at which the plain form ends an answer.
     """
 
     tokens: tuple[int, ...]
@@ -52,24 +51,24 @@ class RenderedPrompt:
 
 
 def render_prompt(request: Request, tokenizer: Any) -> RenderedPrompt:
-    """Return what the model reads for a request.
+    """Return the prompt of a request.
 
     Args:
-        request: its messages and the places of its documents.
+        request: with spans of its documents.
         tokenizer: of transformers.
 
     Raises:
-        Failure: ``unsupported`` for images; ``bad_request`` when the template does not take the chat, or changes the
-            text of documents, or the tokenizer tells no offsets for them.
+        RequestError: ``unsupported``: images; ``bad_request``: the template rejects the chat or changes a document, or the
+            tokenizer has no offsets for documents.
     """
     if any(message.images for message in request.messages):
-        raise RequestError("unsupported", "a local model reads texts only, and the request shows an image")
+        raise RequestError("unsupported", "local models accept text only, and the request has an image")
     has_template = getattr(tokenizer, "chat_template", None) is not None
     text, letters = _rendered(request, tokenizer, has_template=has_template)
     is_fast = bool(getattr(tokenizer, "is_fast", False))
     if letters and not is_fast:
-        raise RequestError("bad_request", "its tokenizer tells no offsets, so documents have no place in its tokens")
-    # A template writes the special tokens itself.
+        raise RequestError("bad_request", "its tokenizer has no offsets, which documents require")
+    # A template writes special tokens itself.
     read = tokenizer(text, add_special_tokens=not has_template, return_offsets_mapping=is_fast)
     offsets = [(int(start), int(end)) for start, end in read["offset_mapping"]] if letters else []
     spans = DocumentSpans.of(letters, offsets) if letters else DocumentSpans((), len(read["input_ids"]))
@@ -78,7 +77,7 @@ def render_prompt(request: Request, tokenizer: Any) -> RenderedPrompt:
 
 
 def _rendered(request: Request, tokenizer: Any, *, has_template: bool) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text, and of each document its letters ``[start, end)``."""
+    """Return the text, and the characters ``[start, end)`` of each document."""
 
     def render(messages: Sequence[Message]) -> str:
         return _by_template(messages, tokenizer) if has_template else _plain(messages)
@@ -103,12 +102,12 @@ def _rendered(request: Request, tokenizer: Any, *, has_template: bool) -> tuple[
 
 
 def _marks(messages: Sequence[Message]) -> tuple[str, str]:
-    there = {letter for message in messages for letter in message.text}
-    free = (chr(code) for code in _PRIVATE if chr(code) not in there)
+    used = {character for message in messages for character in message.text}
+    free = (chr(code) for code in _PRIVATE if chr(code) not in used)
     try:
         return next(free), next(free)
     except StopIteration:
-        raise RequestError("bad_request", "the messages use all private letters of Unicode") from None
+        raise RequestError("bad_request", "the messages use all private characters of Unicode") from None
 
 
 def _marked(messages: Sequence[Message], places: Sequence[MessageSpan], begin: str, end: str) -> list[Message]:
@@ -128,12 +127,12 @@ def _by_template(messages: Sequence[Message], tokenizer: Any) -> str:
         return _apply_template(messages, tokenizer)
     except TemplateError as error:
         if messages[0].role != "system" or len(messages) == 1:
-            raise RequestError("bad_request", f"the chat template does not take the chat: {error}") from None
+            raise RequestError("bad_request", f"the chat template rejects the chat: {error}") from None
     first, second, *rest = messages
     try:
         return _apply_template([replace(second, text=f"{first.text}\n\n{second.text}"), *rest], tokenizer)
     except TemplateError as error:
-        raise RequestError("bad_request", f"the chat template does not take the chat: {error}") from None
+        raise RequestError("bad_request", f"the chat template rejects the chat: {error}") from None
 
 
 def _apply_template(messages: Sequence[Message], tokenizer: Any) -> str:

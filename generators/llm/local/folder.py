@@ -1,14 +1,14 @@
-"""Models on this machine by their name, ``local:FOLDER`` or ``local:OWNER/NAME``, and what stands for one in a cache.
+"""Local models by name, ``local:FOLDER`` or ``local:OWNER/NAME``, and their fingerprints in cache keys.
 
-    model = find_local("local:models/small")
-    model.name          # local:llama@3f2a9c1b2d4e, wherever the folder lies and whatever it is called
+    model = find_local_model("local:models/small")
+    model.name          # local:llama@3f2a9c1b2d4e, independent of the folder's path
 
-A name on the Hugging Face hub is looked up in the hub's own cache and downloaded when it is not there; a folder never
-leads to the network. Weights are read from safetensors only: the older formats run code when they are opened.
+A name on the Hugging Face hub is looked up in the hub's cache and downloaded if missing; a folder never uses the network.
+Only safetensors are loaded: older formats execute code.
 
-The fingerprint is a hash over every byte that shapes an answer: weights, configuration, tokenizer, chat template. It
-leaves out where the files lie and notes of paths and versions inside of them, so a folder that is copied or renamed
-keeps its answers. Hashing reads the weights once, at about a second a GB.
+The fingerprint is a hash of everything that shapes an answer: weights, configuration, tokenizer, chat template. Paths,
+and path and version notes in the files, are excluded, so that a copied or renamed folder keeps its cached answers.
+Hashing reads the weights once, at about 1 s per GB.
 """
 
 from dataclasses import dataclass
@@ -27,22 +27,22 @@ LOCAL_PREFIX = "local:"
 _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _TEXTS = ("*.json", "*.jinja", "*.txt", "*.model")  # configuration, tokenizer and chat template
 _IGNORED_KEYS = frozenset({"_name_or_path", "name_or_path", "transformers_version", "_commit_hash"})
-_BLOCK = 2**24  # bytes read at a time
+_BLOCK = 2**24  # bytes per read
 _NEEDED = ("torch", "transformers", "safetensors")
 
 
 def is_local(model: str) -> bool:
-    """Return whether a model's name is that of a model on this machine."""
+    """Return whether a model name is that of a local model."""
     return model.startswith(LOCAL_PREFIX)
 
 
 @dataclass(frozen=True)
 class LocalFolder:
-    """A model on this machine.
+    """Folder of a local model.
 
     Attributes:
-        given: its name or folder as the user wrote it, without ``local:``.
-        path: the folder of its files.
+        given: name or folder as given, without ``local:``.
+        path: folder of its files.
         kind: ``model_type`` of its configuration, such as ``llama``.
     """
 
@@ -52,32 +52,30 @@ class LocalFolder:
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hex digits over all that shapes an answer, the place of the files left out."""
+        """Hash of everything that shapes an answer, 32 hex digits."""
         known = tuple((str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in _files(self.path))
         return _fingerprint(known)
 
     @property
     def name(self) -> str:
-        """What stands for the model in requests, rows and cache keys; it names no path."""
+        """Model name in requests, rows and cache keys; without path."""
         return f"{LOCAL_PREFIX}{self.kind}@{self.fingerprint[:12]}"
 
 
 def find_local_model(model: str) -> LocalFolder:
-    """Find a model by its name, ``local:`` included. Its weights are neither read nor checked yet.
+    """Find a model by its name, including ``local:``. Weights are neither read nor checked.
 
     Raises:
-        UsageError: nothing stands behind ``local:``.
-        MissingResource: packages are missing; or the hub does not give it.
-        InputError: there is no such folder, or it holds no causal language model with weights as safetensors.
+        UsageError: nothing follows ``local:``.
+        MissingResourceError: packages are missing, or the hub does not provide the model.
+        InputError: the folder is missing, or has no causal language model with safetensors weights.
     """
     given = model.removeprefix(LOCAL_PREFIX).strip()
     if not given:
-        raise UsageError(
-            "local: names no model. Write local:FOLDER, or local:OWNER/NAME for one of the Hugging Face hub."
-        )
+        raise UsageError("local: needs a model name: local:FOLDER, or local:OWNER/NAME of the Hugging Face hub.")
     if missing := [name for name in _NEEDED if find_spec(name) is None]:
         raise MissingResourceError(
-            f"{model} needs {' and '.join(missing)}. Install what training needs: pip install 'pairwright[train]'"
+            f"{model} needs {' and '.join(missing)}. Install the training extra: pip install 'pairwright[train]'"
         )
     folder = find_checkpoint_folder(given)
     kind = _kind(given, folder)
@@ -91,13 +89,13 @@ def _kind(given: str, folder: Path) -> str:
         config = orjson.loads((folder / "config.json").read_bytes())
     except OSError:
         raise InputError(
-            "no config.json", where=where, fix="Name a folder that transformers' save_pretrained wrote."
+            "no config.json", where=where, fix="Use a folder written by transformers' save_pretrained."
         ) from None
     except orjson.JSONDecodeError:
-        raise InputError("config.json is no JSON", where=where, fix="Fetch the model again.") from None
+        raise InputError("config.json is not JSON", where=where, fix="Download the model again.") from None
     kind = config.get("model_type") if isinstance(config, dict) else None
     if not isinstance(kind, str) or not kind:
-        raise InputError("config.json names no model_type", where=where, fix="Name a model of transformers.")
+        raise InputError("config.json has no model_type", where=where, fix="Use a model of transformers.")
     return kind
 
 
@@ -127,7 +125,7 @@ def _content(file: Path) -> bytes:
 
 
 def _without_ignored_keys(file: Path) -> bytes | None:
-    """Return a JSON object without what other programs note in it about paths and versions; None for anything else."""
+    """Return a JSON object without path and version notes; None if the file is not an object."""
     try:
         value = orjson.loads(file.read_bytes())
     except orjson.JSONDecodeError:

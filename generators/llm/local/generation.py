@@ -1,16 +1,15 @@
-"""Answers of a causal language model to several prompts at once, each with chance of its own.
+"""Batched text generation with a causal language model, with one random generator per row.
 
-Prompts stand side by side with padding before the shorter ones, which no token attends to. A row's next token is drawn
-by a number that belongs to the row and the step alone, so the same seed gives the same answer in whatever batch the
-row stands. Logits, though, come out of matrix products that round differently for another batch (about 1e-6 in
-float32, 1e-2 in bfloat16): where two tokens are as likely as that, a greedy answer may still differ. The cache keeps
-the first.
+Prompts are left-padded; padding is masked. A row's next token is drawn with a number that depends on the row and the step
+alone, so the same seed gives the same answer in any batch. Logits, however, are rounded differently in another batch
+(about 1e-6 in float32, 1e-2 in bfloat16): a greedy answer may differ where two tokens are that close. The cache keeps the
+first one.
 
-What the folder's ``generation_config.json`` asks for beside its end tokens (repetition penalties, its own temperature)
-is left out: a request says how it is to be answered.
+Settings of ``generation_config.json`` other than its end tokens (repetition penalties, temperature) are ignored: requests
+carry their own.
 
-A calibration of attention comes in as `Around`: it is given the model and the prompts of the batch, with the places of
-their documents, and holds while the batch is written.
+An attention calibration is passed as a `GenerationContext`: it gets the model and the prompts of the batch, with the
+spans of their documents, and is active while the batch is generated.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,24 +21,24 @@ from typing import Any
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.local.chat_template import RenderedPrompt
 
-# The transformers model, its tokenizer, and the prompts of the batch's rows, in their order.
+# Arguments: model, tokenizer, and the prompts of the batch in order.
 GenerationContext = Callable[[Any, Any, Sequence[RenderedPrompt]], AbstractContextManager[object]]
 
-_TAIL = 16  # tokens behind which a stop text is looked for, beside those that its letters may take
+_TAIL = 16  # last tokens searched for a stop text, plus one per character of it
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """How a prompt is to be answered.
+    """Prompt and sampling settings.
 
     Attributes:
-        prompt: what is read.
-        most: tokens of the answer, at most.
-        temperature: 0: always the likeliest token.
-        top_p: draw among the likeliest tokens that have so much of the probability together, in (0, 1].
-        top_k: draw among so many of the likeliest; 0: all.
-        stops: texts at which the answer ends; they are no part of it.
-        chance: names the row's chance, such as its seed, prompt and sample.
+        prompt: rendered chat.
+        most: maximum tokens of the answer.
+        temperature: 0: greedy.
+        top_p: draw among the most likely tokens with this total probability, in (0, 1].
+        top_k: draw among this many of the most likely tokens; 0: all.
+        stops: texts at which the answer ends; not part of it.
+        rng_key: seeds the row's random generator: seed, prompt hash and sample index.
     """
 
     prompt: RenderedPrompt
@@ -48,12 +47,12 @@ class GenerationRequest:
     top_p: float = 1.0
     top_k: int = 0
     stops: tuple[str, ...] = ()
-    chance: tuple[str | int, ...] = ()
+    rng_key: tuple[str | int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedText:
-    """An answer: its text, ``stop`` or ``length``, and its tokens, an end token counted in."""
+    """Answer: text, ``stop`` or ``length``, and number of tokens including an end token."""
 
     text: str
     finish_reason: str
@@ -62,24 +61,24 @@ class GeneratedText:
 
 @dataclass
 class _GeneratingRow:
-    """A row under way: what it wants, its chance, and its tokens so far."""
+    """Row in generation: its request, random generator, and tokens so far."""
 
     wanted: GenerationRequest
     tokens: list[int] = field(default_factory=list)
     ended: str = ""
 
     def __post_init__(self) -> None:
-        self.chance = make_rng("local-model", *self.wanted.chance)
+        self.rng = make_rng("local-model", *self.wanted.rng_key)
 
 
 class TextGenerator:
-    """Writes answers by a model and its tokenizer.
+    """Generates answers with a model and its tokenizer.
 
     Args:
-        model: a causal language model of transformers, on its device.
+        model: causal language model of transformers, on its device.
         tokenizer: of the model.
-        around: holds while a batch is written.
-        halt: once set, ends the batch under way at its next token.
+        around: context of each batch.
+        halt: once set, ends the current batch at its next token.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class TextGenerator:
         model.generation_config = settings(eos_token_id=ends, pad_token_id=self._pad, do_sample=False)
 
     def write(self, batch: Sequence[GenerationRequest]) -> list[GeneratedText]:
-        """Answer all prompts of a batch; in their order."""
+        """Answer all prompts of a batch, in order."""
         import torch
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
@@ -152,7 +151,7 @@ class TextGenerator:
 
 
 class _TokenSampler:
-    """Draws each row's next token; leaves it as the only one that `generate` can choose."""
+    """Logits processor that draws each row's next token and masks all others."""
 
     def __init__(self, rows: Sequence[_GeneratingRow]) -> None:
         self._rows = rows
@@ -160,14 +159,14 @@ class _TokenSampler:
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002 - as generate calls it
         for at, row in enumerate(self._rows):
             if row.wanted.temperature > 0 and not row.ended:
-                token = sample_token(scores[at], row.wanted, row.chance.random())
+                token = sample_token(scores[at], row.wanted, row.rng.random())
                 scores[at] = float("-inf")
                 scores[at, token] = 0.0
         return scores
 
 
 def sample_token(logits: Any, wanted: GenerationRequest, number: float) -> int:
-    """Return the token that a number in [0, 1) draws from logits (vocabulary,), the likeliest first."""
+    """Return the token that a number in [0, 1) draws from logits (vocabulary,), most likely first."""
     import torch
 
     likely = torch.softmax(logits.to(torch.float64) / wanted.temperature, dim=-1)
@@ -181,9 +180,9 @@ def sample_token(logits: Any, wanted: GenerationRequest, number: float) -> int:
 
 
 def _end_tokens(model: Any, tokenizer: Any) -> set[int]:
-    """Return the tokens that end an answer, by the model's own settings and the tokenizer's."""
+    """Return the end tokens of the model's configuration and the tokenizer."""
     found: set[int] = set()
     for source in (getattr(model, "generation_config", None), model.config, tokenizer):
-        given = getattr(source, "eos_token_id", None)
-        found |= set(given) if isinstance(given, list | tuple) else {given} if given is not None else set()
+        ids = getattr(source, "eos_token_id", None)
+        found |= set(ids) if isinstance(ids, list | tuple) else {ids} if ids is not None else set()
     return found

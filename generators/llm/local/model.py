@@ -1,19 +1,19 @@
-"""A causal language model of transformers behind the same seam as servers: a `Client` that a session opens.
+"""Local models: a causal language model of transformers as the client of a session.
 
-    folder = find_local("local:models/small")
-    with Session(local_settings(folder), cache=Path("llm-cache.sqlite"), opened=in_local(folder)) as session:
+    folder = find_local_model("local:models/small")
+    with Session(local_settings(folder), cache=Path("llm-cache.sqlite"), opened=local_client(folder)) as session:
         ...
 
-Requests that wait are answered in batches: the one that has waited longest, and with it those of the most similar
-length, as many as `MAX_BATCH_TOKENS` allow and at most ``max_concurrency``. A batch that the device's memory cannot hold, or
-that one of its rows makes impossible, is cut in two. One thread writes; the event loop stays free.
+Waiting requests are answered in batches: the oldest, and those of the most similar length, as many as `MAX_BATCH_TOKENS`
+and ``max_concurrency`` allow. A batch that exceeds the device's memory, or that one of its rows makes impossible, is
+halved. One thread generates; the event loop stays free.
 
-Parameters that a request may have are those of `SUPPORTED_PARAMETERS`. Where it says nothing: temperature 1, as servers do, and
-at most `DEFAULT_MAX_TOKENS` tokens. Without a seed the seed is 0: an answer depends on seed, prompt and sample number alone.
-Nothing holds the model to a schema; it is told in words, and the answer is read as any other.
+Requests may have the parameters in `SUPPORTED_PARAMETERS`. Defaults: temperature 1, as on servers, `DEFAULT_MAX_TOKENS`,
+and seed 0: an answer depends on seed, prompt and sample index alone. A schema is an instruction in the prompt; it is not
+enforced, and answers are validated like any other.
 
-The device is a CUDA GPU where torch finds one, in the precision that the weights are stored in; else the CPU, in
-float32. Not covered: several GPUs, quantised weights, images.
+The device is a CUDA GPU if torch finds one, with the precision of the stored weights; else the CPU with float32. Not
+supported: several GPUs, quantised weights, images.
 """
 
 import asyncio
@@ -46,19 +46,19 @@ from pairwright.generators.llm.local.generation import (
 from pairwright.indexes.encoders.checkpoints import quiet_transformers, translate_load_errors
 
 SUPPORTED_PARAMETERS = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed")
-DEFAULT_MAX_TOKENS = 1024  # tokens of an answer, where a request does not say
-MAX_BATCH_TOKENS = 32_768  # of a batch, prompts and longest answers with their padding
-BATCH_DELAY_S = 0.005  # for which requests are gathered before a batch
-UNLIMITED_CONTEXT = 1_000_000  # tokens, where the model's configuration does not say
+DEFAULT_MAX_TOKENS = 1024
+MAX_BATCH_TOKENS = 32_768  # of prompts and longest answers, including padding
+BATCH_DELAY_S = 0.005  # to collect requests before a batch
+UNLIMITED_CONTEXT = 1_000_000  # tokens, if the configuration has no limit
 
 
 def local_settings(folder: LocalFolder, *, max_concurrency: int = 64, cache_label: str = "") -> LLMSettings:
     """Return the settings of a session with a local model.
 
     Args:
-        folder: the model.
-        max_concurrency: rows of a batch, at most.
-        cache_label: what else shapes its answers (a calibration); it becomes a part of the cache keys.
+        folder: of the model.
+        max_concurrency: rows of a batch.
+        cache_label: anything else that shapes its answers (a calibration); part of the cache keys.
     """
     endpoint = f"local:{folder.fingerprint}{f'+{cache_label}' if cache_label else ''}"
     return LLMSettings(model=folder.name, endpoint=endpoint, max_concurrency=max_concurrency)
@@ -67,7 +67,7 @@ def local_settings(folder: LocalFolder, *, max_concurrency: int = 64, cache_labe
 def local_client(
     folder: LocalFolder, *, around: GenerationContext | None = None
 ) -> Callable[[LLMSettings, Cache], AbstractAsyncContextManager["LocalModel"]]:
-    """Return what opens the model for a session; ``around`` holds while a batch is written (`local_writing`)."""
+    """Return the client factory of a session; ``around`` is the context of each batch (`generation`)."""
 
     @asynccontextmanager
     async def opened(settings: LLMSettings, cache: Cache) -> AsyncIterator[LocalModel]:  # noqa: ARG001 - as sessions call it
@@ -82,7 +82,7 @@ def local_client(
 
 @dataclass(slots=True)
 class _PendingRequest:
-    """A request that waits for its answer."""
+    """Request and the future of its answer."""
 
     wanted: GenerationRequest
     answer: "asyncio.Future[GeneratedText]"
@@ -93,14 +93,14 @@ class _PendingRequest:
 
 
 class LocalModel:
-    """A model on this machine. Use it from one event loop.
+    """Model on this machine. Use it from one event loop.
 
     Args:
-        model: a causal language model of transformers, on its device.
+        model: causal language model of transformers, on its device.
         tokenizer: of the model.
-        name: stands in replies.
-        around: holds while a batch is written.
-        most_rows: of a batch.
+        name: model name in replies.
+        around: context of each batch.
+        most_rows: rows of a batch.
     """
 
     def __init__(
@@ -121,17 +121,17 @@ class LocalModel:
         """Load the model of a folder.
 
         Raises:
-            InputError: it cannot be loaded, or is no causal language model.
+            InputError: it cannot be loaded, or is not a causal language model.
         """
         model, tokenizer = load_local_model(folder)
         return cls(model, tokenizer, name=folder.name, around=around, most_rows=most_rows)
 
     async def ask(self, request: Request) -> Reply:
-        """Answer.
+        """Answer a request.
 
         Raises:
-            Failure: ``context_too_long``, ``unsupported``, ``bad_request``; what stopped the run.
-            UsageError: a parameter that a local model does not know, or with a value that cannot be.
+            RequestError: ``context_too_long``, ``unsupported``, ``bad_request``; or the error that stopped the run.
+            UsageError: a parameter is unsupported or invalid.
         """
         if self._stopped is not None:
             raise self._stopped
@@ -144,7 +144,7 @@ class LocalModel:
         return self._reply(waiting, await waiting.answer)
 
     def stop(self, failure: RequestError) -> None:
-        """Begin no further batch: requests that wait end in ``failure``, those under way may be answered."""
+        """Start no further batch: waiting requests end in ``failure``, those being generated may be answered."""
         self._stopped = failure
         for waiting in self._waiting:
             if not waiting.answer.done():
@@ -152,7 +152,7 @@ class LocalModel:
         self._waiting.clear()
 
     async def close(self) -> None:
-        """End what is under way at its next token, and let the model go."""
+        """End generation at the next token and release the model."""
         self._halt.set()
         self.stop(self._stopped or RequestError("interrupted"))
         if self._work is not None:
@@ -165,9 +165,9 @@ class LocalModel:
         room = self._context - len(prompt.tokens)
         if room < 1:
             raise RequestError(
-                "context_too_long", f"{len(prompt.tokens):,} tokens, and the model reads {self._context:,}"
+                "context_too_long", f"{len(prompt.tokens):,} tokens, more than the model's {self._context:,}"
             )
-        shown = blake2b(orjson.dumps(prompt.tokens), digest_size=16).hexdigest()
+        prompt_hash = blake2b(orjson.dumps(prompt.tokens), digest_size=16).hexdigest()
         return GenerationRequest(
             prompt,
             min(given["most"], room),
@@ -175,7 +175,7 @@ class LocalModel:
             given["top_p"],
             given["top_k"],
             (*given["stops"], *prompt.stops),
-            (given["seed"], shown, request.sample),
+            (given["seed"], prompt_hash, request.sample),
         )
 
     def _reply(self, waiting: _PendingRequest, written: GeneratedText) -> Reply:
@@ -198,7 +198,7 @@ class LocalModel:
             await asyncio.sleep(BATCH_DELAY_S)
             while batch := self._batch():
                 await self._answer(batch)
-                await asyncio.sleep(BATCH_DELAY_S)  # whoever got an answer may have the next question by now
+                await asyncio.sleep(BATCH_DELAY_S)  # callers may send their next request
         finally:
             self._work = None
 
@@ -209,7 +209,7 @@ class LocalModel:
         first = self._waiting[0]
         batch: list[_PendingRequest] = []
         longest = most = 0
-        # Prompts with documents stand apart from others: a calibration concerns them alone.
+        # Prompts with documents have their own batches: a calibration concerns them alone.
         alike = [
             each for each in self._waiting if bool(each.wanted.prompt.letters) == bool(first.wanted.prompt.letters)
         ]
@@ -226,7 +226,7 @@ class LocalModel:
         loop = asyncio.get_running_loop()
         try:
             written = await loop.run_in_executor(self._thread, self._write, [each.wanted for each in batch])
-        except Exception as error:  # noqa: BLE001 - whoever asked is told; a task has nobody to raise to
+        except Exception as error:  # noqa: BLE001 - raised by the waiting requests
             for each in batch:
                 if not each.answer.done():
                     each.answer.set_exception(_failure(error))
@@ -246,7 +246,7 @@ class LocalModel:
         try:
             return list(self._writer.write(batch))
         except (torch.OutOfMemoryError, RequestError) as error:
-            if len(batch) == 1:  # the row's own fault, in which the others are not to end
+            if len(batch) == 1:  # caused by this row alone
                 return [_row_request_error(error)]
         torch.cuda.empty_cache()
         half = len(batch) // 2
@@ -254,10 +254,10 @@ class LocalModel:
 
 
 def load_local_model(folder: LocalFolder) -> tuple[Any, Any]:
-    """Return model and tokenizer of a folder, the model on its device and ready to be asked.
+    """Return model and tokenizer of a folder, the model on its device in evaluation mode.
 
     Raises:
-        InputError: they cannot be loaded, or it is no causal language model.
+        InputError: they cannot be loaded, or the model is not a causal language model.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -272,15 +272,15 @@ def load_local_model(folder: LocalFolder) -> tuple[Any, Any]:
 
 
 def parse_sampling_parameters(parameters: Any) -> dict[str, Any]:
-    """Return a request's parameters, filled up: most, temperature, top_p, top_k, stops, seed.
+    """Return a request's parameters with defaults: most, temperature, top_p, top_k, stops, seed.
 
     Raises:
-        UsageError: for a name or a value that cannot be.
+        UsageError: an unsupported name or invalid value.
     """
     if unknown := sorted(set(parameters) - set(SUPPORTED_PARAMETERS)):
         raise UsageError(
-            f"a local model has no parameter {', '.join(unknown)}. {suggest_alternatives(unknown, SUPPORTED_PARAMETERS)}. "
-            f"--parameter {unknown[0]}= leaves one out."
+            f"local models do not support the parameter {', '.join(unknown)}. {suggest_alternatives(unknown, SUPPORTED_PARAMETERS)}. "
+            f"--parameter {unknown[0]}= removes one."
         )
     stop = parameters.get("stop") or ()
     return {
@@ -293,7 +293,7 @@ def parse_sampling_parameters(parameters: Any) -> dict[str, Any]:
     }
 
 
-def _number(  # noqa: PLR0913 - what is read, and what it may be
+def _number(  # noqa: PLR0913 - names and bounds
     parameters: Any, names: Sequence[str], usual: float, low: float, high: float, *, whole: bool = False
 ) -> Any:
     for name in names:
@@ -302,7 +302,9 @@ def _number(  # noqa: PLR0913 - what is read, and what it may be
             continue
         fits = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
         if not fits or (whole and value != int(value)):
-            raise UsageError(f"{name} {value!r}: give a {'whole ' if whole else ''}number from {low:g} to {high:g}.")
+            raise UsageError(
+                f"{name} {value!r}: expected {'an integer' if whole else 'a number'} from {low:g} to {high:g}."
+            )
         return int(value) if whole else float(value)
     return usual
 
@@ -310,17 +312,17 @@ def _number(  # noqa: PLR0913 - what is read, and what it may be
 def _stops(stop: Any) -> tuple[str, ...]:
     stops = (stop,) if isinstance(stop, str) else tuple(stop) if isinstance(stop, list | tuple) else None
     if stops is None or not all(isinstance(each, str) and each for each in stops):
-        raise UsageError(f"stop {stop!r}: give a text, or a list of them.")
+        raise UsageError(f"stop {stop!r}: expected a text or a list of texts.")
     return stops
 
 
 def _row_request_error(error: Exception) -> RequestError:
     if isinstance(error, RequestError):
         return error
-    return RequestError("request_too_large", "the device's memory does not hold this request alone")
+    return RequestError("request_too_large", "the request exceeds the device's memory")
 
 
 def _failure(error: Exception) -> RequestError | UsageError:
-    if isinstance(error, RequestError | UsageError):  # one of use ends the run: it would meet every row
+    if isinstance(error, RequestError | UsageError):  # a UsageError ends the run: it concerns every row
         return error
-    return RequestError("server_error", f"the local model broke: {type(error).__name__}: {error}")
+    return RequestError("server_error", f"the local model failed: {type(error).__name__}: {error}")

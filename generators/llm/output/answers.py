@@ -158,7 +158,7 @@ def _form(shape: Shape) -> str:
 def _read(request: Request, outcome: RequestOutcome, shape: Shape, check: Check[Any] | None) -> tuple[Answer[Any], str]:
     """Return the answer, and what to tell the model about it; nothing where that is of no use."""
     if not isinstance(outcome, Reply):
-        return Answer(None, outcome.word, outcome.detail), ""
+        return Answer(None, outcome.code, outcome.detail), ""
     read = _value(outcome, shape)
     raw = outcome.text or outcome.refusal
     if outcome.finish_reason == PLANNED_FINISH_REASON:

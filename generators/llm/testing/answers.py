@@ -1,10 +1,11 @@
-"""What the model says: a callable's answer, a rule's, or one made from the request itself.
+"""Chat completions of the test server, whole and as server-sent events.
 
-The made answer is the same for the same request: the schema's example where one is asked for, else the end of the
-user's text again. It is cheap and looks like nothing a model would say, so that no test leans on it by accident.
+The text comes from a callable, a rule, or the request itself. Made from the request it is always the same: an example of
+the schema, else the end of the user's text. It is cheap and unlike a model's text, so that no test depends on it by
+accident.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,15 +14,18 @@ import orjson
 from pairwright.generators.llm.testing.chat_request import ChatRequest, estimate_text_tokens
 from pairwright.generators.llm.testing.schema_examples import example_json
 
-MAX_ECHO_CHARS = 200  # letters
+MAX_ECHO_CHARS = 200
+STREAM_CHUNK_CHARS = 16
+
+DONE = b"data: [DONE]\n\n"  # last event of a stream
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """One answer of the model. What is left empty is filled in: finish reason and usage from the text.
+    """Answer of the model. Empty finish reason and usage are derived from the text.
 
-    ``text`` becomes the arguments of the tool call where the request asks for one. A ``fault`` (a kind of
-    `faults.KINDS`) befalls the request instead of, or on top of, the text.
+    ``text`` becomes the arguments of the tool call if the request asks for one. A ``fault`` (of `faults.KINDS`) is injected
+    instead of, or in addition to, the text.
     """
 
     text: str = ""
@@ -35,10 +39,10 @@ Answerer = Callable[[ChatRequest], ServerAnswer | None]
 
 
 def generate_answer(request: ChatRequest, choice: int = 0) -> ServerAnswer:
-    """Return the answer made from the request: valid for its schema, else an echo.
+    """Return the answer made from the request: an example of its schema, else an echo.
 
     Raises:
-        Problem: 400, when no example of the schema can be made.
+        APIError: 400: no example of the schema can be made.
     """
     if request.wants in {"schema", "tool"}:
         return ServerAnswer(example_json(request.schema, request.key + choice))
@@ -47,17 +51,20 @@ def generate_answer(request: ChatRequest, choice: int = 0) -> ServerAnswer:
 
 
 def build_completion(request: ChatRequest, answers: list[ServerAnswer], created: int) -> dict[str, Any]:
-    """Return the chat completion in which each answer is a choice."""
+    """Return the chat completion with one choice per answer."""
     identity = f"chatcmpl-{request.key:016x}{request.attempt:02x}"
-    given = next((answer.usage for answer in answers if answer.usage), None)
-    asked, said = given or (request.prompt_tokens, sum(estimate_text_tokens(a.text or a.refusal) for a in answers))
+    usage = next((answer.usage for answer in answers if answer.usage), None)
+    prompt, completion = usage or (
+        request.prompt_tokens,
+        sum(estimate_text_tokens(a.text or a.refusal) for a in answers),
+    )
     return {
         "id": identity,
         "object": "chat.completion",
         "created": created,
         "model": request.model,
         "choices": [_choice(request, answer, at) for at, answer in enumerate(answers)],
-        "usage": {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said},
+        "usage": {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion},
     }
 
 
@@ -70,6 +77,43 @@ def _choice(request: ChatRequest, answer: ServerAnswer, at: int) -> dict[str, An
         function = {"name": request.tool()["name"], "arguments": answer.text}
         message["content"] = None
         message["tool_calls"] = [{"id": f"call_{request.key:016x}_{at}", "type": "function", "function": function}]
-        # A call that the request itself demands by name ends with "stop"; one that the model chose, not.
+        # As at OpenAI: "stop" if the request demands the tool by name.
         reason = "stop" if isinstance(request.body.get("tool_choice"), Mapping) else "tool_calls"
     return {"index": at, "finish_reason": answer.finish_reason or reason, "logprobs": None, "message": message}
+
+
+def completion_events(completion: Mapping[str, Any], *, usage: bool) -> tuple[bytes, ...]:
+    """Return the server-sent events of a completion, including ``[DONE]``; ``usage`` adds an event with token counts."""
+    shared = {name: completion[name] for name in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
+    events = [
+        _event({**shared, "choices": [{"index": choice["index"], "delta": delta, "finish_reason": reason}]})
+        for choice in completion["choices"]
+        for delta, reason in _deltas(choice)
+    ]
+    if usage:
+        events.append(_event({**shared, "choices": [], "usage": completion["usage"]}))
+    return (*events, DONE)
+
+
+def _event(data: Mapping[str, Any]) -> bytes:
+    return b"data: " + orjson.dumps(data) + b"\n\n"
+
+
+def _deltas(choice: Mapping[str, Any]) -> Iterator[tuple[dict[str, Any], str | None]]:
+    message = choice["message"]
+    calls = message.get("tool_calls") or ()
+    if not calls:
+        yield {"role": "assistant", "content": ""}, None
+    for name in ("content", "refusal"):
+        for piece in _pieces(message.get(name) or ""):
+            yield {name: piece}, None
+    for at, call in enumerate(calls):
+        opening = {**call, "index": at, "function": {"name": call["function"]["name"], "arguments": ""}}
+        yield {"role": "assistant", "content": None, "tool_calls": [opening]}, None
+        for piece in _pieces(call["function"]["arguments"]):
+            yield {"tool_calls": [{"index": at, "function": {"arguments": piece}}]}, None
+    yield {}, choice["finish_reason"]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    return (text[at : at + STREAM_CHUNK_CHARS] for at in range(0, len(text), STREAM_CHUNK_CHARS))

@@ -1,17 +1,17 @@
-"""The server's endpoints: which path leads where, who may ask, and the counting of all that comes.
+"""Endpoints of the test server: routing, authentication, counting.
 
-Paths, after ``/v1``, ``/openai/v1``, ``/openai`` or ``/openai/deployments/NAME`` (the last two are Azure's older
-form, which wants ``api-version``) or nothing::
+Paths, after ``/v1``, ``/openai/v1``, ``/openai`` or ``/openai/deployments/NAME`` (the last two are Azure's older form,
+which requires ``api-version``) or nothing::
 
     POST /chat/completions          GET /models, /models/ID
     /files ...                      /batches ...
 
-Control, of which nothing is counted::
+Control endpoints, which are not counted::
 
-    GET  /_stats, /_stats?each=1    counts; with every body's
-    POST /_reset                    counts, attempts, limits, files and batches as at the start; the script stays
-    GET  /_script                   the script as it is
-    POST /_script                   a JSON object whose settings replace those of the script
+    GET  /_stats, /_stats?each=1    counts; with those of every body
+    POST /_reset                    reset counts, attempts, limits, files and batches; the script stays
+    GET  /_script                   the script
+    POST /_script                   a JSON object of settings to change
 """
 
 import hmac
@@ -32,14 +32,14 @@ from pairwright.generators.llm.testing.batches import BatchStore
 from pairwright.generators.llm.testing.chat import DELIVERY_FAULTS, NO_CREDIT, AnswerSources, Chat, ReplyCredit
 from pairwright.generators.llm.testing.chat_request import body_key
 from pairwright.generators.llm.testing.faults import NOT_JSON, describe_fault, fault_error
-from pairwright.generators.llm.testing.files import FileStore, json_reply, parse_query
-from pairwright.generators.llm.testing.http_protocol import HTTPReply, HTTPRequest
+from pairwright.generators.llm.testing.files import FileStore
+from pairwright.generators.llm.testing.http_messages import HTTPReply, HTTPRequest, json_reply
 from pairwright.generators.llm.testing.rate_limits import LimitReachedError
 from pairwright.generators.llm.testing.replay import Recorder, Replay
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.stats import ServerStats
 
-DEFAULT_MODEL = "test-model"  # listed where the script names none
+DEFAULT_MODEL = "test-model"  # listed unless the script names models
 
 _PATH = re.compile(
     r"(?P<azure>/openai(?!/v1/)(?:/deployments/(?P<deployment>[^/]+))?|/openai/v1|/v1)?"
@@ -49,7 +49,7 @@ _log = logging.getLogger(__name__)
 
 
 class ServerApp:
-    """A server without its socket: a `wire.Handler`."""
+    """Test server without its socket: an `http_messages.RequestHandler`."""
 
     def __init__(
         self,
@@ -60,17 +60,17 @@ class ServerApp:
         record: Path | None = None,
         api_key: str = "",
     ) -> None:
-        """Prepare a server.
+        """Create a server.
 
         Args:
-            script: what it does; nothing given: it answers everything at once.
-            answer: asked before the script's rules; None from it leaves the answer to them. Must not wait.
-            replay: a recording to answer from instead of rules.
-            record: a recording to append answers to.
-            api_key: the key that requests must bring; empty: any, or none.
+            script: its behaviour; by default it answers everything without delay.
+            answer: called before the script's rules; if it returns None, they apply. Must not block.
+            replay: recording to answer from instead of rules.
+            record: recording to append answers to.
+            api_key: required key; empty: any or none.
 
         Raises:
-            InputError: the recording to replay is missing or broken.
+            InputError: the recording to replay is missing or invalid.
             StorageError: the recording to write cannot be opened.
         """
         self._key = api_key.encode()
@@ -85,29 +85,29 @@ class ServerApp:
 
     @property
     def script(self) -> ServerScript:
-        """What the server does now."""
+        """Current script."""
         return self._chat.script
 
     def change(self, changes: Mapping[str, Any]) -> None:
-        """Replace settings of the script while running; limits start anew.
+        """Change settings of the script while running; limits are reset.
 
         Raises:
-            ConfigError: when a key is unknown or a value cannot be; nothing is changed.
+            ConfigError: unknown key or invalid value; nothing is changed.
         """
         script = self.script.changed(changes, where="script")
         self._chat = Chat(script, self._chat.stats, self._chat.sources)
 
     def reset(self) -> None:
-        """Counts, attempts, limits, files and batches as at the start."""
+        """Reset counts, attempts, limits, files and batches."""
         self._chat = Chat(self.script, self._chat.stats.fresh(), self._chat.sources)
         self._clear()
 
     def stats(self, *, each: bool = False) -> dict[str, Any]:
-        """Return the counts; ``each`` adds every body's."""
+        """Return the counts; ``each`` adds those of every body."""
         return self._chat.stats.report(each=each)
 
     def close(self) -> None:
-        """Close the recording that is written."""
+        """Close the recording."""
         if self._chat.sources.recorder:
             self._chat.sources.recorder.close()
 
@@ -116,7 +116,7 @@ class ServerApp:
         self._chat.stats.connections += 1
 
     def ended(self, reply: HTTPReply, *, whole: bool) -> None:
-        """Count what became of a reply."""
+        """Count the end of a reply."""
         account = reply.tag
         if not isinstance(account, ReplyCredit):
             return
@@ -141,7 +141,7 @@ class ServerApp:
             if isinstance(problem, LimitReachedError):
                 self._chat.stats.limited[problem.limit] += 1
             return HTTPReply(problem.status, orjson.dumps(problem.body()), problem.headers)
-        except Exception as error:  # noqa: BLE001 - a callable's bug is the test's to see: on the log, and as an answer
+        except Exception as error:  # noqa: BLE001 - a bug in a callable is logged and answered with a 500
             _log.exception("the test server failed on %s %s", request.method, request.path)
             return json_reply(
                 APIError(500, f"{type(error).__name__} in the test server", code="server_bug").body(), 500
@@ -152,7 +152,7 @@ class ServerApp:
             return
         given = headers.get("authorization", "").removeprefix("Bearer ") or headers.get("api-key", "")
         if not hmac.compare_digest(given.encode("latin-1"), self._key):
-            raise APIError(401, "the API key is missing or not right", code="invalid_api_key")
+            raise APIError(401, "the API key is missing or wrong", code="invalid_api_key")
 
     def _counted(self, request: HTTPRequest) -> HTTPReply:
         endpoints = self._chat.stats.endpoints
@@ -164,18 +164,18 @@ class ServerApp:
             endpoints["unknown"] += 1
             raise APIError(404, f"there is no {request.method} {request.path}", code="unknown_url")
         azure = found["azure"] or ""
-        if azure.startswith("/openai") and azure != "/openai/v1" and "api-version" not in parse_query(request):
+        if azure.startswith("/openai") and azure != "/openai/v1" and "api-version" not in request.parameters():
             endpoints["unknown"] += 1
-            raise APIError(404, "Azure's paths want the query api-version", code="404")
+            raise APIError(404, "Azure's paths require the query api-version", code="404")
         name = found["endpoint"].partition("/")[0]
         endpoints[name] += 1
         if name == "chat":
             if request.method != "POST" or found["rest"]:
-                raise APIError(405, "chat completions know POST")
+                raise APIError(405, "chat completions support POST only")
             return self._chat.reply(request.body, found["deployment"] or "")
-        return self._perhaps_faulty(name, request, found["rest"].split("/")[1:])
+        return self._reply_with_faults(name, request, found["rest"].split("/")[1:])
 
-    def _perhaps_faulty(self, name: str, request: HTTPRequest, rest: list[str]) -> HTTPReply:
+    def _reply_with_faults(self, name: str, request: HTTPRequest, rest: list[str]) -> HTTPReply:
         chat, line = self._chat, [request.method, request.path, request.query, request.body.hex()]
         key = body_key({"": line}) if self.script.faults else 0
         fault = chat.plan.choose(name, key, self._tries[key])
@@ -184,7 +184,7 @@ class ServerApp:
             chat.stats.faults[f"{name}/{fault}"] += 1
             if describe_fault(fault)[0] == "status":
                 raise fault_error(fault, self.script.retry_after_s)
-        # The work is done even if its answer is lost, as it may be at a provider.
+        # As at a provider, the request is processed even if its reply is lost.
         reply = self._rest(name, request, rest)
         if fault in {"malformed", "wrong_type"}:
             return replace(reply, body=NOT_JSON if fault == "malformed" else b'["none"]')
@@ -197,7 +197,7 @@ class ServerApp:
         if name == "batches":
             return self._batches.handle(request, rest, self._chat)
         if request.method != "GET":
-            raise APIError(405, "models know GET")
+            raise APIError(405, "models support GET only")
         names = self.script.models or (DEFAULT_MODEL,)
         rows = [{"id": model, "object": "model", "created": 0, "owned_by": "pairwright"} for model in names]
         if not rest:
@@ -211,18 +211,18 @@ class ServerApp:
     def _control(self, request: HTTPRequest) -> HTTPReply:
         match (request.method, request.path):
             case ("GET", "/_stats"):
-                return json_reply(self.stats(each=parse_query(request).get("each", "0") != "0"))
+                return json_reply(self.stats(each=request.parameters().get("each", "0") != "0"))
             case ("POST", "/_reset"):
                 self.reset()
             case ("POST", "/_script"):
-                self._told(request.body)
+                self._change_from_json(request.body)
             case ("GET", "/_script"):
                 pass
             case _:
                 raise APIError(404, f"there is no {request.method} {request.path}", code="unknown_url")
         return json_reply(self.script.model_dump(mode="json", by_alias=True))
 
-    def _told(self, data: bytes) -> None:
+    def _change_from_json(self, data: bytes) -> None:
         try:
             changes = orjson.loads(data)
         except orjson.JSONDecodeError:

@@ -1,10 +1,10 @@
-"""``/batches``: create, retrieve, list, cancel. A batch moves on when it is looked at.
+"""``/batches`` of the test server: create, retrieve, list, cancel.
 
-So many retrievals and so many seconds (`Script.batch_polls`, `Script.batch_delay_s`) take it from *validating* to
-*completed*; on the way its lines are worked on in step, in an order that chance gives, as OpenAI promises none.
-Lines with status 200 stand in the output file, all others in the error file. The input is checked as OpenAI checks
-it: each line JSON with custom_id, method, url and body, no custom_id twice, one endpoint, one model, not too many lines,
-not too many tokens queued together with the batches that have not ended.
+Polling drives a batch: `ServerScript.batch_polls` retrievals and `ServerScript.batch_delay_s` seconds take it from
+*validating* to *completed*; its lines are processed meanwhile, in a random order, since OpenAI guarantees none. Lines with
+status 200 go to the output file, all others to the error file. The input is validated as at OpenAI: each line JSON with
+custom_id, method, url and body, unique custom_ids, one endpoint, one model, limits on lines and on tokens queued in all
+running batches.
 """
 
 import time
@@ -18,35 +18,35 @@ from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.testing.api_errors import APIError
 from pairwright.generators.llm.testing.chat import Chat
 from pairwright.generators.llm.testing.chat_request import body_key, estimate_text_tokens
-from pairwright.generators.llm.testing.files import FileStore, json_reply, paginate, parse_query
-from pairwright.generators.llm.testing.http_protocol import HTTPReply, HTTPRequest
+from pairwright.generators.llm.testing.files import FileStore, paginate
+from pairwright.generators.llm.testing.http_messages import HTTPReply, HTTPRequest, json_reply
 
 ENDPOINTS = ("/v1/chat/completions", "/chat/completions")
-_NOBODY = "0" * 32  # a custom_id that nobody sent
+_UNKNOWN_ID = "0" * 32  # custom_id of no request
 DAY = 24 * 60 * 60
 _ENDED = {"completed", "failed", "expired", "cancelled"}
 _NOT_DONE = {
-    "batch_expired": "the batch's time was over before this line was worked on",
-    "batch_cancelled": "the batch was cancelled before this line was worked on",
+    "batch_expired": "the batch expired before this line was processed",
+    "batch_cancelled": "the batch was cancelled before this line was processed",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class BatchInputLine:
-    """One line of the input."""
+    """Line of the input."""
 
     custom_id: str
     body: dict[str, Any]
 
     @property
     def tokens(self) -> int:
-        """Prompt tokens, estimated."""
+        """Estimated prompt tokens."""
         return estimate_text_tokens(orjson.dumps(self.body.get("messages")).decode())
 
 
 @dataclass(slots=True)
 class ServerBatch:
-    """A batch under way. ``at`` holds the seconds since 1970 of each status it has had."""
+    """Batch and its progress. ``at``: seconds since 1970 of each status."""
 
     id: str
     number: int
@@ -67,7 +67,7 @@ class ServerBatch:
     error_file_id: str | None = None
 
     def become(self, status: str) -> None:
-        """Change the status, noting when."""
+        """Change the status and record the time."""
         self.status = status
         self.at[status] = int(time.time())
 
@@ -101,24 +101,24 @@ class BatchStore:
         self._batches: dict[str, ServerBatch] = {}
 
     def handle(self, request: HTTPRequest, rest: list[str], chat: Chat) -> HTTPReply:
-        """Answer a request; ``rest`` is the path after ``/batches``, in steps.
+        """Return the reply to a request; ``rest``: path segments after ``/batches``.
 
         Raises:
-            Problem: 400, 404 or 405, saying what is wrong.
+            APIError: 400, 404 or 405.
         """
         match (request.method, rest):
             case ("POST", []):
                 return json_reply(self._create(request.body, chat).summary())
             case ("GET", []):
-                return json_reply(paginate([b.summary() for b in self._batches.values()][::-1], parse_query(request)))
+                return json_reply(paginate([b.summary() for b in self._batches.values()][::-1], request.parameters()))
             case ("GET", [identity]):
                 batch = self._get(identity)
                 batch.polls += 1
-                self._go_on(batch, chat)
+                self._advance(batch, chat)
                 return json_reply(batch.summary())
             case ("POST", [identity, "cancel"]):
                 return json_reply(self._cancel(self._get(identity)).summary())
-        raise APIError(405, "batches know POST and GET")
+        raise APIError(405, "batches support POST and GET only")
 
     def _get(self, identity: str) -> ServerBatch:
         found = self._batches.get(identity)
@@ -173,7 +173,7 @@ class BatchStore:
             chat.stats.faults["batch_line_refused"] += len(refused)
         return [_input_error("invalid_request", "the line is not valid (injected)", at) for at in refused]
 
-    def _go_on(self, batch: ServerBatch, chat: Chat) -> None:
+    def _advance(self, batch: ServerBatch, chat: Chat) -> None:
         if batch.status in _ENDED:
             return
         if batch.errors:
@@ -193,7 +193,7 @@ class BatchStore:
         if script.batch_delay_s:
             share = min(share, (time.monotonic() - batch.began) / script.batch_delay_s)
         for line in self._left(batch, chat, int(share * len(batch.lines))):
-            self._do(batch, line, chat)
+            self._process(batch, line, chat)
         if share >= 1:
             batch.become("finalizing")
             self._close(batch, "expired" if any(b'"batch_expired"' in row for row in batch.failed) else "completed")
@@ -205,7 +205,7 @@ class BatchStore:
             batch.done += 1
             yield batch.lines[at]
 
-    def _do(self, batch: ServerBatch, line: BatchInputLine, chat: Chat) -> None:
+    def _process(self, batch: ServerBatch, line: BatchInputLine, chat: Chat) -> None:
         if chat.plan.is_injected("batch_expired", body_key(line.body), batch.number):
             chat.stats.faults["batch_expired"] += 1
             batch.failed.append(_not_done(batch, line, "batch_expired"))
@@ -225,8 +225,8 @@ class BatchStore:
             chat.stats.faults["batch_line_lost"] += 1
         elif chat.plan.is_injected("batch_line_garbled", key, batch.number):
             chat.stats.faults["batch_line_garbled"] += 1
-            nobody = _row(batch, replace(line, custom_id=_NOBODY), response, None)
-            file.append(row[: len(row) // 2] + b"\n" + nobody + b"[]\n")
+            unknown = _row(batch, replace(line, custom_id=_UNKNOWN_ID), response, None)
+            file.append(row[: len(row) // 2] + b"\n" + unknown + b"[]\n")
         else:
             file.append(row)
 
@@ -248,7 +248,7 @@ class BatchStore:
 
 
 def _read_lines(data: bytes, endpoint: str, most: int) -> tuple[list[BatchInputLine], list[dict[str, Any]]]:
-    """Return the lines of an input file, and what is wrong with it."""
+    """Return the lines of an input file, and its errors."""
     lines: list[BatchInputLine] = []
     errors: list[dict[str, Any]] = []
     seen: set[str] = set()
@@ -269,9 +269,9 @@ def _read_lines(data: bytes, endpoint: str, most: int) -> tuple[list[BatchInputL
             seen.add(row["custom_id"])
             lines.append(BatchInputLine(row["custom_id"], row["body"]))
     if not lines and not errors:
-        errors.append(_input_error("empty_file", "the input holds no line", None))
+        errors.append(_input_error("empty_file", "the input has no lines", None))
     if len(lines) > most:
-        errors.append(_input_error("too_many_tasks", f"the input holds {len(lines)} lines, more than {most}", None))
+        errors.append(_input_error("too_many_tasks", f"the input has {len(lines)} lines, more than {most}", None))
     return lines, errors
 
 
@@ -279,7 +279,7 @@ def _line_error(row: Any, endpoint: str, seen: set[str]) -> tuple[str, str] | No
     if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
         return "missing_required_parameter", "the line has no custom_id"
     if row["custom_id"] in seen:
-        return "duplicate_custom_id", f"the custom_id {row['custom_id']!r} stands on an earlier line too"
+        return "duplicate_custom_id", f"the custom_id {row['custom_id']!r} is a duplicate"
     if row.get("method") != "POST" or row.get("url") != endpoint:
         return "mismatched_endpoint", f"the line must have the method POST and the url {endpoint}"
     return None if isinstance(row.get("body"), dict) else ("missing_required_parameter", "the line has no body")

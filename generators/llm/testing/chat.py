@@ -1,7 +1,7 @@
-"""``/chat/completions``: from the bytes of a request to an outcome, for the wire as for the lines of a batch.
+"""``/chat/completions`` of the test server, for HTTP requests and lines of batches.
 
-The order: the body is read and counted, the limits are asked, then the faults, then the rules; the answer is made,
-perhaps spoiled, recorded and written down as JSON or as events.
+Order: the body is parsed and counted, then limits, faults and rules apply; the answer is made, possibly corrupted,
+recorded, and written as JSON or server-sent events.
 """
 
 import time
@@ -12,7 +12,14 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.llm.testing.answers import Answerer, ServerAnswer, build_completion, generate_answer
+from pairwright.generators.llm.testing.answers import (
+    DONE,
+    Answerer,
+    ServerAnswer,
+    build_completion,
+    completion_events,
+    generate_answer,
+)
 from pairwright.generators.llm.testing.api_errors import APIError
 from pairwright.generators.llm.testing.chat_request import ChatRequest, body_key, parse_chat_request
 from pairwright.generators.llm.testing.faults import (
@@ -23,12 +30,11 @@ from pairwright.generators.llm.testing.faults import (
     fault_error,
     malformed_body,
 )
-from pairwright.generators.llm.testing.http_protocol import Delivery, HTTPReply
+from pairwright.generators.llm.testing.http_messages import Delivery, HTTPReply
 from pairwright.generators.llm.testing.rate_limits import ServerLimits
 from pairwright.generators.llm.testing.replay import Recorder, Replay
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.stats import BodyCounts, ServerStats
-from pairwright.generators.llm.testing.streaming import DONE, completion_events
 
 DELIVERY_FAULTS: Mapping[str, Delivery] = {"reset": "reset", "half": "half", "drip": "drip", "timeout": "never"}
 EVENTS = "text/event-stream; charset=utf-8"
@@ -36,7 +42,7 @@ EVENTS = "text/event-stream; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class ReplyCredit:
-    """Whom a reply is credited to once it has left whole: nobody, where ``body`` is None. Tokens: asked, said."""
+    """Body and (prompt, completion) tokens to count once a reply is delivered whole; none if ``body`` is None."""
 
     body: BodyCounts | None = None
     tokens: tuple[int, int] = (0, 0)
@@ -47,7 +53,7 @@ NO_CREDIT = ReplyCredit()
 
 @dataclass(frozen=True, slots=True)
 class AnswerSources:
-    """Where answers come from, and go to: a callable before the rules, a recording instead of them, a record."""
+    """Sources of answers: a callable before the rules, a recording instead of them; and a recorder."""
 
     answer: Answerer | None = None
     replay: Replay | None = None
@@ -56,7 +62,7 @@ class AnswerSources:
 
 @dataclass(slots=True)
 class Chat:
-    """Answers chat requests as a script says."""
+    """Answers chat requests according to a script."""
 
     script: ServerScript
     stats: ServerStats
@@ -69,10 +75,10 @@ class Chat:
         self.limits = ServerLimits(self.script, time.monotonic())
 
     def reply(self, data: bytes, deployment: str) -> HTTPReply:
-        """Return the reply to a request that came over the wire.
+        """Return the reply to an HTTP request.
 
         Raises:
-            Problem: the request is refused at once: it is malformed, or a limit is reached.
+            APIError: refused at once: malformed, or over a limit.
         """
         request, body = self._read(data, deployment)
         tokens = request.prompt_tokens + _max_tokens(request) if self.limits.count_tokens else 0
@@ -86,7 +92,7 @@ class Chat:
             )
 
     def line(self, data: bytes) -> tuple[int, bytes]:
-        """Return status and body for a line of a batch; a fault that only a wire can have becomes a 500."""
+        """Return status and body for a line of a batch; faults of delivery become a 500."""
         self.stats.endpoints["batch_line"] += 1
         try:
             request, body = self._read(data, "")
@@ -132,7 +138,7 @@ class Chat:
     def _check(self, request: ChatRequest) -> None:
         script = self.script
         if script.models and request.model not in script.models:
-            raise APIError(404, f"there is no model {request.model!r}", code="model_not_found", param="model")
+            raise APIError(404, f"unknown model {request.model!r}", code="model_not_found", param="model")
         used = {"schema": "json_schema", "json": "json_object", "tool": "tools"}.get(request.wants)
         for feature in ("stream" if request.body.get("stream") else None, used):
             if feature in script.without:
@@ -156,12 +162,12 @@ class Chat:
             if played is None:
                 raise APIError(404, f"no answer to {request.key:016x} is recorded", code="replay_unmatched")
             return played.status, orjson.loads(orjson.dumps(played.response)), ""
-        answers = [self._said(request, choice) for choice in range(request.body.get("n") or 1)]
+        answers = [self._choice(request, choice) for choice in range(request.body.get("n") or 1)]
         return 200, build_completion(request, answers, int(time.time())), answers[0].fault
 
-    def _said(self, request: ChatRequest, choice: int) -> ServerAnswer:
-        if self.sources.answer and (said := self.sources.answer(request)):
-            return said
+    def _choice(self, request: ChatRequest, choice: int) -> ServerAnswer:
+        if self.sources.answer and (answer := self.sources.answer(request)):
+            return answer
         rule = next((rule for rule in self.script.rules if rule.holds(request)), None)
         if rule is None:
             return generate_answer(request, choice)
@@ -202,12 +208,12 @@ class Chat:
         script = self.script
         if not script.jitter_ms:
             return script.latency_ms / 1000
-        chance = make_rng(script.seed, "jitter", request.key, request.attempt).random()
-        return (script.latency_ms + script.jitter_ms * chance) / 1000
+        jitter = make_rng(script.seed, "jitter", request.key, request.attempt).random()
+        return (script.latency_ms + script.jitter_ms * jitter) / 1000
 
 
 def _unsupported(name: str) -> APIError:
-    """Return OpenAI's error about a parameter that a model does not take."""
+    """Return OpenAI's error for a parameter that a model does not support."""
     instead = {"max_tokens": " Use 'max_completion_tokens' instead."}.get(name, "")
     message = f"Unsupported parameter: '{name}' is not supported with this model.{instead}"
     return APIError(400, message, code="unsupported_parameter", param=name)

@@ -1,7 +1,7 @@
-"""A chat request as rules and answers see it: checked, with its key and the count of its coming.
+"""Chat requests as rules and answers see them: validated, with key and attempt.
 
-A request's *key* is a digest of its JSON by meaning: the order of members and blanks change nothing, everything
-else does. Counting, chance and replay all go by it.
+A request's *key* is a digest of its JSON value: the order of members and white space do not matter. Counts, random
+choices and replay use it.
 """
 
 import hashlib
@@ -15,17 +15,17 @@ from pairwright.generators.llm.testing.api_errors import APIError
 
 Wanted = Literal["text", "json", "schema", "tool"]
 
-IMAGE_TOKENS = 85  # what OpenAI's documentation counts for an image in low detail
+IMAGE_TOKENS = 85  # OpenAI's count for an image in low detail
 
 
 def body_key(body: Mapping[str, Any]) -> int:
-    """Return the key of a request body, of 64 bits."""
+    """Return the 64-bit key of a request body."""
     canonical = orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
     return int.from_bytes(hashlib.blake2b(canonical, digest_size=8).digest(), "big")
 
 
 def content_text(content: object) -> str:
-    """Return the text of a message's content, which is a string or a list of parts."""
+    """Return the text of a message's content, a string or a list of parts."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -35,13 +35,13 @@ def content_text(content: object) -> str:
 
 
 def estimate_text_tokens(text: str) -> int:
-    """Return an estimate of a text's tokens: one for four letters."""
+    """Return the estimated tokens of a text: one per four characters."""
     return -(-len(text) // 4)
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One chat request. ``attempt`` counts how often the same body came before (0: the first time)."""
+    """Chat request. ``attempt``: how often the same body came before."""
 
     body: Mapping[str, Any]
     key: int
@@ -52,18 +52,18 @@ class ChatRequest:
 
     @property
     def system(self) -> str:
-        """The system (or developer) text, empty where there is none."""
+        """System (or developer) text, possibly empty."""
         texts = (content_text(m.get("content")) for m in self.messages() if m.get("role") in {"system", "developer"})
         return "\n".join(texts)
 
     @property
     def prompt_tokens(self) -> int:
-        """An estimate: a quarter of the letters, and a fixed number for an image."""
+        """Estimated prompt tokens: a quarter of the characters, and a fixed number per image."""
         return sum(_message_tokens(message) for message in self.messages())
 
     @property
     def schema(self) -> Mapping[str, Any]:
-        """The JSON schema that is asked for, as ``response_format`` or as the tool's parameters; else empty."""
+        """JSON schema of ``response_format`` or of the tool's parameters; else empty."""
         if self.wants == "schema":
             found = self.body["response_format"].get("json_schema", {}).get("schema", {})
         elif self.wants == "tool":
@@ -77,7 +77,7 @@ class ChatRequest:
         yield from self.body["messages"]
 
     def tool(self) -> Mapping[str, Any]:
-        """Return the function that is to be called: the one that ``tool_choice`` names, or the first."""
+        """Return the function to call: the one in ``tool_choice``, else the first."""
         functions = [tool["function"] for tool in self.body["tools"]]
         choice = self.body.get("tool_choice")
         named = choice["function"]["name"] if isinstance(choice, dict) else None
@@ -94,10 +94,10 @@ def _message_tokens(message: Mapping[str, Any]) -> int:
 
 
 def parse_chat_request(body: Any, key: int, attempt: int, deployment: str = "") -> ChatRequest:
-    """Check a chat request's body; ``deployment`` names the model where the path does (Azure).
+    """Validate the body of a chat request; ``deployment`` is the model name in Azure's path.
 
     Raises:
-        Problem: 400, saying which member is wrong.
+        APIError: 400, naming the invalid member.
     """
     if not isinstance(body, dict):
         raise APIError(400, "the body is not a JSON object")

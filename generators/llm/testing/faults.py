@@ -1,13 +1,13 @@
-"""Injected faults: which there are, which request gets one, and what it does to the answer.
+"""Injected faults of the test server: kinds, random choice, and their effect on the answer.
 
-Chance is a function of (seed, key of the request, attempt), so a run repeats exactly, however many requests are
-under way at once, and a request that is sent again may fare better.
+The choice is a function of (seed, request key, attempt): a run repeats exactly at any concurrency, and a retry may
+succeed.
 
-- *status*: the request is refused with an error of OpenAI's shape, or as the provider sends it that the kind is named for.
-- *wire*: the answer is right, but does not arrive, or not in one piece, or late.
-- *body*: status 200, but the body is not what the API promises.
+- *status*: refused with an error in OpenAI's form, or as the named provider sends it.
+- *wire*: a correct answer is not delivered, or in part, or late.
+- *body*: status 200 with an invalid body.
 - *model*: a well-formed answer in which the model did not do what it was asked.
-- *batch*: a line, or a whole batch, that ends otherwise.
+- *batch*: a line or a whole batch ends differently.
 """
 
 import math
@@ -19,19 +19,18 @@ import orjson
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import suggest_alternatives
-from pairwright.generators.llm.testing.api_errors import APIError
-from pairwright.generators.llm.testing.provider_faults import PROVIDER_FAULTS
+from pairwright.generators.llm.testing.api_errors import PROVIDER_FAULTS, APIError
 
 Group = Literal["status", "wire", "body", "model", "batch"]
 
 KINDS: Mapping[str, tuple[Group, str]] = {
-    "400": ("status", "400, the request is called invalid"),
-    "401": ("status", "401, the key is called wrong"),
+    "400": ("status", "400, invalid request"),
+    "401": ("status", "401, wrong key"),
     "context_too_long": ("status", "400 with code context_length_exceeded"),
     "content_filter": ("status", "400 with code content_filter"),
     "429": ("status", "429 with Retry-After"),
-    "429_bare": ("status", "429 without any hint when to come back"),
-    "quota": ("status", "429 with code insufficient_quota: coming back does not help"),
+    "429_bare": ("status", "429 without Retry-After"),
+    "quota": ("status", "429 with code insufficient_quota: retries do not help"),
     "500": ("status", "500"),
     "503": ("status", "503, overloaded"),
     **{name: ("status", f"{fault.status}, {fault.means}") for name, fault in PROVIDER_FAULTS.items()},
@@ -40,22 +39,22 @@ KINDS: Mapping[str, tuple[Group, str]] = {
     "drip": ("wire", "the body comes in small pieces over drip_s seconds"),
     "timeout": ("wire", "no answer; after hang_s seconds the connection is reset"),
     "malformed": ("body", "200, but the body is not JSON"),
-    "wrong_type": ("body", "200, but the JSON is no chat completion"),
+    "wrong_type": ("body", "200, but the JSON is not a chat completion"),
     "refusal": ("model", "the message is a refusal, its content null"),
     "empty": ("model", "the content is an empty string"),
-    "truncation": ("model", "the content breaks off, finish_reason length"),
-    "content_filter_finish": ("model", "the content breaks off, finish_reason content_filter"),
+    "truncation": ("model", "the content is truncated, finish_reason length"),
+    "content_filter_finish": ("model", "the content is truncated, finish_reason content_filter"),
     "malformed_text": ("model", "the content is broken JSON, finish_reason stop"),
     "wrong_type_text": ("model", "the content is JSON whose values have the wrong types"),
-    "run_on": ("model", "the content is right, and chatter follows it"),
-    "error_finish": ("model", "the content is empty, finish_reason error, as OpenRouter has it"),
-    "reasoning_json": ("model", "the content is null, and what it should be stands in reasoning_content"),
+    "run_on": ("model", "the content is correct, followed by chatter"),
+    "error_finish": ("model", "the content is empty, finish_reason error, as at OpenRouter"),
+    "reasoning_json": ("model", "the content is null, and the text in reasoning_content"),
     "reasoning_used_up": ("model", "the content is empty, finish_reason length: all tokens were reasoning"),
-    "batch_expired": ("batch", "the batch's time is over before this line is worked on"),
-    "batch_failed": ("batch", "the whole batch fails when it is checked"),
-    "batch_line_refused": ("batch", "the line is called invalid when the batch is checked, so the batch fails"),
-    "batch_line_lost": ("batch", "the line stands in neither file, though its work is done"),
-    "batch_line_garbled": ("batch", "half of the line stands in its file, between lines that are of no request"),
+    "batch_expired": ("batch", "the batch expires before this line is processed"),
+    "batch_failed": ("batch", "the whole batch fails at validation"),
+    "batch_line_refused": ("batch", "the line fails validation, and so the batch"),
+    "batch_line_lost": ("batch", "the line is missing in both files although it was processed"),
+    "batch_line_garbled": ("batch", "half of the line is in its file, between lines of unknown requests"),
 }
 SCOPES = ("chat", "files", "batches", "models")
 
@@ -64,21 +63,21 @@ _CHATTER = "\n\nIs there anything else that you would like to know? Here are thr
 
 
 def check_faults(faults: Mapping[str, float]) -> None:
-    """Check rates by name; a name is a kind, or ``files/``, ``batches/`` or ``models/`` and a kind.
+    """Validate rates by name; a name is a kind, or ``files/``, ``batches/`` or ``models/`` and a kind.
 
     Raises:
-        UsageError: when a kind is unknown or out of place, a rate is none, or rates sum to more than 1.
+        UsageError: unknown or misplaced kind, a rate outside 0-1, or rates with a sum above 1.
     """
     sums: dict[str, float] = {}
     for name, rate in faults.items():
         scope, kind = _split_name(name)
         group, _ = describe_fault(kind)
         if scope not in SCOPES:
-            raise UsageError(f"fault {name}: {scope!r} is no endpoint. One of: {', '.join(SCOPES)}.")
+            raise UsageError(f"fault {name}: {scope!r} is not an endpoint. Use one of: {', '.join(SCOPES)}.")
         if scope != "chat" and group not in {"status", "wire", "body"}:
-            raise UsageError(f"fault {name}: {kind} can only befall chat completions. Write it without {scope}/.")
+            raise UsageError(f"fault {name}: {kind} applies to chat completions only. Remove {scope}/.")
         if not 0 <= rate <= 1:
-            raise UsageError(f"fault {name}: the rate {rate} is not between 0 and 1. Change it.")
+            raise UsageError(f"fault {name}: the rate {rate} is not between 0 and 1.")
         pool = kind if group == "batch" else scope
         sums[pool] = sums.get(pool, 0.0) + rate
     over = [pool for pool, total in sums.items() if total > 1 and not math.isclose(total, 1)]
@@ -87,10 +86,10 @@ def check_faults(faults: Mapping[str, float]) -> None:
 
 
 def describe_fault(kind: str) -> tuple[Group, str]:
-    """Return the group of a kind and what it does.
+    """Return the group and description of a kind.
 
     Raises:
-        UsageError: when there is no such kind.
+        UsageError: unknown kind.
     """
     if kind in KINDS:
         return KINDS[kind]
@@ -101,7 +100,7 @@ def parse_fault(text: str) -> tuple[str, float]:
     """Return name and rate of ``KIND=RATE``.
 
     Raises:
-        UsageError: when the text has another form.
+        UsageError: another form.
     """
     name, equals, rate = text.partition("=")
     try:
@@ -116,7 +115,7 @@ def _split_name(name: str) -> tuple[str, str]:
 
 
 class FaultPlan:
-    """Chooses faults by the rates of a script."""
+    """Random choice of faults by the rates of a script."""
 
     def __init__(self, faults: Mapping[str, float], seed: int) -> None:
         self._seed = seed
@@ -130,12 +129,12 @@ class FaultPlan:
                 self._scopes[scope].append((kind, rate))
 
     def choose(self, scope: str, key: int, attempt: int) -> str:
-        """Return the kind of fault that befalls the request, or nothing."""
+        """Return the kind of fault for a request, or ""."""
         rates = self._scopes[scope]
         return _draw_fault(rates, make_rng(self._seed, "fault", scope, key, attempt).random()) if rates else ""
 
     def is_injected(self, kind: str, key: int, attempt: int) -> bool:
-        """Return whether a line (or batch) gets this fault of the group *batch*."""
+        """Return whether a line or batch gets this fault of the group *batch*."""
         rate = self._batch.get(kind, 0.0)
         return rate > 0 and make_rng(self._seed, kind, key, attempt).random() < rate
 
@@ -159,7 +158,7 @@ def fault_error(kind: str, retry_after_s: float) -> APIError:
         )
     return {
         "400": APIError(400, "the request is not valid (injected)"),
-        "401": APIError(401, "the API key is not right (injected)", code="invalid_api_key"),
+        "401": APIError(401, "the API key is wrong (injected)", code="invalid_api_key"),
         "context_too_long": APIError(
             400,
             "the messages are longer than the model's context (injected)",
@@ -177,12 +176,12 @@ def fault_error(kind: str, retry_after_s: float) -> APIError:
 
 
 def retry_after(seconds: float) -> dict[str, str]:
-    """Return the headers that say when to come back: whole seconds, rounded up, and milliseconds."""
+    """Return the Retry-After headers: whole seconds, rounded up, and milliseconds."""
     return {"retry-after": str(math.ceil(seconds)), "retry-after-ms": str(math.ceil(seconds * 1000))}
 
 
 def corrupt_completion(kind: str, completion: dict[str, Any]) -> None:
-    """Change a chat completion as a fault of the group *model* does."""
+    """Modify a chat completion as a fault of the group *model* does."""
     if kind in _WHOLE:
         for choice in completion["choices"]:
             _WHOLE[kind](choice)
@@ -200,11 +199,11 @@ def corrupt_completion(kind: str, completion: dict[str, Any]) -> None:
             message["refusal"] = None if kind == "empty" else "I cannot help with that."
             choice["finish_reason"] = "stop"
             continue
-        spoiled, choice["finish_reason"] = _corrupt_text(kind, text, choice["finish_reason"])
+        corrupted, choice["finish_reason"] = _corrupt_text(kind, text, choice["finish_reason"])
         if calls:
-            calls[0]["function"]["arguments"] = spoiled
+            calls[0]["function"]["arguments"] = corrupted
         else:
-            message["content"] = spoiled
+            message["content"] = corrupted
 
 
 def _error_finish(choice: dict[str, Any]) -> None:
@@ -242,10 +241,10 @@ def _corrupt_text(kind: str, text: str, reason: str) -> tuple[str, str]:
         return text + _CHATTER, reason
     if kind == "malformed_text":
         return (half or "{") + "\n{]", reason
-    return _retyped(text), reason
+    return _change_types(text), reason
 
 
-def _retyped(text: str) -> str:
+def _change_types(text: str) -> str:
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -260,5 +259,5 @@ def _other_type(value: Any) -> Any:
 
 
 def malformed_body(completion: Mapping[str, Any]) -> bytes:
-    """Return JSON that is no chat completion: ``choices`` is a text, and the id a number."""
+    """Return JSON that is not a chat completion: ``choices`` is a text, and the id a number."""
     return orjson.dumps({**completion, "id": 17, "choices": "none", "usage": []})

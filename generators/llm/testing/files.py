@@ -1,23 +1,19 @@
-"""``/files``: upload, list, retrieve, content, delete. Files live in memory, and their names count up."""
+"""``/files`` of the test server: upload, list, retrieve, content, delete. Files are kept in memory."""
 
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qs
-
-import orjson
 
 from pairwright.generators.llm.testing.api_errors import APIError
-from pairwright.generators.llm.testing.http_protocol import HTTPReply, HTTPRequest
-from pairwright.generators.llm.testing.multipart import read_form
+from pairwright.generators.llm.testing.http_messages import HTTPReply, HTTPRequest, json_reply
 
-BATCH_FILE_LIMIT = 200 * 1024 * 1024  # bytes, as OpenAI's for the input of a batch
+BATCH_FILE_LIMIT = 200 * 1024 * 1024  # bytes, as at OpenAI
 
 
 @dataclass(frozen=True, slots=True)
 class UploadedFile:
-    """A stored file; ``created_at`` in seconds since 1970."""
+    """Stored file; ``created_at`` in seconds since 1970."""
 
     id: str
     filename: str
@@ -56,7 +52,7 @@ class FileStore:
         """Return a file.
 
         Raises:
-            Problem: 404, when there is none of that id.
+            APIError: 404: unknown id.
         """
         found = self._files.get(identity)
         if found is None:
@@ -64,18 +60,18 @@ class FileStore:
         return found
 
     def handle(self, request: HTTPRequest, rest: list[str]) -> HTTPReply:
-        """Answer a request; ``rest`` is the path after ``/files``, in steps.
+        """Return the reply to a request; ``rest``: path segments after ``/files``.
 
         Raises:
-            Problem: 400, 404, 405 or 413, saying what is wrong.
+            APIError: 400, 404, 405 or 413.
         """
         match (request.method, rest):
             case ("POST", []):
                 return json_reply(self._upload(request).summary())
             case ("GET", []):
-                purpose = parse_query(request).get("purpose")
+                purpose = request.parameters().get("purpose")
                 rows = [f.summary() for f in self._files.values() if purpose in {None, f.purpose}]
-                return json_reply(paginate(rows[::-1], parse_query(request)))
+                return json_reply(paginate(rows[::-1], request.parameters()))
             case ("GET", [identity]):
                 return json_reply(self.get(identity).summary())
             case ("GET", [identity, "content"]):
@@ -83,10 +79,12 @@ class FileStore:
             case ("DELETE", [identity]):
                 del self._files[self.get(identity).id]
                 return json_reply({"id": identity, "object": "file", "deleted": True})
-        raise APIError(405, "files know POST, GET and DELETE")
+        raise APIError(405, "files support POST, GET and DELETE only")
 
     def _upload(self, request: HTTPRequest) -> UploadedFile:
-        form = read_form(request.headers.get("content-type", ""), request.body)
+        form = request.form
+        if not request.headers.get("content-type", "").lower().startswith("multipart/form-data"):
+            raise APIError(400, "the body must be multipart/form-data")
         missing = next((name for name in ("purpose", "file") if name not in form), None)
         if missing:
             raise APIError(400, f"the form has no field {missing!r}", param=missing)
@@ -96,21 +94,11 @@ class FileStore:
         return self.add(file.filename or "upload", purpose, file.data)
 
 
-def json_reply(data: Mapping[str, Any], status: int = 200) -> HTTPReply:
-    """Return a reply that holds JSON."""
-    return HTTPReply(status, orjson.dumps(data))
-
-
-def parse_query(request: HTTPRequest) -> dict[str, str]:
-    """Return the members of a query; of several of one name the last."""
-    return {name: values[-1] for name, values in parse_qs(request.query, keep_blank_values=True).items()}
-
-
 def paginate(rows: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """Return one page of a list, newest first: ``limit`` rows (20) that follow the row of id ``after``.
+    """Return one page of a list, newest first: ``limit`` rows (20) after the row with id ``after``.
 
     Raises:
-        Problem: 400, when limit is no number or after names no row.
+        APIError: 400: invalid limit or after.
     """
     limit, after = query.get("limit", "20"), query.get("after", "")
     if not limit.isdecimal() or int(limit) < 1:

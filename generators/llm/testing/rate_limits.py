@@ -1,12 +1,13 @@
-"""Limits that a provider sets: requests at once, requests and tokens a minute; past them a 429.
+"""Rate limits of the test server: concurrent requests, requests and tokens per minute.
 
-A limit a minute is a bucket that fills evenly and holds ``burst_s`` seconds' worth: with 60 a whole minute's
-requests may come at once, with 1 the limit holds second by second. Pure: the time is handed in.
+A limit per minute is a bucket that fills evenly and holds ``burst_s`` seconds' worth: with 60 a whole minute's requests
+may come in a burst, with 1 the limit holds per second. Pure: times are arguments.
 """
 
 import math
 from collections.abc import Mapping
 
+from pairwright.generators.llm.client.rate_limits import TokenBucket
 from pairwright.generators.llm.testing.api_errors import APIError
 from pairwright.generators.llm.testing.faults import retry_after
 from pairwright.generators.llm.testing.script import ServerScript
@@ -20,58 +21,40 @@ class LimitReachedError(APIError):
         self.limit = limit
 
 
-class ServerBucket:
-    """So many a minute, with ``burst_s`` seconds' worth at once; full at the start. Times in seconds."""
-
-    def __init__(self, per_minute: int, burst_s: float, now: float) -> None:
-        self.per_minute, self._rate = per_minute, per_minute / 60
-        self._most = max(1.0, self._rate * burst_s)
-        self._level, self._at = self._most, now
-
-    def wait(self, amount: float, now: float) -> float:
-        """Return the seconds until ``amount`` may pass; 0: now. An amount above the whole bucket needs a full one."""
-        self._level = min(self._most, self._level + (now - self._at) * self._rate)
-        self._at = now
-        return max(0.0, (min(amount, self._most) - self._level) / self._rate)
-
-    def take(self, amount: float) -> None:
-        """Take ``amount``; what is above the bucket's content is owed, so that the rate holds."""
-        self._level -= amount
-
-    def headers(self, name: str) -> dict[str, str]:
-        """Return the ``x-ratelimit-*`` headers, as of the last look."""
-        return {
-            f"x-ratelimit-limit-{name}": str(self.per_minute),
-            f"x-ratelimit-remaining-{name}": str(max(0, math.floor(self._level))),
-            f"x-ratelimit-reset-{name}": _duration((self._most - self._level) / self._rate),
-        }
+def quota_headers(name: str, bucket: TokenBucket) -> dict[str, str]:
+    """Return the ``x-ratelimit-*`` headers of a bucket as of its last `wait`."""
+    return {
+        f"x-ratelimit-limit-{name}": str(round(60 * bucket.rate)),
+        f"x-ratelimit-remaining-{name}": str(max(0, math.floor(bucket.level))),
+        f"x-ratelimit-reset-{name}": _duration((bucket.capacity - bucket.level) / bucket.rate),
+    }
 
 
 def _duration(seconds: float) -> str:
-    """Return a time as OpenAI writes it: ``120ms``, ``1.5s``, ``6m0s``."""
+    """Return a time in OpenAI's format: ``120ms``, ``1.5s``, ``6m0s``."""
     if seconds < 1:
         return f"{math.ceil(seconds * 1000)}ms"
     return f"{seconds:.3g}s" if seconds < 60 else f"{int(seconds // 60)}m{int(seconds % 60)}s"
 
 
 class ServerLimits:
-    """The limits of one script, from ``now`` on."""
+    """Limits of one script from ``now`` on."""
 
     def __init__(self, script: ServerScript, now: float) -> None:
         self._script = script
         wanted = {"requests": script.requests_per_minute, "tokens": script.tokens_per_minute}
-        self._buckets = {name: ServerBucket(limit, script.burst_s, now) for name, limit in wanted.items() if limit}
+        self._buckets = {name: TokenBucket(limit, now, script.burst_s) for name, limit in wanted.items() if limit}
 
     @property
     def count_tokens(self) -> bool:
-        """Whether `admit` has to know a request's tokens."""
+        """Whether `admit` needs a request's tokens."""
         return "tokens" in self._buckets
 
     def admit(self, in_flight: int, tokens: int, now: float) -> None:
-        """Let a request pass; ``in_flight`` counts it already.
+        """Admit a request; ``in_flight`` includes it.
 
         Raises:
-            Limited: a limit is reached; nothing is taken from any bucket.
+            LimitReachedError: nothing is taken from any bucket.
         """
         script = self._script
         if script.max_concurrency and in_flight > script.max_concurrency:
@@ -84,10 +67,12 @@ class ServerLimits:
             bucket.take(amounts[name])
 
     def headers(self) -> dict[str, str]:
-        """Return the ``x-ratelimit-*`` headers; none where no limit a minute is set, or they are left out."""
+        """Return the ``x-ratelimit-*`` headers; empty without limits per minute or if disabled."""
         if not self._script.ratelimit_headers:
             return {}
-        return {name: value for key, bucket in self._buckets.items() for name, value in bucket.headers(key).items()}
+        return {
+            name: value for key, bucket in self._buckets.items() for name, value in quota_headers(key, bucket).items()
+        }
 
     def _hints(self, wait: float) -> dict[str, str]:
         return {**(retry_after(wait) if self._script.retry_after_header else {}), **self.headers()}

@@ -1,13 +1,12 @@
-"""Recorded answers, played back: a JSONL file, one answer a line.
+"""Recordings of answers: JSONL files with one answer per line, to record and replay.
 
     {"request": {"model": "m", "messages": [...]}, "status": 200, "response": {...}}
     {"key": "4f0c5e8d9a3b2c17", "status": 429, "response": {"error": {...}}}
 
-``request`` is the body as sent; ``key`` its digest of 16 hexadecimal digits (`chat_request.key_of`), enough where
-the request shall not be kept; a line needs one of them. ``response`` is the body of the answer, ``status`` 200
-where left out. Several lines of one request are played in their order, the last again and again. ``stream`` and
-``stream_options`` are not part of what is compared: one recording serves both ways.
-A recorder writes the same lines, whole ones only. Headers, and so keys, are never written.
+``request`` is the body; ``key`` its digest of 16 hex digits (`chat_request.body_key`), if the request is not to be kept;
+one of them is required. ``response`` is the body of the answer, ``status`` 200 by default. Several lines of one request
+are replayed in order, the last one repeatedly. ``stream`` and ``stream_options`` are not compared. The recorder writes
+whole lines, without headers and hence without keys.
 """
 
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ _FORM = "A line is {request or key, status, response}."
 
 @dataclass(frozen=True, slots=True)
 class RecordedReply:
-    """One recorded answer."""
+    """Recorded answer."""
 
     status: int
     response: Mapping[str, Any]
@@ -37,13 +36,13 @@ def replay_key(body: Mapping[str, Any]) -> int:
 
 
 class Replay:
-    """The answers of a recording."""
+    """Answers of a recording."""
 
     def __init__(self, path: Path) -> None:
         """Read a recording.
 
         Raises:
-            InputError: when the file cannot be read, or a line has another form.
+            InputError: the file cannot be read, or a line is invalid.
         """
         self._answers: dict[int, list[RecordedReply]] = {}
         try:
@@ -53,10 +52,10 @@ class Replay:
                         key, played = _read(line, f"{path}:{number}")
                         self._answers.setdefault(key, []).append(played)
         except OSError as error:
-            raise InputError(f"cannot be read ({error.strerror})", where=str(path), fix="Name a recording.") from None
+            raise InputError(f"cannot be read ({error.strerror})", where=str(path), fix="Use a recording.") from None
 
     def find(self, body: Mapping[str, Any], attempt: int) -> RecordedReply | None:
-        """Return the answer to a body that came ``attempt`` times before; None when it was never recorded."""
+        """Return the answer to a body that came ``attempt`` times before; None if it was not recorded."""
         found = self._answers.get(replay_key(body))
         return found[min(attempt, len(found) - 1)] if found else None
 
@@ -78,13 +77,13 @@ def _read(line: bytes, where: str) -> tuple[int, RecordedReply]:
 
 
 class Recorder:
-    """Appends answers to a recording, each in one write, so that a line is whole or absent."""
+    """Appends answers to a recording, each in one write."""
 
     def __init__(self, path: Path) -> None:
-        """Open a recording to append to.
+        """Open a recording for appending.
 
         Raises:
-            StorageError: when the file cannot be opened.
+            StorageError: the file cannot be opened.
         """
         try:
             self._file: BinaryIO = path.open("ab", buffering=0)

@@ -1,11 +1,11 @@
-"""A small instance of a JSON schema, the same each time for the same schema and salt.
+"""Small instances of JSON schemas, deterministic in schema and salt.
 
-Understood: type (also a list of types), enum, const, properties, required, items, prefixItems, anyOf, oneOf,
-allOf, $ref into the schema itself, bounds of numbers, lengths and counts, multipleOf, format. Not understood:
-not, if/then, dependent and unevaluated members, patternProperties. Of ``pattern`` only what a short list of usual
-texts meets. Optional members are made too, except where the schema is recursive and deep.
+Supported: type (also a list of types), enum, const, properties, required, items, prefixItems, anyOf, oneOf, allOf, $ref
+inside the schema, bounds of numbers, lengths and counts, multipleOf, format. Not supported: not, if/then, dependent and
+unevaluated members, patternProperties. ``pattern`` is met only by a short list of common texts. Optional members are
+included except deep in a recursive schema.
 
-What cannot be made is refused with a 400 that says so; a scripted answer helps.
+Unsupported schemas are refused with a 400; script the answer instead.
 """
 
 import math
@@ -17,9 +17,9 @@ import orjson
 
 from pairwright.generators.llm.testing.api_errors import APIError
 
-DEPTH = 6  # below it optional members and items are left out
+DEPTH = 6  # from here on without optional members and items
 MAX_DEPTH = 40
-LARGEST = 10_000  # letters, items or members that a schema may demand
+LARGEST = 10_000  # characters, items or members that a schema may require
 
 _FORMATS = {
     "date": "2024-01-31",
@@ -41,10 +41,10 @@ _Schema = Mapping[str, Any] | bool
 
 
 def schema_example(schema: Mapping[str, Any], salt: int) -> Any:
-    """Return an instance of ``schema``; ``salt`` chooses among enum members and colours texts and numbers.
+    """Return an instance of ``schema``; ``salt`` selects enum members, texts and numbers.
 
     Raises:
-        Problem: 400, when the schema asks for something that this maker does not know how to make.
+        APIError: 400: the schema is invalid or unsupported.
     """
     try:
         return _ExampleBuilder(schema, salt).make(schema, 0)
@@ -56,13 +56,13 @@ def example_json(schema: Mapping[str, Any], salt: int) -> str:
     """Return an instance of ``schema`` as JSON text.
 
     Raises:
-        Problem: 400, as `schema_example`.
+        APIError: 400: as `schema_example`.
     """
     made = schema_example(schema, salt)
     try:
         return orjson.dumps(made).decode()
     except TypeError:
-        raise _cannot("a number in it is beyond 64 bits, or a name is no text") from None
+        raise _cannot("a number in it exceeds 64 bits, or a name is not a text") from None
 
 
 class _ExampleBuilder:
@@ -71,14 +71,14 @@ class _ExampleBuilder:
 
     def make(self, schema: _Schema, depth: int) -> Any:
         if depth > MAX_DEPTH:
-            raise _cannot("it has no end")
+            raise _cannot("it does not end")
         if schema is True:
             return "anything"
         if not isinstance(schema, Mapping):
-            raise _cannot("a part of it allows nothing, or is no schema")
+            raise _cannot("a part of it allows nothing, or is not a schema")
         schema = self._merged(schema, depth)
         if any(schema.get(least, 0) > LARGEST for least in ("minLength", "minItems", "minProperties")):
-            raise _cannot(f"it demands more than {LARGEST} of something")
+            raise _cannot(f"it requires more than {LARGEST} characters, items or members")
         if "const" in schema:
             return schema["const"]
         if schema.get("enum"):
@@ -101,11 +101,11 @@ class _ExampleBuilder:
         if kind == "string":
             return self._text(schema)
         if kind != "null":
-            raise _cannot(f"{kind!r} is no type")
+            raise _cannot(f"{kind!r} is not a type")
         return None
 
     def _option(self, options: list[_Schema], depth: int) -> _Schema:
-        # Deep down the branch without members of its own ends a recursion, wherever it stands.
+        # Deep in a schema, a branch without members ends the recursion.
         if depth < DEPTH:
             return options[0]
         return next((o for o in options if isinstance(o, Mapping) and o.get("type") in {"null", "string"}), options[-1])
@@ -113,7 +113,7 @@ class _ExampleBuilder:
     def _merged(self, schema: Mapping[str, Any], depth: int) -> Mapping[str, Any]:
         if isinstance(ref := schema.get("$ref"), str):
             if depth > MAX_DEPTH:
-                raise _cannot("it has no end")
+                raise _cannot("it does not end")
             rest = {name: value for name, value in schema.items() if name != "$ref"}
             return self._merged(_both(self._aimed(ref), rest), depth + 1)
         for part in schema.get("allOf", ()):
@@ -126,7 +126,7 @@ class _ExampleBuilder:
         for step in ref.removeprefix("#").split("/")[1:]:
             found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, Mapping) else None
         if not ref.startswith("#") or not isinstance(found, Mapping):
-            raise _cannot(f"{ref} leads nowhere in it")
+            raise _cannot(f"{ref} does not exist in it")
         return found
 
     def _object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class _ExampleBuilder:
                 made.append(item)
         if len(made) >= least:
             return made
-        raise _cannot("so many different items were not found")
+        raise _cannot("too few different items were found")
 
     def _numeric(self, schema: Mapping[str, Any], *, whole: bool) -> float:
         step = schema.get("multipleOf") or (1 if whole else 0)
@@ -187,7 +187,7 @@ class _ExampleBuilder:
         return usual or own.ljust(least, "x")[:most]
 
     def _number(self) -> int:
-        # Each value in the instance gets a number of its own, and so does each request.
+        # A different number for each value and request.
         self._made += 1
         return (self._salt * 31 + self._made * 2_654_435_761) % 65_521
 
@@ -236,7 +236,7 @@ def _found(pattern: str, text: str) -> bool:
     try:
         return re.search(pattern, text) is not None
     except re.error:
-        raise _cannot(f"{pattern!r} is no pattern") from None
+        raise _cannot(f"{pattern!r} is not a regular expression") from None
 
 
 def _cannot(why: str) -> APIError:

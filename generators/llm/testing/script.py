@@ -1,4 +1,4 @@
-"""What the server does, as data: rules for answers, faults, latency, limits. A YAML or JSON file, or keyword arguments.
+"""Scripts of the test server: rules for answers, faults, latency, limits; from YAML, JSON or keyword arguments.
 
     latency_ms: 100
     faults: {429: 0.01, reset: 0.005}
@@ -11,8 +11,8 @@
         fault: 429
         times: 1          # only the first time that a body comes
 
-The first rule whose conditions all hold answers; where none does, the answer is made from the request.
-Unknown keys are refused.
+The first rule whose conditions all hold gives the answer; without one, it is made from the request. Unknown keys are
+errors.
 """
 
 import fnmatch
@@ -53,19 +53,19 @@ class _StrictSetting(BaseModel):
 
 
 class ScriptedUsage(_StrictSetting):
-    """Tokens that an answer claims."""
+    """Token counts of an answer."""
 
     prompt_tokens: int = Field(ge=0)
     completion_tokens: int = Field(ge=0)
 
 
 class AnswerRule(_StrictSetting):
-    """Conditions, all of which must hold, and what is answered then."""
+    """Conditions, all of which must hold, and the answer."""
 
     contains: str = Field("", description="in the last user message")
     matches: str = Field("", description="a regular expression found in the last user message")
     model: str = Field("", description="the model's name, * and ? as wildcards")
-    times: int = Field(0, ge=0, description="only the first so many times that the same body comes; 0: always")
+    times: int = Field(0, ge=0, description="only the first times that the same body comes (0 = always)")
     text: str | None = None
     json_: Any = Field(None, alias="json", description="sent as text, or as the arguments of the tool call")
     refusal: str = ""
@@ -79,19 +79,19 @@ class AnswerRule(_StrictSetting):
         return str(value) if isinstance(value, int) else value
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> Self:
+    def _check_consistency(self) -> Self:
         if self.text is not None and self.json_ is not None:
-            raise ValueError("a rule has a text or a json, not both")
+            raise ValueError("`text` and `json` are mutually exclusive")
         try:
             re.compile(self.matches)
         except re.error as error:
-            raise ValueError(f"{self.matches!r} is no regular expression: {error}") from None
+            raise ValueError(f"{self.matches!r} is not a regular expression: {error}") from None
         if self.fault and describe_fault(self.fault)[0] == "batch":
-            raise ValueError(f"{self.fault} befalls batches; give it a rate under faults")
+            raise ValueError(f"{self.fault} is a fault of batches; set its rate under `faults`")
         return self
 
     def holds(self, request: ChatRequest) -> bool:
-        """Return whether the rule is about this request."""
+        """Return whether the conditions hold for a request."""
         return (
             self.contains in request.user
             and (not self.matches or re.search(self.matches, request.user) is not None)
@@ -100,7 +100,7 @@ class AnswerRule(_StrictSetting):
         )
 
     def answer(self, made: ServerAnswer) -> ServerAnswer:
-        """Return what the rule says; where it says no text, that of ``made``."""
+        """Return the rule's answer, with the text of ``made`` if it has none."""
         text = orjson.dumps(self.json_).decode() if self.json_ is not None else self.text
         if text is None:
             text = "" if self.refusal else made.text
@@ -109,34 +109,36 @@ class AnswerRule(_StrictSetting):
 
     @property
     def has_no_answer(self) -> bool:
-        """Whether the text is left to be made from the request."""
+        """Whether the text is made from the request."""
         return self.text is None and self.json_ is None and not self.refusal
 
 
 class ServerScript(_StrictSetting):
-    """Everything that a server can be told to do, and told anew while it runs."""
+    """Behaviour of a server; settings can be changed while it runs."""
 
     rules: tuple[AnswerRule, ...] = ()
     faults: dict[str, float] = Field({}, description="rate by kind; files/KIND and batches/KIND for those endpoints")
     seed: int = Field(0, description="of faults, jitter and the order of batch results")
     latency_ms: float = Field(0.0, ge=0, description="before each answer to a chat request")
     jitter_ms: float = Field(0.0, ge=0, description="up to so much is added to the latency")
-    max_concurrency: int = Field(0, ge=0, description="more chat requests at once get a 429; 0: no limit")
-    requests_per_minute: int = Field(0, ge=0, description="0: no limit")
-    tokens_per_minute: int = Field(0, ge=0, description="prompt tokens and max_tokens; 0: no limit")
-    burst_s: float = Field(60.0, gt=0, description="seconds' worth of a limit that may come at once")
-    retry_after_header: bool = Field(default=True, description="whether a limit's 429 says Retry-After")
+    max_concurrency: int = Field(
+        0, ge=0, description="concurrent chat requests; further ones get a 429 (0 = unlimited)"
+    )
+    requests_per_minute: int = Field(0, ge=0, description="0 = unlimited")
+    tokens_per_minute: int = Field(0, ge=0, description="prompt tokens and max_tokens (0 = unlimited)")
+    burst_s: float = Field(60.0, gt=0, description="seconds' worth of a limit in a burst")
+    retry_after_header: bool = Field(default=True, description="whether a limit's 429 has Retry-After")
     ratelimit_headers: bool = Field(default=True, description="whether answers carry x-ratelimit-*")
-    retry_after_s: float = Field(1.0, ge=0, description="what an injected 429 says, and one of max_concurrency")
+    retry_after_s: float = Field(1.0, ge=0, description="Retry-After of an injected 429 and of max_concurrency")
     hang_s: float = Field(60.0, gt=0, description="how long the fault timeout keeps a connection open")
     drip_s: float = Field(5.0, gt=0, description="how long the fault drip takes for a body")
-    models: tuple[str, ...] = Field((), description="models that there are; none named: any")
+    models: tuple[str, ...] = Field((), description="known models (empty = any)")
     without: tuple[Feature, ...] = Field((), description="features and parameters that are refused with a 400")
     batch_delay_s: float = Field(0.0, ge=0, description="until a batch is done")
     batch_polls: int = Field(1, ge=0, description="retrievals until a batch is done")
     batch_lines_max: int = Field(50_000, ge=1, description="a batch of more lines fails")
     batch_tokens_max: int = Field(
-        0, ge=0, description="a batch that queues more prompt tokens in all fails; 0: no limit"
+        0, ge=0, description="prompt tokens queued in all batches; further batches fail (0 = unlimited)"
     )
 
     @field_validator("faults", mode="before")
@@ -157,16 +159,16 @@ class ServerScript(_StrictSetting):
         """Return the script with some settings replaced.
 
         Raises:
-            ConfigError: when a key is unknown or a value cannot be.
+            ConfigError: unknown key or invalid value.
         """
         return parse_script({**self.model_dump(by_alias=True), **changes}, where=where)
 
 
 def parse_script(data: Mapping[str, Any], *, where: str) -> ServerScript:
-    """Check settings that are already read; ``where`` names their origin in messages.
+    """Validate settings; ``where`` is their origin in messages.
 
     Raises:
-        ConfigError: when a key is unknown or a value cannot be.
+        ConfigError: unknown key or invalid value.
     """
     try:
         return ServerScript.model_validate(data)
@@ -178,19 +180,19 @@ def load_script(path: Path) -> ServerScript:
     """Read a script from a YAML or JSON file.
 
     Raises:
-        ConfigError: when the file cannot be read, is not YAML, or says what cannot be.
+        ConfigError: the file cannot be read or is invalid.
     """
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigError(f"{path}: cannot be read ({why}). Name a YAML or JSON file.") from None
+        raise ConfigError(f"{path}: cannot be read ({why}). Use a YAML or JSON file.") from None
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         line = f":{place.line + 1}" if place else ""
-        raise ConfigError(f"{path}{line}: not YAML. Mend that line.") from None
+        raise ConfigError(f"{path}{line}: invalid YAML. Correct the line.") from None
     if not isinstance(data, dict):
-        raise ConfigError(f"{path}: holds no settings. Write for example `latency_ms: 100`.")
+        raise ConfigError(f"{path}: has no settings. Write for example `latency_ms: 100`.")
     return parse_script(data, where=str(path))
 
 
@@ -202,4 +204,4 @@ def _lines(error: ValidationError) -> Iterable[str]:
             known = [field.alias or name for name, field in fields.items()]
             yield f"unknown key `{place}`. {suggest_alternatives([str(problem['loc'][-1])], known)}."
         else:
-            yield f"`{place}`: {problem['msg'].removeprefix('Value error, ')}. Change it."
+            yield f"`{place}`: {problem['msg'].removeprefix('Value error, ').rstrip('.')}."

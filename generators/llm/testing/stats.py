@@ -1,8 +1,8 @@
-"""Counts of what the server received and what became of it; the proof that nothing was paid for twice.
+"""Counts of received requests and their replies, to prove that nothing was billed twice.
 
-A body counts as *answered* when a chat completion left whole: with status 200, in the right shape, whatever the
-model said in it. That is what a provider would have billed and a client could have kept. Resets, half-sent
-bodies, errors and bodies of a wrong shape do not count. Keys and prompts are never kept, only digests of bodies.
+A body is *answered* when a chat completion was delivered whole with status 200 and in the right form, whatever its
+content: what a provider would have billed and a client could have kept. Resets, partial bodies, errors and malformed
+bodies do not count. Keys and prompts are not kept, only digests of bodies.
 """
 
 import time
@@ -13,7 +13,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class BodyCounts:
-    """What became of one request body: how often it came, was let pass, was answered, and when last (seconds)."""
+    """Counts of one request body: received, admitted, answered, and time of the last answer in seconds."""
 
     came: int = 0
     passed: int = 0
@@ -23,7 +23,7 @@ class BodyCounts:
 
 @dataclass(slots=True)
 class ServerStats:
-    """Counts since the start, or since the last reset."""
+    """Counts since the start or the last reset."""
 
     started: float = field(default_factory=time.monotonic)
     endpoints: Counter[str] = field(default_factory=Counter)
@@ -39,7 +39,7 @@ class ServerStats:
     completion_tokens: int = 0
 
     def body(self, key: int) -> BodyCounts:
-        """Return the record of a body that has come, counting this coming."""
+        """Return the counts of a received body, and count it."""
         found = self.bodies.get(key)
         if found is None:
             found = self.bodies[key] = BodyCounts()
@@ -47,29 +47,29 @@ class ServerStats:
         return found
 
     def enter(self) -> None:
-        """A request is under way."""
+        """Count a request in flight."""
         self.in_flight += 1
         self.in_flight_max = max(self.in_flight_max, self.in_flight)
 
     def answered(self, body: BodyCounts, tokens: tuple[int, int]) -> None:
-        """A completion has left whole, with so many tokens of prompt and completion."""
+        """Count a completion delivered whole, with its prompt and completion tokens."""
         body.answered += 1
         body.last = time.monotonic() - self.started
         self.prompt_tokens += tokens[0]
         self.completion_tokens += tokens[1]
 
     def ended(self, status: int, *, whole: bool, meant: bool) -> None:
-        """A reply has left; not ``whole``: it broke off, ``meant`` so by a fault, or because the client had gone."""
+        """Count the end of a reply; not ``whole``: it broke off because of a fault (``meant``) or because the client left."""
         self.in_flight -= 1
         self.statuses[str(status) if whole else "none"] += 1
         self.broken_off += not (whole or meant)
 
     def fresh(self) -> "ServerStats":
-        """Return new counts that go on with what is under way."""
+        """Return new counts that continue with the requests in flight."""
         return ServerStats(in_flight=self.in_flight, in_flight_max=self.in_flight)
 
     def report(self, *, each: bool = False) -> dict[str, Any]:
-        """Return the counts as JSON; ``each`` adds every body: how often it came, was answered, and when last."""
+        """Return the counts as JSON; ``each`` adds received, answered and last answer of every body."""
         bodies = self.bodies.values()
         counts: dict[str, Any] = {
             "distinct": len(self.bodies),

@@ -71,7 +71,7 @@ ENDS: dict[str, tuple[Behaviour, str, str]] = {
     "422 as FastAPI": (
         lambda *_: refusing(422, {"detail": [{"loc": ["body", "seed"], "msg": "extra fields not permitted"}]}),
         "unsupported",
-        "(422: body.seed: extra fields not permitted). Leave that parameter or the schema out.",
+        "(422: body.seed: extra fields not permitted). Remove that parameter or the schema.",
     ),
 }
 PASSES: dict[str, Behaviour] = {

@@ -98,7 +98,7 @@ def test_a_reasoning_model_is_adapted_to_once_and_later_runs_begin_with_what_was
         second = rationales(server.url, "--parameter", "max_tokens=400", "--parameter", "temperature=0")
         stats = server.stats()
     assert (first.exit_code, second.exit_code) == (0, 0), first.output
-    assert told(first).count("m refuses temperature: it is left out from now on") == 1
+    assert told(first).count("m refuses temperature: it is omitted from now on") == 1
     assert told(first).count("m refuses max_tokens: max_completion_tokens is sent instead from now on") == 1
     assert "refuses" not in second.output
     assert stats["statuses"] == {"200": 2 * ROWS, "400": refused}
@@ -156,7 +156,7 @@ def test_a_server_that_never_answered_ends_the_run_whatever_the_patience() -> No
         port = taken.getsockname()[1]
         result = ran(f"http://127.0.0.1:{port}", "--patience", "1")
     assert isinstance(result.exception, RequestError)
-    assert str(result.exception).startswith("no server answers at the base URL (nothing was reached in 1 s; last: ")
+    assert str(result.exception).startswith("no server answers at the base URL (no response in 1 s; last: ")
     assert f"127.0.0.1:{port}" in str(result.exception)
 
 

@@ -28,7 +28,7 @@ def question(number: int, attempt: int) -> LLMStep[str]:
     """Ask one question; return "kept", or a word that says why not."""
     [outcome] = yield [Request((Message("user", f"question {number}"),), "m", sample=attempt)]
     if not isinstance(outcome, Reply):
-        return outcome.word
+        return outcome.code
     return "kept" if outcome.text == f"You said: question {number}" else "bad_answer"
 
 

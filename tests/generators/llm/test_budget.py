@@ -69,7 +69,7 @@ def ask_all(model: Model, requests: list[Request]) -> list[Reply | BaseException
 
 
 def over_budget(outcomes: list[Reply | BaseException]) -> int:
-    return sum(isinstance(each, RequestError) and each.word == "over_budget" for each in outcomes)
+    return sum(isinstance(each, RequestError) and each.code == "over_budget" for each in outcomes)
 
 
 # one request: letters of its prompt, max_tokens, share of the most that is used of both, turns, whether it fails
@@ -170,7 +170,7 @@ def test_a_server_that_counts_more_than_there_are_bytes_is_held_to_its_own_count
             try:
                 outcomes.append((await budget.ask(request(str(at), most=1))).text)
             except RequestError as failure:
-                outcomes.append(failure.word)
+                outcomes.append(failure.code)
         return outcomes
 
     assert asyncio.run(one_by_one()) == ["yes", "yes", *["over_budget"] * 3]

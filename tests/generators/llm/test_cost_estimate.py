@@ -45,7 +45,7 @@ def request(text: str, *, model: str = "small") -> Request:
 
 def once(text: str, attempt: int) -> LLMStep[str]:
     [outcome] = yield [request(f"{text} {attempt}")]
-    return outcome.text if isinstance(outcome, Reply) else outcome.word
+    return outcome.text if isinstance(outcome, Reply) else outcome.code
 
 
 def twice(text: str, attempt: int) -> LLMStep[str]:
@@ -54,7 +54,7 @@ def twice(text: str, attempt: int) -> LLMStep[str]:
     assert isinstance(first, Reply)
     assert isinstance(second, Reply)
     [last] = yield [request(f"Join: {first.text} {second.text} {text} {attempt}")]
-    return last.text if isinstance(last, Reply) else last.word
+    return last.text if isinstance(last, Reply) else last.code
 
 
 Ask = Callable[[str, int], LLMStep[str]]

@@ -22,7 +22,6 @@ from pairwright.generators.llm.runner import (
     RowResult,
     run_rows,
 )
-from pairwright.generators.llm.seen_keys import SeenCacheKeys
 from tests.generators.llm.client.virtual_time import run
 
 
@@ -62,7 +61,7 @@ class Server:
 
 def once(text: str) -> LLMStep[str]:
     [outcome] = yield [request(text)]
-    return outcome.text if isinstance(outcome, Reply) else outcome.word
+    return outcome.text if isinstance(outcome, Reply) else outcome.code
 
 
 def row(text: str, talk: Callable[[str], LLMStep[Any]] = once) -> LLMRow[Any]:
@@ -179,12 +178,6 @@ def test_an_answer_that_rows_share_is_counted_once(paid: str) -> None:
     assert spent.requests == (paid in {"first", "last"})
 
 
-def test_of_very_many_answers_each_is_known_again() -> None:
-    seen = SeenCacheKeys()
-    assert all(seen.add(f"{number:032x}") for number in range(20_000))
-    assert not any(seen.add(f"{number:032x}") for number in range(20_000))
-
-
 def test_cached_answers_cost_nothing() -> None:
     [done] = done_of(iter([row("x")]), Server(answer=lambda _: reply("x", cached=True)))
     assert done.spent == RequestTotals(cached=1, kept_prompt_tokens=10, kept_completion_tokens=2)
@@ -233,7 +226,7 @@ def test_a_fatal_failure_ends_the_run_and_what_is_finished_is_given() -> None:
     )
     found, error = ends((row(str(n)) for n in range(1000)), server)
     assert isinstance(error, RequestError)
-    assert error.word == "bad_key"
+    assert error.code == "bad_key"
     names = [int(each.row) for each in found]
     assert names == sorted(names)
     assert set(range(30)) - set(names) == {7}

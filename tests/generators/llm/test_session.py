@@ -20,9 +20,9 @@ from pairwright.generators.llm.client.messages import Model, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.runner import LLMRow, MostlyFailingError
 from pairwright.generators.llm.session import Session, Snapshot
+from pairwright.generators.llm.testing.api_errors import PROVIDER_FAULTS
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.faults import KINDS
-from pairwright.generators.llm.testing.provider_faults import PROVIDER_FAULTS
 from pairwright.generators.llm.testing.script import AnswerRule, ServerScript
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 from tests.generators.llm import session_process
@@ -146,7 +146,7 @@ def test_a_fatal_failure_comes_after_what_is_done(cache: Path) -> None:
         with pytest.raises(RequestError) as caught:  # noqa: PT012 - the loop is what raises
             for done in session.run(rows(100_000)):
                 found.append(done.row)  # noqa: PERF401 - those before the error count
-        assert caught.value.word == "bad_key"
+        assert caught.value.code == "bad_key"
         asked = server.stats()["requests"]
     assert found[:300] == [str(n) for n in range(300)]
     assert asked < 300 + 10 * AT_ONCE
@@ -161,7 +161,7 @@ def test_a_run_that_its_rows_end_lets_no_waiting_request_leave(cache: Path) -> N
             raise RequestError("bad_request", f"{request.model} knows no such parameter")
 
         def stop(self, failure: RequestError) -> None:
-            self.stopped.append(failure.word)
+            self.stopped.append(failure.code)
 
     client = Client()
     opened = contextlib.nullcontext(client)

@@ -178,7 +178,7 @@ def test_what_is_no_data_is_refused(write: Write) -> None:
 def test_a_number_that_json_lacks_is_the_rows_fault(write: Write) -> None:
     with pytest.raises(RequestError) as caught:
         sent(load_prompt(write()), caption=float("nan"))
-    assert caught.value.word == "bad_request"
+    assert caught.value.code == "bad_request"
 
 
 def test_a_caption_of_100_000_letters_is_sent_and_a_message_beyond_the_bound_is_the_rows_fault(write: Write) -> None:
@@ -186,7 +186,7 @@ def test_a_caption_of_100_000_letters_is_sent_and_a_message_beyond_the_bound_is_
     assert len(sent(prompt, caption='"' * 100_000)) == 200_011
     with pytest.raises(RequestError) as caught:
         sent(prompt, caption="x" * (MAX_LENGTH + 1))
-    assert caught.value.word == "request_too_large"
+    assert caught.value.code == "request_too_large"
 
 
 def test_a_loop_stops_at_the_bound_before_it_fills_the_memory(write: Write) -> None:

@@ -16,14 +16,14 @@ from pairwright.generators.llm.client.event_loop import new_event_loop
 from pairwright.generators.llm.client.messages import Message, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.settings import LLMSettings
-from pairwright.generators.llm.testing import http_protocol
+from pairwright.generators.llm.testing import http_messages
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import parse_script
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
 KEY = "sk-do-not-tell-anybody"
 Meddle = Callable[
-    [http_protocol.HTTPRequest, Callable[[http_protocol.HTTPRequest], http_protocol.HTTPReply]], http_protocol.HTTPReply
+    [http_messages.HTTPRequest, Callable[[http_messages.HTTPRequest], http_messages.HTTPReply]], http_messages.HTTPReply
 ]
 _T = TypeVar("_T")
 
@@ -33,7 +33,7 @@ class MeddledApp(ServerApp):
 
     meddle: Meddle | None = None
 
-    def handle(self, request: http_protocol.HTTPRequest) -> http_protocol.HTTPReply:
+    def handle(self, request: http_messages.HTTPRequest) -> http_messages.HTTPReply:
         """Return what the function makes of it."""
         return self.meddle(request, super().handle) if self.meddle else super().handle(request)
 
@@ -109,7 +109,7 @@ class Bench:
             return runner.run(main())
 
     def ask(self, asked: Sequence[Request]) -> list[Reply | RequestError]:
-        """Ask all at once, through the cache beside the ledger; return what each ended in."""
+        """Ask all concurrently through the ledger's cache; return the outcomes."""
         with Cache.open(self.ledger.with_name("answers.sqlite")) as cache:
             endpoint = self.settings.cache_endpoint
             return self.run(
@@ -148,7 +148,7 @@ async def ask_all(model: Any, asked: Sequence[Request]) -> list[Reply | RequestE
 
 def texts(found: Sequence[Reply | RequestError]) -> list[str]:
     """Return answers, or the words of failures."""
-    return [each.text if isinstance(each, Reply) else each.word for each in found]
+    return [each.text if isinstance(each, Reply) else each.code for each in found]
 
 
 def said(count: int) -> list[str]:

@@ -1,6 +1,6 @@
 """Runs of batch mode that are killed at a point: ``python batch_killed.py``, with lines ``URL LEDGER COUNT POINT...``.
 
-Each point has a ledger of its own (LEDGER.POINT) and a process of its own, forked from this one so that the packages
+Each point has its own ledger (LEDGER.POINT) and process, forked from this one so that the packages
 are imported once, and ended by SIGKILL from within, just before or after the call that the point names. Each line is
 answered by one of as many signals as it has points.
 """
@@ -54,11 +54,11 @@ def killer() -> Iterator[Killer]:
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        orders, told = process.stdin, process.stdout
+        orders, results = process.stdin, process.stdout
 
         def kill(url: str, ledger: Path, count: int, points: list[str]) -> list[int]:
             print(url, ledger, count, *points, file=orders, flush=True)
-            return [int(number) for number in told.readline().split()]
+            return [int(number) for number in results.readline().split()]
 
         yield kill
 

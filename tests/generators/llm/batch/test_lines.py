@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import StorageError
+from pairwright.generators.llm.batch.context import BatchRetry
 from pairwright.generators.llm.batch.ledger import RETENTION_DAYS, BatchLedger
 from pairwright.generators.llm.batch.lines import (
     ANSWERED,
@@ -21,7 +22,6 @@ from pairwright.generators.llm.batch.lines import (
     write_batch_input,
 )
 from pairwright.generators.llm.batch.queue import QueuedRequest
-from pairwright.generators.llm.batch.retry import BatchRetry
 from pairwright.generators.llm.client.chat_completions import build_payload
 from pairwright.generators.llm.client.messages import Message, Request, Schema
 from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES, RequestError
@@ -37,7 +37,7 @@ def line(**changes: Any) -> bytes:
 
 def word(data: bytes) -> str | None:
     outcome = read_line(data)
-    return None if outcome is None else outcome.word
+    return None if outcome is None else outcome.code
 
 
 def test_a_line_holds_what_a_direct_call_would_send() -> None:
@@ -90,12 +90,12 @@ def test_a_key_fits_the_64_letters_that_a_custom_id_may_have() -> None:
         (b"\xff", "not JSON"),
     ],
 )
-def test_what_each_line_is_read_as(data: bytes, want: str) -> None:
+def test_each_line_is_parsed_as_expected(data: bytes, want: str) -> None:
     assert word(data) == (want if want in REQUEST_ERROR_CODES or want == ANSWERED else None)
 
 
 @given(st.one_of(st.binary(), st.recursive(st.none() | st.booleans() | st.integers(-9, 999) | st.text(), st.lists)))
-def test_no_line_at_all_is_more_than_a_line_of_no_request(data: Any) -> None:
+def test_arbitrary_lines_belong_to_no_request(data: Any) -> None:
     if not isinstance(data, bytes):
         data = orjson.dumps({"custom_id": data, "response": data})
     assert read_line(data) is None
@@ -116,11 +116,11 @@ def test_no_line_at_all_is_more_than_a_line_of_no_request(data: Any) -> None:
         ),
     )
 )
-def test_a_line_with_a_key_always_has_an_outcome_in_a_known_word(row: dict[str, Any]) -> None:
+def test_a_line_with_a_key_has_an_outcome_with_a_known_code(row: dict[str, Any]) -> None:
     outcome = read_line(orjson.dumps({"custom_id": KEY, **row}))
     assert outcome is not None
     assert outcome.key == KEY
-    assert outcome.word == ANSWERED or outcome.failure().word == outcome.word
+    assert outcome.code == ANSWERED or outcome.failure().code == outcome.code
 
 
 def test_secrets_that_a_line_repeats_are_hidden() -> None:
@@ -191,7 +191,7 @@ def test_the_ledger_keeps_the_first_outcome_of_a_line_and_only_for_its_own_batch
         assert found[one].outcome == LineResult(one, ANSWERED, b"a")
 
 
-def test_what_nobody_came_for_in_a_month_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_unused_for_a_month_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, key = tmp_path / "ledger", "01" * 16
     with BatchLedger.open(path) as ledger:
         running = ledger.claim("running", "http://x:1", "m", ["02" * 16])
@@ -239,15 +239,15 @@ def test_one_at_a_time_holds_the_turn_of_a_ledger(tmp_path: Path) -> None:
         await asyncio.gather(hold("a"), hold("b"))
 
     asyncio.run(both())
-    told = [event for event in events if event != "waits"]
-    assert told in (["a begins", "a ends", "b begins", "b ends"], ["b begins", "b ends", "a begins", "a ends"])
+    order = [event for event in events if event != "waits"]
+    assert order in (["a begins", "a ends", "b begins", "b ends"], ["b begins", "b ends", "a begins", "a ends"])
     assert "waits" in events
 
 
 # --- patience ------------------------------------------------------------------------------------------------
 
 
-def test_calls_are_made_again_as_long_as_patience_lasts_and_the_server_s_own_word_on_when_counts() -> None:
+def test_calls_are_retried_within_the_patience_and_after_retry_after() -> None:
     waits: list[float] = []
 
     async def pause(seconds: float) -> None:
@@ -256,15 +256,15 @@ def test_calls_are_made_again_as_long_as_patience_lasts_and_the_server_s_own_wor
     async def call() -> None:
         raise RequestError("overloaded", "busy", status=503, retry_after=7.0 if len(waits) == 1 else None)
 
-    told: list[str] = []
+    lines: list[str] = []
     with pytest.raises(RequestError) as caught:
-        asyncio.run(BatchRetry(60.0, pause, told.append).call_with_retries(call))
-    assert caught.value.word == "server_down"
+        asyncio.run(BatchRetry(60.0, pause, lines.append).call_with_retries(call))
+    assert caught.value.code == "server_down"
     assert waits[:4] == [1.0, 7.0, 14.0, 28.0]
-    assert len(told) == 1
+    assert len(lines) == 1
 
 
-def test_a_server_of_batches_that_never_answered_is_waited_for_ten_seconds() -> None:
+def test_a_batch_server_that_never_responded_is_retried_for_ten_seconds() -> None:
     waits: list[float] = []
 
     async def pause(seconds: float) -> None:
@@ -273,7 +273,7 @@ def test_a_server_of_batches_that_never_answered_is_waited_for_ten_seconds() -> 
     async def call() -> None:
         raise RequestError("unreachable", "Connection refused (localhost:8000)")
 
-    with pytest.raises(RequestError, match="nothing was reached in 10 s; last: Connection refused") as caught:
+    with pytest.raises(RequestError, match="no response in 10 s; last: Connection refused") as caught:
         asyncio.run(BatchRetry(300.0, pause, print).call_with_retries(call))
-    assert caught.value.word == "no_server"
+    assert caught.value.code == "no_server"
     assert sum(waits) == 10

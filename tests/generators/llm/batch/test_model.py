@@ -1,6 +1,7 @@
 """Batch mode, over HTTP against the test server: what is asked in batches is answered as if asked directly."""
 
 import asyncio
+import re
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.runner import LLMRow
 from pairwright.generators.llm.session import Session
-from pairwright.generators.llm.testing import http_protocol
+from pairwright.generators.llm.testing import http_messages
 from pairwright.generators.llm.testing.serving import Server
 from tests.generators.llm.batch.batch_fixtures import (
     KEY,
@@ -52,19 +53,19 @@ def once(matches: Any, then: Any) -> Meddle:
     """Meddle with the first request that matches."""
     done: list[int] = []
 
-    def meddle(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
+    def meddle(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         if not done and matches(asked):
             done.append(1)
-            reply: http_protocol.HTTPReply = then(asked, handle)
+            reply: http_messages.HTTPReply = then(asked, handle)
             return reply
-        found: http_protocol.HTTPReply = handle(asked)
+        found: http_messages.HTTPReply = handle(asked)
         return found
 
     return meddle
 
 
-def error(status: int, code: str, message: str = "no") -> http_protocol.HTTPReply:
-    return http_protocol.HTTPReply(status, orjson.dumps({"error": {"code": code, "message": message}}), tag=())
+def error(status: int, code: str, message: str = "no") -> http_messages.HTTPReply:
+    return http_messages.HTTPReply(status, orjson.dumps({"error": {"code": code, "message": message}}), tag=())
 
 
 # --- what is asked is answered -------------------------------------------------------------------------------
@@ -129,11 +130,12 @@ def test_batches_are_closed_at_so_many_requests(ledger: Path) -> None:
 def test_batches_are_closed_at_so_many_bytes_and_a_line_that_is_larger_is_that_rows_failure(ledger: Path) -> None:
     sizes: list[int] = []
 
-    def weigh(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
+    def weigh(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         if asked.path == "/v1/files" and asked.method == "POST":
-            sizes.append(asked.body.count(b"custom_id"))
-            assert len(asked.body) < 1000 + 500  # the form around it
-        found: http_protocol.HTTPReply = handle(asked)
+            data = asked.form["file"].data
+            sizes.append(data.count(b"custom_id"))
+            assert len(data) <= 1000
+        found: http_messages.HTTPReply = handle(asked)
         return found
 
     with serving(weigh) as server:
@@ -179,7 +181,7 @@ def test_images_are_sent_in_lines_and_one_that_cannot_be_read_is_its_rows_failur
         assert texts(Bench(server, ledger).ask(asked)) == ["You said: what?", "bad_image"]
 
 
-def test_a_row_that_nobody_waits_for_any_more_is_not_sent(ledger: Path) -> None:
+def test_a_row_without_waiting_callers_is_not_sent(ledger: Path) -> None:
     async def work(model: BatchModel) -> str:
         tired = asyncio.ensure_future(model.ask(request("tired")))
         await asyncio.sleep(0)
@@ -195,7 +197,7 @@ def test_a_row_that_nobody_waits_for_any_more_is_not_sent(ledger: Path) -> None:
 # --- waiting -------------------------------------------------------------------------------------------------
 
 
-def test_what_is_queued_is_sent_when_nothing_more_comes_and_looks_grow_rarer_up_to_a_limit(ledger: Path) -> None:
+def test_queued_requests_are_sent_when_idle_and_poll_intervals_grow_to_a_limit(ledger: Path) -> None:
     with serving(batch_polls=12) as server:
         bench = Bench(server, ledger, BatchLimits(idle=7.0, first_look=5.0, longest_look=40.0))
         bench.ask(requests(2))
@@ -224,27 +226,10 @@ def test_a_flush_sends_at_once(ledger: Path) -> None:
         assert bench.run(work) == said(3)
 
 
-def test_progress_tells_lines_as_the_server_counts_them(ledger: Path) -> None:
-    with serving(batch_polls=4) as server:
-        bench = Bench(server, ledger)
-
-        async def work(model: BatchModel) -> set[tuple[int, int]]:
-            seen: set[tuple[int, int]] = set()
-
-            async def look() -> None:
-                seen.add((model.progress().lines, model.progress().completed))
-
-            bench.meanwhile = look
-            await ask_all(model, requests(8))
-            return seen
-
-        assert {(8, 2), (8, 4), (8, 6)} <= bench.run(work)
-
-
 # --- failures ------------------------------------------------------------------------------------------------
 
 
-def test_a_line_that_failed_for_good_ends_in_the_words_of_a_direct_call(ledger: Path) -> None:
+def test_a_permanent_error_of_a_line_is_that_of_a_direct_call(ledger: Path) -> None:
     rules = [
         {"contains": "long", "fault": "context_too_long"},
         {"contains": "bad", "fault": "400"},
@@ -278,7 +263,7 @@ def test_a_line_that_failed_for_good_ends_in_the_words_of_a_direct_call(ledger: 
         {"batch_expired": 0.2, "batch_line_lost": 0.2, "batch_line_garbled": 0.2, "500": 0.2, "batch_failed": 0.2},
     ],
 )
-def test_lines_that_expire_fail_in_passing_or_come_back_broken_are_sent_again(
+def test_lines_that_expire_fail_transiently_or_are_broken_are_sent_again(
     ledger: Path, faults: dict[str, float]
 ) -> None:
     with serving(faults=faults, seed=3) as server:
@@ -289,7 +274,7 @@ def test_lines_that_expire_fail_in_passing_or_come_back_broken_are_sent_again(
         assert listed(server, "files") == []  # nothing of the user's is left there
 
 
-def test_a_batch_that_fails_through_no_fault_of_its_input_is_made_again(ledger: Path) -> None:
+def test_a_batch_that_fails_for_another_reason_than_its_input_is_created_again(ledger: Path) -> None:
     with serving(faults={"batch_failed": 1}) as server:
         bench = Bench(server, ledger)
 
@@ -302,17 +287,17 @@ def test_a_batch_that_fails_through_no_fault_of_its_input_is_made_again(ledger: 
         assert {row["status"] for row in listed(server, "batches")} == {"failed", "completed"}
 
 
-def test_what_cannot_be_read_in_a_file_is_counted_and_said(ledger: Path) -> None:
+def test_unreadable_lines_are_counted_and_reported(ledger: Path) -> None:
     with serving(faults={"batch_line_garbled": 0.3}) as server:
         bench = Bench(server, ledger, more={"max_retries": 30})
         bench.ask(requests(20))
         hurt = server.stats()["faults"]["batch_line_garbled"]
-    told = [line for line in bench.said if "cannot be read" in line]
-    assert sum(int(line.split(": ")[1].split()[0]) for line in told) == 2 * hurt
-    assert sum(int(line.split("read, ")[1].split()[0]) for line in told) == hurt
+    found = [re.search(r"(\d+) unreadable lines, (\d+) lines of unknown requests", line) for line in bench.said]
+    assert sum(int(each[1]) for each in found if each) == 2 * hurt
+    assert sum(int(each[2]) for each in found if each) == hurt
 
 
-def test_a_line_that_never_fares_better_ends_after_so_many_retries(ledger: Path) -> None:
+def test_a_line_that_always_fails_ends_after_its_retries(ledger: Path) -> None:
     with serving(faults={"batch_expired": 1}) as server:
         assert texts(Bench(server, ledger, more={"max_retries": 2}).ask(requests(2))) == ["timeout"] * 2
         assert len(listed(server, "batches")) == 3
@@ -353,7 +338,7 @@ def test_a_batch_of_which_every_line_is_refused_stops_the_run(ledger: Path) -> N
     with serving(faults={"batch_line_refused": 1}) as server:
         found = Bench(server, ledger).ask(requests(3))
         assert texts(found) == ["bad_batch"] * 3
-        assert "3 flaws" in str(found[0])
+        assert "3 problems" in str(found[0])
 
 
 def test_an_unknown_model_and_a_wrong_key_stop_the_run(ledger: Path) -> None:
@@ -365,7 +350,7 @@ def test_an_unknown_model_and_a_wrong_key_stop_the_run(ledger: Path) -> None:
         assert KEY not in f"{found[0]!s} {found[0]!r} {vars(found[0])}"
 
 
-def test_whoever_asks_after_the_stop_is_told_at_once(ledger: Path) -> None:
+def test_requests_after_the_stop_fail_at_once(ledger: Path) -> None:
     async def work(model: BatchModel) -> list[str]:
         return texts([*await ask_all(model, requests(1)), *await ask_all(model, requests(3))])
 
@@ -399,7 +384,7 @@ def test_batches_that_find_the_queue_full_of_our_own_wait_for_those(ledger: Path
     assert 30.0 not in bench.waits
 
 
-def test_a_refusal_at_once_for_a_full_queue_is_waited_out(ledger: Path) -> None:
+def test_an_immediate_refusal_for_a_full_queue_is_waited_for(ledger: Path) -> None:
     full = once(
         lambda asked: (asked.method, asked.path) == ("POST", "/v1/batches"),
         lambda *_: error(400, "token_limit_exceeded"),
@@ -420,10 +405,10 @@ def test_a_queue_that_stays_full_stops_the_run_in_the_end(ledger: Path) -> None:
 
 
 def test_an_upload_that_is_too_large_for_the_server_is_halved(ledger: Path) -> None:
-    def narrow(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
-        if (asked.method, asked.path) == ("POST", "/v1/files") and asked.body.count(b"custom_id") > 3:
+    def narrow(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
+        if (asked.method, asked.path) == ("POST", "/v1/files") and asked.form["file"].data.count(b"custom_id") > 3:
             return error(413, "too_large")
-        found: http_protocol.HTTPReply = handle(asked)
+        found: http_messages.HTTPReply = handle(asked)
         return found
 
     with serving(narrow) as server:
@@ -434,7 +419,7 @@ def test_an_upload_that_is_too_large_for_the_server_is_halved(ledger: Path) -> N
 # --- a server that fails -------------------------------------------------------------------------------------
 
 
-def test_calls_that_fail_in_passing_are_made_again_and_no_batch_is_made_twice(ledger: Path) -> None:
+def test_transient_errors_of_calls_are_retried_and_no_batch_is_created_twice(ledger: Path) -> None:
     faults = {f"{scope}/{kind}": 0.1 for scope in ("files", "batches") for kind in ("503", "reset", "half", "429")}
     with serving(faults=faults, retry_after_s=3, seed=1) as server:
         bench = Bench(server, ledger, BatchLimits(lines=5))
@@ -444,10 +429,10 @@ def test_calls_that_fail_in_passing_are_made_again_and_no_batch_is_made_twice(le
         assert server.stats()["bodies"]["answered_again"] == 0
 
 
-def test_a_batch_whose_making_was_not_confirmed_is_found_and_not_made_again(ledger: Path) -> None:
-    def lost(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
+def test_a_batch_with_a_lost_confirmation_is_found_and_not_created_again(ledger: Path) -> None:
+    def lost(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         handle(asked)
-        return http_protocol.HTTPReply(200, b"{}", manner="reset", tag=())
+        return http_messages.HTTPReply(200, b"{}", manner="reset", tag=())
 
     with serving(once(lambda asked: (asked.method, asked.path) == ("POST", "/v1/batches"), lost)) as server:
         bench = Bench(server, ledger)
@@ -455,12 +440,12 @@ def test_a_batch_whose_making_was_not_confirmed_is_found_and_not_made_again(ledg
         assert len(listed(server, "batches")) == 1
 
 
-def test_a_batch_that_the_server_has_forgotten_is_sent_again(ledger: Path) -> None:
+def test_a_batch_unknown_to_the_server_is_sent_again(ledger: Path) -> None:
     gone = once(lambda asked: asked.path.endswith("batch_000001"), lambda *_: error(404, "not_found"))
     with serving(gone) as server:
         bench = Bench(server, ledger)
         assert texts(bench.ask(requests(3))) == said(3)
-    assert any("no longer known" in line for line in bench.said)
+    assert any("unknown to the server" in line for line in bench.said)
 
 
 def test_a_file_that_the_server_has_lost_costs_a_retry(ledger: Path) -> None:
@@ -471,18 +456,18 @@ def test_a_file_that_the_server_has_lost_costs_a_retry(ledger: Path) -> None:
         assert len(listed(server, "batches")) == 2
 
 
-def test_a_server_that_stays_away_stops_the_run_and_it_can_be_taken_up(ledger: Path) -> None:
+def test_a_server_that_stays_unreachable_stops_the_run_which_can_be_resumed(ledger: Path) -> None:
     away = [False]
 
-    def meddle(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
-        found: http_protocol.HTTPReply = error(503, "away") if away[0] and asked.method == "GET" else handle(asked)
+    def meddle(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
+        found: http_messages.HTTPReply = error(503, "away") if away[0] and asked.method == "GET" else handle(asked)
         return found
 
     with serving(meddle) as server:
         bench = Bench(server, ledger)
         away[0] = True
         assert texts(bench.ask(requests(3))) == ["server_down"] * 3
-        assert sum("waiting for it" in line for line in bench.said) == 1
+        assert sum("retrying" in line for line in bench.said) == 1
         assert sum(bench.waits) >= bench.settings.patience
         away[0] = False
         assert texts(bench.ask(requests(3))) == said(3)
@@ -490,8 +475,8 @@ def test_a_server_that_stays_away_stops_the_run_and_it_can_be_taken_up(ledger: P
 
 
 def test_a_file_that_cannot_be_deleted_is_left_there(ledger: Path) -> None:
-    def keep(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
-        found: http_protocol.HTTPReply = error(403, "no") if asked.method == "DELETE" else handle(asked)
+    def keep(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
+        found: http_messages.HTTPReply = error(403, "no") if asked.method == "DELETE" else handle(asked)
         return found
 
     with serving(keep) as server:
@@ -522,7 +507,7 @@ def test_a_batch_that_is_cancelled_while_a_run_waits_stops_it_with_what_was_done
         assert bench.lines == 8
 
 
-def test_a_run_that_is_broken_off_leaves_its_batch_at_the_server_and_says_how_to_go_on(ledger: Path) -> None:
+def test_an_interrupted_run_leaves_its_batch_at_the_server_and_says_how_to_resume(ledger: Path) -> None:
     with serving(batch_polls=1000) as server:
         bench = Bench(server, ledger)
         bench.break_off(requests(4))
@@ -535,7 +520,7 @@ def test_a_run_that_is_broken_off_leaves_its_batch_at_the_server_and_says_how_to
         assert len(listed(server, "batches")) == 1
 
 
-def test_batches_left_at_the_server_can_be_cancelled_and_then_sent_anew(ledger: Path) -> None:
+def test_batches_left_at_the_server_can_be_cancelled_and_sent_again(ledger: Path) -> None:
     with serving(batch_polls=1000) as server:
         bench = Bench(server, ledger)
         bench.break_off(requests(4))
@@ -548,12 +533,12 @@ def test_batches_left_at_the_server_can_be_cancelled_and_then_sent_anew(ledger: 
 
 
 def test_cancelling_where_nothing_was_ever_sent_says_so(tmp_path: Path) -> None:
-    with serving() as server, pytest.raises(StorageError, match="no batch was ever sent"):
+    with serving() as server, pytest.raises(StorageError, match="no batch was sent"):
         asyncio.run(cancel_batches(settings_for(server), tmp_path / "none"))
 
 
 def test_a_session_asks_in_batches_round_by_round(tmp_path: Path) -> None:
-    def talk(name: str, attempt: int) -> LLMStep[str]:
+    def step(name: str, attempt: int) -> LLMStep[str]:
         [first] = yield [request(name, sample=attempt)]
         assert isinstance(first, Reply)
         [second] = yield [request(f"then {first.text}")]
@@ -563,7 +548,7 @@ def test_a_session_asks_in_batches_round_by_round(tmp_path: Path) -> None:
     limits = BatchLimits(idle=0.05, first_look=0.01, longest_look=0.02)
     with serving() as server:
         opened = batch_client(limits, say=lambda _: None)
-        rows = [LLMRow(f"{n}", partial(talk, f"row {n}")) for n in range(20)]
+        rows = [LLMRow(f"{n}", partial(step, f"row {n}")) for n in range(20)]
         for _ in range(2):
             with Session(settings_for(server), cache=tmp_path / "c", opened=opened, in_flight=20) as session:
                 results = [done.result for done in session.run(rows)]
@@ -575,7 +560,7 @@ def test_a_session_asks_in_batches_round_by_round(tmp_path: Path) -> None:
         assert ledger.entries(settings_for(server).cache_endpoint, "ended") == []
 
 
-def test_a_run_that_is_stopped_ends_at_once_and_says_what_goes_on(ledger: Path) -> None:
+def test_a_stopped_run_ends_at_once_and_reports_running_batches(ledger: Path) -> None:
     with serving(batch_polls=1000) as server:
         bench = Bench(server, ledger)
 
@@ -588,7 +573,7 @@ def test_a_run_that_is_stopped_ends_at_once_and_says_what_goes_on(ledger: Path) 
             return await ask_all(model, requests(3))
 
         assert texts(bench.run(work)) == ["interrupted"] * 3
-    assert "goes on at the server" in bench.said[-1]
+    assert "continues at the server" in bench.said[-1]
 
 
 # --- who asks, and where -------------------------------------------------------------------------------------
@@ -601,14 +586,14 @@ def azure(server: Server) -> dict[str, str]:
 def test_azures_paths_are_asked_in_azures_way_and_its_files_are_waited_for(ledger: Path) -> None:
     asked_for: list[str] = []
 
-    def slow(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
-        reply: http_protocol.HTTPReply = handle(asked)
+    def slow(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
+        reply: http_messages.HTTPReply = handle(asked)
         asked_for.append(f"{asked.method} {asked.path}")
         assert asked.headers["api-key"] == KEY
         assert "authorization" not in asked.headers
         if asked.path.startswith("/openai/files") and b'"processed"' in reply.body and len(asked_for) < 4:
             body = reply.body.replace(b'"processed"', b'"pending"')
-            return http_protocol.HTTPReply(reply.status, body, tag=reply.tag)
+            return http_messages.HTTPReply(reply.status, body, tag=reply.tag)
         return reply
 
     with serving(slow) as server:
@@ -617,12 +602,12 @@ def test_azures_paths_are_asked_in_azures_way_and_its_files_are_waited_for(ledge
     assert asked_for[:5] == ["POST /openai/files", *["GET /openai/files/file-000001"] * 3, "POST /openai/batches"]
 
 
-def test_no_key_is_sent_where_there_is_none(ledger: Path) -> None:
+def test_without_a_key_none_is_sent(ledger: Path) -> None:
     seen: set[bool] = set()
 
-    def look(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
+    def look(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         seen.add("authorization" in asked.headers)
-        found: http_protocol.HTTPReply = handle(asked)
+        found: http_messages.HTTPReply = handle(asked)
         return found
 
     with serving(look) as server:
@@ -650,7 +635,7 @@ def test_neither_keys_nor_prompts_are_in_the_ledger(ledger: Path) -> None:
         assert b"private" not in path.read_bytes()
 
 
-def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_ledger_is_refused(tmp_path: Path) -> None:
     with Cache.open(tmp_path / "cache.sqlite"):
         pass
     (tmp_path / "text").write_text("no database at all, but a text that is long enough to be looked at\n" * 20)

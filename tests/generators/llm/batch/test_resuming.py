@@ -1,4 +1,4 @@
-"""Batch mode taken up again: after a kill at any point, and by two processes at once, nothing is paid twice."""
+"""Resuming batch mode: after a kill at any point, and with two concurrent processes, nothing is billed twice."""
 
 import asyncio
 import signal
@@ -14,7 +14,7 @@ from pairwright.generators.llm.batch.model import BatchLimits, BatchModel, open_
 from pairwright.generators.llm.cache.leases import Leases
 from pairwright.generators.llm.cache.store import Cache, CachedModel
 from pairwright.generators.llm.client.messages import Reply
-from pairwright.generators.llm.testing import http_protocol
+from pairwright.generators.llm.testing import http_messages
 from pairwright.generators.llm.testing.serving import Server
 from tests.generators.llm.batch import killed_runs
 from tests.generators.llm.batch.batch_fixtures import Bench, ask_all, listed, request, requests, said, serving, texts
@@ -47,7 +47,7 @@ def killed(killer: Killer, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_run_killed_at_any_point_is_taken_up_and_pays_for_nothing_twice(killed: Killed, point: str) -> None:
+def test_a_run_killed_at_any_point_is_resumed_and_pays_for_nothing_twice(killed: Killed, point: str) -> None:
     path = Path(f"{killed.ledger}.{point}")
     bench = Bench(killed.server, path)
     with Cache.open(path.with_name(path.name + ".answers")) as cache:
@@ -67,7 +67,7 @@ def test_a_run_killed_at_any_point_is_taken_up_and_pays_for_nothing_twice(killed
         assert not any("sent" in line and "before" not in line for line in bench.said)
 
 
-def test_what_was_uploaded_for_a_batch_that_was_never_made_is_deleted(killer: Killer, tmp_path: Path) -> None:
+def test_an_upload_without_a_batch_is_deleted(killer: Killer, tmp_path: Path) -> None:
     with serving() as server:
         assert killer(server.url, tmp_path / "l", 3, ["before-create"]) == [signal.SIGKILL]
         assert len(listed(server, "files")) == 1
@@ -93,33 +93,33 @@ def test_a_batch_is_found_among_many_newer_ones(
         assert any("killed" in line for line in bench.said)
 
 
-def test_a_server_that_lists_no_batches_is_said_to_leave_it_open(killer: Killer, tmp_path: Path) -> None:
-    def mute(asked: http_protocol.HTTPRequest, handle: Any) -> http_protocol.HTTPReply:
+def test_a_server_that_does_not_list_batches_is_reported(killer: Killer, tmp_path: Path) -> None:
+    def mute(asked: http_messages.HTTPRequest, handle: Any) -> http_messages.HTTPReply:
         if (asked.method, asked.path) == ("GET", "/v1/batches") and "limit=100" in asked.query:
-            return http_protocol.HTTPReply(405, b'{"error": {"message": "no"}}', tag=())
-        found: http_protocol.HTTPReply = handle(asked)
+            return http_messages.HTTPReply(405, b'{"error": {"message": "no"}}', tag=())
+        found: http_messages.HTTPReply = handle(asked)
         return found
 
     with serving(mute) as server:
         assert killer(server.url, tmp_path / "l", 3, ["before-create"]) == [signal.SIGKILL]
         bench = Bench(server, tmp_path / "l.before-create")
         assert texts(bench.ask(requests(3))) == said(3)
-    assert any("cannot be known" in line for line in bench.said)
+    assert any("does not list batches" in line for line in bench.said)
 
 
 @dataclass
-class Beside:
-    """A run beside another one, on the same ledger and cache, whose waits can be held until the other has come so far."""
+class ConcurrentRun:
+    """A run that shares ledger and cache with another one, and whose waits can be held until the other is ready."""
 
     bench: Bench
     rows: int
-    told: asyncio.Event = field(default_factory=asyncio.Event)  # it has sent a batch, or waits for one
+    attached: asyncio.Event = field(default_factory=asyncio.Event)  # it has sent a batch, or waits for one
     paused: asyncio.Event = field(default_factory=asyncio.Event)  # where it is held
     ended: asyncio.Event = field(default_factory=asyncio.Event)  # and has let go of its answers in the ledger
     held: dict[float, asyncio.Event] = field(default_factory=dict)  # a wait of so many seconds, until when
 
     async def run(self, after: asyncio.Event | None = None) -> list[str]:
-        """Ask, in a cache of its own on the shared file, as another process does."""
+        """Ask through a second `Cache` on the shared file, as another process would."""
         if after:
             await after.wait()
         with Cache.open(self.bench.ledger.with_name("answers.sqlite")) as cache:
@@ -139,7 +139,7 @@ class Beside:
 
     def _say(self, line: str) -> None:
         self.bench.said.append(line)
-        self.told.set()
+        self.attached.set()
 
 
 IDLE, LOOK = BatchLimits().idle, BatchLimits().first_look
@@ -155,8 +155,8 @@ def overflown(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_runs_at_once_send_each_request_once_and_both_have_all_answers(tmp_path: Path) -> None:
     with serving(batch_polls=4) as server:
         bench = Bench(server, tmp_path / "ledger")
-        one, other = Beside(bench, 10), Beside(bench, 14)
-        one.held[LOOK], other.held[LOOK] = other.told, one.told  # no batch ends before both wait for it
+        one, other = ConcurrentRun(bench, 10), ConcurrentRun(bench, 14)
+        one.held[LOOK], other.held[LOOK] = other.attached, one.attached  # no batch ends before both wait for it
 
         async def both() -> tuple[list[str], list[str]]:
             return await asyncio.gather(one.run(), other.run())
@@ -167,12 +167,12 @@ def test_two_runs_at_once_send_each_request_once_and_both_have_all_answers(tmp_p
 
 
 @pytest.mark.usefixtures("overflown")
-def test_failures_found_by_one_run_are_told_to_the_other_that_waits_for_the_batch(tmp_path: Path) -> None:
+def test_errors_found_by_one_run_reach_the_other_that_waits_for_the_batch(tmp_path: Path) -> None:
     rules = [{"contains": "row 1", "fault": "400"}]
     with serving(rules=rules, batch_polls=4) as server:
         bench = Bench(server, tmp_path / "ledger")
-        one, other = Beside(bench, 3), Beside(bench, 3)
-        one.held[LOOK], other.held[LOOK] = other.told, one.told
+        one, other = ConcurrentRun(bench, 3), ConcurrentRun(bench, 3)
+        one.held[LOOK], other.held[LOOK] = other.attached, one.attached
 
         async def both() -> tuple[list[str], list[str]]:
             return await asyncio.gather(one.run(), other.run())
@@ -189,11 +189,11 @@ def test_failures_found_by_one_run_are_told_to_the_other_that_waits_for_the_batc
 def test_a_run_that_looks_when_the_other_has_ended_finds_the_answers_in_the_cache(tmp_path: Path) -> None:
     with serving(batch_polls=4) as server:
         bench = Bench(server, tmp_path / "ledger")
-        one, late = Beside(bench, 5), Beside(bench, 5)
+        one, late = ConcurrentRun(bench, 5), ConcurrentRun(bench, 5)
         one.held[LOOK], late.held[LOOK] = late.paused, one.ended
 
         async def both() -> tuple[list[str], list[str]]:
-            return await asyncio.gather(one.run(), late.run(after=one.told))
+            return await asyncio.gather(one.run(), late.run(after=one.attached))
 
         assert [*asyncio.run(both())] == [said(5), said(5)]
         assert any("5 rows wait for it" in line for line in bench.said)
@@ -204,7 +204,7 @@ def test_a_run_that_looks_when_the_other_has_ended_finds_the_answers_in_the_cach
 def test_a_run_that_sends_when_the_other_has_ended_sends_only_what_the_cache_lacks(tmp_path: Path) -> None:
     with serving(batch_polls=4) as server:
         bench = Bench(server, tmp_path / "ledger")
-        one, late = Beside(bench, 5), Beside(bench, 7)
+        one, late = ConcurrentRun(bench, 5), ConcurrentRun(bench, 7)
         late.held[IDLE] = one.ended
 
         async def both() -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""What claims promise: one process asks for a key at a time, and nobody waits for the dead."""
+"""Leases: one process requests a key at a time, and dead processes block no key."""
 
 import asyncio
 import errno
@@ -36,7 +36,7 @@ def test_a_claimed_key_is_refused_to_others_until_it_is_dropped(path: Path) -> N
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="this system cannot reserve room on a disk")
-def test_the_table_has_its_room_on_the_disk_from_the_start(path: Path) -> None:
+def test_the_table_is_allocated_on_disk(path: Path) -> None:
     """Written to where the disk has no room left, a map of a file with holes ends the process (SIGBUS)."""
     claims = Leases(path)
     found = path.with_name(path.name + "-claims").stat()
@@ -44,7 +44,7 @@ def test_the_table_has_its_room_on_the_disk_from_the_start(path: Path) -> None:
     claims.close()
 
 
-def test_a_full_disk_is_told_where_the_cache_is_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_on_opening(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -60,7 +60,7 @@ def test_only_the_claimant_can_drop_a_claim(path: Path) -> None:
     assert not other.take(KEY)
 
 
-def test_claims_of_a_silent_process_count_no_more(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leases_of_a_silent_process_expire(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = Leases(path), Leases(path)
     one.take(KEY)
     now = time.time()
@@ -68,29 +68,19 @@ def test_claims_of_a_silent_process_count_no_more(path: Path, monkeypatch: pytes
     assert other.take(KEY)
 
 
-def test_claims_of_a_process_that_has_left_count_no_more(path: Path) -> None:
+def test_leases_of_a_process_that_has_left_expire(path: Path) -> None:
     one, other = Leases(path), Leases(path)
     one.take(KEY)
     one.close()
     assert other.take(KEY)
 
 
-def test_the_last_one_takes_the_table_away(path: Path) -> None:
+def test_the_last_process_removes_the_table(path: Path) -> None:
     one, other = Leases(path), Leases(path)
     one.close()
     assert [each.name for each in path.parent.iterdir()] == ["cache.sqlite-claims"]
     other.close()
     assert list(path.parent.iterdir()) == []
-
-
-def test_a_process_knows_whether_it_has_always_been_alone(path: Path) -> None:
-    one = Leases(path)
-    assert one.only
-    other = Leases(path)
-    assert not one.only
-    assert not other.only
-    other.close()
-    assert not one.only  # what the other has written is not known
 
 
 @given(st.sets(st.binary(min_size=16, max_size=16), max_size=200))
@@ -101,7 +91,7 @@ def test_no_two_processes_hold_a_key_while_few_are_under_way(keys: set[bytes]) -
         one, other = Leases(Path(folder) / "c"), Leases(Path(folder) / "c")
         taken = [key for number, key in enumerate(sorted(keys)) if (one if number % 2 else other).take(key)]
         again = [key for number, key in enumerate(sorted(keys)) if (other if number % 2 else one).take(key)]
-        # Equal in the first eight bytes or crowded into one corner: rare by chance, and then paid for twice at worst.
+        # Rare collisions: the first eight bytes are equal, or a bucket is full.
         assert len(taken) + len(again) <= len(keys) + 2
 
 
@@ -112,7 +102,7 @@ REQUEST = Request((Message("user", "hello"),), "m")
 
 
 class Slow:
-    """Answers, or fails, when told to."""
+    """Answers, or fails, after `go` is set."""
 
     def __init__(self, failure: RequestError | None = None) -> None:
         self.asked, self.failure, self.go = 0, failure, asyncio.Event()
@@ -159,7 +149,7 @@ def test_a_process_asks_for_itself_when_the_other_fails_or_gives_up(path: Path, 
     assert (reply.cached, second.asked) == (False, 1)
 
 
-def test_many_rows_that_wait_for_another_process_look_no_more_often_than_a_few(path: Path) -> None:
+def test_many_rows_that_wait_for_another_process_poll_no_more_often_than_a_few(path: Path) -> None:
     rows, seconds, looks = 500, 5.0, 0
 
     async def wait(one: Cache, other: Cache) -> None:

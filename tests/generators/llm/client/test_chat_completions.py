@@ -51,10 +51,10 @@ OPENROUTER = {"code": 403, "message": "flagged", "metadata": {"flagged_input": "
         (529, {"error": {"type": "overloaded_error"}}, "overloaded"),
     ],
 )
-def test_what_servers_say_is_told_apart(status: int, body: Any, word: str) -> None:
+def test_errors_of_servers_are_classified(status: int, body: Any, word: str) -> None:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     failure = parse_error(status, {}, data)
-    assert (failure.word, failure.status, failure.retry_after) == (word, status, None)
+    assert (failure.code, failure.status, failure.retry_after) == (word, status, None)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_what_servers_say_is_told_apart(status: int, body: Any, word: str) -> No
         ({"retry-after": "Mon, 99 Foo 99999 99:99:99 GMT"}, None),
     ],
 )
-def test_the_time_to_come_back_is_read_in_each_form_that_it_has(headers: dict[str, str], seconds: float | None) -> None:
+def test_retry_after_is_parsed_in_each_form(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers) == (None if seconds is None else pytest.approx(seconds, abs=0))
 
 
-def test_the_time_to_come_back_may_be_a_date() -> None:
+def test_retry_after_may_be_a_date() -> None:
     headers = {"retry-after": email.utils.formatdate(time.time() + 3600, usegmt=True)}
     assert retry_after(headers) == pytest.approx(3600, abs=60)
 
@@ -97,15 +97,15 @@ JSON = st.recursive(
 
 
 @given(JSON | st.binary(max_size=60), st.integers(300, 599))
-def test_no_body_whatever_makes_anything_but_a_reply_or_a_failure(body: Any, status: int) -> None:
+def test_every_body_gives_a_reply_or_a_request_error(body: Any, status: int) -> None:
     data = body if isinstance(body, bytes) else json.dumps(body).encode("utf-8", "surrogatepass")
-    assert parse_error(status, {}, data).word in REQUEST_ERROR_CODES
+    assert parse_error(status, {}, data).code in REQUEST_ERROR_CODES
     with suppress(RequestError):
         assert isinstance(parse_reply(data), Reply)
 
 
 def test_each_sample_of_a_request_with_a_seed_has_another_seed() -> None:
-    """With one and the same a server that heeds it gives the same answer again, for as much money."""
+    """With one seed the server would send, and bill, the same answer again."""
 
     def seed(sample: int, **parameters: Any) -> Any:
         return build_payload(Request((Message("user", "a dog"),), "m", parameters, sample=sample)).get("seed")
@@ -128,8 +128,8 @@ def test_each_sample_of_a_request_with_a_seed_has_another_seed() -> None:
         ({"code": 403, "message": "flagged", "metadata": {"flagged_input": "a dog"}}, "content_filter"),
     ],
 )
-def test_an_answer_with_finish_reason_error_is_no_answer(error: Any, word: str) -> None:
+def test_a_choice_with_finish_reason_error_is_an_error(error: Any, word: str) -> None:
     choice = {"finish_reason": "error", "message": {"content": "A"}, **({"error": error} if error else {})}
     with pytest.raises(RequestError) as caught:
         parse_reply(json.dumps({"choices": [choice]}).encode())
-    assert caught.value.word == word
+    assert caught.value.code == word

@@ -8,9 +8,9 @@ from aiohttp.client_reqrep import ConnectionKey
 from pairwright.generators.llm.client.network_errors import translate_network_error
 
 
-def test_a_name_that_is_not_found_is_told() -> None:
+def test_an_unknown_host_is_named() -> None:
     key = ConnectionKey("nowhere.invalid", 443, True, True, None, None, None)
     unknown = socket.gaierror(-2, "Name or service not known")
     failure = translate_network_error(aiohttp.ClientConnectorDNSError(key, unknown))
-    assert failure.word == "unreachable"
+    assert failure.code == "unreachable"
     assert failure.detail == "ClientConnectorDNSError: Name or service not known (nowhere.invalid:443)"

@@ -36,11 +36,11 @@ def test_a_given_parameter_replaces_the_prompts() -> None:
     assert sent({"temperature": 1.5, "max_tokens": 9}, {"temperature": 0}) == {"temperature": 0, "max_tokens": 9}
 
 
-def test_none_leaves_the_prompts_out() -> None:
+def test_none_removes_the_prompts_parameter() -> None:
     users = {"max_tokens": None, "max_completion_tokens": 99}
     assert sent({"max_tokens": 9}, users) == {"max_completion_tokens": 99}
 
 
-def test_what_the_client_relies_on_cannot_be_set() -> None:
+def test_reserved_parameters_cannot_be_set() -> None:
     with pytest.raises(UsageError, match="response_format"):
         ParameterOverrides(Recording(), {"response_format": {"type": "json_object"}})

@@ -375,7 +375,7 @@ CASES = [
 )
 def test_each_providers_error_is_recognised(word: str, provider: str, status: int, body: Any) -> None:
     failure = parse_error(status, {}, json.dumps(body).encode())
-    assert (failure.word, failure.status) == (word, status), provider
+    assert (failure.code, failure.status) == (word, status), provider
     assert failure.detail.startswith(f"{status}: ")
 
 
@@ -390,13 +390,13 @@ def test_errors_of_the_account_and_of_the_model_stop_the_run_and_those_of_a_row_
     )
 
 
-def test_a_quota_a_minute_is_waited_for_as_long_as_the_body_says() -> None:
+def test_a_quota_per_minute_is_waited_for_as_the_body_says() -> None:
     body = gemini(429, GEMINI_QUOTA, "RESOURCE_EXHAUSTED", *quota("GenerateRequestsPerMinutePerProject", "36.5s"))
     failure = parse_error(429, {}, json.dumps(body).encode())
-    assert (failure.word, failure.retry_after) == ("rate_limited", 36.5)
+    assert (failure.code, failure.retry_after) == ("rate_limited", 36.5)
 
 
-def test_what_an_error_says_of_another_provider_is_shown() -> None:
+def test_a_wrapped_providers_error_is_shown() -> None:
     body = openrouter(400, "Provider returned error", raw=json.dumps(openai("Argument not supported: stop")))
     assert parse_error(400, {}, json.dumps(body).encode()).detail == "400: Argument not supported: stop"
     body = openrouter(400, "Provider returned error", raw="upstream says no")

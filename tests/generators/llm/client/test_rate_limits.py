@@ -69,7 +69,7 @@ class Unlucky(Slow):
 
 
 class Narrow(Slow):
-    """Refuses what goes past so many at once, and does not say how many or when to come back."""
+    """Refuses requests above a concurrency limit, without a hint."""
 
     most_at_once = 10
 
@@ -79,7 +79,7 @@ class Narrow(Slow):
 
 
 class PerSecond(Slow):
-    """Refuses past 20 in a second; ``retry_after`` as told."""
+    """Refuses more than 20 requests per second, with ``retry_after`` if given."""
 
     retry_after: float | None = None
 
@@ -105,14 +105,14 @@ async def ask_all(server: Slow, rows: int, limiter: Limiter, *, at_once: int, pa
     return loop.time() - start
 
 
-def test_a_willing_server_is_asked_as_hard_as_the_ceiling_permits_within_a_second() -> None:
+def test_the_window_reaches_its_limit_within_a_second() -> None:
     server = Slow()
     seconds = run(ask_all(server, 10_000, Limiter(256), at_once=300))
     assert server.most == 256
     assert 10_000 / seconds > 0.85 * 2560
 
 
-def test_never_more_are_under_way_than_the_ceiling() -> None:
+def test_no_more_requests_are_in_flight_than_the_limit() -> None:
     server = Slow()
     run(ask_all(server, 200, Limiter(7), at_once=50))
     assert server.most == 7
@@ -125,7 +125,7 @@ def test_one_refusal_in_a_hundred_costs_at_most_a_fifth() -> None:
     assert 150 < server.refused < 250
 
 
-def test_a_server_that_takes_ten_at_once_gets_about_ten_and_few_more_than_it_takes() -> None:
+def test_a_server_with_a_limit_of_ten_gets_about_ten_concurrent_requests() -> None:
     server, limiter = Narrow(), Limiter(256)
     seconds = run(ask_all(server, 3000, limiter, at_once=300))
     assert 3000 / seconds > 0.6 * 100  # ten at once, ten times a second
@@ -134,7 +134,7 @@ def test_a_server_that_takes_ten_at_once_gets_about_ten_and_few_more_than_it_tak
 
 
 @pytest.mark.parametrize("retry_after", [None, 0.5])
-def test_a_limit_a_second_is_found_with_and_without_a_hint_when_to_come_back(retry_after: float | None) -> None:
+def test_a_limit_per_second_is_found_with_and_without_retry_after(retry_after: float | None) -> None:
     server = PerSecond()
     server.retry_after = retry_after
     seconds = run(ask_all(server, 300, Limiter(64), at_once=80))
@@ -142,7 +142,7 @@ def test_a_limit_a_second_is_found_with_and_without_a_hint_when_to_come_back(ret
     assert len(server.times) < 300 * 4
 
 
-def test_requests_a_minute_hold_in_every_minute_and_are_used() -> None:
+def test_requests_per_minute_hold_in_every_minute_and_are_used() -> None:
     server = Slow(0.0)
     run(ask_all(server, 300, Limiter(64, requests_per_minute=120), at_once=64))
     window: deque[float] = deque()
@@ -154,19 +154,19 @@ def test_requests_a_minute_hold_in_every_minute_and_are_used() -> None:
     assert server.times[-1] == pytest.approx(300 / 2, rel=0.03)
 
 
-def test_tokens_a_minute_hold_by_what_answers_really_took() -> None:
+def test_tokens_per_minute_hold_by_the_tokens_actually_used() -> None:
     server = Slow(0.05, tokens=(90, 10))
     seconds = run(ask_all(server, 600, Limiter(64, tokens_per_minute=6000), at_once=64))
     assert 600 * 100 / seconds * 60 == pytest.approx(6000, rel=0.15)
 
 
-def test_those_who_wait_leave_in_the_order_in_which_they_came() -> None:
+def test_waiting_requests_leave_in_order_of_arrival() -> None:
     server = Slow()
     run(ask_all(server, 100, Limiter(1), at_once=100))
     assert server.order == [str(number) for number in range(100)]
 
 
-def test_who_is_called_off_while_waiting_or_under_way_takes_no_place_along() -> None:
+def test_a_cancelled_request_frees_its_place() -> None:
     async def main() -> tuple[int, int, int]:
         server, limiter = Slow(10.0), Limiter(4)
         model = LimitedModel(server, limiter)
@@ -184,7 +184,7 @@ def test_who_is_called_off_while_waiting_or_under_way_takes_no_place_along() -> 
     assert run(main()) == (4, 0, 0)
 
 
-def test_a_fatal_failure_lets_nothing_more_leave() -> None:
+def test_after_a_fatal_error_nothing_is_sent() -> None:
     class WrongKey(Slow):
         def refusal(self) -> RequestError | None:
             """Refuse as the class says."""
@@ -194,13 +194,13 @@ def test_a_fatal_failure_lets_nothing_more_leave() -> None:
         server = WrongKey()
         model = LimitedModel(server, Limiter(4))
         found = await asyncio.gather(*(model.ask(request(n)) for n in range(50)), return_exceptions=True)
-        return len(server.times), Counter(each.word for each in found if isinstance(each, RequestError))
+        return len(server.times), Counter(each.code for each in found if isinstance(each, RequestError))
 
     assert run(main()) == (4, Counter(bad_key=50))
 
 
 class Telling(Slow):
-    """Has a bucket of its own, and says in headers what is left, as OpenAI does."""
+    """Has a quota and reports the rest in headers, as OpenAI does."""
 
     def __init__(self, limiter: Limiter, per_minute: int, level: float) -> None:
         super().__init__(0.05)
@@ -232,7 +232,7 @@ class Telling(Slow):
         return Reply("yes", "stop", "", Usage(0, 0), "m")
 
 
-def test_what_a_server_says_is_left_is_kept_to_so_that_it_hardly_refuses() -> None:
+def test_a_reported_quota_is_respected_with_few_refusals() -> None:
     async def main() -> tuple[float, int]:
         limiter = Limiter(64)
         server = Telling(limiter, per_minute=600, level=100)
@@ -267,7 +267,7 @@ def test_what_a_server_says_is_left_is_kept_to_so_that_it_hardly_refuses() -> No
         {"x-ratelimit-remaining-tokens": "-1", "x-ratelimit-limit-tokens": "inf", "x-ratelimit-reset-tokens": ""},
     ],
 )
-def test_headers_that_are_missing_or_make_no_sense_stall_nothing(headers: dict[str, str]) -> None:
+def test_missing_or_invalid_headers_stall_nothing(headers: dict[str, str]) -> None:
     async def main() -> float:
         limiter = Limiter(16)
         await limiter.enter(request(0))
@@ -295,22 +295,22 @@ def test_headers_that_are_missing_or_make_no_sense_stall_nothing(headers: dict[s
         ("nan", None),
     ],
 )
-def test_times_are_read_as_servers_write_them(text: str | None, seconds: float | None) -> None:
+def test_durations_of_servers_are_parsed(text: str | None, seconds: float | None) -> None:
     assert parse_duration(text) == (pytest.approx(seconds) if seconds is not None else None)
 
 
 @given(st.integers(1, 300), st.lists(st.booleans(), max_size=600))
-def test_the_window_stays_between_one_and_the_ceiling(ceiling: int, refusals: list[bool]) -> None:
+def test_the_window_stays_between_one_and_the_limit(ceiling: int, refusals: list[bool]) -> None:
     window = ConcurrencyWindow(ceiling)
     for refused in refusals:
-        window.ended(window.narrowed, refused=refused)
+        window.ended(window.epoch, refused=refused)
         assert 1 <= window.size <= ceiling
 
 
 @given(st.integers(1, 300), st.lists(st.booleans(), max_size=300))
-def test_requests_that_left_before_the_window_narrowed_narrow_it_no_further(ceiling: int, refusals: list[bool]) -> None:
+def test_requests_sent_before_a_decrease_cause_no_further_one(ceiling: int, refusals: list[bool]) -> None:
     window = ConcurrencyWindow(ceiling)
-    while not window.ended(window.narrowed, refused=True):
+    while not window.ended(window.epoch, refused=True):
         pass
     size = window.size
     for refused in refusals:
@@ -322,7 +322,7 @@ def test_requests_that_left_before_the_window_narrowed_narrow_it_no_further(ceil
     st.integers(1, 6000),
     st.lists(st.tuples(st.floats(0, 5), st.floats(0, 50)), min_size=1, max_size=50),
 )
-def test_a_bucket_never_lets_more_through_than_its_rate_and_a_seconds_worth(
+def test_a_bucket_admits_at_most_its_rate_and_a_burst_of_one_second(
     per_minute: int, steps: list[tuple[float, float]]
 ) -> None:
     bucket, now, passed = TokenBucket(per_minute, 0.0), 0.0, 0.0
@@ -338,7 +338,7 @@ def test_a_bucket_never_lets_more_through_than_its_rate_and_a_seconds_worth(
         assert passed <= rate * now + max(1.0, rate) + largest + 1e-3
 
 
-def test_an_allowance_follows_the_server_when_its_own_count_has_drifted() -> None:
+def test_a_quota_follows_the_server_after_a_drift_of_our_count() -> None:
     allowance = ServerQuota("tokens")
     headers = {
         "x-ratelimit-limit-tokens": "6000",

@@ -48,7 +48,7 @@ ROLE = "Unsupported value: 'messages[0].role' does not support 'system' with thi
 
 
 class Provider:
-    """Refuses what it is told to refuse, in a provider's words; notes the bodies of what it got."""
+    """Refuses given request parts with a provider's message; records request bodies."""
 
     def __init__(self, *refuses: str) -> None:
         self.refuses, self.bodies = refuses, list[dict[str, Any]]()
@@ -81,7 +81,7 @@ def ask_all(model: Model, *requests: Request) -> list[Reply]:
     return asyncio.run(main())
 
 
-def test_each_refused_parameter_is_left_out_or_renamed_and_the_request_is_sent_again() -> None:
+def test_a_refused_parameter_is_removed_or_renamed_and_the_request_sent_again() -> None:
     said: list[str] = []
     provider = Provider("temperature", "max_tokens", "seed", "stop", "top_p", "system")
     [reply] = ask_all(AdaptedModel(provider, RefusedParts(said.append)), REQUEST)
@@ -95,17 +95,17 @@ def test_each_refused_parameter_is_left_out_or_renamed_and_the_request_is_sent_a
     assert len(said) == 6
 
 
-def test_a_refusal_is_learnt_once_for_all_requests_and_told_in_one_line() -> None:
+def test_a_refusal_is_learnt_once_for_all_requests_and_reported_in_one_line() -> None:
     said: list[str] = []
     provider = Provider("temperature")
     model = AdaptedModel(provider, RefusedParts(said.append))
     ask_all(model, *[REQUEST] * 5)
     ask_all(model, REQUEST, REQUEST)
     assert [("temperature" in body) for body in provider.bodies[-2:]] == [False, False]
-    assert [line.partition(" (")[0] for line in said] == ["m refuses temperature: it is left out from now on"]
+    assert [line.partition(" (")[0] for line in said] == ["m refuses temperature: it is omitted from now on"]
 
 
-def test_a_server_that_wants_neither_name_of_the_token_limit_gets_none() -> None:
+def test_a_server_that_refuses_both_names_of_the_token_limit_gets_neither() -> None:
     provider = Provider("max_tokens", "max_completion_tokens")
     ask_all(AdaptedModel(provider, RefusedParts(lambda _: None)), REQUEST)
     assert not {"max_tokens", "max_completion_tokens"} & provider.bodies[-1].keys()
@@ -121,13 +121,13 @@ def test_a_refusal_at_the_end_of_a_long_message_is_found(name: str) -> None:
             try:
                 return await super().ask(request)
             except RequestError as failure:
-                raise RequestError(failure.word, said, status=400).again() from None
+                raise RequestError(failure.code, said, status=400).copy() from None
 
     model = Far(name)
-    told: list[str] = []
-    reply = asyncio.run(AdaptedModel(model, RefusedParts(told.append)).ask(REQUEST))
-    assert (reply.text, len(model.bodies), len(told)) == ('{"caption":"a cat"}', 2, 1)
-    assert len(told[0]) < 500
+    lines: list[str] = []
+    reply = asyncio.run(AdaptedModel(model, RefusedParts(lines.append)).ask(REQUEST))
+    assert (reply.text, len(model.bodies), len(lines)) == ('{"caption":"a cat"}', 2, 1)
+    assert len(lines[0]) < 500
 
 
 def test_one_models_refusals_are_not_anothers() -> None:
@@ -151,7 +151,7 @@ def test_a_later_run_begins_with_what_was_refused_and_finds_its_answers_by_the_s
     assert counts == [(3, False, 2), (0, True, 0), (1, False, 0)]
 
 
-def test_what_one_server_refuses_says_nothing_of_another(tmp_path: Path) -> None:
+def test_refusals_of_one_server_do_not_apply_to_another(tmp_path: Path) -> None:
     with Cache.open(tmp_path / "cache.sqlite") as cache:
         assert cache.refused("a") == []
         cache.refuse("a", "m", "seed")
@@ -193,7 +193,7 @@ def test_a_refused_form_of_a_schema_is_remembered_like_a_parameter(tmp_path: Pat
         "logit_bias is not supported",
     ],
 )
-def test_what_names_no_part_of_the_request_as_refused_ends_the_row(message: str) -> None:
+def test_an_error_without_a_refused_part_ends_the_row(message: str) -> None:
     class Refusing:
         async def ask(self, request: Request) -> Reply:
             del request
@@ -203,7 +203,7 @@ def test_what_names_no_part_of_the_request_as_refused_ends_the_row(message: str)
         ask_all(AdaptedModel(Refusing(), RefusedParts()), REQUEST)
 
 
-def test_without_a_system_role_each_system_text_goes_before_the_next_message_of_the_user() -> None:
+def test_without_a_system_role_its_text_precedes_the_next_user_message() -> None:
     chat = (*MESSAGES, Message("assistant", "a cat"), Message("user", "again"))
     request = adapt_request(Request(chat, "m"), frozenset({SYSTEM}))
     assert [(each.role, each.text) for each in request.messages] == [
@@ -232,7 +232,7 @@ class Groq:
         return Reply('{"caption":"a cat"}', "stop", "", Usage(1, 1), "m")
 
 
-def test_an_output_that_the_server_finds_invalid_is_asked_for_in_the_next_form_and_only_that_one() -> None:
+def test_an_output_that_the_server_rejects_is_requested_in_the_next_format() -> None:
     request, server = Request(MESSAGES, "m", {}, build_schema(Edit)), Groq(1)
     model = NegotiatedFormatModel(server)
     for _ in range(3):
@@ -240,7 +240,7 @@ def test_an_output_that_the_server_finds_invalid_is_asked_for_in_the_next_form_a
     assert server.forms == ["json_schema", "tool", "json_schema", "json_schema"]
 
 
-def test_a_schema_whose_outputs_are_mostly_invalid_is_asked_for_in_the_next_form_at_once() -> None:
+def test_a_schema_with_mostly_invalid_outputs_starts_in_the_next_format() -> None:
     request, server = Request(MESSAGES, "m", {}, build_schema(Edit)), Groq(100)
     model = NegotiatedFormatModel(server)
     for _ in range(5):

@@ -105,7 +105,7 @@ NO_CHANGES: dict[str, Change] = {
     "an integer written as a float": with_parameters(max_tokens=100.0),
     "a float written with an exponent": with_parameters(temperature=5e-1),
     "a tuple for a list": with_parameters(stop=("\n", ".")),
-    "an equal schema, made anew": with_schema(schema={**SCHEMA}),
+    "an equal schema, built again": with_schema(schema={**SCHEMA}),
     "who the user is": with_parameters(user="me"),
     "how it is billed": with_parameters(service_tier="flex", store=True, metadata={"job": "7"}),
     "the same image, read again": with_message(
@@ -146,13 +146,13 @@ def test_numbers_count_by_value_inside_parameters_too() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), object(), 2**70, "\ud800"])
-def test_what_json_cannot_say_is_a_failure_of_the_row(value: object) -> None:
+def test_values_that_json_cannot_express_are_an_error_of_the_row(value: object) -> None:
     with pytest.raises(RequestError, match="not JSON") as caught:
         with_parameters(stop=value)(BASE).key(HERE)
-    assert caught.value.of_row
+    assert (caught.value.transient, caught.value.fatal) == (False, False)
 
 
-def test_half_a_character_in_a_text_is_a_failure_of_the_row() -> None:
+def test_a_lone_surrogate_in_a_text_is_an_error_of_the_row() -> None:
     with pytest.raises(RequestError, match="not JSON"):
         with_message(1, text="\ud83d")(BASE).key(HERE)
 

@@ -65,7 +65,7 @@ class Server:
         self.forms.append(form)
         await asyncio.sleep(0)
         if form in self.refuses and (self.only is None or request.schema == build_schema(self.only)):
-            raise self.refuses[form].again()
+            raise self.refuses[form].copy()
         return Reply(TEXT, "stop", "", Usage(1, 1), "m")
 
 
@@ -105,7 +105,7 @@ def test_a_real_server_gets_the_first_form_that_it_takes_and_is_not_asked_for_an
     assert app.stats()["statuses"].get("400", 0) == refusals
 
 
-def test_requests_under_way_at_the_first_refusal_find_their_own_way() -> None:
+def test_requests_in_flight_at_the_first_refusal_are_adapted_too() -> None:
     server = Server({"json_schema": refused("response_format is not supported")})
     formed = NegotiatedFormatModel(server)
 
@@ -145,15 +145,15 @@ def test_refusals_of_known_servers_are_understood(failure: RequestError) -> None
         RequestError("timeout"),
     ],
 )
-def test_other_failures_are_not_taken_for_a_refusal_of_the_form(failure: RequestError) -> None:
+def test_other_errors_are_not_taken_for_a_refused_format(failure: RequestError) -> None:
     server = Server(dict.fromkeys(RESPONSE_FORMATS, failure))
     with pytest.raises(RequestError) as raised:
         asyncio.run(NegotiatedFormatModel(server).ask(REQUEST))
-    assert raised.value.word == failure.word
+    assert raised.value.code == failure.code
     assert server.forms == ["json_schema"]
 
 
-def test_when_every_form_is_refused_the_first_refusal_is_told_and_nothing_remembered() -> None:
+def test_when_every_format_is_refused_the_first_error_is_raised_and_nothing_remembered() -> None:
     server = Server({form: refused(f"{form} is not supported: no tool, no schema") for form in RESPONSE_FORMATS})
     formed = NegotiatedFormatModel(server)
     for _ in range(2):
@@ -204,11 +204,11 @@ def test_as_a_tool_the_schema_is_the_parameters_of_the_one_function_that_must_be
     assert request.parameters["temperature"] == 0
     assert request.schema is None
     assert request.messages == REQUEST.messages
-    with pytest.raises(UsageError, match="tools of its own"):
+    with pytest.raises(UsageError, match="with tools"):
         apply_response_format(Request(MESSAGES, "m", {"tools": []}, build_schema(Edit)), "tool")
 
 
-def test_in_words_the_schema_stands_behind_the_first_message() -> None:
+def test_as_an_instruction_the_schema_follows_the_first_message() -> None:
     request = apply_response_format(REQUEST, "json")
     assert request.schema is None
     assert request.messages[0].text.startswith("Be brief.\n\nAnswer with one JSON object")

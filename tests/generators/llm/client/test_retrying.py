@@ -38,7 +38,7 @@ class Scripted:
         self.attempts: Counter[str] = Counter()
 
     async def ask(self, request: Request) -> Reply:
-        """Fail or answer, at once."""
+        """Fail or answer."""
         now = asyncio.get_running_loop().time()
         text = request.messages[0].text
         attempt = self.attempts[text]
@@ -65,14 +65,14 @@ def ask(model: Scripted, retries: RetryPolicy | None = None) -> Reply:
 
 
 @pytest.mark.parametrize("word", TRANSIENT)
-def test_what_may_pass_is_asked_again_until_it_has(word: str) -> None:
+def test_transient_errors_are_retried(word: str) -> None:
     model = Scripted(first(3, RequestError(word)))
     assert ask(model) == YES
     assert len(model.times) == 4
 
 
 @pytest.mark.parametrize("word", OWN_FAULTS)
-def test_a_fault_that_stays_is_the_rows_after_the_last_retry(word: str) -> None:
+def test_a_persistent_error_is_raised_after_the_last_retry(word: str) -> None:
     async def main() -> RequestError:
         retrying = RetryingModel(model, RetryPolicy(most=3))
         assert await retrying.ask(request(1)) == YES  # so it is a chat API
@@ -81,19 +81,19 @@ def test_a_fault_that_stays_is_the_rows_after_the_last_retry(word: str) -> None:
         return caught.value
 
     model = Scripted(lambda _attempt, _now: RequestError(word) if len(model.times) > 1 else None)
-    assert run(main()).word == word
+    assert run(main()).code == word
     assert len(model.times) == 5
 
 
 @pytest.mark.parametrize("word", OF_ROW + FATAL)
-def test_what_cannot_pass_is_never_asked_again(word: str) -> None:
+def test_permanent_errors_are_not_retried(word: str) -> None:
     model = Scripted(first(1000, RequestError(word)))
     with pytest.raises(RequestError) as caught:
         ask(model)
-    assert (caught.value.word, len(model.times)) == (word, 1)
+    assert (caught.value.code, len(model.times)) == (word, 1)
 
 
-def test_waits_double_within_their_jitter_and_are_the_same_in_every_run() -> None:
+def test_delays_double_within_jitter_and_are_reproducible() -> None:
     def waits(seed: int) -> list[float]:
         model = Scripted(first(6, RequestError("server_error")))
         ask(model, RetryPolicy(seed=seed))
@@ -105,7 +105,7 @@ def test_waits_double_within_their_jitter_and_are_the_same_in_every_run() -> Non
     assert found != waits(2)
 
 
-def test_rows_that_failed_together_come_back_apart() -> None:
+def test_rows_that_failed_together_are_retried_at_different_times() -> None:
     async def main() -> list[float]:
         model = Scripted(first(1, RequestError("rate_limited", retry_after=10.0)))
         retrying = RetryingModel(model, RetryPolicy())
@@ -119,21 +119,21 @@ def test_rows_that_failed_together_come_back_apart() -> None:
 
 
 @pytest.mark.parametrize("word", ["rate_limited", "overloaded"])
-def test_refusals_use_up_no_tries(word: str) -> None:
+def test_refusals_do_not_count_as_attempts(word: str) -> None:
     model = Scripted(first(12, RequestError(word, retry_after=2.0)))
     assert ask(model, RetryPolicy(most=0)) == YES
 
 
-def test_a_server_that_asks_for_more_time_than_there_is_patience_stops_the_run_and_says_so() -> None:
+def test_a_retry_after_beyond_the_patience_stops_the_run() -> None:
     with pytest.raises(RequestError, match="asks to wait 7") as caught:
         ask(Scripted(first(1, RequestError("rate_limited", retry_after=7200.0))), RetryPolicy(patience=60))
-    assert caught.value.word == "no_quota"
+    assert caught.value.code == "no_quota"
     with pytest.raises(RequestError) as caught:
         ask(Scripted(first(1, RequestError("overloaded", retry_after=7200.0))), RetryPolicy(patience=60))
-    assert caught.value.word == "server_down"
+    assert caught.value.code == "server_down"
 
 
-def test_a_server_that_has_nothing_but_faults_is_told_of_once() -> None:
+def test_a_server_with_only_errors_is_reported_once() -> None:
     """Rows are asked again for the better part of a minute; without a word a run looks as if it hung."""
 
     async def main() -> list[str]:
@@ -147,11 +147,11 @@ def test_a_server_that_has_nothing_but_faults_is_told_of_once() -> None:
 
     begins, ends = run(main())
     assert begins.startswith("no answer for 1")
-    assert begins.endswith(" s: the server had an error (500: out of memory); asking again")
-    assert ends == "the server answers again"
+    assert begins.endswith(" s: the server had an error (500: out of memory); retrying")
+    assert ends == "the server responds again"
 
 
-def test_a_server_that_is_away_is_waited_for_which_is_said_once_and_all_rows_go_on_when_it_is_back() -> None:
+def test_an_unreachable_server_is_reported_once_and_all_rows_go_on_when_it_is_back() -> None:
     async def main() -> tuple[list[str], float]:
         said: list[str] = []
         model = Scripted(lambda _, now: RequestError("unreachable", "refused") if 0 < now < 100 else None)
@@ -163,12 +163,12 @@ def test_a_server_that_is_away_is_waited_for_which_is_said_once_and_all_rows_go_
 
     said, seconds = run(main())
     assert len(said) == 2
-    assert "no connection to the server (refused); waiting up to 300 s" in said[0]
+    assert "no connection to the server (refused); retrying for up to 300 s" in said[0]
     assert "back after" in said[1]
     assert 100 <= seconds < 115  # the first to find it back wakes the others
 
 
-def test_a_server_that_stays_away_stops_the_run_for_every_row() -> None:
+def test_a_server_that_stays_unreachable_stops_the_run_for_every_row() -> None:
     async def main() -> tuple[Counter[str], float, list[RequestError]]:
         stops: list[RequestError] = []
         model = Scripted(lambda _, now: RequestError("unreachable", "refused") if now else None)
@@ -181,41 +181,39 @@ def test_a_server_that_stays_away_stops_the_run_for_every_row() -> None:
         with pytest.raises(RequestError):
             await retrying.ask(request(99))
         assert len(model.times) == asked
-        return Counter(e.word for e in found if isinstance(e, RequestError)), asyncio.get_running_loop().time(), stops
+        return Counter(e.code for e in found if isinstance(e, RequestError)), asyncio.get_running_loop().time(), stops
 
     words, seconds, stops = run(main())
     assert words == Counter(server_down=20)
     assert 60 <= seconds < 150
-    assert [stop.word for stop in stops] == ["server_down"]
+    assert [stop.code for stop in stops] == ["server_down"]
     assert "unreachable, refused" in stops[0].detail
 
 
 @pytest.mark.parametrize("word", ["unreachable", "connection_lost"])
 @pytest.mark.parametrize("patience", [300.0, 4.0])
-def test_a_server_that_never_answered_is_waited_for_ten_seconds_whatever_the_patience(
-    word: str, patience: float
-) -> None:
+def test_a_server_that_never_responded_is_retried_for_ten_seconds_only(word: str, patience: float) -> None:
     async def main() -> tuple[Counter[str], float, list[RequestError]]:
         stops: list[RequestError] = []
         model = Scripted(lambda _attempt, _now: RequestError(word, "Connection refused (localhost:8000)"))
         retrying = RetryingModel(model, RetryPolicy(patience=patience), say=lambda _: None, on_stop=stops.append)
         found = await asyncio.gather(*(retrying.ask(request(n)) for n in range(20)), return_exceptions=True)
-        return Counter(e.word for e in found if isinstance(e, RequestError)), asyncio.get_running_loop().time(), stops
+        return Counter(e.code for e in found if isinstance(e, RequestError)), asyncio.get_running_loop().time(), stops
 
     words, seconds, [stop] = run(main())
     assert words == Counter(no_server=20)
     assert seconds == pytest.approx(min(10, patience), abs=0.01)
-    assert "no server answers at the base URL (nothing was reached in" in str(stop)
+    assert "no server answers at the base URL (no response in" in str(stop)
     assert "Connection refused (localhost:8000)). Start the server first, or correct --base-url" in str(stop)
 
 
 @pytest.mark.parametrize("word", ["overloaded", "server_error", "timeout"])
-def test_a_server_that_loads_its_model_is_waited_for_as_long_as_patience_lasts(word: str) -> None:
+def test_a_server_that_loads_its_model_is_retried_within_the_patience(word: str) -> None:
     model = Scripted(lambda _, now: RequestError(word, "Loading model") if now < 60 else None)
     assert ask(model, RetryPolicy(most=20)) == YES
 
 
-def test_a_server_that_refuses_everybody_is_told_of_and_stops_the_run_when_patience_ends() -> None:
+def test_a_server_that_refuses_all_requests_is_reported_and_stops_the_run_after_the_patience() -> None:
     """However few requests a row has sent itself: a limiter may let through one at a time."""
 
     async def main() -> tuple[list[str], Counter[str], float, RequestError]:
@@ -232,11 +230,11 @@ def test_a_server_that_refuses_everybody_is_told_of_and_stops_the_run_when_patie
 
         retrying = RetryingModel(OneByOne(), RetryPolicy(patience=30), say=said.append, on_stop=stops.append)
         found = await asyncio.gather(*(retrying.ask(request(n)) for n in range(100)), return_exceptions=True)
-        words = Counter(e.word for e in found if isinstance(e, RequestError))
+        words = Counter(e.code for e in found if isinstance(e, RequestError))
         return said, words, asyncio.get_running_loop().time(), stops[0]
 
     said, words, seconds, stop = run(main())
-    assert said == ["the server refuses every request (429: slower); waiting up to 30 s for it"]
+    assert said == ["the server refuses every request (429: slower); retrying for up to 30 s"]
     assert words == Counter(repeated_refusals=100)
     assert 30 <= seconds < 150
     assert "Lower the concurrency" in str(stop)
@@ -244,25 +242,23 @@ def test_a_server_that_refuses_everybody_is_told_of_and_stops_the_run_when_patie
 
 
 @pytest.mark.parametrize("word", ["not_json", "wrong_shape"])
-def test_what_never_answers_as_an_api_does_is_a_wrong_address(word: str) -> None:
-    with pytest.raises(
-        RequestError, match=r"no chat API \(<h1>nginx</h1>\)\. Give the part that stands before"
-    ) as caught:
+def test_responses_that_no_api_sends_mean_a_wrong_base_url(word: str) -> None:
+    with pytest.raises(RequestError, match=r"not a chat API \(<h1>nginx</h1>\)\. Give the part before") as caught:
         ask(Scripted(lambda _attempt, _now: RequestError(word, "<h1>nginx</h1>", status=200)))
-    assert caught.value.word == "wrong_url"
+    assert caught.value.code == "wrong_url"
 
 
 class Unlucky(Scripted):
     """Refuses row 0 and answers every other."""
 
     async def ask(self, request: Request) -> Reply:
-        """Refuse or answer, at once."""
+        """Refuse or answer."""
         if request.messages[0].text == "row 0":
             raise RequestError("rate_limited", "no")
         return await super().ask(request)
 
 
-def test_a_row_that_keeps_being_refused_while_others_are_answered_ends_alone() -> None:
+def test_a_row_that_is_always_refused_while_others_are_answered_ends_alone() -> None:
     async def main() -> RequestError:
         retrying = RetryingModel(Unlucky(lambda _, __: None), RetryPolicy(patience=60))
 
@@ -281,10 +277,10 @@ def test_a_row_that_keeps_being_refused_while_others_are_answered_ends_alone() -
             background.cancel()
         raise AssertionError
 
-    assert run(main()).word == "rate_limited"
+    assert run(main()).code == "rate_limited"
 
 
-def test_a_fatal_failure_ends_the_rows_that_wait_and_those_that_come() -> None:
+def test_a_fatal_error_ends_waiting_and_later_rows() -> None:
     async def main() -> tuple[float, list[str], int]:
         def fails(_attempt: int, now: float) -> RequestError | None:
             return RequestError("bad_key", status=401) if now >= 5 else RequestError("rate_limited", retry_after=200.0)
@@ -297,14 +293,14 @@ def test_a_fatal_failure_ends_the_rows_that_wait_and_those_that_come() -> None:
         found = await asyncio.gather(*waiting, late, return_exceptions=True)
         return (
             asyncio.get_running_loop().time(),
-            [e.word for e in found if isinstance(e, RequestError)],
+            [e.code for e in found if isinstance(e, RequestError)],
             len(model.times),
         )
 
     assert run(main()) == (5.0, ["bad_key"] * 11, 11)
 
 
-def test_who_is_called_off_while_waiting_leaves_nothing_behind() -> None:
+def test_a_request_cancelled_while_waiting_leaves_no_timer() -> None:
     async def main() -> int:
         limiter = Limiter(4)
         model = LimitedModel(Scripted(first(1, RequestError("rate_limited", retry_after=100.0))), limiter)
@@ -330,7 +326,7 @@ def outcomes(script: ServerScript, transport: str, rows: int, **options: float) 
                 found: Sequence[object] = await asyncio.gather(
                     *(model.ask(request(n)) for n in range(rows)), return_exceptions=True
                 )
-            words = Counter(each.word if isinstance(each, RequestError) else type(each).__name__ for each in found)
+            words = Counter(each.code if isinstance(each, RequestError) else type(each).__name__ for each in found)
             return words, server.stats()["faults"]
 
     return asyncio.run(main())
@@ -340,9 +336,7 @@ FAST = {"retry_after_s": 0.01, "hang_s": 20.0, "drip_s": 8.0}
 
 
 @pytest.mark.parametrize("transport", ["direct", "sdk"])
-def test_under_every_passing_fault_at_once_every_row_is_answered_in_the_end(
-    transport: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_every_transient_fault_every_row_is_answered(transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pairwright.generators.llm.client.retrying.INITIAL_DELAY_S", 0.01)
     kinds = ["429", "429_bare", "500", "503", "reset", "half", "malformed", "wrong_type", "timeout", "drip"]
     script = ServerScript(faults=dict.fromkeys(kinds, 0.02), seed=3, **FAST)
@@ -352,7 +346,7 @@ def test_under_every_passing_fault_at_once_every_row_is_answered_in_the_end(
 
 
 @pytest.mark.parametrize("transport", ["direct", "sdk"])
-def test_rows_that_the_server_refuses_for_good_are_told_apart_and_the_others_go_on(transport: str) -> None:
+def test_rows_with_permanent_errors_end_and_the_others_go_on(transport: str) -> None:
     kinds = {"400": "bad_request", "context_too_long": "context_too_long", "content_filter": "content_filter"}
     script = ServerScript(faults=dict.fromkeys(kinds, 0.1), seed=3)
     words, faults = outcomes(script, transport, 100)
@@ -371,11 +365,11 @@ def test_a_wrong_key_or_a_spent_account_stops_after_the_requests_under_way(
 
 
 @pytest.mark.parametrize("word", REQUEST_ERROR_CODES)
-def test_a_failure_is_one_line_that_says_what_and_how_to_mend_it_and_survives_pickling(word: str) -> None:
+def test_an_error_is_one_line_with_a_fix_and_survives_pickling(word: str) -> None:
     failure = RequestError(word, "a\nb " + "x" * 1000, status=418, retry_after=2.5)
     assert "\n" not in str(failure)
     assert len(str(failure)) < 600
     assert str(failure).endswith(failure.fix)
-    assert [failure.transient, failure.fatal, failure.of_row].count(True) == 1
+    assert not (failure.transient and failure.fatal)
     copy = pickle.loads(pickle.dumps(failure))  # noqa: S301 - our own bytes
-    assert (str(copy), copy.word, copy.status, copy.retry_after) == (str(failure), word, 418, 2.5)
+    assert (str(copy), copy.code, copy.status, copy.retry_after) == (str(failure), word, 418, 2.5)

@@ -44,12 +44,12 @@ def test_azure_is_known_by_its_host_or_a_version() -> None:
 @pytest.mark.parametrize(
     "url", ["", "localhost:8000", "ftp://host", "http://", "http://host:x/", "http://[::1", "http://a b"]
 )
-def test_what_is_no_url_is_refused_with_an_example(url: str) -> None:
+def test_an_invalid_url_is_refused_with_an_example(url: str) -> None:
     with pytest.raises(UsageError, match="for example http"):
         parse_base_url(url)
 
 
-def test_the_environment_fills_in_what_options_leave_out() -> None:
+def test_missing_options_come_from_the_environment() -> None:
     env = {"OPENAI_API_KEY": " key-1234\n", "OPENAI_BASE_URL": "http://host/v1"}
     settings = LLMSettings.from_env(env, model="m", api_key=None, base_url="")
     assert (settings.api_key, settings.address.base, settings.model) == ("key-1234", "http://host/v1", "m")
@@ -72,7 +72,7 @@ def test_azures_own_names_are_read_for_azure_only() -> None:
     assert LLMSettings.from_env({**env, "AZURE_OPENAI_AD_TOKEN": "token"}).ad_token == "token"  # noqa: S105 - nobody's
 
 
-def test_organization_and_project_are_told_to_openai_alone() -> None:
+def test_organization_and_project_are_sent_to_openai_only() -> None:
     env = {"OPENAI_ORG_ID": "org", "OPENAI_PROJECT_ID": "proj"}
     assert LLMSettings.from_env(env).headers == {"OpenAI-Organization": "org", "OpenAI-Project": "proj"}
     assert LLMSettings.from_env(env, base_url="http://localhost:8000").headers == {}
@@ -85,21 +85,21 @@ def test_organization_and_project_are_told_to_openai_alone() -> None:
         ({"timeout": 0.0}, "timeout is 0"),
         ({"timeout": float("nan")}, "timeout is nan"),
         ({"requests_per_minute": -1}, "requests_per_minute is -1"),
-        ({"transport": "carrier pigeon"}, "One of: auto, direct, sdk"),
-        ({"api_key": "sk-with\nbreak"}, "api_key holds a letter"),
-        ({"headers": {"X-Key": "ключ"}}, "X-Key holds a letter"),
+        ({"transport": "carrier pigeon"}, "Use one of: auto, direct, sdk"),
+        ({"api_key": "sk-with\nbreak"}, "api_key has a character"),
+        ({"headers": {"X-Key": "ключ"}}, "X-Key has a character"),
         ({"base_url": "https://x.openai.azure.com"}, "OPENAI_API_VERSION"),
-        ({"api_version": "2024-10-21", "transport": "direct"}, "Leave transport at auto"),
+        ({"api_version": "2024-10-21", "transport": "direct"}, "Use transport auto"),
     ],
 )
-def test_what_cannot_work_is_refused_at_once_without_showing_the_value(options: dict[str, object], words: str) -> None:
+def test_invalid_settings_are_refused_without_showing_secrets(options: dict[str, object], words: str) -> None:
     with pytest.raises(UsageError, match=words) as caught:
         LLMSettings(**options)  # type: ignore[arg-type]
     assert "sk-with" not in str(caught.value)
 
 
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=8, max_size=40), st.text(max_size=50))
-def test_a_key_is_hidden_wherever_it_stands(key: str, around: str) -> None:
+def test_a_key_is_redacted_everywhere(key: str, around: str) -> None:
     assume(key not in repr(LLMSettings()))  # names of settings
     settings = LLMSettings(api_key=key, headers={"X": key[::-1]})
     assert key not in settings.hide(f"{around}{key}{around}{key}").replace(around, "")
@@ -131,7 +131,7 @@ def test_a_cache_knows_the_server_by_origin_or_by_the_users_name() -> None:
         ("https://name.openai.azure.com/team/openai", "https://name.openai.azure.com:443/team/openai"),
     ],
 )
-def test_deployments_behind_one_gateway_share_no_answers_and_spellings_of_one_address_do(url: str, server: str) -> None:
+def test_deployments_behind_one_gateway_share_no_answers_and_spellings_of_one_url_do(url: str, server: str) -> None:
     settings = LLMSettings(base_url=url, api_version="2024-10-21" if "azure" in url else "")
     assert settings.cache_endpoint == server
     assert LLMSettings(base_url="http://other", endpoint=url).cache_endpoint == server == server_id(server)

@@ -119,17 +119,17 @@ def test_the_table_of_faults_is_whole() -> None:
 
 
 @pytest.mark.parametrize("kind", FAULTS)
-def test_each_fault_ends_as_its_word_or_as_an_answer_that_was_paid_for(kind: str, transport: str) -> None:
+def test_each_fault_ends_as_its_code_or_as_a_billed_answer(kind: str, transport: str) -> None:
     script = ServerScript(faults={kind: 1.0}, hang_s=3.0, drip_s=2.0, retry_after_s=1.5)
     # Short where it has to pass: elsewhere a busy machine may take its time.
     found = ask(transport, ServerApp(script), timeout=0.5 if FAULTS[kind] == "timeout" else 60.0)
-    assert (found.word if isinstance(found, RequestError) else "") == FAULTS[kind]
+    assert (found.code if isinstance(found, RequestError) else "") == FAULTS[kind]
     if kind == "429":
         assert isinstance(found, RequestError)
         assert (found.status, found.retry_after) == (429, 1.5)
 
 
-def test_an_answer_comes_with_everything_that_it_said(transport: str) -> None:
+def test_a_reply_has_all_parts_of_the_response(transport: str) -> None:
     found = ask(transport, ServerApp(ServerScript(rules=({"contains": "dog", "text": "a cat"},))))
     assert isinstance(found, Reply)
     assert (found.text, found.finish_reason, found.refusal, found.model) == ("a cat", "stop", "", "m")
@@ -189,7 +189,7 @@ def choice(message: Any, **others: Any) -> dict[str, Any]:
         ({"choices": [{"message": {"content": "yes"}}]}, "yes"),
     ],
 )
-def test_what_servers_leave_out_is_met(body: Any, text: str, transport: str) -> None:
+def test_parts_that_servers_omit_are_handled(body: Any, text: str, transport: str) -> None:
     found = said(transport, body)
     assert isinstance(found, Reply)
     assert (found.text, found.usage) == (text, Usage(0, 0))
@@ -212,10 +212,10 @@ def test_what_servers_leave_out_is_met(body: Any, text: str, transport: str) -> 
         ({"error": "out of memory"}, "server_error"),
     ],
 )
-def test_a_body_with_parts_missing_or_of_other_types_is_told_apart(body: Any, word: str, transport: str) -> None:
+def test_a_body_with_missing_or_mistyped_parts_is_an_error(body: Any, word: str, transport: str) -> None:
     found = said(transport, body)
     assert isinstance(found, RequestError)
-    assert found.word == word
+    assert found.code == word
 
 
 def test_odd_usage_counts_as_none(transport: str) -> None:
@@ -245,25 +245,25 @@ def test_odd_usage_counts_as_none(transport: str) -> None:
         (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{}", "cut_off"),
     ],
 )
-def test_answers_that_are_no_chat_at_all_end_as_words(answer: bytes, word: str, transport: str) -> None:
+def test_responses_that_are_not_chat_completions_have_codes(answer: bytes, word: str, transport: str) -> None:
     found, server = ask_raw(transport, answer)
     assert isinstance(found, RequestError)
-    assert found.word == word
+    assert found.code == word
     assert len(server.heads) == 1
 
 
 @pytest.mark.parametrize("length", ["content-length: 999999999", "transfer-encoding: chunked"])
-def test_an_answer_without_end_is_left_when_it_is_too_large(
+def test_an_endless_response_ends_at_the_size_limit(
     length: str, transport: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"pairwright.generators.llm.client.{transport}_transport.MAX_RESPONSE_BYTES", 200_000)
     piece = b"x" * 10_000 if "length" in length else b"2710\r\n" + b"x" * 10_000 + b"\r\n"
     found, _ = ask_raw(transport, f"HTTP/1.1 200 OK\r\n{length}\r\n\r\n".encode(), forever=piece)
     assert isinstance(found, RequestError)
-    assert found.word == "answer_too_large"
+    assert found.code == "answer_too_large"
 
 
-def test_no_server_is_told_from_a_server_that_breaks_off(transport: str) -> None:
+def test_no_server_and_a_dropped_connection_have_different_codes(transport: str) -> None:
     async def main() -> Reply | RequestError:
         async with serve_app(ServerApp()) as server:
             url = server.url
@@ -271,10 +271,10 @@ def test_no_server_is_told_from_a_server_that_breaks_off(transport: str) -> None
 
     found = asyncio.run(main())
     assert isinstance(found, RequestError)
-    assert found.word == "unreachable"
+    assert found.code == "unreachable"
 
 
-def test_a_certificate_that_nobody_vouches_for_stops_the_run(transport: str, tmp_path: Path) -> None:
+def test_an_untrusted_certificate_stops_the_run(transport: str, tmp_path: Path) -> None:
     if shutil.which("openssl") is None:
         pytest.skip("openssl, which makes the certificate, is not installed")
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
@@ -291,7 +291,7 @@ def test_a_certificate_that_nobody_vouches_for_stops_the_run(transport: str, tmp
 
     found = asyncio.run(main())
     assert isinstance(found, RequestError)
-    assert found.word == "bad_certificate"
+    assert found.code == "bad_certificate"
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_azure_is_asked_by_deployment_with_version_and_its_own_header(form: str)
     assert stats["endpoints"] == {"chat": 1}
 
 
-def test_azures_header_and_path_are_as_its_pages_say() -> None:
+def test_azures_header_and_path_follow_its_documentation() -> None:
     answer = http("200 OK", json.dumps(OK_BODY).encode())
     found, server = ask_raw("auto", answer, api_version="2024-10-21")
     assert isinstance(found, Reply)
@@ -339,7 +339,7 @@ def test_azures_header_and_path_are_as_its_pages_say() -> None:
     assert (server.header("api-key"), server.header("authorization")) == (None, f"Bearer {TOKEN}")
 
 
-def test_headers_query_and_user_of_the_url_go_along_and_no_key_means_no_header(transport: str) -> None:
+def test_headers_query_and_user_of_the_url_are_sent_and_no_key_means_no_header(transport: str) -> None:
     answer = http("200 OK", json.dumps(OK_BODY).encode())
     found, server = ask_raw(transport, answer, headers={"X-Team": "blue"})
     assert isinstance(found, Reply)
@@ -365,7 +365,7 @@ SECRETS = (KEY, "pass@word", "pass%40word", "query-secret", "header-secret", "YW
 
 @pytest.mark.parametrize("status", ["401 Unauthorized", "400 Bad Request", "500 Server Error", "200 OK"])
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_no_secret_comes_back_in_an_error_a_traceback_or_a_log(
+def test_no_secret_is_in_an_error_a_traceback_or_a_log(
     status: str, form: str, transport: str, logged: io.StringIO
 ) -> None:
     echo = "you sent " + " ".join(SECRETS) + " and Bearer sk-somebody-elses-key"
@@ -398,14 +398,14 @@ def test_no_secret_comes_back_in_an_error_a_traceback_or_a_log(
 
 
 @pytest.mark.parametrize("fails", [http("401 Unauthorized", b"{}"), b"", b"nonsense\r\n\r\n"])
-def test_a_failure_drags_no_foreign_error_along(fails: bytes, transport: str) -> None:
+def test_a_request_error_has_no_foreign_cause(fails: bytes, transport: str) -> None:
     found, _ = ask_raw(transport, fails)
     assert isinstance(found, PairwrightError)
     assert found.__cause__ is None
     assert found.__context__ is None
 
 
-def test_headers_of_every_answer_are_told_to_the_limiter(transport: str) -> None:
+def test_headers_of_every_response_reach_the_limiter(transport: str) -> None:
     heard: list[str | None] = []
 
     async def main() -> None:
@@ -419,7 +419,7 @@ def test_headers_of_every_answer_are_told_to_the_limiter(transport: str) -> None
                     try:
                         await model.ask(Request((Message("user", text),), "m"))
                     except RequestError as failure:
-                        heard.append(failure.word)
+                        heard.append(failure.code)
 
     asyncio.run(main())
     assert heard == ["1", "0", "bad_request", "0", "rate_limited"]
@@ -432,7 +432,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0.01)
 
 
-def test_being_called_off_leaves_no_task_and_no_connection(transport: str) -> None:
+def test_cancelling_leaves_no_task_and_no_connection(transport: str) -> None:
     async def main() -> tuple[set[Any], dict[str, Any]]:
         async with serve_app(ServerApp(ServerScript(latency_ms=60_000))) as server:
             before = asyncio.all_tasks()
@@ -456,7 +456,7 @@ def test_being_called_off_leaves_no_task_and_no_connection(transport: str) -> No
     assert (stats["broken_off"], stats["requests"]) == (8, 8)
 
 
-def test_connections_are_used_again_and_as_many_as_the_ceiling_says(transport: str) -> None:
+def test_connections_are_reused_up_to_the_limit(transport: str) -> None:
     async def main() -> dict[str, Any]:
         async with serve_app(ServerApp(ServerScript(latency_ms=250))) as server:
             settings = LLMSettings.from_env({}, base_url=server.url, transport=transport, max_concurrency=150)
@@ -474,10 +474,10 @@ def test_connections_are_used_again_and_as_many_as_the_ceiling_says(transport: s
 
 
 @pytest.mark.parametrize("broken", ["\ud800", b"bytes"])
-def test_a_row_that_is_no_json_fails_alone_and_sends_nothing(broken: Any, transport: str) -> None:
+def test_a_row_that_is_not_json_fails_alone_and_sends_nothing(broken: Any, transport: str) -> None:
     found = ask(transport, ServerApp(), Request((Message("user", broken),), "m"))
     assert isinstance(found, RequestError)
-    assert found.word == "bad_request"
+    assert found.code == "bad_request"
 
 
 def test_parameters_that_would_change_the_form_of_the_answer_are_refused(transport: str) -> None:

@@ -92,7 +92,7 @@ def test_greedy_is_what_transformers_itself_writes(folder: Path) -> None:
     assert reply.usage.prompt_tokens == ids["input_ids"].shape[1]
 
 
-def test_max_tokens_and_stop_end_an_answer_and_are_told(folder: Path) -> None:
+def test_max_tokens_and_stop_end_an_answer_and_are_reported(folder: Path) -> None:
     [long, short] = ask_all(folder, [request("A cat.", seed=5), request("A cat.", seed=5, max_tokens=3)])
     assert long.text.startswith(short.text)
     assert (short.finish_reason, short.usage.completion_tokens) == ("length", 3)
@@ -142,7 +142,7 @@ def test_a_template_that_changes_documents_is_refused() -> None:
         render_prompt(Request(chat.messages, "m", documents=chat.places), make_tokenizer(cutting))
 
 
-def test_what_stands_around_a_batch_is_told_where_its_documents_are(folder: Path) -> None:
+def test_the_context_of_a_batch_gets_the_spans_of_its_documents(folder: Path) -> None:
     seen: list[list[str]] = []
 
     @contextmanager
@@ -206,13 +206,13 @@ def test_a_copied_and_renamed_folder_has_the_same_name_and_other_weights_another
 def test_a_session_keeps_its_answers_and_asks_nothing_twice(folder: Path, tmp_path: Path) -> None:
     model = find_local_model(f"local:{folder}")
 
-    def talk(text: str, _: int) -> LLMStep[str]:
+    def step(text: str, _: int) -> LLMStep[str]:
         [answer] = yield from request_answers([request(text, seed=2)], TextShape("text"))
         return answer.raw
 
     def run() -> tuple[list[str | None], int]:
         with Session(local_settings(model), cache=tmp_path / "cache.sqlite", opened=local_client(model)) as session:
-            done = [each.result for each in session.run(LLMRow(text, partial(talk, text)) for text in TEXTS)]
+            done = [each.result for each in session.run(LLMRow(text, partial(step, text)) for text in TEXTS)]
             return done, session.totals().spent.requests
 
     first, paid = run()
@@ -222,8 +222,8 @@ def test_a_session_keeps_its_answers_and_asks_nothing_twice(folder: Path, tmp_pa
     assert paid_again == 0
 
 
-def test_what_cannot_be_is_told_before_anything_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="names no model"):
+def test_unusable_models_are_reported_before_loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="needs a model name"):
         find_local_model("local:")
     with pytest.raises(InputError, match="no such folder"):
         find_local_model(f"local:{tmp_path / 'nowhere'}")
@@ -237,15 +237,15 @@ def test_what_cannot_be_is_told_before_anything_is_loaded(tmp_path: Path, monkey
         find_local_model(f"local:{tmp_path}")
 
 
-def test_a_folder_that_is_no_language_model_is_told_in_one_line(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_language_model_is_reported_in_one_line(folder: Path, tmp_path: Path) -> None:
     shutil.copytree(folder, tmp_path / "torn")
     (tmp_path / "torn" / "model.safetensors").write_bytes(b"torn")
     with pytest.raises(InputError, match="cannot be loaded"):
         LocalModel.open(find_local_model(f"local:{tmp_path / 'torn'}"))
 
 
-def test_parameters_that_it_does_not_know_and_impossible_values_are_refused(folder: Path) -> None:
-    with pytest.raises(UsageError, match="no parameter logit_bias"):
+def test_unsupported_parameters_and_invalid_values_are_refused(folder: Path) -> None:
+    with pytest.raises(UsageError, match="not support the parameter logit_bias"):
         ask_all(folder, [request("A cat.", logit_bias={})])
     with pytest.raises(UsageError, match="top_p"):
         ask_all(folder, [request("A cat.", top_p=2)])
@@ -255,10 +255,10 @@ def test_a_prompt_longer_than_its_context_is_a_rows_own_failure(tmp_path: Path) 
     small = make_model(tmp_path / "small", context=16)
     with pytest.raises(RequestError) as failed:
         ask_all(small, [request("A cat. " * 50)])
-    assert failed.value.word == "context_too_long"
+    assert failed.value.code == "context_too_long"
 
 
-def test_stopping_ends_those_that_wait_and_closing_those_under_way(folder: Path) -> None:
+def test_stopping_ends_waiting_requests_and_closing_those_in_generation(folder: Path) -> None:
     begun = Event()
 
     @contextmanager
@@ -276,5 +276,5 @@ def test_stopping_ends_those_that_wait_and_closing_those_under_way(folder: Path)
         return await asyncio.gather(*asking, return_exceptions=True)
 
     outcomes = asyncio.run(run())
-    ended = [isinstance(each, RequestError) and each.word == "interrupted" for each in outcomes]
+    ended = [isinstance(each, RequestError) and each.code == "interrupted" for each in outcomes]
     assert sum(ended) >= len(TEXTS) - 1
