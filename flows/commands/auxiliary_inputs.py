@@ -23,8 +23,8 @@ def read_auxiliary_pairs(options: ReadOptions, note: Callable[[str], None]) -> I
         InputError: the input cannot be read.
     """
     lost = SkipCounts()
-    for batch in read_pairs(replace(options, on_error="skip", verify_images="off", wording=WITHOUT_OPTIONS)):
+    for batch in read_pairs(replace(options, on_error="skip", verify_images="off", option_names=WITHOUT_OPTIONS)):
         yield from batch.pairs
         lost.add(batch.rejects)
-    if told := lost.told():
+    if told := lost.describe():
         note(f"{options.input}: passed over {told}.")

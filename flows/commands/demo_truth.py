@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.colorshape.corpus import read_scene
-from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge, judge_turn
+from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
+from pairwright.datasets.colorshape.oracle.turns import judge_turn
 from pairwright.datasets.colorshape.scenes import Scene
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation

@@ -192,7 +192,7 @@ def count_pool(request: GenerateRequest, crew: OrderedPool) -> tuple[PoolStatist
     """Return the statistics of a request's pool, and the tokens of its captions, which may well be asked for again."""
     read = request.read
     if request.pool:
-        read = replace(read, input=request.pool, format="", columns={}, on_error="skip", wording=WITHOUT_OPTIONS)
+        read = replace(read, input=request.pool, format="", columns={}, on_error="skip", option_names=WITHOUT_OPTIONS)
     captions = list(islice(track(_captions(read_pairs(read)), "reading captions", unit="captions"), POOL_CAPTIONS))
     counts = PoolCounts()
     known: dict[str, PackedTokens] = {}
