@@ -158,9 +158,7 @@ class Normaliser:
         """
         if isinstance(value, bytes) or (isinstance(value, TableImage) and not value.locator):
             if self.rules.verify != "off":
-                raise RejectError(
-                    "image_in_table", "the image is bytes, not a text: the pictures stand inside the table"
-                )
+                raise RejectError("image_in_table", "the image is bytes inside the table, not a text")
             value = value.name if isinstance(value, TableImage) else ""
         if isinstance(value, TableImage):
             return value.name, value.locator
@@ -248,7 +246,7 @@ def _stored_key(fields: Mapping[str, Any], plan: ColumnPlan, option_names: Optio
     key = fields[plan.stored_key]
     if not isinstance(key, str) or not _HEX128.fullmatch(key):
         other = "rename it" if option_names.no_options else f"map it: {option_names.column('key', 'NAME')}"
-        raise RejectError("wrong_type", f"beside source_id, key must be 32 hex digits (or {other})")
+        raise RejectError("wrong_type", f"in rows with source_id, key must be 32 hex digits (or {other})")
     return key
 
 
