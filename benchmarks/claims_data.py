@@ -25,7 +25,7 @@ from typing import Any
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.colorshape.corpus import ColorShapeSample, read_scene, sample_to_pair
-from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge
+from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
 from pairwright.datasets.colorshape.rendering import encode_jpeg
 from pairwright.datasets.colorshape.scenes import (
     BACKGROUNDS,
@@ -270,7 +270,7 @@ def save_facts(examples: Sequence[Example], folder: Path) -> dict[str, str]:
     """Write student rows of both kinds, and return the files by kind."""
     files = {}
     for kind in ("multi-task", "single-task"):
-        rows = (row for example in examples for row in StudentRows(kind).of(example))
+        rows = (row for example in examples for row in StudentRows(kind).make_rows(example))
         write_text(folder / f"{kind}.jsonl", "".join(compact_json(row) + "\n" for row in rows))
         files[kind] = str(folder / f"{kind}.jsonl")
     return files

@@ -23,7 +23,8 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from pairwright.datasets.colorshape.corpus import list_box_labels, make_sample, read_scene, sample_to_pair
-from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge_turn
+from pairwright.datasets.colorshape.oracle.statements import OracleVerdict
+from pairwright.datasets.colorshape.oracle.turns import judge_turn
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rng import make_rng

@@ -1,8 +1,7 @@
-"""An output file is whole or absent: written beside its place, flushed to disk, then renamed.
+"""Atomic file writes: a temporary file in the same folder, flushed to disk, then renamed.
 
-A process that is killed leaves its temporary file behind. `remove_stale_temporaries` removes those whose process is gone, as
-far as this machine can tell: the name of the temporary file ends in the process's number and the machine's name, and
-files of other machines, on a shared disk, are left alone.
+A killed process leaves its temporary file. `remove_stale_temporaries` removes those of dead processes of this machine:
+the name ends in process id and host name, so files of other hosts on a shared disk are kept.
 """
 
 import errno
@@ -17,23 +16,23 @@ from pathlib import Path
 from pairwright.datasets.errors import PairwrightError
 
 _DISK_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
-_PROBE_BYTES = bytes(1 << 16)  # more than what is left of a last block
+_PROBE_BYTES = bytes(1 << 16)  # more than the free rest of a last block
 _MACHINE_SUFFIX = "@" + re.sub(r"[^A-Za-z0-9.-]", "_", platform.node())[:60]
 
 
 @contextmanager
 def replace_atomically(path: Path) -> Iterator[Path]:
-    """Give a temporary path in the same folder; on success it becomes ``path``, on failure it is removed.
+    """Provide a temporary path in the same folder; it replaces ``path`` on success and is removed on failure.
 
     Args:
-        path: where the whole file shall stand. Its folder is made when missing.
+        path: the file to write. Its folder is created if missing.
 
     Yields:
         The path to write to (``.<name>.tmp-<pid>@<machine>``). The file must exist when the block ends.
 
     Raises:
-        OSError: ``path`` may not be written, or the disk takes no more (full, a quota, read only, failing), whatever the
-            library that wrote made of it; with ``path`` as its file.
+        OSError: ``path`` is not writable or the disk failed (full, over quota, read-only, I/O error), also if the library
+            that wrote raised an error of its own; its ``filename`` is ``path``.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}{_MACHINE_SUFFIX}")
@@ -45,7 +44,7 @@ def replace_atomically(path: Path) -> Iterator[Path]:
     except Exception as error:
         number = _disk_errno(error) or _probe_disk_errno(error, temporary)
         if number is None and isinstance(error, OSError) and error.filename == str(temporary):
-            number = error.errno  # such as a folder that may not be written into: the user knows `path` alone
+            number = error.errno  # for example an unwritable folder: report `path`, the name the user knows
         if number is None or (isinstance(error, OSError) and error.filename not in {None, str(temporary)}):
             raise
         raise OSError(number, os.strerror(number), str(path)) from error
@@ -54,10 +53,10 @@ def replace_atomically(path: Path) -> Iterator[Path]:
 
 
 def _disk_errno(error: Exception) -> int | None:
-    """Return what is wrong with the disk, where an error tells of that.
+    """Return the errno of a disk failure that an error reports, else None.
 
-    Libraries that write by themselves raise errors of their own, which only quote the system: polars a ComputeError
-    with "(os error 28)", FAISS a RuntimeError with the words.
+    Libraries that write files themselves only quote the system's message: polars raises a ComputeError with
+    "(os error 28)", FAISS a RuntimeError with the text.
     """
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno if error.errno in _DISK_ERRNOS else None
@@ -66,9 +65,9 @@ def _disk_errno(error: Exception) -> int | None:
 
 
 def _probe_disk_errno(error: Exception, temporary: Path) -> int | None:
-    """Return what is wrong with the disk, by writing more, where a library's error leaves out its cause.
+    """Return the errno of a disk failure, found by writing more data, if the library's error hides its cause.
 
-    So does polars' about the end of a Parquet file: "Invalid thrift: transport error".
+    Example: polars raises "Invalid thrift: transport error" when the end of a Parquet file cannot be written.
     """
     if isinstance(error, OSError | PairwrightError):
         return None
@@ -81,11 +80,11 @@ def _probe_disk_errno(error: Exception, temporary: Path) -> int | None:
 
 
 def remove_stale_temporaries(*paths: Path) -> None:
-    """Remove temporary files for ``paths`` whose processes, of this machine, are gone.
+    """Remove temporary files of ``paths`` whose processes on this machine have ended.
 
-    Lists the folders: for the few files that a command begins with, not for each of thousands.
+    Lists the folders: intended for the few files that a command starts with, not for thousands.
     """
-    if os.name == "nt":  # where asking for a process would end it
+    if os.name == "nt":  # os.kill would end the process
         return
     for path in paths:
         for left in path.parent.glob(f".{glob.escape(path.name)}.tmp-*{glob.escape(_MACHINE_SUFFIX)}"):
@@ -99,17 +98,17 @@ def _is_alive(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):  # somebody else's, or no number of a process
+    except (OSError, OverflowError):  # a process of another user, or not a process id
         return True
     return True
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` so that a reader sees the old file or the whole new one."""
+    """Write ``data`` to ``path`` atomically."""
     with replace_atomically(path) as temporary:
         temporary.write_bytes(data)
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write ``text`` as UTF-8 to ``path``, whole or not at all."""
+    """Write ``text`` as UTF-8 to ``path`` atomically."""
     write_bytes(path, text.encode())

@@ -1,11 +1,11 @@
-"""Matrix products on one thread: where they are too small to share out, and where their bytes are kept.
+"""Single-threaded matrix products, for small products and for reproducible results.
 
-NumPy's OpenBLAS wakes a thread for each core at every product. For a handful of captions that costs more than the
-product itself: seven at a time take 0.44 ms of CPU each on one thread, 3.9 ms on two threads of a busy machine. And
-who has many captions tags them in several processes, which then fight for the cores.
+NumPy's OpenBLAS wakes a thread per core for every product. For a few captions that costs more than the product: seven
+at a time take 0.44 ms of CPU each on one thread, 3.9 ms on two threads of a busy machine. Large jobs tag captions in
+several processes, whose threads would compete for the cores.
 
-And on some machines a product of several threads differs in its last bit from that of one: what is written to a file
-must not depend on how many there were.
+On some machines, products of several threads differ from those of one thread in the last bit; written files must not
+depend on the number of threads.
 """
 
 import importlib
@@ -22,5 +22,5 @@ def limit_blas_to_one_thread() -> AbstractContextManager[Any]:
 
 @lru_cache(maxsize=1)
 def _controller() -> Any:
-    importlib.import_module("numpy")  # only libraries that are loaded are found
+    importlib.import_module("numpy")  # the controller finds loaded libraries only
     return importlib.import_module("threadpoolctl").ThreadpoolController().select(user_api="blas")

@@ -1,30 +1,28 @@
-"""The manifest of a build directory: read it, and see whether the files are still those it tells of.
+"""Manifest of a build directory: reading it, and the state of unfinished builds.
 
-``manifest.json`` is the commit of a build, written last. Its ``files`` name every output, relative to the build
-directory, with ``bytes`` and ``sha256``. A directory that holds the mark of a build, or receipts (of jobs done), but no
-manifest is a build that was killed or still runs: not all it promises is there. A folder with neither is somebody's
-own, and needs no manifest.
+``manifest.json`` commits a build and is written last. Its ``files`` lists every output, relative to the build directory,
+with ``bytes`` and ``sha256``. A directory with the build marker or with receipts (of finished jobs) but no manifest is
+an interrupted or running build; its outputs are incomplete. A folder with neither is not a build directory.
 """
 
 import fcntl
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import orjson
 
 from pairwright.datasets.errors import StorageError
-from pairwright.datasets.progress import track
 from pairwright.datasets.version_switch import LOCK_FILE, MANIFEST_FILE, complete_pending_switch
 
 PAIRS_FOLDER = "pairs"
 RECEIPTS_FOLDER = "receipts"
-BUILD_MARKER = ".pairwright"  # of a folder that a build has made its own, before all else
+BUILD_MARKER = ".pairwright"  # the first file that a build writes into its folder
 CONFIG_FILE = "build.yaml"
 
 
 def is_build(folder: Path) -> bool:
-    """Say whether ``folder`` is a build directory, finished or not, or laid out like one."""
+    """Return whether ``folder`` is a build directory, finished or not, or has the layout of one."""
     return (folder / PAIRS_FOLDER).is_dir() or _is_started(folder)
 
 
@@ -33,10 +31,10 @@ def _is_started(folder: Path) -> bool:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """Return the manifest of a folder; empty when there is none, and nothing that a build begins with.
+    """Return the manifest of a folder; empty if it has none and is not an unfinished build.
 
     Raises:
-        StorageError: when the build is unfinished, or the manifest is not a JSON object.
+        StorageError: if the build is unfinished, or the manifest is not a JSON object.
     """
     complete_pending_switch(folder)
     path = folder / MANIFEST_FILE
@@ -54,9 +52,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def describe_finished_stages(folder: Path) -> str:
-    """Return which stages a build has made, in order, and how many parts of each; empty: none.
+    """Return the finished stages of a build in order, with their numbers of parts; empty if there are none.
 
-    What a new version only links to, since it may be reused, is not counted.
+    Parts that a new version links to for reuse are not counted.
     """
     stages = {
         path: [one for one in sorted(path.glob("*.json")) if not one.is_symlink()]
@@ -77,66 +75,43 @@ def _count_parts(folder: Path) -> int:
 
 
 def _describe_stage(name: str, done: Sequence[Path], parts: int) -> str:
-    if done[0].stem == "all" or name == "shards":  # whose number the parts do not tell
+    if done[0].stem == "all" or name == "shards":  # one job, or a number of jobs that the parts do not give
         return name
     return name if len(done) >= parts else f"{name} {len(done)} of {parts} parts"
 
 
 def _unfinished_message(folder: Path) -> str:
     far = describe_finished_stages(folder)
-    told = f"done: {far}" if far else "nothing is done yet"
+    progress = f"done: {far}" if far else "nothing is done yet"
     if _is_running(folder):
-        return f"{folder}: unfinished build, which is running now ({told}). Wait until it is complete."
+        return f"{folder}: unfinished build, which is running now ({progress}). Wait until it is complete."
     config = folder / CONFIG_FILE
     again = f"`pairwright build {config} --out {folder}`" if config.is_file() else "`pairwright build` with its config"
-    return f"{folder}: unfinished build ({told}). To resume it, run {again}."
+    return f"{folder}: unfinished build ({progress}). To resume it, run {again}."
 
 
 def _is_running(folder: Path) -> bool:
-    """Return whether a process holds the build directory."""
+    """Return whether a process holds the lock of the build directory."""
     try:
         with (folder / LOCK_FILE).open("rb") as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    except OSError:  # no lock, or none that this file system knows
+    except OSError:  # no lock file, or a file system without locks
         return False
     return False
 
 
-def find_changed_files(folder: Path, digest: Callable[[Path], str]) -> Iterator[str]:
-    """Yield a line for each file that is not as the manifest of ``folder`` says: gone, of other size, of other content.
-
-    Args:
-        folder: a build directory; without a manifest there is nothing to compare with.
-        digest: gives the SHA-256 of a file in hex; called for files of the right size only.
-
-    Raises:
-        StorageError: as in `read_manifest`.
-    """
-    manifest = read_manifest(folder)
-    if not manifest and not (folder / MANIFEST_FILE).is_file():
-        return
-    files = manifest.get("files")
-    if not isinstance(files, dict):
-        yield f"{MANIFEST_FILE} does not tell the files of the build"
-        return
-    for name, told in track(files.items(), "hashing", unit="files"):
-        problem = _file_problem(folder, name, told, digest)
-        if problem:
-            yield f"{name} {problem}"
-
-
 def require_manifest_files(folder: Path, manifest: Mapping[str, Any], parts: Sequence[str]) -> None:
-    """Refuse a build that lacks files of which its manifest tells: what is read of the others would seem to be all.
+    """Require the files of a build that its manifest lists; without them, the rest would look complete.
 
     Args:
         folder: the build directory.
-        manifest: of it.
-        parts: beginnings of names, such as ``annotations/``, of the files that are to be read.
+        manifest: its manifest.
+        parts: prefixes of the names of required files, such as ``annotations/``.
 
     Raises:
-        StorageError: naming the first of them.
+        StorageError: naming the first missing file.
     """
     files = manifest.get("files")
     named = [name for name in files if name.startswith(tuple(parts))] if isinstance(files, dict) else []
@@ -144,22 +119,5 @@ def require_manifest_files(folder: Path, manifest: Mapping[str, Any], parts: Seq
     if gone:
         count = f"{len(gone)} files are" if len(gone) > 1 else "a file is"
         raise StorageError(
-            f"{folder}: {count} missing that {MANIFEST_FILE} names, first {gone[0]}. Copy the build again, or build again."
+            f"{folder}: {count} missing that {MANIFEST_FILE} lists, first {gone[0]}. Copy the build again, or build again."
         )
-
-
-def _file_problem(folder: Path, name: str, told: Any, digest: Callable[[Path], str]) -> str:
-    place = PurePosixPath(name)
-    if place.is_absolute() or ".." in place.parts:  # a manifest from elsewhere does not send us over this machine
-        return f"lies outside the build directory, says {MANIFEST_FILE}"
-    if not isinstance(told, dict) or not {"bytes", "sha256"} <= told.keys():
-        return f"has no bytes and sha256 in {MANIFEST_FILE}"
-    path = folder / name
-    try:
-        if not path.is_file():
-            return f"is missing, {MANIFEST_FILE} names it"
-        if path.stat().st_size != told["bytes"]:
-            return f"has {path.stat().st_size} bytes, {MANIFEST_FILE} says {told['bytes']}"
-        return "" if digest(path) == told["sha256"] else f"does not have the check sum in {MANIFEST_FILE}"
-    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
-        return f"cannot be read ({error})"

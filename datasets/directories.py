@@ -1,7 +1,6 @@
-"""What lies in and below a folder, links followed: data sets are often put together of links to other disks.
+"""Folder listings that follow symbolic links, as datasets often link to other disks.
 
-A folder that comes again within itself, by a link to one that it lies in, is entered once: its files are found there.
-Names come in order of code points, since a file system gives them in none.
+A folder that is reached again inside itself by a link is entered once. Names are sorted by code point.
 """
 
 import os
@@ -14,39 +13,39 @@ FolderIdentity = tuple[int, int]
 
 
 def list_entries(folder: Path) -> list[os.DirEntry[str]]:
-    """Return what lies in a folder.
+    """Return the entries of a folder, sorted by name.
 
     Raises:
-        InputError: when it cannot be listed.
+        InputError: if it cannot be listed.
     """
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
     except OSError as error:
         raise InputError(
-            f"cannot be listed ({error.strerror})", where=str(folder), fix="Check path and rights."
+            f"cannot be listed ({error.strerror})", where=str(folder), fix="Check the path and its permissions."
         ) from None
 
 
 def identify_folder(folder: Path) -> FolderIdentity:
-    """Return what tells a folder from all others, whatever links lead to it."""
+    """Return device and inode of a folder, equal for all links that lead to it."""
     found = folder.stat()
     return found.st_dev, found.st_ino
 
 
 def forbid_symlinked_folders(root: Path, names: Iterable[str]) -> None:
-    """Refuse a folder of ours in which a subfolder is a link: what is removed or overwritten there is somebody else's.
+    """Refuse a folder in which a subfolder is a link: files removed or overwritten there could belong to other data.
 
     Args:
         root: the folder.
-        names: its subfolders whose files are removed or overwritten; neither they nor the folders in them may be links.
+        names: subfolders whose files are removed or overwritten; neither they nor the folders in them may be links.
 
     Raises:
         StorageError: naming the first link.
     """
     for name in names:
         folder = root / name
-        hidden = name.startswith(".")  # our own workplace, where links lead back into the folder
+        hidden = name.startswith(".")  # our staging folder, which links back into the build
         inside = list_entries(folder) if folder.is_dir() and not (hidden or folder.is_symlink()) else []
         for path in (folder, *(Path(entry.path) for entry in inside if entry.is_dir())):
             if path.is_symlink():
@@ -57,14 +56,14 @@ def forbid_symlinked_folders(root: Path, names: Iterable[str]) -> None:
 
 
 def walk_files(folder: Path, above: frozenset[FolderIdentity] = frozenset()) -> Iterator[Path]:
-    """Yield the files below a folder, links that lead nowhere among them.
+    """Yield the files below a folder, broken links included.
 
     Args:
-        folder: where to look.
-        above: the folders that it lies in, which are not entered again.
+        folder: the folder to walk.
+        above: its parent folders, which are not entered again.
 
     Raises:
-        InputError: when a folder cannot be listed.
+        InputError: if a folder cannot be listed.
     """
     within = above | {identify_folder(folder)}
     for entry in list_entries(folder):

@@ -1,17 +1,16 @@
-"""The one tree of errors that pairwright raises on purpose.
+"""The exceptions that pairwright raises on purpose.
 
-Foreign exceptions are translated into these at the door (reader, codec, index file, config), and the
-command line prints the message as one line and exits: 2 for wrong usage, 3 where nothing is kept, 1 for anything
-else. A message
-says what is wrong, where, and how to mend it.
+Foreign exceptions are translated into these at the boundary (reader, codec, index file, config). The command line prints
+the message as one line and exits with 2 for wrong usage, 3 if nothing was kept, and 1 otherwise. A message says what is
+wrong, where, and how to fix it.
 
     PairwrightError
-    ├── UsageError          the call itself is wrong (exit 2)
-    │   └── ConfigError     a build config is wrong
-    ├── InputError          the user's data is wrong at a place
-    │   └── NothingKept     the data is fine, and nothing of it is left (exit 3)
-    ├── StorageError        a file of ours is missing, torn, or of another version
-    └── MissingResource     something has to be installed first
+    ├── UsageError             the call itself is wrong (exit 2)
+    │   └── ConfigError        a build config is wrong
+    ├── InputError             the user's data is wrong at a place
+    │   └── NothingKeptError   the data is valid, and no row of it was kept (exit 3)
+    ├── StorageError           a file of pairwright is missing, damaged or of another version
+    └── MissingResourceError   something has to be installed first
 """
 
 
@@ -22,37 +21,37 @@ class PairwrightError(Exception):
 
 
 class UsageError(PairwrightError):
-    """The command or function was called in a way that can never work."""
+    """The command or function was called in a way that cannot work."""
 
     exit_code = 2
 
 
 class ConfigError(UsageError):
-    """A build config holds an unknown key or an impossible value."""
+    """A build config has an unknown key or an impossible value."""
 
 
 class InputError(PairwrightError):
-    """The user's data is wrong: ``where`` names file and line (or row, or member), ``mend`` what to do."""
+    """The user's data is wrong: ``where`` names file and line (or row, or member), ``fix`` what to do."""
 
     def __init__(self, what: str, *, where: str, fix: str) -> None:
         super().__init__(f"{where}: {what}. {fix}")
         self.what, self.where, self.fix = what, where, fix
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exceptions are rebuilt from positional arguments when they come back from a worker process.
+        # Exceptions from worker processes are rebuilt from positional arguments.
         return _input_error, (type(self), self.what, self.where, self.fix)
 
 
 class NothingKeptError(InputError):
-    """All rows were read and judged, and none is left for what comes next."""
+    """All rows were read and judged, and none was kept for the next step."""
 
     exit_code = 3
 
 
 def describe_write_error(error: OSError) -> str:
-    """Return why a file or folder could not be written; the system's "File exists" tells nobody what stands in the way."""
+    """Return why a file or folder could not be written; "File exists" alone does not say what is in the way."""
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return "a file stands where a folder is to be"
+        return "a file is in the place of a folder"
     return error.strerror or str(error)
 
 
@@ -65,4 +64,4 @@ class StorageError(PairwrightError):
 
 
 class MissingResourceError(PairwrightError):
-    """An optional package or a language resource is not there; the message says how to get it."""
+    """An optional package or a language resource is missing; the message says how to install it."""

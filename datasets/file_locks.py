@@ -1,4 +1,4 @@
-"""File locks of the operating system (`flock`), which end with the process that holds them."""
+"""File locks of the operating system (`flock`), released when the process ends."""
 
 import fcntl
 from pathlib import Path
@@ -8,14 +8,14 @@ from pairwright.datasets.errors import StorageError
 
 
 def acquire_lock(handle: IO[str] | IO[bytes] | int, path: Path) -> None:
-    """Lock an open file for this process alone.
+    """Lock an open file exclusively.
 
     Args:
         handle: the file, or its descriptor.
         path: what is locked, for the message.
 
     Raises:
-        BlockingIOError: another process holds it.
+        BlockingIOError: another process holds the lock.
         StorageError: the file system has no locks.
     """
     try:
@@ -24,6 +24,6 @@ def acquire_lock(handle: IO[str] | IO[bytes] | int, path: Path) -> None:
         raise
     except OSError as error:
         raise StorageError(
-            f"{path}: this file system has no file locks ({error.strerror}), without which two processes could write "
-            "there at once. Choose a folder on a local disk, or have it mounted with locks."
+            f"{path}: this file system has no file locks ({error.strerror}), so two processes could write "
+            "there at the same time. Choose a folder on a local disk, or mount it with locks."
         ) from None

@@ -1,7 +1,7 @@
-"""How a message names an option: as whoever gave it writes it, ``--columns key=id`` or ``columns: {key: id}`` in a config.
+"""Option names in messages: ``--columns key=id`` for the command line, ``columns: {key: id}`` for a config.
 
-Who asks says so among what it gives (`reading.ReadOptions.wording`), and a message is made in these words where the flaw is
-found: nothing is put into other words afterwards. Names are those of a config, such as ``on_error``.
+`ReadOptions.option_names` says which, and messages are composed with it where the error is found. Names are those of a
+config, such as ``on_error``.
 """
 
 from collections.abc import Iterable
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OptionNames:
-    """The words of one who asks.
+    """How messages name options.
 
     Attributes:
-        section: where in a config the keys stand, such as "under input"; empty: they are options of a command.
-        bare: of a file that is read as it is (a pool, queries): no option says how, so that it has to be mended itself.
+        section: place of the keys in a config, such as "under input"; empty for options of a command.
+        no_options: for files that are read without options (a pool, queries), so that only the file can be changed.
     """
 
     section: str = ""
-    bare: bool = False
+    no_options: bool = False
 
     def option(self, name: str) -> str:
         """Return ``--format``, or ```format` under input``."""
@@ -34,7 +34,7 @@ class OptionNames:
         return f"`{key}` {self.section}" if self.section else f"{self.option(name)} {value} (in a config, {key})"
 
     def flag(self, name: str, section: str = "") -> str:
-        """Return ``--both-sides``, or ```both_sides: true` under negatives`` where ``section`` is that, or ours."""
+        """Return ``--both-sides``, or ```both_sides: true` under negatives``; ``section`` overrides that of the object."""
         return f"`{name}: true` {section or self.section}" if self.section else self.option(name)
 
     def column(self, part: str, column: str) -> str:
@@ -42,11 +42,11 @@ class OptionNames:
         key = f"`columns: {{{part}: {column}}}` {self.section}"
         return key if self.section else f"--columns {part}={column}"
 
-    def named(self, ending: str) -> str:
-        """Return ``Name it .csv, or give --format csv (...).``, or what is left of it for a file that is read as it is."""
-        other = "" if self.bare else f", or give {self.setting('format', ending)}"
+    def suggest_suffix(self, ending: str) -> str:
+        """Return ``Name it .csv, or give --format csv (...).``; without the second part if there are no options."""
+        other = "" if self.no_options else f", or give {self.setting('format', ending)}"
         return f"Name it .{ending}{other}."
 
 
 COMMAND_LINE = OptionNames()
-WITHOUT_OPTIONS = OptionNames(bare=True)
+WITHOUT_OPTIONS = OptionNames(no_options=True)

@@ -1,12 +1,12 @@
-"""Progress of long work: library code reports steps to a listener, if there is one.
+"""Progress reports of long-running work, sent to a listener.
 
-A *step* is a named piece of work with a number of units done and, where it is known, a total. Code that can take seconds
-opens one (`step`, `track`); without a listener this costs next to nothing. The command line listens and draws bars
-(`pairwright.cli.output.progress`). A worker process listens for its parent: it sends each report through a queue
-(`datasets.worker_processes`). A job of a build names itself as the *owner* of the steps inside it (`attribute_steps_to`), so that
-they move the bar of its stage.
+A *step* is a named piece of work with a number of units done and, if known, a total. Code that can take seconds opens
+one (`open_step`, `track`); without a listener this costs almost nothing. The command line listens and draws progress bars
+(`pairwright.cli.output.progress`). A worker process sends its reports to its parent through a pipe
+(`datasets.worker_processes`). A job of a build sets itself as *owner* of its steps (`attribute_steps_to`), so that they
+move the bar of its stage.
 
-Reports are limited to one each `INTERVAL` seconds a step; the first and the last are always sent.
+A step sends at most one report per `INTERVAL` seconds; the first and the last are always sent.
 """
 
 import math
@@ -28,15 +28,15 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class ProgressReport:
-    """How far a step is.
+    """Progress of a step.
 
     Attributes:
         id: process and ordinal of the step.
-        name: what is done, as a phrase: "counting words".
+        name: a phrase, such as "counting words".
         done: units done.
-        total: units in all; None when it is not known.
+        total: units in total; None if unknown.
         unit: what is counted, in the plural.
-        owner: stage and part of the build's job that the step belongs to; empty outside of a build.
+        owner: stage and part of the build's job that the step belongs to; empty outside a build.
         ended: whether this is the last report of the step.
     """
 
@@ -61,7 +61,7 @@ class ProgressReport:
 
 Listener = Callable[[ProgressReport], None]
 
-_listeners: list[Listener] = []  # of this process; the last one hears
+_listeners: list[Listener] = []  # of this process; the last one is active
 _owner: ContextVar[tuple[str, ...]] = ContextVar("_owner", default=())
 _step_numbers = count()
 
@@ -87,14 +87,14 @@ def has_listener() -> bool:
 
 
 def send_report(report: ProgressReport) -> None:
-    """Hand a report to the listener; of another process, as well."""
+    """Send a report, also one of another process, to the listener."""
     if _listeners:
         _listeners[-1](report)
 
 
 @contextmanager
 def report_named_steps(unit: str = "rows") -> Iterator[Callable[[str, int, int], None]]:
-    """Give a function (name, done, total) that reports a sequence of steps; a total of 0 is an unknown one."""
+    """Provide a function (name, done, total) that reports a sequence of steps; a total of 0 means unknown."""
     open_: list[ProgressStep] = []
 
     def follow(name: str, done: int, total: int) -> None:
@@ -113,7 +113,7 @@ def report_named_steps(unit: str = "rows") -> Iterator[Callable[[str, int, int],
 
 @contextmanager
 def attribute_steps_to(stage: str, part: str) -> Iterator[None]:
-    """Mark the steps that this thread opens inside the block as those of a job of a build."""
+    """Attribute the steps that this thread opens inside the block to a job of a build."""
     token = _owner.set((stage, part))
     try:
         yield
@@ -122,7 +122,7 @@ def attribute_steps_to(stage: str, part: str) -> Iterator[None]:
 
 
 class ProgressStep:
-    """A piece of work that reports how far it is; made by `step`."""
+    """A piece of work that reports its progress; created by `open_step`."""
 
     def __init__(self, name: str, total: int | None, unit: str) -> None:
         self.name, self.total, self.unit, self.done = name, total, unit, 0
@@ -134,7 +134,7 @@ class ProgressStep:
         self._report_at_times()
 
     def reach(self, done: int, total: int | None = None) -> None:
-        """Set how many units are done, and the total where it has become known."""
+        """Set how many units are done, and the total once it is known."""
         self.done, self.total = done, self.total if total is None else total
         self._report_at_times()
 
@@ -151,11 +151,11 @@ class ProgressStep:
 
 @contextmanager
 def open_step(name: str, total: int | None = None, unit: str = "rows") -> Iterator[ProgressStep]:
-    """Open a step for the length of the block.
+    """Open a step for the duration of the block.
 
     Args:
-        name: what is done, as a phrase: "counting words".
-        total: units in all; None when it is not known.
+        name: a phrase, such as "counting words".
+        total: units in total; None if unknown.
         unit: what is counted, in the plural.
     """
     this = ProgressStep(name, total, unit)
@@ -167,7 +167,7 @@ def open_step(name: str, total: int | None = None, unit: str = "rows") -> Iterat
 
 
 def track(items: Iterable[Item], name: str, total: int | None = None, unit: str = "rows") -> Iterator[Item]:
-    """Yield items as they come and report how many are done; ``total`` defaults to the length where there is one."""
+    """Yield items and report how many are done; ``total`` defaults to the length of ``items`` if it has one."""
     known = len(items) if total is None and isinstance(items, Sized) else total
     with open_step(name, known, unit) as this:
         for item in items:

@@ -1,11 +1,10 @@
-"""The records at rest: one Parquet schema each, written and read through this module only.
+"""Parquet schemas of the records; all reading and writing of record files goes through this module.
 
-A *table* says how one kind of record becomes columns and back. Columns are flat where the record is (the
-origin of an annotation becomes six columns), lists of structs where it holds lists. Reading checks the
-columns, their types, that nothing is null and that keys and states are possible, so that whoever gets
-records from here can trust them. The same records give the same bytes.
+A *table* maps one kind of record to columns and back. Columns are flat where the record is (the origin of an annotation
+becomes six columns) and lists of structs where it has lists. Reading checks the columns, their types, that nothing is
+null and that keys and statuses are valid. Equal records give equal bytes.
 
-Set operations work on the polars frame (`Table.frame`, `Table.read_frame`) without making records.
+Set operations work on the polars frame (`Table.frame`, `Table.read_frame`) without creating records.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,14 +42,14 @@ STATUSES = ["kept", "rejected"]
 
 @dataclass(frozen=True)
 class Table(Generic[R]):
-    """How one kind of record is stored.
+    """Storage of one kind of record.
 
     Attributes:
         name: of the record, for messages.
         schema: column name to polars type, in order.
-        to_row: record to one value a column, in order.
+        to_row: maps a record to one value per column, in order.
         from_row: the inverse.
-        checks: reason to an expression that is true for rows that cannot be.
+        checks: reason to an expression that is true for invalid rows.
     """
 
     name: str
@@ -70,14 +69,14 @@ class Table(Generic[R]):
         return [self.from_row(row) for row in frame.iter_rows()]
 
     def write(self, records: Sequence[R], path: Path) -> None:
-        """Write ``records`` to the Parquet file ``path``, whole or not at all."""
+        """Write ``records`` to the Parquet file ``path`` atomically."""
         self.write_frame(self.frame(records), path)
 
     def write_frame(self, frame: pl.DataFrame, path: Path) -> None:
-        """Write a frame with this table's schema to ``path``, whole or not at all.
+        """Write a frame with this table's schema to ``path`` atomically.
 
         Raises:
-            StorageError: when the frame does not fit the schema (a defect of the caller).
+            StorageError: if the frame does not fit the schema (an error of the caller).
         """
         self._check(frame, path)
         with replace_atomically(path) as temporary:
@@ -87,7 +86,7 @@ class Table(Generic[R]):
         """Return the records of a Parquet file that `write` made.
 
         Raises:
-            StorageError: when the file is missing, torn, or does not hold this kind of record.
+            StorageError: if the file is missing, damaged, or has another kind of record.
         """
         return self.records(self.read_frame(path))
 
@@ -124,7 +123,7 @@ class Table(Generic[R]):
 def make_column(name: str, values: Sequence[Any], dtype: pl.DataType) -> pl.Series:
     """Return Python values as a column; lists of mappings become lists of structs.
 
-    Polars makes a frame of its own for each list of structs, 0.06 ms a row; Arrow makes the column at once.
+    Polars makes a frame for each list of structs, 0.06 ms per row; Arrow makes the whole column in one call.
     """
     return pl.Series(name, pl.from_arrow(pa.array(values, type=_arrow_type(dtype))), dtype=dtype)
 

@@ -1,12 +1,12 @@
-"""The three records that travel through pairwright: pair, annotation, example.
+"""The three record types of pairwright: pair, annotation, example.
 
 - A *pair* is an image and its caption, with the other captions and the boxes of the same image.
-- An *annotation* is a text made for a pair: a hard negative, a hard positive, a conversation. It says what
-  was edited, who made it from what prompt and seed, and whether it was kept or rejected and why.
+- An *annotation* is a text made for a pair: a hard negative, a hard positive, a conversation. It records what was
+  edited, the generator, prompt and seed, and whether it was kept or rejected and why.
 - An *example* is a row of a text task with a rationale; it needs no image.
 
-Records are frozen; a step gives new ones. They hold no nulls: what is unknown is an empty string, an empty
-tuple or 0, so that every row of every file has the same shape. Files: `tables.py`.
+Records are frozen; steps return new ones. They have no nulls: unknown values are an empty string, an empty tuple or 0,
+so that every row of every file has the same schema. Files: `record_tables.py`.
 """
 
 import hashlib
@@ -19,14 +19,15 @@ from typing import Any, Literal
 Status = Literal["kept", "rejected"]
 Role = Literal["human", "assistant"]
 
+EDITED_KINDS = ("hard_negative", "hard_positive")  # kinds of annotations that are edits of a caption
 MAX_EDITABLE_CAPTION = 2_000
-"""Characters of a caption that texts are made of by default; CLIP reads some 300, models for long texts some 1,000."""
-IMAGE_TOKEN = "<image>"  # noqa: S105 - trainers put it where the image is to be, so no text of ours may hold it
+"""Default limit in characters for captions that texts are made from; CLIP reads about 300, long-text models about 1,000."""
+IMAGE_TOKEN = "<image>"  # noqa: S105 - trainers put it where the image goes, so our texts must not contain it
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A labelled rectangle, corners in 0-1 of width and height: (x1, y1) top left, (x2, y2) bottom right."""
+    """A labelled rectangle; corners as fractions of width and height: (x1, y1) top left, (x2, y2) bottom right."""
 
     label: str
     x1: float
@@ -42,7 +43,7 @@ class Pair:
     Attributes:
         key: 32 hex digits, see `pair_key`; fixed when the row is first read.
         source_id: the user's own id of the image or row; may be empty.
-        image: a path, a URL, ``shard.tar::member``, or ``table.parquet::column/row-N``, rows from 1; empty for a text-only pair.
+        image: a path, a URL, ``shard.tar::member``, or ``table.parquet::column/row-N`` (rows from 1); empty if text-only.
         caption: the caption; never empty.
         captions: the other captions of the same image, without ``caption``.
         boxes: labelled boxes of the image.
@@ -50,7 +51,7 @@ class Pair:
         height: of the image in pixels; 0 when unknown.
         source: name of the dataset that the row came from.
         license: of the row, as the source states it.
-        meta: whatever else the source said, as a JSON object.
+        meta: all other columns of the source, as a JSON object.
     """
 
     key: str
@@ -68,7 +69,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """One replaced stretch of text; spans are [start, end) in code points of source_text and of text.
+    """One replaced span of text; spans are [start, end) in code points of source_text and of text.
 
     An insertion has an empty ``before`` and an empty ``before_span``. A swap has two edits.
     """
@@ -78,7 +79,7 @@ class Edit:
     before_span: tuple[int, int]
     after_span: tuple[int, int]
 
-    # Rows go from process to process by the million; a dataclass with slots pickles three times as slowly by itself.
+    # Millions of rows are pickled between processes; the default of a dataclass with slots is three times as slow.
     def __reduce__(self) -> tuple[type["Edit"], tuple[Any, ...]]:
         return Edit, (self.before, self.after, self.before_span, self.after_span)
 
@@ -93,7 +94,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who made a row: generator and version; for an LLM also model, prompt (file and hash) and request."""
+    """The maker of a row: generator and version; for an LLM also model, prompt (file and hash) and request."""
 
     generator: str
     version: int
@@ -111,9 +112,9 @@ class Annotation:
         id: 32 hex digits, see `annotation_id`.
         key: key of the pair.
         kind: hard_negative, hard_positive, conversation, detail, reasoning, brief, short, choice, ...
-        form: replace, swap, add or shuffle; empty where there is no edit.
-        target: object, attribute or relation; empty where there is no edit.
-        text: the new text; empty for conversations and for attempts that came to nothing.
+        form: replace, swap, add or shuffle; empty without an edit.
+        target: object, attribute or relation; empty without an edit.
+        text: the new text; empty for conversations and for failed attempts.
         source_text: the caption that was edited.
         edits: what changed, in order of position.
         positive_id: id of the hard positive that a negative is compared with (both-sides pairs).
@@ -176,12 +177,12 @@ class Example:
 
 _values_of = attrgetter(*(each.name for each in fields(Annotation)))
 
-# json.dumps would make an encoder at each call.
+# json.dumps would create an encoder on each call.
 _encode_sorted = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 def _hash(*parts: str | int) -> str:
-    # A JSON list, put together here: rows have one each, and an encoder takes five times as long over so little.
+    # A short JSON list per row: formatting it here takes a fifth of an encoder's time.
     return _digest(f"[{','.join([_quoted(part) if isinstance(part, str) else str(part) for part in parts])}]")
 
 
@@ -195,8 +196,8 @@ def pair_key(source: str, locator: str, caption: str) -> str:
 
 
 def annotation_id(key: str, kind: str, origin: Origin, ordinal: str, text: str) -> str:
-    """Return the id of an annotation: stable for the same pair, maker, place in the maker's output and text."""
-    # `_hash` of its parts, written out: every attempt of every maker has an id.
+    """Return the id of an annotation: stable for equal pair, maker, ordinal in the maker's output and text."""
+    # `_hash` inlined: every attempt of every maker has an id.
     names = f"{_quoted(key)},{_quoted(kind)},{_quoted(origin.generator)},{origin.version},{origin.seed}"
     return _digest(f"[{names},{_quoted(ordinal)},{_quoted(text)}]")
 
@@ -207,7 +208,7 @@ def compact_json(value: Any) -> str:
 
 
 def edit_to_dict(edit: Edit) -> dict[str, Any]:
-    """Return an edit in its form at rest: from, to, from_span, to_span."""
+    """Return the stored form of an edit: from, to, from_span, to_span."""
     return {
         "from": edit.before,
         "to": edit.after,

@@ -1,12 +1,12 @@
-"""What must not be published: secrets, folders of this machine, and what a URL carries beside its place.
+"""Redaction of values for publication: secrets, local paths, and credentials in URLs.
 
-A dataset is given away, with its card and manifest. Its config may hold keys and passwords, its paths tell who made
-it and where, and the URL of an image may carry a user's password or a signature that opens a private bucket.
-`publishable` masks a whole JSON value (a config, the options of a generator), `redact_url` one URL.
+A dataset is published with its card and manifest. Its config may contain keys and passwords, its paths reveal who made
+it and where, and image URLs may contain a password or a signature that opens a private bucket. `redact` handles a JSON
+value (a config, the options of a generator), `redact_url` one URL.
 
 - Members named like a secret (``api_key``, ``token``, ``password``, ``authorization``, ...) become ``(left out)``.
-- Absolute paths, of POSIX and of Windows, and ``file:`` URLs keep their last name only.
-- Other URLs, wherever they stand in a text, lose user, password, query and fragment.
+- Absolute paths, of POSIX and of Windows, and ``file:`` URLs keep only their last component.
+- Other URLs, anywhere in a text, lose user, password, query and fragment.
 
 Limits: a secret under a harmless name, or in the path of a URL, is not recognised.
 """
@@ -29,13 +29,13 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]*\]|[^:@\[\]]*)(:\d*)?")
 
 
 def redact(value: Any) -> Any:
-    """Return a JSON value without what should not be published; see the module.
+    """Return a JSON value without anything that should not be published; see the module.
 
     Args:
         value: mappings, lists, tuples, strings, numbers, None; anything else (a path, a date) as its text.
 
     Returns:
-        A new value of dicts, lists, strings, numbers and None. Empty secrets stay: that there is none may be told.
+        A new value of dicts, lists, strings, numbers and None. Empty secrets stay, as they reveal nothing.
     """
     if isinstance(value, Mapping):
         return {
@@ -57,14 +57,14 @@ def _redact_text(text: str) -> str:
 
 
 def is_file_url(locator: str) -> bool:
-    """Say whether a locator is a ``file:`` URL, which names a place on this machine."""
+    """Return whether a locator is a ``file:`` URL, which names a local path."""
     return locator[:6].lower() == "file:/"
 
 
 def redact_url(url: str) -> str:
-    """Return a URL without user, password, query and fragment; of a ``file:`` URL ``.../`` and its last name.
+    """Return a URL without user, password, query and fragment; for a ``file:`` URL ``.../`` and its last component.
 
-    Where the host cannot be told from a password, scheme and ``(left out)`` remain. What is no URL stays as it is.
+    If the host cannot be separated from a password, scheme and ``(left out)`` remain. Other texts are unchanged.
     """
     if is_file_url(url):
         return ".../" + re.split(r"[?#]", url, maxsplit=1)[0].rpartition("/")[2]

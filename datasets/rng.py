@@ -1,7 +1,7 @@
-"""Chance as a function: the same names give the same random stream, on any machine, for any worker count.
+"""Random number generators as functions of names: equal names give equal numbers on any machine and worker count.
 
-There is no global generator anywhere in pairwright. Whoever needs chance names what it is for, and gets
-a stream of its own; so the order in which rows are worked on, and by how many workers, changes nothing.
+There is no global generator in pairwright. Code that needs random numbers names their purpose and gets its own
+generator, so the order of rows and the number of workers change nothing.
 """
 
 import hashlib
@@ -18,22 +18,22 @@ def _digest(names: tuple[str | int, ...], size: int) -> int:
 
 
 def make_rng(*names: str | int) -> random.Random:
-    """Return the random stream of ``names``, in the order (seed, epoch, generator, version, key, ordinal).
+    """Return the generator of ``names``, in the order (seed, epoch, generator, version, key, ordinal).
 
     Args:
-        names: strings and integers; leave out trailing ones that do not apply.
+        names: strings and integers; trailing ones that do not apply are omitted.
 
     Returns:
-        A ``random.Random`` that nobody else holds.
+        A new ``random.Random``.
     """
     return random.Random(_digest(names, 16))
 
 
 def make_numpy_rng(*names: str | int) -> np.random.Generator:
-    """Return the NumPy generator of ``names``, for chance over whole arrays."""
+    """Return the NumPy generator of ``names``, for whole arrays."""
     return np.random.Generator(np.random.PCG64(_digest(names, 16)))
 
 
 def hash_to_int(*names: str | int) -> int:
-    """Return 128 bits of ``names``, to order rows by: as random as `stream`, without the cost of a generator."""
+    """Return a 128-bit hash of ``names``, to order rows by: as random as `make_rng`, without the cost of a generator."""
     return _digest(names, 16)

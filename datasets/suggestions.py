@@ -1,4 +1,4 @@
-"""What is said of a name that there is not: the one that was probably meant, and those that there are."""
+"""Suggestions for unknown names: "Did you mean ...?" and the valid ones."""
 
 import difflib
 from collections import Counter
@@ -6,19 +6,19 @@ from collections.abc import Iterable
 
 from pairwright.datasets.errors import UsageError
 
-_SIMILARITY_CUTOFF = 0.6  # of the letters, as difflib counts them
+_SIMILARITY_CUTOFF = 0.6  # difflib's ratio
 
 
 def require_known(what: str, words: Iterable[str], known: Iterable[str]) -> None:
-    """Refuse words that are not known.
+    """Require that all words are known.
 
     Args:
-        what: they were meant to be, such as "no such type of negative:".
+        what: beginning of the message, such as "no such type of negative:".
         words: as the user wrote them.
-        known: in the order in which they are told.
+        known: the valid names, in the order of the message.
 
     Raises:
-        UsageError: naming the unknown words, what was probably meant, and what there is.
+        UsageError: naming the unknown words, similar names, and all valid names.
     """
     names = list(known)
     if unknown := sorted(set(words).difference(names)):
@@ -26,7 +26,7 @@ def require_known(what: str, words: Iterable[str], known: Iterable[str]) -> None
 
 
 def find_duplicates(words: Iterable[str]) -> list[str]:
-    """Return the words that stand there more than once, each once: where each is to be made once, that is a slip."""
+    """Return the words that occur more than once, each once."""
     return [word for word, times in Counter(words).items() if times > 1]
 
 
@@ -34,17 +34,17 @@ def suggest_alternatives(words: Iterable[str], known: Iterable[str]) -> str:
     """Return ``Did you mean swap-object? There are: replace-object, swap-object``."""
     names = list(known)
     hint = did_you_mean(words, names)
-    told = ", ".join(name or '""' for name in names)
-    return f"{hint}{' ' if hint else ''}There are: {told}"
+    listed = ", ".join(name or '""' for name in names)
+    return f"{hint}{' ' if hint else ''}There are: {listed}"
 
 
 def did_you_mean(words: Iterable[str], known: Iterable[str], mark: str = "") -> str:
-    """Return ``Did you mean dog?``, or nothing where no known word is near any of them.
+    """Return ``Did you mean dog?``; empty if no known word is similar to any of them.
 
     Args:
-        words: as the user wrote them; capitals count as small letters.
-        known: the right ones.
-        mark: that stands around a name.
+        words: as the user wrote them; case is ignored.
+        known: the valid names.
+        mark: printed around each name.
     """
     by_letters = {name.casefold(): name for name in known}
     near = [difflib.get_close_matches(word.casefold(), by_letters, n=1, cutoff=_SIMILARITY_CUTOFF) for word in words]

@@ -1,15 +1,14 @@
-"""Tar files as random-access stores: where each member lies, and nothing trusted.
+"""Tar files as random-access stores: safe listing of members and their offsets.
 
-A shard is scanned header by header (USTAR, with the GNU and PAX ways to write long names and sizes); nothing
-is ever unpacked. A member that a careless unpacker would write elsewhere (absolute name, ``..``), and one that
-is no plain file (link, device, sparse), is a `Reject`; folders are passed over. The standard library's reader
-stops without a word at a damaged header, at a missing end, and at zeros in the middle, and takes ten times as long;
-here all are told: a tar ends with a block of zeros, else members are missing, and with nothing but zeros behind it.
-What is shorter than one header is a tar that was cut there, an empty file too: one broken shard among many.
+A shard is scanned header by header (USTAR, with GNU and PAX extensions for long names and sizes); nothing is unpacked.
+Members with an unsafe name (absolute, ``..``) and members that are not plain files (link, device, sparse) are rejects;
+folders are skipped. The standard library's reader stops silently at a damaged header, a missing end, or zeros in the
+middle, and takes ten times as long; here each of these is reported: a tar ends with a block of zeros, else members are
+missing, followed by nothing but zeros. A file shorter than one header, even an empty one, is a truncated tar.
 
-`find_member` finds a member through an index of the tar, kept for the few tars used last.
+`find_member` finds a member through an index, cached for the most recently used tars.
 
-Limits: uncompressed tars only, since a compressed one has no random access.
+Limits: uncompressed tars only, as compressed ones have no random access.
 """
 
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ from pairwright.datasets.rejects import Reject, RejectError, is_utf8_encodable, 
 BLOCK_SIZE = 512
 MAX_INDEXED_TARS = 4
 _READ_BYTES = 2**20
-LONG_NAME_LIMIT = 2**20  # bytes of a GNU or PAX extension; real ones have some hundred
+LONG_NAME_LIMIT = 2**20  # bytes of a GNU or PAX extension; real ones have a few hundred
 
 REGULAR_FILE_TYPES = frozenset({b"0", b"\0", b"7"})
 FOLDER_TYPE = b"5"
@@ -33,7 +32,7 @@ EXTENSION_HEADER_TYPES = frozenset({b"L", b"K", b"x", b"g"})
 
 @dataclass(frozen=True, slots=True)
 class TarMember:
-    """A plain file in a tar: its name, and where its bytes lie."""
+    """A plain file in a tar: its name, offset and size."""
 
     name: str
     offset: int
@@ -42,7 +41,7 @@ class TarMember:
 
 @dataclass(frozen=True, slots=True)
 class _TarEntry:
-    """A header with its extensions applied: name, kind, and where the member's bytes lie."""
+    """A header with its extensions applied: name, type, offset and size of the member."""
 
     name: str
     kind: bytes
@@ -51,10 +50,10 @@ class _TarEntry:
 
 
 def iter_tar_members(path: Path) -> Iterator[TarMember | Reject]:
-    """Yield the members of an uncompressed tar in order; flaws are yielded where they are met.
+    """Yield the members of an uncompressed tar in order, and rejects where the tar is damaged.
 
     Raises:
-        InputError: when the file cannot be opened, or does not begin as a tar.
+        InputError: if the file cannot be opened, or does not start as a tar.
     """
     with open_tar(path) as handle:
         length = path.stat().st_size
@@ -83,7 +82,7 @@ def iter_tar_members(path: Path) -> Iterator[TarMember | Reject]:
 
 
 def _has_data_after_end(handle: BinaryIO) -> bool:
-    """Return whether anything but zeros, with which writers fill a record, follows the end mark."""
+    """Return whether anything but zeros (the padding of a record) follows the end marker."""
     return any(rest.strip(b"\0") for rest in iter(lambda: handle.read(_READ_BYTES), b""))
 
 
@@ -91,12 +90,14 @@ def open_tar(path: Path) -> BinaryIO:
     """Return the tar ``path`` opened for reading at offsets.
 
     Raises:
-        InputError: when it cannot be opened.
+        InputError: if it cannot be opened.
     """
     try:
         return path.open("rb")
     except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=str(path), fix="Check path and rights.") from None
+        raise InputError(
+            f"cannot be read ({error.strerror})", where=str(path), fix="Check the path and its permissions."
+        ) from None
 
 
 def _member(path: Path, entry: _TarEntry) -> TarMember | Reject:
@@ -111,10 +112,10 @@ def _member(path: Path, entry: _TarEntry) -> TarMember | Reject:
 
 
 def _next_entry(handle: BinaryIO, offset: int, length: int) -> _TarEntry | None:
-    """Return the entry whose headers begin at ``offset``; None at the end mark.
+    """Return the entry whose headers start at ``offset``; None at the end marker.
 
     Raises:
-        Refused: truncated_tar or broken_tar.
+        RejectError: truncated_tar or broken_tar.
     """
     extended: dict[str, str] = {}
     while True:
@@ -143,14 +144,14 @@ def _next_entry(handle: BinaryIO, offset: int, length: int) -> _TarEntry | None:
 
 
 def _checked_size(header: bytes, offset: int) -> int:
-    """Return the size that a header states, after its checksum."""
+    """Return the size in a header, after checking the checksum."""
     if _number(header[148:156], offset) != sum(header) - sum(header[148:156]) + 8 * ord(" "):
         raise RejectError("broken_tar", f"the header at byte {offset} is damaged; what follows is lost")
     return _number(header[124:136], offset)
 
 
 def _number(field: bytes, offset: int) -> int:
-    """Return a header's number: octal digits, or, with the first bit set, base 256 as GNU writes large ones."""
+    """Return a number of a header: octal digits, or base 256 if the first bit is set (GNU, for large numbers)."""
     if field[:1] == b"\x80":
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b" \0")
@@ -165,7 +166,7 @@ def _number(field: bytes, offset: int) -> int:
 
 def _name(header: bytes) -> str:
     name, prefix = _text(header[:100]), _text(header[345:500])
-    # Only POSIX headers have a prefix; GNU keeps times there.
+    # Only POSIX headers have a prefix; GNU stores times there.
     return f"{prefix}/{name}" if prefix and header[257:263] == b"ustar\0" else name
 
 
@@ -174,7 +175,7 @@ def _text(field: bytes) -> str:
 
 
 def _pax_fields(data: bytes, offset: int) -> dict[str, str]:
-    """Return the records of a PAX header, each written as ``length key=value`` and a line end."""
+    """Return the records of a PAX header, each written as ``length key=value`` and a newline."""
     fields: dict[str, str] = {}
     while data.strip(b"\0"):
         digits, _, rest = data.partition(b" ")
@@ -207,11 +208,11 @@ def _index_tar(path: str, _changed: int, _length: int) -> dict[str, TarMember]:
 
 
 def find_member(path: Path, name: str) -> TarMember | None:
-    """Return where the safe, plain member ``name`` of the tar ``path`` lies, or None when it has none.
+    """Return the plain member ``name`` of the tar ``path``, or None if it has no such member with a safe name.
 
     Raises:
-        InputError: when the file is not a tar.
-        OSError: when there is no such file.
+        InputError: if the file is not a tar.
+        OSError: if there is no such file.
     """
     status = path.stat()
     return _index_tar(str(path), status.st_mtime_ns, status.st_size).get(name)

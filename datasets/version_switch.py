@@ -1,9 +1,9 @@
-"""How a new version of a build replaces the old one: a journal of steps, the steps, and the manifest last.
+"""Replacement of a build by its new version: a journal of steps, the steps, and the manifest last.
 
-A version is made in ``.next/``, where no reader looks. When it is complete, a *journal* there lists every file to rename
-and every file to remove; from then on there is no way back: ``manifest.json`` is removed, the steps are taken, and the
-new manifest is put in place last. Whoever finds a journal completes it, a reader too, so that no reader meets half a
-switch. A step that was taken before is skipped.
+A version is made in ``.next/``, which readers ignore. When it is complete, a *journal* there lists every file to rename
+and to remove; from then on the switch always completes: ``manifest.json`` is removed, the steps are executed, and the
+new manifest is moved in last. Any process that finds a journal completes it, readers included, so no reader sees half a
+switch. Steps that were already executed are skipped.
 """
 
 import fcntl
@@ -29,7 +29,7 @@ _WAIT_SECONDS, _POLL_SECONDS = 60.0, 0.05
 
 
 def switch_version(root: Path, steps: Sequence[SwitchStep]) -> None:
-    """Let the version in ``.next/`` replace the one in ``root``.
+    """Replace the version in ``root`` by the one in ``.next/``.
 
     Args:
         root: the build directory, locked by the caller.
@@ -41,7 +41,7 @@ def switch_version(root: Path, steps: Sequence[SwitchStep]) -> None:
 
 
 def finish_switch(root: Path) -> bool:
-    """Complete a switch that was begun, if there is one, and return whether there was; ``root`` is locked by the caller."""
+    """Complete a pending switch, and return whether there was one; ``root`` is locked by the caller."""
     staged = root / STAGING_FOLDER
     try:
         steps = orjson.loads((staged / JOURNAL_FILE).read_bytes())
@@ -62,24 +62,24 @@ def finish_switch(root: Path) -> bool:
 
 
 def _remove_empty(folder: Path, root: Path) -> None:
-    with suppress(OSError):  # other files are in it
+    with suppress(OSError):  # the folder has other files
         while folder != root:
             folder.rmdir()
             folder = folder.parent
 
 
 def discard_staged_version(root: Path) -> None:
-    """Remove ``.next/``; the journal goes first, so that half of it is never taken for a complete version."""
+    """Remove ``.next/``, its journal first, so that a partial journal is never read as complete."""
     (root / STAGING_FOLDER / JOURNAL_FILE).unlink(missing_ok=True)
     if (root / STAGING_FOLDER).exists():
         shutil.rmtree(root / STAGING_FOLDER)
 
 
 def complete_pending_switch(root: Path) -> None:
-    """Complete a switch that a killed build left in ``root``, or wait for one that is in progress; for readers.
+    """Complete a switch that a killed build left in ``root``, or wait for a running one; for readers.
 
     Raises:
-        StorageError: when it cannot be completed from here, or takes longer than a minute.
+        StorageError: if it cannot be completed from here, or takes longer than a minute.
     """
     deadline = time.monotonic() + _WAIT_SECONDS
     while (root / STAGING_FOLDER / JOURNAL_FILE).is_file():
@@ -89,10 +89,12 @@ def complete_pending_switch(root: Path) -> None:
                 finish_switch(root)
         except BlockingIOError:
             if time.monotonic() > deadline:
-                raise StorageError(f"{root}: a new version is being put in place. Try again in a minute.") from None
+                raise StorageError(
+                    f"{root}: the build is being replaced by a new version. Try again in a minute."
+                ) from None
             time.sleep(_POLL_SECONDS)
         except OSError as error:
             raise StorageError(
-                f"{root}: a new version was being put in place when its build stopped, and it cannot be completed from "
+                f"{root}: its build stopped while a new version replaced the old one, which cannot be completed from "
                 f"here ({error.strerror}). Run `pairwright verify` or `pairwright build` where {root} is writable."
             ) from None

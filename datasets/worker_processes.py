@@ -1,12 +1,12 @@
-"""Processes that work for this one: spawned, ended with it, and silent at Ctrl-C, which all of them hear.
+"""Process pool: spawned workers that end with their parent and are silent at Ctrl-C.
 
-They are spawned, not forked: tagging holds Python's lock, and a forked process would inherit polars' and FAISS's threads.
+Workers are spawned, not forked: tagging holds Python's lock, and a fork would inherit the threads of polars and FAISS.
 
-Steps that a job of a build reports (`datasets.progress`) come out of this process as its own, when there is a listener.
-Of other work only the results count: who shares it out reports how much is done.
+Progress steps that workers report (`datasets.progress`) are forwarded to this process if it has a listener. Other work
+reports by its results; the caller counts them.
 
-While a process starts, an interrupt would end it with a traceback, or without a word. So it is started with interrupts
-held back, and hears them once it can. Where this process is deaf to them (a script's job in the background), so are those.
+An interrupt during start-up would end a worker with a traceback or silently, so workers start with interrupts blocked
+and unblock them when ready. If this process ignores interrupts (a background job of a script), so do its workers.
 """
 
 import contextlib
@@ -31,11 +31,11 @@ Result = TypeVar("Result")
 
 
 class WorkerProcesses(ProcessPoolExecutor):
-    """A pool of so many processes."""
+    """A pool with a fixed number of processes."""
 
     def __init__(self, workers: int) -> None:
         context = multiprocessing.get_context("spawn")
-        deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # not inherited: polars put a handler of its own there
+        deaf = signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # not inherited: polars installs its own handler
         self._reports = _ReportPipe(context) if has_listener() else None
         sending = self._reports.sending if self._reports else None
         super().__init__(workers, mp_context=context, initializer=_initialize_worker, initargs=(deaf, sending))
@@ -43,7 +43,7 @@ class WorkerProcesses(ProcessPoolExecutor):
     def submit(
         self, work: Callable[Arguments, Result], /, *args: Arguments.args, **kwargs: Arguments.kwargs
     ) -> "Future[Result]":
-        """Have a function called in one of the processes, which the first call starts."""
+        """Call a function in one of the processes; the first call starts them."""
         with _hold_interrupts():
             return super().submit(work, *args, **kwargs)
 
@@ -55,10 +55,10 @@ class WorkerProcesses(ProcessPoolExecutor):
 
 
 class _ReportPipe:
-    """A pipe by which the processes send reports of steps to this one.
+    """A pipe through which workers send progress reports.
 
-    A report is smaller than what a pipe takes at once, so several processes may write without a lock. One that finds the
-    pipe full drops its report instead of waiting.
+    A report is smaller than PIPE_BUF, so several processes may write without a lock. A worker that finds the pipe full
+    drops its report instead of waiting.
     """
 
     def __init__(self, context: SpawnContext) -> None:
@@ -74,11 +74,11 @@ class _ReportPipe:
 
 @contextmanager
 def _hold_interrupts() -> Iterator[None]:
-    """Hold interrupts back from this thread and from processes that it starts; the thread hears them at the end."""
+    """Block interrupts in this thread and in processes that it starts; the thread receives them at the end."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield
         return
-    resource_tracker.ensure_running()  # as it starts, it lets interrupts through
+    resource_tracker.ensure_running()  # its start unblocks interrupts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -93,16 +93,16 @@ def _initialize_worker(deaf: bool, reports: "Connection | None") -> None:  # noq
 
 
 def _send_report(reports: "Connection", report: ProgressReport) -> None:
-    with contextlib.suppress(OSError):  # the pipe is full, or the parent is gone
+    with contextlib.suppress(OSError):  # the pipe is full, or the parent has ended
         reports.send_bytes(report.as_bytes())
 
 
 def _exit_with_parent(deaf: bool) -> None:  # noqa: FBT001 - a pool hands it over by place
-    """End this process when the one that started it is gone, and without a word at Ctrl-C unless that is ``deaf`` to it.
+    """End this process when its parent has ended, and silently at Ctrl-C unless the parent is ``deaf`` to it.
 
-    Left to itself a pool's process would wait for ever, and print a traceback.
+    Without it a worker would wait forever, and print a traceback at Ctrl-C.
     """
-    # Not SIG_DFL: polars, imported later, puts a handler of its own before ours and would not call that.
+    # Not SIG_DFL: polars, imported later, would install its own handler first and not call the default one.
     signal.signal(signal.SIGINT, signal.SIG_IGN if deaf else lambda *_: os._exit(1))
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

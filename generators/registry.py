@@ -6,22 +6,16 @@ A third-party package declares in its pyproject.toml
     my-generator = "my_package.my_module:make"
 
 where ``make(materials, **options)`` returns a `generators.protocols.RuleGenerator`; or, in the group
-``pairwright.llm_generators``, an `LLMGenerator`, from `LLMMaterials`. It is imported on
-first use. A name that is declared twice, or equals a built-in one, is an error.
+``pairwright.llm_generators``, an `LLMGenerator`, from `LLMMaterials`. See `datasets/plugins.py` for loading and errors.
 """
 
-import hashlib
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from importlib.metadata import EntryPoint, entry_points
-from importlib.util import find_spec
-from pathlib import Path
+from operator import attrgetter
 from typing import Any, cast
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.suggestions import require_known
+from pairwright.datasets.plugins import PluginRegistry
 from pairwright.generators.conversations.llm_generator import LLMConversationOptions, LLMConversations
 from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
 from pairwright.generators.edits.general_english import GeneralEnglish
@@ -112,6 +106,9 @@ BUILT_IN: Mapping[str, BuiltInGenerator] = {
 }
 
 
+GENERATORS = PluginRegistry("generator", (GROUP, LLM_GROUP), BUILT_IN, attrgetter("about"))
+
+
 def build_generator(name: str, materials: Materials, options: Mapping[str, Any]) -> RuleGenerator:
     """Return the generator ``name``, constructed with its options.
 
@@ -147,24 +144,12 @@ def needs_model(name: str) -> bool:
     """Return whether a generator asks a model."""
     if name in BUILT_IN:
         return BUILT_IN[name].asks_model
-    return any(point.name == name and point.group == LLM_GROUP for point in _entry_points())
+    return any(point.name == name and point.group == LLM_GROUP for point in GENERATORS.entry_points())
 
 
 def generator_fingerprint(name: str) -> str:
-    """Return the identity of a third-party generator's code: package, version and hash of its module.
-
-    The identity of a built-in generator is its name: a build depends on its source anyway.
-    """
-    points = [point for point in _entry_points() if point.name == name]
-    if not points:
-        return name
-    try:
-        spec = find_spec(points[0].module)
-    except ModuleNotFoundError as error:
-        raise UsageError(f"generator {name} ({points[0].value}) cannot be loaded: {error}.") from None
-    source = Path(spec.origin).read_bytes() if spec and spec.origin else b""
-    owner = f"{points[0].dist.name} {points[0].dist.version}" if points[0].dist else ""
-    return f"{name} {owner} {hashlib.sha256(source).hexdigest()}"
+    """Return a text that changes when a third-party generator changes; see `PluginRegistry.fingerprint`."""
+    return GENERATORS.fingerprint(name)
 
 
 def needs_pool(name: str) -> bool:
@@ -172,46 +157,6 @@ def needs_pool(name: str) -> bool:
     return name not in BUILT_IN or BUILT_IN[name].asks_pool
 
 
-def list_generators() -> list[tuple[str, str, str]]:
-    """Return (name, package, description) of every generator, built-in ones first."""
-    rows = [(name, "pairwright", entry.about) for name, entry in BUILT_IN.items()]
-    rows += [(point.name, point.dist.name if point.dist else "?", point.value) for point in _entry_points()]
-    return rows
-
-
 def _find_factory(name: str) -> GeneratorFactory:
-    named = [point for point in _entry_points() if point.name == name]
-    if name in BUILT_IN and not named:
-        return BUILT_IN[name].make
-    if not named:
-        require_known("no generator named", [name], [known for known, _, _ in list_generators()])
-    if name in BUILT_IN or len(named) > 1:
-        owners = ", ".join(sorted(point.dist.name if point.dist else point.value for point in named))
-        raise UsageError(f"the generator name {name!r} is declared more than once ({owners}). Uninstall or rename one.")
-    return _load(named[0])
-
-
-def _entry_points() -> tuple[EntryPoint, ...]:
-    """Return the entry points of both groups, cached until a folder of ``sys.path`` changes."""
-    return _read_entry_points(tuple((folder, _modified_time(folder)) for folder in sys.path))
-
-
-def _modified_time(folder: str) -> int:
-    try:
-        return Path(folder).stat().st_mtime_ns  # changes when a package is installed or removed
-    except OSError:
-        return 0
-
-
-@lru_cache(maxsize=1)
-def _read_entry_points(_folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
-    there = entry_points()
-    points = [*there.select(group=GROUP), *there.select(group=LLM_GROUP)]
-    return tuple(sorted(points, key=lambda point: (point.name, point.value)))
-
-
-def _load(point: EntryPoint) -> GeneratorFactory:
-    try:
-        return cast("GeneratorFactory", point.load())
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"generator {point.name} ({point.value}) cannot be loaded: {error}.") from None
+    point = GENERATORS.find_entry_point(name)
+    return BUILT_IN[name].make if point is None else cast("GeneratorFactory", GENERATORS.load(point))

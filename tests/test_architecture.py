@@ -129,7 +129,7 @@ def test_nothing_that_is_read_can_run_code(room: str) -> None:
 
 
 def test_readers_name_no_option_by_hand() -> None:
-    """A config is read by the same code, and its writer knows no options: `datasets.wording` names them for both."""
+    """A config is read by the same code, and its writer knows no options: `datasets.option_names` names them for both."""
     by_hand = []
     for path in [ROOT / "datasets/readers/pairs.py", *sorted((ROOT / "datasets/readers").rglob("*.py"))]:
         texts = (

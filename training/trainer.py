@@ -20,9 +20,9 @@ from torch import nn
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.images.loading import publishable_image_name
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.rng import make_rng
-from pairwright.datasets.shards.samples import publishable_image_name
 from pairwright.training.accelerate_setup import default_workers, start_processes
 from pairwright.training.learning_rate import learning_rate_factor, warmup_steps
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_data_exists

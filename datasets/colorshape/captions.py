@@ -1,14 +1,13 @@
-"""Captions of ColorShape scenes: several an image, in varied wording, all of them true.
+"""Captions of ColorShape scenes: several per image, in varied wording, all true.
 
-A *description* names a kind of object by some of its size, colour and shape; objects of one description are
-said together with their number ("two red circles"). Of the captions of a scene one is *complete*: it names
-every object with size, colour and shape, so that whatever contradicts the scene contradicts a caption. The
-others list objects with fewer attributes, relate two of them, compare their sizes, or do both.
+A *description* names a kind of object by some of its size, colour and shape; objects with one description are named
+together with their number ("two red circles"). One caption of a scene is *complete*: it names every object with size,
+colour and shape, so that anything that contradicts the scene contradicts a caption. The others list objects with fewer
+attributes, relate two of them, compare their sizes, or do both.
 
-What is said is clear to the eye: left, right, above and below differ by at least 0.18 of the picture along
-their axis and by at most half of that across it; "next to" means that at most 0.10 of the picture lies
-between the boxes; size words are far apart. Caption number n of a scene depends on the seed, the index and
-the scene only.
+Statements are visually clear: left, right, above and below differ by at least 0.18 of the image along their axis and by at
+most half of that across it; "next to" means a gap of at most 0.10 of the image between the boxes; size words are far apart.
+Caption number n of a scene depends on the seed, the index and the scene only.
 """
 
 import random
@@ -42,8 +41,8 @@ _FRAMES = (
 )
 
 
-# A saying tells which attributes a description spells out: (size, colour); the shape always is. A kind is
-# what an object is by a saying: (size, colour, shape), empty where left out.
+# A saying states which attributes a description names: (size, colour); the shape always. A kind is an object's
+# (size, colour, shape) by a saying, empty for attributes that are not named.
 _DetailLevel = tuple[bool, bool]
 _Kind = tuple[str, str, str]
 _COMPLETE: _DetailLevel = (True, True)
@@ -55,16 +54,16 @@ _PARTIAL = (_SIZELESS, _SIZELESS, _COLOURLESS, _SHAPE_ONLY)
 
 
 def generate_captions(scene: Scene, seed: int, index: int, count: int = 4) -> tuple[str, ...]:
-    """Return up to ``count`` different captions of a scene, the complete one at a random place.
+    """Return up to ``count`` different captions of a scene, the complete one at a random position.
 
     Args:
         scene: with named colours.
         seed: of the corpus.
         index: of the scene in it.
-        count: how many to try for, at least 1; simple scenes may have fewer.
+        count: target number, at least 1; simple scenes may have fewer.
     """
-    chance = make_rng(seed, "colorshape", "wording", index)
-    teller = _CaptionWriter(scene, chance)
+    rng = make_rng(seed, "colorshape", "wording", index)
+    teller = _CaptionWriter(scene, rng)
     captions = [teller.listing(_COMPLETE)]
     for _ in range(2 * count):
         if len(captions) >= count:
@@ -72,13 +71,13 @@ def generate_captions(scene: Scene, seed: int, index: int, count: int = 4) -> tu
         caption = teller.anything()
         if caption not in captions:
             captions.append(caption)
-    chance.shuffle(captions)
-    return tuple(_vary_capitals(caption, chance) for caption in captions)
+    rng.shuffle(captions)
+    return tuple(_vary_capitals(caption, rng) for caption in captions)
 
 
-def _vary_capitals(text: str, chance: random.Random) -> str:
-    """Write the sentence as captions come: plain, or with a capital, or with a capital and a full stop."""
-    draw = chance.random()
+def _vary_capitals(text: str, rng: random.Random) -> str:
+    """Vary the capitals: plain, with a capital, or with a capital and a full stop."""
+    draw = rng.random()
     if draw < 0.5:
         return text
     text = text[0].upper() + text[1:]
@@ -86,45 +85,45 @@ def _vary_capitals(text: str, chance: random.Random) -> str:
 
 
 class _CaptionWriter:
-    """Makes sentences about one scene; each sentence keeps to one word for large and one for small."""
+    """Writes sentences about one scene; a sentence uses one word for large and one for small."""
 
-    def __init__(self, scene: Scene, chance: random.Random) -> None:
+    def __init__(self, scene: Scene, rng: random.Random) -> None:
         self.scene = scene
-        self.chance = chance
+        self.rng = rng
         self.numbers = {saying: _count(_kind(item, saying) for item in scene.objects) for saying in _ALL}
         self._choose_words()
 
     def _choose_words(self) -> None:
-        self.sizes = {"large": pick_option(_LARGE, self.chance), "small": pick_option(_SMALL, self.chance)}
+        self.sizes = {"large": pick_option(_LARGE, self.rng), "small": pick_option(_SMALL, self.rng)}
 
     # ---- sentences
 
     def anything(self) -> str:
-        """Return a sentence of any kind that is not bound to be complete."""
+        """Return a sentence of any kind, not necessarily complete."""
         self._choose_words()
-        draw = self.chance.random()
-        told = ""
+        draw = self.rng.random()
+        sentence = ""
         if draw < 0.75:
-            told = self.related()
+            sentence = self.related()
         elif draw < 0.88:
-            told = self.compared()
-        return told or self.listing(pick_option(_PARTIAL, self.chance))
+            sentence = self.compared()
+        return sentence or self.listing(pick_option(_PARTIAL, self.rng))
 
     def listing(self, saying: _DetailLevel) -> str:
         """List every object: "two red circles and a green star", "there is ...", "a picture of ..."."""
         kinds = list(self.numbers[saying].items())
-        self.chance.shuffle(kinds)
+        self.rng.shuffle(kinds)
         phrase = self._joined([self._counted(kind, number) for kind, number in kinds])
         return self._framed(phrase, "are" if kinds[0][1] > 1 else "is")
 
     def related(self) -> str:
-        """Relate two objects that are each described uniquely; empty when no pair stands clearly."""
+        """Relate two objects with unique descriptions; empty if no relation is clear."""
         for first, second in self._pairs():
             relation = self._relation(first, second)
             a, b = (self._unique(first), self._unique(second)) if relation else (None, None)
             if a is None or b is None:
                 continue
-            draw = self.chance.random()
+            draw = self.rng.random()
             if draw < 0.2:
                 return f"the {self._words(a, 1)} is {relation} the {self._words(b, 1)}"
             one, other = self._counted(a, 1), self._counted(b, 1)
@@ -134,7 +133,7 @@ class _CaptionWriter:
         return ""
 
     def _with_rest(self, clause: str, first: SceneObject, second: SceneObject) -> str:
-        """Add a clause about the two other objects of four when they stand clearly."""
+        """Add a clause about the two other objects of four if their relation is clear."""
         rest = [item for item in self.scene.objects if item is not first and item is not second]
         relation = self._relation(*rest) if len(rest) == 2 else ""
         a, b = (self._unique(rest[0]), self._unique(rest[1])) if relation else (None, None)
@@ -143,32 +142,32 @@ class _CaptionWriter:
         return f"{clause}, and {self._counted(a, 1)} is {relation} {self._counted(b, 1)}"
 
     def compared(self) -> str:
-        """Compare a large and a small object; empty when all are of one size."""
+        """Compare a large and a small object; empty if all have one size."""
         for first, second in self._pairs():
             if (first.size, second.size) != ("large", "small"):
                 continue
             a, b = _kind(first, _SIZELESS), _kind(second, _SIZELESS)
             if self.numbers[_SIZELESS][a] == self.numbers[_SIZELESS][b] == 1:
                 one, other = self._words(a, 1), self._words(b, 1)
-                if self.chance.random() < 0.5:
-                    return f"the {one} is {pick_option(_LARGER, self.chance)} the {other}"
+                if self.rng.random() < 0.5:
+                    return f"the {one} is {pick_option(_LARGER, self.rng)} the {other}"
                 return f"the {other} is smaller than the {one}"
         return ""
 
     # ---- phrases
 
     def _framed(self, phrase: str, verb: str) -> str:
-        draw = self.chance.random()
+        draw = self.rng.random()
         if draw < 0.5:
             return phrase
         if draw < 0.7:
             return f"there {verb} {phrase}"
-        return pick_option(_FRAMES, self.chance).format(phrase)
+        return pick_option(_FRAMES, self.rng).format(phrase)
 
     def _joined(self, phrases: Sequence[str]) -> str:
         if len(phrases) <= 2:
             return " and ".join(phrases)
-        last = ", and " if self.chance.random() < 0.5 else " and "
+        last = ", and " if self.rng.random() < 0.5 else " and "
         return ", ".join(phrases[:-1]) + last + phrases[-1]
 
     def _counted(self, kind: _Kind, number: int) -> str:
@@ -184,8 +183,8 @@ class _CaptionWriter:
         return " ".join(word for word in (self.sizes.get(size, size), colour, noun) if word)
 
     def _unique(self, item: SceneObject) -> _Kind | None:
-        """Return a description that fits ``item`` and nothing else, of random length; None for a twin."""
-        for saying in (pick_option(_ALL, self.chance), _SIZELESS, _COMPLETE):
+        """Return a description of random length that fits only ``item``; None for a twin."""
+        for saying in (pick_option(_ALL, self.rng), _SIZELESS, _COMPLETE):
             kind = _kind(item, saying)
             if self.numbers[saying][kind] == 1:
                 return kind
@@ -193,11 +192,11 @@ class _CaptionWriter:
 
     def _pairs(self) -> list[tuple[SceneObject, SceneObject]]:
         pairs = list(permutations(self.scene.objects, 2))
-        start = int(self.chance.random() * len(pairs))
+        start = int(self.rng.random() * len(pairs))
         return pairs[start:] + pairs[:start]
 
     def _relation(self, first: SceneObject, second: SceneObject) -> str:
-        """Return words for how ``first`` stands to ``second``, or an empty string when no word is clear."""
+        """Return words for the relation of ``first`` to ``second``, empty if none is clear."""
         direction: tuple[str, ...] = ()
         (x, y), (other_x, other_y) = first.centre, second.centre
         dx, dy = other_x - x, other_y - y
@@ -205,9 +204,9 @@ class _CaptionWriter:
             direction = _LEFT if dx > 0 else _RIGHT
         elif abs(dy) >= FAR_DISTANCE and abs(dx) <= abs(dy) / 2:
             direction = _ABOVE if dy > 0 else _BELOW
-        if box_distance(first, second) <= NEAR_DISTANCE and (not direction or self.chance.random() < 0.3):
+        if box_distance(first, second) <= NEAR_DISTANCE and (not direction or self.rng.random() < 0.3):
             direction = _NEAR
-        return pick_option(direction, self.chance) if direction else ""
+        return pick_option(direction, self.rng) if direction else ""
 
 
 def _kind(item: SceneObject, saying: _DetailLevel) -> _Kind:
@@ -216,6 +215,6 @@ def _kind(item: SceneObject, saying: _DetailLevel) -> _Kind:
 
 def _count(kinds: Iterable[_Kind]) -> dict[_Kind, int]:
     numbers: dict[_Kind, int] = {}
-    for kind in kinds:  # a Counter takes four times as long over so few
+    for kind in kinds:  # a Counter takes four times as long for so few
         numbers[kind] = numbers.get(kind, 0) + 1
     return numbers

@@ -1,10 +1,10 @@
-"""The ColorShape corpus: image-text pairs with known truth, in the files that a user would bring.
+"""ColorShape corpus: image-text pairs with known truth, in file formats that users have.
 
-A sample is made from (seed, index) alone. With pictures the corpus is a folder of WebDataset shards as
-img2dataset leaves them: ``00000.tar`` with ``000000000.jpg``, ``.txt`` and ``.json``, and so on. Without, it is
-``captions.jsonl``, one object a line: the same JSON, for runs where only text and scale matter. The JSON holds
-``key, caption, captions, boxes, width, height, license, scene``; boxes are 0-1 and every shape has one, so a
-shape that is not among the boxes is not in the picture. The same arguments give the same bytes.
+A sample is made from (seed, index) only. With images the corpus is a folder of WebDataset shards in img2dataset's layout:
+``00000.tar`` with ``000000000.jpg``, ``.txt`` and ``.json``, and so on. Without images it is ``captions.jsonl``, one object
+per line: the same JSON, for runs where only text and scale matter. The JSON has ``key, caption, captions, boxes, width,
+height, license, scene``; boxes are fractions and every shape has one, so a shape without a box is not in the image. Equal
+arguments give equal bytes.
 
 Memory does not grow with the number of pairs: one shard is open at a time.
 """
@@ -39,18 +39,18 @@ _DRAWING = "drawing scenes"
 
 @dataclass(frozen=True, slots=True)
 class CorpusSpec:
-    """What corpus to write.
+    """Parameters of a corpus.
 
     Attributes:
         pairs: number of samples, one image and its captions each.
-        seed: names the corpus.
-        shard_size: samples a shard.
-        images: shards with pictures; else one JSONL file.
-        pixels: width and height of the pictures, at least 32.
-        captions: captions an image to try for.
+        seed: of the corpus.
+        shard_size: samples per shard.
+        images: shards with images; otherwise one JSONL file.
+        pixels: width and height of the images, at least 32.
+        captions: target number of captions per image.
 
     Raises:
-        UsageError: when a number is too small.
+        UsageError: if a number is too small.
     """
 
     pairs: int
@@ -68,7 +68,7 @@ class CorpusSpec:
 
 @dataclass(frozen=True, slots=True)
 class ColorShapeSample:
-    """A scene with its captions, under the key that names its files."""
+    """A scene with its captions, and the key that names its files."""
 
     key: str
     scene: Scene
@@ -78,7 +78,7 @@ class ColorShapeSample:
 
 @dataclass(frozen=True, slots=True)
 class ColorShapeCorpus:
-    """What was written: the folder, the files in it in order, and the number of pairs."""
+    """A written corpus: the folder, its files in order, and the number of pairs."""
 
     folder: Path
     files: tuple[Path, ...]
@@ -86,7 +86,7 @@ class ColorShapeCorpus:
 
 
 def list_box_labels() -> tuple[str, ...]:
-    """Return the box labels, all of which are annotated in every picture: the shape nouns, singular."""
+    """Return the box labels, all of which are annotated in every image: the shape nouns, singular."""
     return SHAPES
 
 
@@ -94,10 +94,10 @@ def make_sample(seed: int, index: int, *, captions: int = 4, pixels: int = IMAGE
     """Return sample ``index`` of the corpus ``seed``.
 
     Args:
-        seed: names the corpus.
+        seed: of the corpus.
         index: 0 or more.
-        captions: how many to try for, the first of them being the caption.
-        pixels: width and height of the picture.
+        captions: target number of captions, the first of them being the caption.
+        pixels: width and height of the image.
     """
     scene = make_scene(seed, index, pixels)
     caption, *others = generate_captions(scene, seed, index, captions)
@@ -122,7 +122,7 @@ def sample_to_json(sample: ColorShapeSample) -> dict[str, Any]:
 
 
 def sample_to_pair(sample: ColorShapeSample) -> Pair:
-    """Return a sample as a text-only pair whose ``meta`` holds the scene: a corpus without files."""
+    """Return a sample as a text-only pair with the scene in ``meta``: a corpus without files."""
     return Pair(
         key=pair_key(SOURCE, sample.key, sample.caption),
         caption=sample.caption,
@@ -138,10 +138,10 @@ def sample_to_pair(sample: ColorShapeSample) -> Pair:
 
 
 def read_scene(pair: Pair) -> Scene:
-    """Return the scene that a pair of this corpus carries in its ``meta``.
+    """Return the scene in the ``meta`` of a pair of this corpus.
 
     Raises:
-        InputError: when there is none.
+        InputError: if there is none.
     """
     scene = json.loads(pair.meta).get("scene")
     if scene is None:
@@ -155,11 +155,11 @@ def write_corpus(folder: Path, spec: CorpusSpec) -> ColorShapeCorpus:
     """Write the samples of ``spec`` into ``folder``.
 
     Args:
-        folder: made when missing; it may hold an earlier corpus of the same number of files, which is replaced.
-        spec: what to write.
+        folder: created if missing; an earlier corpus with the same number of files is replaced.
+        spec: parameters of the corpus.
 
     Raises:
-        UsageError: when the folder holds shards or lines that this corpus would not replace.
+        UsageError: if the folder has shards or lines that this corpus would not replace.
     """
     if spec.images:
         return write_image_shards(folder, _rows(spec), spec.pairs, spec.shard_size)
@@ -172,7 +172,7 @@ def write_corpus(folder: Path, spec: CorpusSpec) -> ColorShapeCorpus:
 
 
 def write_image_shards(folder: Path, rows: Iterable[SampleRow], count: int, shard_size: int) -> ColorShapeCorpus:
-    """Write ``count`` rows as shards with pictures; arguments and errors as in `write_corpus`."""
+    """Write ``count`` rows as shards with images; arguments and errors as in `write_corpus`."""
     files = tuple(folder / f"{number:05d}.tar" for number in range(-(-count // shard_size)))
     _reject_foreign_files(folder, files)
     drawn = track(rows, _DRAWING, count, "scenes")
@@ -198,7 +198,7 @@ def _members(scene: Scene, row: dict[str, Any]) -> Iterator[bytes]:
 
 
 def _reject_foreign_files(folder: Path, files: tuple[Path, ...]) -> None:
-    # Readers take every shard of a folder; one left over from a longer corpus would slip in.
+    # Readers read every shard of a folder, also one left over from a longer corpus.
     present = {*folder.glob("*.tar"), *folder.glob("*.jsonl")} if folder.is_dir() else set()
     strangers = sorted(path.name for path in present - set(files))
     if strangers:

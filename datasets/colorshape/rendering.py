@@ -1,9 +1,8 @@
-"""Draws a ColorShape scene as a JPEG: flat shapes with smooth edges on a light, evenly coloured ground.
+"""JPEG rendering of ColorShape scenes: flat shapes with smooth edges on a light, uniform background.
 
-Each shape is drawn once per size in pixels, four times too large, and scaled down to a soft mask; pictures
-paste colours through these masks. So a picture costs little more than its JPEG encoding. Objects stand on
-whole pixels: the drawn box differs from the scene's by at most half a pixel. The same scene gives the same
-bytes under one version of Pillow.
+Each shape is drawn once per size in pixels, four times too large, and scaled down to a soft mask; images are made by
+pasting colours through these masks, so that most of their time is JPEG encoding. Objects are aligned to whole pixels: the
+drawn box differs from the scene's by at most half a pixel. Equal scenes give equal bytes under one version of Pillow.
 """
 
 import io
@@ -21,7 +20,7 @@ Outline = tuple[tuple[float, float], ...]
 
 
 def render_scene(scene: Scene) -> Image.Image:
-    """Return the picture of ``scene``: RGB, ``scene.width`` by ``scene.height`` pixels."""
+    """Return the image of ``scene``: RGB, ``scene.width`` by ``scene.height`` pixels."""
     picture = Image.new("RGB", (scene.width, scene.height), scene.background)
     for item in scene.objects:
         left, top, width, height = _pixels(item, scene)
@@ -30,7 +29,7 @@ def render_scene(scene: Scene) -> Image.Image:
 
 
 def encode_jpeg(scene: Scene) -> bytes:
-    """Return the picture of ``scene`` as JPEG (quality 90, colours at full resolution)."""
+    """Return the image of ``scene`` as JPEG (quality 90, no chroma subsampling)."""
     buffer = io.BytesIO()
     render_scene(scene).save(buffer, "JPEG", quality=QUALITY, subsampling=0)
     return buffer.getvalue()

@@ -1,12 +1,11 @@
-"""ColorShape scenes: two to four coloured shapes of two sizes on a light square, known exactly.
+"""ColorShape scenes: two to four coloured shapes of two sizes on a light square, with known truth.
 
-A *scene* is the ground truth of a picture: what stands where, how large, in which colour. Scene number i of
-a seed is a pure function of (seed, i), so a corpus of any length is made in any order and by any number of
-workers. Pictures (`render.py`) and captions (`wording.py`) are made from scenes; the truth oracle judges
-sentences against them.
+A *scene* is the ground truth of an image: positions, sizes and colours. Scene number i of a seed is a pure function of
+(seed, i), so a corpus can be made in any order and by any number of workers. Images (`rendering.py`) and captions
+(`captions.py`) are made from scenes; the truth oracle judges sentences by them.
 
-Limits: shapes are upright, filled with one colour, never overlap, and always fill a square box. Coordinates
-are 0-1 of the picture's width and height, x to the right and y downwards.
+Limits: shapes are upright, filled with one colour, never overlap, and always fill a square box. Coordinates are fractions
+of the image's width and height, x to the right and y downwards.
 """
 
 import random
@@ -51,7 +50,7 @@ LARGE_FROM = 0.25
 MIN_DISTANCE = 0.03
 IMAGE_SIZE = 224
 
-# Box side of an object in a scene, by size word: far apart, so that the word is never a matter of taste.
+# Box side of an object in a scene, by size word: far apart, so that the word is unambiguous.
 _SIDES: dict[Size, tuple[float, float]] = {"small": (0.11, 0.135), "large": (0.27, 0.32)}
 _NAMES = tuple(COLOURS)
 _OBJECT_COUNTS = (2, 2, 3, 3, 3, 4)
@@ -68,9 +67,9 @@ class SceneObject:
     Attributes:
         colour: a key of `COLOURS`; empty when the colour has no name (continuous colours).
         shape: one of `SHAPES`.
-        size: word for the side of the box: small up to 0.16 of the picture, large from 0.25, else medium.
+        size: word for the side of the box: small up to 0.16 of the image, large from 0.25, else medium.
         rgb: the fill, 0-255 each.
-        box: x1, y1, x2, y2 in 0-1; as wide as high, and tight around the shape.
+        box: x1, y1, x2, y2 as fractions; square, and tight around the shape.
     """
 
     colour: str
@@ -87,14 +86,14 @@ class SceneObject:
 
     @property
     def area(self) -> float:
-        """Area of the box, 0-1 of the picture."""
+        """Area of the box as a fraction of the image."""
         x1, y1, x2, y2 = self.box
         return (x2 - x1) * (y2 - y1)
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """What a picture shows: objects that do not overlap, on one background colour; size in pixels."""
+    """The content of an image: objects that do not overlap, on one background colour; size in pixels."""
 
     objects: tuple[SceneObject, ...]
     width: int = IMAGE_SIZE
@@ -102,20 +101,20 @@ class Scene:
     background: RGB = (255, 255, 255)
 
 
-def pick_option(options: Sequence[T], chance: random.Random) -> T:
-    """Return one of ``options``; as even as ``Random.choice`` for a few options, in a third of its time."""
-    return options[int(chance.random() * len(options))]
+def pick_option(options: Sequence[T], rng: random.Random) -> T:
+    """Return one of ``options``, as uniform as ``Random.choice`` for a few options, in a third of its time."""
+    return options[int(rng.random() * len(options))]
 
 
 def size_word(side: float) -> Size:
-    """Return the size word for a box side, 0-1 of the picture."""
+    """Return the size word for a box side, a fraction of the image."""
     if side <= SMALL_UP_TO:
         return "small"
     return "large" if side >= LARGE_FROM else "medium"
 
 
 def box_distance(first: SceneObject, second: SceneObject) -> float:
-    """Return the distance between the nearest points of two boxes, 0-1 of the picture; 0 when they touch."""
+    """Return the distance between the nearest points of two boxes, a fraction of the image; 0 if they touch."""
     a, b = first.box, second.box
     dx = max(b[0] - a[2], a[0] - b[2], 0.0)
     dy = max(b[1] - a[3], a[1] - b[3], 0.0)
@@ -123,7 +122,7 @@ def box_distance(first: SceneObject, second: SceneObject) -> float:
 
 
 def mirror_scene(scene: Scene) -> Scene:
-    """Return the scene as a mirror shows it: left and right change places."""
+    """Return the mirror image of a scene: left and right swapped."""
     objects = tuple(
         SceneObject(o.colour, o.shape, o.size, o.rgb, (_mirror(o.box[2]), o.box[1], _mirror(o.box[0]), o.box[3]))
         for o in scene.objects
@@ -139,44 +138,44 @@ def make_scene(seed: int, index: int, pixels: int = IMAGE_SIZE) -> Scene:
     """Return scene ``index`` of ``seed``: a pure function of the two.
 
     Args:
-        seed: names the corpus.
-        index: from 0 on, without end.
-        pixels: width and height of the picture; changes nothing else.
+        seed: of the corpus.
+        index: 0 or more.
+        pixels: width and height of the image; changes nothing else.
     """
-    chance = make_rng(seed, "colorshape", "scene", index)
-    background = pick_option(BACKGROUNDS, chance)
-    kinds = _choose_kinds(chance)
+    rng = make_rng(seed, "colorshape", "scene", index)
+    background = pick_option(BACKGROUNDS, rng)
+    kinds = _choose_kinds(rng)
     while True:
-        objects = _place(kinds, chance)
+        objects = _place(kinds, rng)
         if objects is not None:
             return Scene(objects, pixels, pixels, background)
 
 
-def _choose_kinds(chance: random.Random) -> list[tuple[str, Shape, Size]]:
-    """Choose colour, shape and size of each object; now and then one repeats an earlier one."""
-    number = pick_option(_OBJECT_COUNTS, chance)
-    kinds = [_choose_kind(chance)]
+def _choose_kinds(rng: random.Random) -> list[tuple[str, Shape, Size]]:
+    """Choose colour, shape and size of each object; some repeat an earlier one."""
+    number = pick_option(_OBJECT_COUNTS, rng)
+    kinds = [_choose_kind(rng)]
     while len(kinds) < number:
-        kind = pick_option(kinds, chance) if chance.random() < _TWIN_PROBABILITY else _choose_kind(chance)
-        # A picture of nothing but twins has little to tell: the last object is always another one.
+        kind = pick_option(kinds, rng) if rng.random() < _TWIN_PROBABILITY else _choose_kind(rng)
+        # Not all objects are twins: the last one always differs.
         if len(kinds) < number - 1 or {kind} != set(kinds):
             kinds.append(kind)
     return kinds
 
 
-def _choose_kind(chance: random.Random) -> tuple[str, Shape, Size]:
-    return pick_option(_NAMES, chance), pick_option(SHAPES, chance), "large" if chance.random() < 0.5 else "small"
+def _choose_kind(rng: random.Random) -> tuple[str, Shape, Size]:
+    return pick_option(_NAMES, rng), pick_option(SHAPES, rng), "large" if rng.random() < 0.5 else "small"
 
 
-def _place(kinds: list[tuple[str, Shape, Size]], chance: random.Random) -> tuple[SceneObject, ...] | None:
-    """Place the objects one by one without overlap; None when one finds no room."""
+def _place(kinds: list[tuple[str, Shape, Size]], rng: random.Random) -> tuple[SceneObject, ...] | None:
+    """Place the objects one by one without overlap; None if one does not fit."""
     placed: list[SceneObject] = []
     for colour, shape, size in kinds:
         low, high = _SIDES[size]
-        side = low + (high - low) * chance.random()
-        rgb = jitter_colour(COLOURS[colour], chance)
+        side = low + (high - low) * rng.random()
+        rgb = jitter_colour(COLOURS[colour], rng)
         for _ in range(_MAX_PLACEMENTS):
-            candidate = SceneObject(colour, shape, size, rgb, random_box(side, chance))
+            candidate = SceneObject(colour, shape, size, rgb, random_box(side, rng))
             if all(_are_apart(candidate.box, other.box) for other in placed):
                 placed.append(candidate)
                 break
@@ -185,18 +184,18 @@ def _place(kinds: list[tuple[str, Shape, Size]], chance: random.Random) -> tuple
     return tuple(placed)
 
 
-def random_box(side: float, chance: random.Random) -> Corners:
-    """Return a square box of ``side`` anywhere in the picture, off its edges by at least 0.02."""
-    # On a grid of 1/10000, finer than a pixel: JSON stays short, and exact on the way back.
+def random_box(side: float, rng: random.Random) -> Corners:
+    """Return a square box of ``side`` at a random position, at least 0.02 from the edges."""
+    # On a grid of 1/10000, finer than a pixel: short in JSON, and exact when read back.
     length = int(side * _GRID)
     room = _GRID - 2 * _EDGE - length + 1
-    x, y = _EDGE + int(room * chance.random()), _EDGE + int(room * chance.random())
+    x, y = _EDGE + int(room * rng.random()), _EDGE + int(room * rng.random())
     return x / _GRID, y / _GRID, (x + length) / _GRID, (y + length) / _GRID
 
 
-def jitter_colour(rgb: RGB, chance: random.Random, by: int = 7) -> RGB:
-    """Return a colour near ``rgb``: each channel moved by up to ``by``, within 0-255."""
-    red, green, blue = (min(255, max(0, int(channel + (2 * chance.random() - 1) * by))) for channel in rgb)
+def jitter_colour(rgb: RGB, rng: random.Random, by: int = 7) -> RGB:
+    """Return a colour near ``rgb``: each channel changed by up to ``by``, within 0-255."""
+    red, green, blue = (min(255, max(0, int(channel + (2 * rng.random() - 1) * by))) for channel in rgb)
     return red, green, blue
 
 
@@ -226,7 +225,7 @@ def scene_from_dict(value: Mapping[str, Any]) -> Scene:
     """Return the scene that `scene_to_dict` wrote.
 
     Raises:
-        InputError: when a member is missing or impossible.
+        InputError: if a member is missing or impossible.
     """
     try:
         objects = tuple(_object_from_dict(item) for item in value["objects"])

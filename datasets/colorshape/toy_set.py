@@ -1,11 +1,11 @@
-"""The one-object toy set for conditional retrieval, and its variant with continuous colours.
+"""One-object toy set for conditional retrieval, with a variant with continuous colours.
 
-Each picture shows one shape at a random place in a random size. Four colours by four shapes, as many pictures
-for each combination (500 in the FocalLens chapter, section 5.4.1); which pictures belong together depends on
-the condition: the same colour, the same shape, or both. In the continuous variant the colour is any RGB value,
-has no name, and likeness is nearness in RGB; its conditions are the shape only, beside the ``rgb`` itself.
+Each image shows one shape of random position and size. Four colours by four shapes, with equal numbers of images per
+combination (500 in the FocalLens chapter, section 5.4.1); images match under a condition: the same colour, the same shape,
+or both. In the continuous variant the colour is any RGB value without a name, and similarity is distance in RGB; its only
+condition is the shape, in addition to ``rgb``.
 
-Picture number i is a pure function of (seed, variant, i).
+Image number i is a pure function of (seed, variant, i).
 """
 
 import random
@@ -40,12 +40,12 @@ _MIN_CONTRAST = 90
 
 @dataclass(frozen=True, slots=True)
 class ToySample:
-    """One picture of the toy set.
+    """One image of the toy set.
 
     Attributes:
         key: ten characters, unique in the set and its variant.
         scene: with one object.
-        conditions: condition (``colour``, ``shape``, ``both``; continuous: ``shape``) to the picture's label.
+        conditions: condition (``colour``, ``shape``, ``both``; continuous: ``shape``) to the image's label.
         rgb: the fill.
     """
 
@@ -62,16 +62,16 @@ def generate_toy_set(
     continuous: bool = False,
     pixels: int = IMAGE_SIZE,
 ) -> Iterator[ToySample]:
-    """Yield the 16 x ``per_combination`` pictures; combinations take turns, so any prefix is balanced.
+    """Yield the 16 x ``per_combination`` images; combinations alternate, so any prefix is balanced.
 
     Args:
-        seed: names the set.
-        per_combination: pictures of each colour and shape (continuous: of each shape, times four).
+        seed: of the set.
+        per_combination: images of each colour and shape (continuous: of each shape, times four).
         continuous: any RGB instead of the four colours.
-        pixels: width and height of a picture.
+        pixels: width and height of an image.
 
     Raises:
-        UsageError: when ``per_combination`` is less than 1.
+        UsageError: if ``per_combination`` is less than 1.
     """
     if per_combination < 1:
         raise UsageError(f"per_combination is {per_combination}: give at least 1.")
@@ -97,13 +97,13 @@ def write_toy_set(
 
 
 def _toy_sample(seed: int, index: int, *, continuous: bool, pixels: int) -> ToySample:
-    chance = make_rng(seed, "colorshape", "toy-continuous" if continuous else "toy", index)
+    rng = make_rng(seed, "colorshape", "toy-continuous" if continuous else "toy", index)
     colour = TOY_COLOURS[index % len(TOY_COLOURS)]
     shape = TOY_SHAPES[index // len(TOY_COLOURS) % len(TOY_SHAPES)]
-    background = pick_option(BACKGROUNDS, chance)
-    rgb = _draw_visible_colour(background, chance) if continuous else jitter_colour(COLOURS[colour], chance)
-    side = SIDE_RANGE[0] + (SIDE_RANGE[1] - SIDE_RANGE[0]) * chance.random()
-    box = random_box(side, chance)
+    background = pick_option(BACKGROUNDS, rng)
+    rgb = _draw_visible_colour(background, rng) if continuous else jitter_colour(COLOURS[colour], rng)
+    side = SIDE_RANGE[0] + (SIDE_RANGE[1] - SIDE_RANGE[0]) * rng.random()
+    box = random_box(side, rng)
     item = SceneObject("" if continuous else colour, shape, size_word(box[2] - box[0]), rgb, box)
     conditions: dict[str, str] = {"shape": shape}
     if not continuous:
@@ -112,10 +112,10 @@ def _toy_sample(seed: int, index: int, *, continuous: bool, pixels: int) -> ToyS
     return ToySample(key, Scene((item,), pixels, pixels, background), conditions, rgb)
 
 
-def _draw_visible_colour(background: RGB, chance: random.Random) -> RGB:
-    """Return a random colour that can be seen on the background: one channel differs from it by 90 or more."""
+def _draw_visible_colour(background: RGB, rng: random.Random) -> RGB:
+    """Return a random colour that is visible on the background: one channel differs by 90 or more."""
     while True:
-        rgb = chance.randrange(256), chance.randrange(256), chance.randrange(256)
+        rgb = rng.randrange(256), rng.randrange(256), rng.randrange(256)
         if max(abs(channel - ground) for channel, ground in zip(rgb, background, strict=True)) >= _MIN_CONTRAST:
             return rgb
 

@@ -1,13 +1,13 @@
-"""Croissant: a folder with the shards (``data/``), ``samples.parquet``, and ``croissant.json``, which describes both.
+"""Croissant export: a folder with shards (``data/``), ``samples.parquet``, and ``croissant.json``, which describes both.
 
-The JSON-LD says what the dataset holds, from when and under what licence, names each file with its SHA-256, and has two
-record sets: ``samples``, the members of a sample's JSON (`sample_shape`), and ``images``, by the same key. Fields nest
-once: of a list of objects the members that are texts or numbers are fields. What lies deeper (``edit``, ``scores``,
-``turns``) is in the files, and the description says so.
+The JSON-LD states contents, date and licence, lists each file with its SHA-256, and has two record sets: ``samples``, the
+members of a sample's JSON (`sample_schema.py`), and ``images``, by the same key. Fields nest once: for a list of objects,
+the members that are texts or numbers are fields. Deeper members (``edit``, ``scores``, ``turns``) are in the files only,
+as the description says.
 
-The texts stand in a table because readers of Croissant do not parse JSON inside an archive (mlcroissant 1.1 does not).
-``mlcroissant`` keeps what it unpacks under a name made from a shard's path alone: give each dataset that is read on one
-machine a ``CROISSANT_CACHE`` of its own.
+Texts are in a table because readers of Croissant do not parse JSON inside an archive (mlcroissant 1.1 does not).
+``mlcroissant`` caches extracted files under a name made from a shard's path only: set a separate ``CROISSANT_CACHE`` for
+each dataset read on one machine.
 
 Source: MLCommons, Croissant Format Specification 1.0.
 """
@@ -24,7 +24,7 @@ from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.exports import parquet
 from pairwright.datasets.exports.webdataset import list_shard_files, write_shard_folder
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
-from pairwright.datasets.reports.card_metadata import front_matter
+from pairwright.datasets.reports.dataset_card import front_matter
 from pairwright.datasets.shards.content_counts import count_contents
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, MemberSchema
 from pairwright.datasets.shards.sample_source import SampleSource, open_sample_source
@@ -45,7 +45,7 @@ _SPDX = {
     "odbl": "ODbL-1.0",
 }
 
-# The context that the specification gives, which readers compare with.
+# The context of the specification, which readers compare with.
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
@@ -91,7 +91,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     shards = write_shard_folder(source, out / DATA, options)
     parquet.write(
         open_sample_source(out / DATA), out / TABLE, options
-    )  # from the shards, whose images have names of their own
+    )  # from the shards, which have their own image names
     manifest = {
         "name": out.name,
         **source.manifest,
@@ -109,9 +109,9 @@ def describe_croissant(manifest: Mapping[str, Any], table: Path, tars: Iterable[
     """Return the JSON-LD of a dataset.
 
     Args:
-        manifest: of its build, with ``contents`` and ``shards``; what else is missing is left out.
-        table: the samples without their images, beside the description.
-        tars: the shards, which stand in ``data/`` beside it.
+        manifest: of its build, with ``contents`` and ``shards``; other missing members are omitted.
+        table: the samples without their images, next to the description.
+        tars: the shards, in ``data/`` next to it.
     """
     ext = str(manifest["shards"].get("image_ext", ""))
     shards = [_file(tar, f"{DATA}/{tar.name}", "application/x-tar") for tar in tars]
@@ -175,8 +175,8 @@ def _image_files(inside: list[dict[str, Any]], ext: str) -> dict[str, Any]:
 
 
 def _samples() -> dict[str, Any]:
-    told = "Captions with the texts that were made for them."
-    return _record_set(SAMPLES, told, [_field(name, shape) for name, shape in SAMPLE_SCHEMA.items()])
+    about = "Captions with the texts that were made for them."
+    return _record_set(SAMPLES, about, [_field(name, shape) for name, shape in SAMPLE_SCHEMA.items()])
 
 
 def _images(ext: str) -> dict[str, Any]:
@@ -193,9 +193,9 @@ def _images(ext: str) -> dict[str, Any]:
     return _record_set(IMAGES, f"The image of each sample, by the key of `{SAMPLES}`.", fields)
 
 
-def _record_set(name: str, told: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
+def _record_set(name: str, about: str, fields: list[dict[str, Any]]) -> dict[str, Any]:
     key = {"@id": f"{name}/key"}
-    return {"@type": "cr:RecordSet", "@id": name, "name": name, "description": told, "key": key, "field": fields}
+    return {"@type": "cr:RecordSet", "@id": name, "name": name, "description": about, "key": key, "field": fields}
 
 
 def _field(name: str, shape: MemberSchema) -> dict[str, Any]:
@@ -204,8 +204,8 @@ def _field(name: str, shape: MemberSchema) -> dict[str, Any]:
         return _leaf(place, name, _TYPES[shape], _column(name))
     several = isinstance(shape, list)
     members = shape[0] if isinstance(shape, list) else shape
-    assert isinstance(members, dict)  # `SAMPLE_SCHEMA` has no list of bare values at its top
-    # A member is read from the whole column; where that is a list, from each of its items.
+    assert isinstance(members, dict)  # `SAMPLE_SCHEMA` has no list of plain values at its top level
+    # A member is read from the whole column; for a list, from each of its items.
     inner = [
         _leaf(f"{place}/{each}", each, _TYPES[kind], _column(name, each))
         for each, kind in members.items()

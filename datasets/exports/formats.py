@@ -1,10 +1,11 @@
-"""Every export format that there is, in one table, and the one function that runs them.
+"""Registry of export formats, and the function that runs one.
 
-A format is a small module with ``write(source, out, options) -> Exported``; its line here is all the wiring it needs.
+A format is a module with ``write(source, out, options) -> ExportResult`` and one entry in the table below.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from pairwright.datasets.errors import StorageError, UsageError, describe_write_error
@@ -20,40 +21,69 @@ from pairwright.datasets.exports import (
     triplets,
     webdataset,
 )
-from pairwright.datasets.exports.writing import ExportOptions, ExportResult, ExportWriter
+from pairwright.datasets.exports.writing import ExportFormat, ExportOptions, ExportResult
+from pairwright.datasets.plugins import PluginRegistry
 from pairwright.datasets.progress import track
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.shards.sample_source import SampleSource, open_sample_source, source_from_records
-from pairwright.datasets.suggestions import require_known
 
-
-@dataclass(frozen=True, slots=True)
-class ExportFormat:
-    """One line of the table.
-
-    Attributes:
-        write: what writes it.
-        endings: of the output; empty means a folder.
-        summary: in a few words.
-    """
-
-    write: ExportWriter
-    endings: tuple[str, ...]
-    summary: str
-
-
-EXPORT_FORMATS: dict[str, ExportFormat] = {
-    "llava": ExportFormat(llava.write, (".json",), "conversations as LLaVA's trainer reads them"),
-    "sugarcrepe": ExportFormat(sugarcrepe.write, (".json", ""), "captions and hard negatives, one file or one a type"),
-    "negclip": ExportFormat(negclip.write, (".tsv", ".csv"), "image, caption, hard negatives as NegCLIP reads them"),
-    "openai": ExportFormat(openai_chat.write, (".jsonl",), "conversations as chat messages, images inside"),
-    "triplets": ExportFormat(triplets.write, (".jsonl",), "image, instruction, output"),
-    "rationales": ExportFormat(rationales.write, (".jsonl", ""), "tasks with rationales, as a student trains on them"),
-    "parquet": ExportFormat(parquet.write, (".parquet",), "one row a pair, texts in nested columns"),
-    "hf": ExportFormat(hugging_face.write, ("",), "a folder for the Hugging Face Hub: card and shards"),
-    "croissant": ExportFormat(croissant.write, ("",), "shards and their description for machines (MLCommons)"),
-    "webdataset": ExportFormat(webdataset.write, ("",), "shards, sizes.json and check sums"),
-}
+_BUILT_IN = (
+    ExportFormat(
+        "llava", "conversations in the layout of LLaVA's trainer", llava.write, (".json",), takes_conversations=True
+    ),
+    ExportFormat(
+        "sugarcrepe", "captions and hard negatives, in one file or one per type", sugarcrepe.write, (".json", "")
+    ),
+    ExportFormat(
+        "negclip", "image, caption and hard negatives in the layout of NegCLIP", negclip.write, (".tsv", ".csv")
+    ),
+    ExportFormat(
+        "openai",
+        "conversations as chat messages with embedded images",
+        openai_chat.write,
+        (".jsonl",),
+        writes_images=True,
+        takes_conversations=True,
+    ),
+    ExportFormat("triplets", "image, instruction, output", triplets.write, (".jsonl",), takes_conversations=True),
+    ExportFormat(
+        "rationales",
+        "tasks with rationales for training a student",
+        rationales.write,
+        (".jsonl", ""),
+        takes_examples=True,
+    ),
+    ExportFormat(
+        "parquet", "one row per pair, texts in nested columns", parquet.write, (".parquet",), takes_conversations=True
+    ),
+    ExportFormat(
+        "hf",
+        "a folder for the Hugging Face Hub: card and shards",
+        hugging_face.write,
+        ("",),
+        writes_shards=True,
+        writes_images=True,
+    ),
+    ExportFormat(
+        "croissant",
+        "shards and their Croissant metadata (MLCommons)",
+        croissant.write,
+        ("",),
+        writes_shards=True,
+        writes_images=True,
+    ),
+    ExportFormat(
+        "webdataset",
+        "shards, sizes.json and checksums",
+        webdataset.write,
+        ("",),
+        writes_shards=True,
+        writes_images=True,
+    ),
+)
+EXPORTS = PluginRegistry(
+    "export", ("pairwright.exports",), {one.name: one for one in _BUILT_IN}, attrgetter("about"), ExportFormat
+)
 
 DEFAULT_OPTIONS = ExportOptions()
 
@@ -62,31 +92,30 @@ def export(source: SampleSource | Path, to: str, out: Path, options: ExportOptio
     """Write ``source`` in the format ``to``.
 
     Args:
-        source: a `Source`, or the path of a build directory or of shards.
-        to: a name in `FORMATS`.
+        source: a source, or the path of a build directory or of shards.
+        to: name of the format.
         out: a file with an ending of the format, or a folder.
-        options: see there.
+        options: export options.
 
     Raises:
-        UsageError: an unknown format, or an ending that it does not have.
+        UsageError: an unknown format, or a file ending that the format does not have.
         InputError: data that the format cannot hold; missing images.
-        StorageError: when the output cannot be written, or a shard or part that is read is torn.
+        StorageError: if the output cannot be written, or a shard or part is damaged.
     """
-    require_known("no export format", [to], EXPORT_FORMATS)
-    endings = EXPORT_FORMATS[to].endings
-    if out.suffix not in endings and "" not in endings:
-        raise UsageError(f"{out}: {to} is written to a file that ends in {' or '.join(endings)}.")
+    format_ = EXPORTS.get(to)
+    if out.suffix not in format_.suffixes and "" not in format_.suffixes:
+        raise UsageError(f"{out}: {to} writes a file that ends in {' or '.join(format_.suffixes)}.")
     opened = _track_passes(open_sample_source(source) if isinstance(source, Path) else source)
-    if opened.examples and to != "rationales":
-        raise UsageError(f"{source}: examples of text tasks; they are exported to rationales, not to {to}.")
+    if opened.examples and not format_.takes_examples:
+        raise UsageError(f"{source}: examples of text tasks can be exported to rationales, not to {to}.")
     try:
-        return EXPORT_FORMATS[to].write(opened, out, options)
-    except OSError as error:  # what is read has its own errors, so this is about writing
-        raise StorageError(f"{out}: cannot be written ({describe_write_error(error)}). Choose another place.") from None
+        return format_.write(opened, out, options)
+    except OSError as error:  # reading raises errors of its own, so this one comes from writing
+        raise StorageError(f"{out}: cannot be written ({describe_write_error(error)}). Choose another path.") from None
 
 
 def _track_passes(source: SampleSource) -> SampleSource:
-    """Return the source with passes that report how many samples were read."""
+    """Return the source with progress reports for each pass over its samples."""
     total = source.manifest.get("shards", {}).get("samples")
     return replace(source, samples=lambda: track(source.samples(), "exporting", total, "samples"))
 
@@ -98,5 +127,5 @@ def export_records(
     out: Path,
     options: ExportOptions = DEFAULT_OPTIONS,
 ) -> ExportResult:
-    """Write records in memory in the format ``to``; see `export`."""
+    """Write in-memory records in the format ``to``; see `export`."""
     return export(source_from_records(pairs, annotations), to, out, options)

@@ -1,7 +1,7 @@
-"""A folder ready for the Hugging Face Hub: ``README.md`` (the card with its metadata) and ``data/`` with the shards.
+"""Hugging Face Hub export: a folder with ``README.md`` (the card with its metadata) and ``data/`` with the shards.
 
-``datasets.load_dataset(folder)`` opens it: the metadata says where the shards are and of what type each member is, so
-nothing has to be guessed from the first samples.
+``datasets.load_dataset(folder)`` opens it: the metadata has the paths of the shards and the type of each member, so
+nothing is inferred from the first samples.
 """
 
 from pathlib import Path

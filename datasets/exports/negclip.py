@@ -1,10 +1,10 @@
-"""NegCLIP table: an image, its caption and its hard negatives a row, tab- or comma-separated by the file's ending.
+"""NegCLIP table export: an image, its caption and its hard negatives per row, tab- or comma-separated by file ending.
 
 Columns: ``filepath``, ``title``, ``neg_caption`` (a Python list literal of texts), ``neg_image`` (a list literal of row
-numbers, from 0, of other images). NegCLIP's loader draws one of each for every step, so rows without a negative are
-left out, counted as ``without_negatives``, and ``neg_image`` is never empty. The other image is drawn at random over the rows, not by likeness: the
-loader's own negatives by feature distance can be put in its place. Text-only pairs name their source id as
-``filepath``. Holds the rows in memory.
+numbers, from 0, of other images). NegCLIP's loader draws one of each in every step, so rows without a negative are omitted
+and counted as ``without_negatives``, and ``neg_image`` is never empty. The other image is drawn uniformly from the rows; it
+can be replaced by NegCLIP's nearest images in feature space. Text-only pairs use their source id as ``filepath``. Rows are
+held in memory.
 """
 
 from pathlib import Path
@@ -37,11 +37,11 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
         for number, (key, file, caption, texts) in enumerate(rows):
             other = _draw_other_row(number, key, files, options.seed)
             handle.write(_line((file, caption, repr(texts), repr([other])), delimiter))
-    return ExportResult(len(rows), (out,), told={"without_negatives": without})
+    return ExportResult(len(rows), (out,), details={"without_negatives": without})
 
 
 def _line(fields: tuple[str, ...], delimiter: str) -> str:
-    # Python's csv leaves a lone carriage return unquoted, and every reader then ends the row there.
+    # Python's csv does not quote a lone carriage return, where readers then end the row.
     quoted = [f'"{f.replace(chr(34), chr(34) * 2)}"' if set(f) & {delimiter, '"', "\r", "\n"} else f for f in fields]
     return delimiter.join(quoted) + "\n"
 
@@ -52,5 +52,5 @@ def _draw_other_row(number: int, key: str, files: list[str], seed: int) -> int:
         drawn = rng.randrange(len(files))
         if files[drawn] != files[number]:
             return drawn
-    # Text-only tables, and tables of one image, have no other image: any other row serves, or the row itself.
+    # Text-only tables, and tables of one image, have no other image: use any other row, or the row itself.
     return (number + 1) % len(files)

@@ -1,8 +1,8 @@
-"""OpenAI chat JSONL: one conversation a line, as fine-tuning on the OpenAI API and its like take it.
+"""OpenAI chat JSONL export: one conversation per line, as for fine-tuning with the OpenAI API and compatible trainers.
 
-A line is ``{"messages": [...]}``. The first user message carries the picture and the text, in two parts. The API takes
-a picture by URL or as a data URL; so URLs stay, and other images are put into the line in base64, unless ``images`` or
-``image_root`` asks for names (for trainers that look the files up themselves). Text-only pairs give plain text.
+A line is ``{"messages": [...]}``. The first user message has two parts, image and text. The API takes an image as a URL or
+a data URL; so URLs are kept, and other images are embedded in base64, unless ``images`` or ``image_root`` requests names
+(for trainers that open the files). Text-only pairs give plain text.
 """
 
 import base64
@@ -26,10 +26,10 @@ _ROLE = {"human": "user", "assistant": "assistant"}
 
 
 def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
-    """Write the conversations of ``source`` to the JSONL file ``out``; told of it: ``without_conversations``."""
+    """Write the conversations of ``source`` to the JSONL file ``out``; details: ``without_conversations``."""
     without: list[str] = []
     written = write_json_lines(_rows(source, options, without), out)
-    return replace(written, told={"without_conversations": len(without)})
+    return replace(written, details={"without_conversations": len(without)})
 
 
 def _rows(source: SampleSource, options: ExportOptions, without: list[str]) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,7 @@
-"""Parquet: one file, a row a pair, with its texts in nested columns; no image bytes.
+"""Parquet export: one file, a row per pair, with its texts in nested columns; no image bytes.
 
-Columns are the members of a shard's JSON (`samples.SHAPE`) and ``image``, the image's name or URL. Written in groups of
-2,000 rows, so memory does not grow with the data.
+Columns are the members of a shard's JSON (`SAMPLE_SCHEMA`) and ``image``, the image's name or URL. Written in row groups of
+2,000, so memory does not grow with the data.
 """
 
 from collections.abc import Iterator

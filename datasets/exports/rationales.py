@@ -1,14 +1,14 @@
-"""Rows that a student trains on, from examples with rationales (Distilling step-by-step, section 2.3.2).
+"""Export of student rows from examples with rationales (Distilling step-by-step, section 2.3.2).
 
-``multi-task``   each example twice, told apart by a prefix of the input: ``[label] x`` gives the label,
+``multi-task``   each example twice, distinguished by a prefix of the input: ``[label] x`` gives the label,
                  ``[rationale] x`` the rationale (equations 2.3 and 2.4)
 ``single-task``  each example once: x gives rationale and label in one text (equation 2.5)
 
-A row holds ``id`` (of the example), ``task``, ``objective`` (label, rationale or both), ``input``, ``output``, ``split``
+A row has ``id`` (of the example), ``task``, ``objective`` (label, rationale or both), ``input``, ``output``, ``split``
 (train or validation), ``key`` (of the pair, for image-text matching) and ``image``.
 
-A file that ends in ``.jsonl`` holds both splits; a folder gets ``train.jsonl`` and ``validation.jsonl``. Only kept
-examples become rows.
+A file ending in ``.jsonl`` has both splits; a folder gets ``train.jsonl`` and ``validation.jsonl``. Only kept examples
+become rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -29,20 +29,20 @@ SPLITS = ("train", "validation")
 
 @dataclass(frozen=True, slots=True)
 class StudentRows:
-    """How a student's rows read.
+    """Format of a student's rows.
 
     Attributes:
-        objectives: see the module.
-        label_prefix: before the input, where the label is wanted.
-        rationale_prefix: before the input, where the rationale is wanted.
+        objectives: ``multi-task`` or ``single-task``; see the module.
+        label_prefix: prefix of inputs whose output is the label.
+        rationale_prefix: prefix of inputs whose output is the rationale.
     """
 
     objectives: Objectives = "multi-task"
     label_prefix: str = "[label] "
     rationale_prefix: str = "[rationale] "
 
-    def of(self, example: Example, image: str = "") -> list[dict[str, Any]]:
-        """Return the rows of an example; none of a rejected one."""
+    def make_rows(self, example: Example, image: str = "") -> list[dict[str, Any]]:
+        """Return the rows of an example; none for a rejected one."""
         if example.status != "kept":
             return []
         if self.objectives == "single-task":
@@ -73,7 +73,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     """Write the student rows of all examples of ``source`` to a JSONL file or a folder.
 
     Raises:
-        NothingKept: when it has none; nothing is written.
+        NothingKeptError: if it has none; nothing is written.
     """
     names, count = ImageNames(options), 0
     with open_student_rows(out) as write_row:
@@ -90,15 +90,15 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
 
 
 def student_files(out: Path) -> tuple[Path, ...]:
-    """Return the files that student rows are written to."""
+    """Return the files of student rows."""
     return (out,) if out.suffix else tuple(out / f"{split}.jsonl" for split in SPLITS)
 
 
 @contextmanager
 def open_student_rows(out: Path, rows: StudentRows = DEFAULT_STUDENT_ROWS) -> Iterator[Callable[[Example, str], int]]:
-    """Give a function that writes the rows of an example (and the name of its image) and returns how many.
+    """Provide a function that writes the rows of an example (and the name of its image) and returns their number.
 
-    The files are whole when the block ends, or absent.
+    The files are written atomically at the end of the block.
     """
     with ExitStack() as stack:
         paths = student_files(out)
@@ -106,7 +106,7 @@ def open_student_rows(out: Path, rows: StudentRows = DEFAULT_STUDENT_ROWS) -> It
         file_of = dict(zip(SPLITS, files if len(files) > 1 else files * len(SPLITS), strict=True))
 
         def write_rows(example: Example, image: str) -> int:
-            made = rows.of(example, image)
+            made = rows.make_rows(example, image)
             for row in made:
                 file_of[example.split].write(encode_json(row) + b"\n")
             return len(made)

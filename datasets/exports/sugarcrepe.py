@@ -1,13 +1,12 @@
-"""SugarCrepe JSON: a caption and its hard negative a row, in the layout of that benchmark.
+"""SugarCrepe JSON export: a caption and its hard negative per row, in the layout of the benchmark.
 
-A file is one object, ``{"0": {"filename", "caption", "negative_caption"}, "1": ...}``, indented by four. When the
-output ends in ``.json`` all rows go there; else it is a folder with one file a type: ``replace_obj.json``,
-``swap_att.json`` and so on. This is a benchmark, so negatives that are for training only (SHUFFLE) are left out and
-counted; so are pairs without a negative. ``caption`` is the text that the negative was made from. Text-only pairs name their
-source id as ``filename``.
+A file is one object, ``{"0": {"filename", "caption", "negative_caption"}, "1": ...}``, indented by four. If the output
+ends in ``.json`` it has all rows; otherwise it is a folder with one file per type: ``replace_obj.json``, ``swap_att.json``
+and so on. As this is a benchmark, training-only negatives (SHUFFLE) are omitted and counted; so are pairs without a
+negative. ``caption`` is the text that the negative was made from. Text-only pairs use their source id as ``filename``.
 
-The benchmark tells the type of a row by the name of its file. In one file of several types rows say it themselves, as
-``form`` and ``target``; loaders that know the three fields only take no notice.
+The benchmark identifies the type of a row by its file name. In one file with several types, rows have it in ``form`` and
+``target``, which loaders of the three fields ignore.
 """
 
 import textwrap
@@ -32,12 +31,12 @@ from pairwright.datasets.exports.writing import (
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.shards.sample_source import SampleSource
 
-_NO_FORM = ""  # the pairs that no row is made of, counted beside the forms
+_NO_FORM = ""  # counts pairs without a row
 _SHORT = {"object": "obj", "attribute": "att", "relation": "rel"}
 
 
 def sugarcrepe_type(annotation: Annotation) -> str:
-    """Return the benchmark's name for a type, such as ``replace_obj``; ``other`` without a form."""
+    """Return the benchmark's name of a type, such as ``replace_obj``; ``other`` without a form."""
     parts = (annotation.form or "other", _SHORT.get(annotation.target, annotation.target))
     return "_".join(part for part in parts if part)
 
@@ -61,7 +60,7 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     files = tuple(sorted(counts)) or ((out,) if out.suffix == ".json" else ())
     without = left_out.pop(_NO_FORM, 0)
     return ExportResult(
-        sum(counts.values()) + len(counts), files, left_out.total(), told={"without_negatives": without}
+        sum(counts.values()) + len(counts), files, left_out.total(), details={"without_negatives": without}
     )
 
 

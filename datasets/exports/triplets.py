@@ -1,13 +1,13 @@
-"""Triplets JSONL: ``image``, ``instruction``, ``output``, for embeddings that depend on an instruction (FocalLens).
+"""Triplets JSONL export: ``image``, ``instruction``, ``output``, for instruction-conditioned embeddings (FocalLens).
 
-Every question and answer of a conversation is one line on the same image. Lines of one image stand together, those of
-several pairs (one a caption) too, so that a batch can be filled with several instructions on one picture and the model
-has to tell them apart. The same line of the same image is written once: twice in a batch, it would be its own negative.
+Every question and answer of a conversation is one line with the same image. Lines of one image are adjacent, also if it has
+several pairs (one per caption), so that a batch can have several instructions for one image, which the model has to
+distinguish. A repeated line of an image is written once: in one batch it would be its own negative.
 
-Outputs are compared as texts by CLIP, which reads 77 tokens: the result tells how many are longer, and they are cut
-where that is asked for.
+Outputs are compared as texts by CLIP, which reads 77 tokens: the result counts longer ones, and `max_tokens` truncates
+them.
 
-Memory: the image names, twice; and the lines of the images whose pairs do not stand together in the source.
+Memory: the image names, twice; and the lines of images whose pairs are not adjacent in the source.
 """
 
 from collections import defaultdict
@@ -40,15 +40,15 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     """Write every exchange of ``source`` to the JSONL file ``out``.
 
     Returns:
-        What was written, and told of it: ``images``; ``without_conversations`` (pairs); ``repeated`` (lines that were there already); ``longest`` (output
-        in tokens), ``over_77`` (outputs that are longer) and ``counted_by``; ``cut`` (outputs that were cut).
+        The result, with details ``images``; ``without_conversations`` (pairs); ``repeated`` (duplicate lines); ``longest``
+        (output in tokens), ``over_77`` (longer outputs) and ``counted_by``; ``cut`` (truncated outputs).
 
     Raises:
-        UsageError: when the tokenizer cannot be read.
+        UsageError: if the tokenizer cannot be read.
     """
     length = make_exact_counter(options.tokenizer) if options.tokenizer else make_approximate_counter()
     triplets = _TripletRows(source, options, length)
-    return replace(write_json_lines(triplets.rows(), out), told=triplets.told())
+    return replace(write_json_lines(triplets.rows(), out), details=triplets.details())
 
 
 @dataclass
@@ -68,7 +68,7 @@ class _TripletRows:
         self.names = ImageNames(self.options)
 
     def rows(self) -> Iterator[_Row]:
-        """Yield the lines, image by image, each where the last of its pairs stands."""
+        """Yield the lines, image by image, each at its last pair."""
         last: dict[str, int] = {}
         for number, sample in enumerate(self.source.samples()):
             last[_image_id(sample)] = number
@@ -81,7 +81,7 @@ class _TripletRows:
                 self.images += bool(rows)
                 yield from rows.values()
 
-    def told(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Any]:
         return {
             "images": self.images,
             "without_conversations": self.without,
@@ -105,7 +105,7 @@ class _TripletRows:
                     rows[instruction, output] = {"image": name, "instruction": instruction, "output": shown}
 
     def _measured(self, output: str) -> str:
-        tokens = self.length.of(output)
+        tokens = self.length.count(output)
         self.longest = max(self.longest, tokens)
         self.over += tokens > CLIP_CONTEXT_LENGTH
         if not self.options.max_tokens or tokens <= self.options.max_tokens:

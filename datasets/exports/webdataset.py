@@ -1,8 +1,7 @@
-"""WebDataset: a folder of shards, ``sizes.json`` and check sums.
+"""WebDataset export: a folder of shards, ``sizes.json`` and checksums.
 
-Shards that exist already are copied as they are, numbered anew, unless images or sizes of shards shall be others: then
-their samples are written again. Without shards they are written from the records, with each image opened where its
-pair says.
+Existing shards are copied and renumbered, unless images are recoded or shard sizes set: then their samples are written
+again. Without shards they are written from the records, with each image read by its locator.
 """
 
 import shutil
@@ -41,12 +40,12 @@ def write_shard_folder(source: SampleSource, out: Path, options: ExportOptions) 
     """Copy or write the shards of ``source`` into ``out`` and return them.
 
     Raises:
-        UsageError: when ``out`` is the folder that the shards are read from.
-        StorageError: when it holds shards that no export wrote; nothing is written then.
-        InputError: a key that stands twice, or mixed image formats.
+        UsageError: if ``out`` is the folder of the source shards.
+        StorageError: if it has shards that no export wrote; nothing is written then.
+        InputError: a repeated key, or mixed image formats.
     """
     if out.is_dir() and any(tar.parent.samefile(out) for tar in source.shards):
-        raise UsageError(f"{out}: holds the shards that are read. Write to another folder.")
+        raise UsageError(f"{out}: has the shards to export. Write to another folder.")
     earlier = _earlier_export(out)
     if source.shards and options.recoding == NO_RECODING and not (options.max_samples or options.max_bytes):
         seen: set[str] = set()
@@ -69,13 +68,13 @@ def _earlier_export(out: Path) -> list[str]:
     """Return the names of the shards of an earlier export in a folder, which a new one replaces.
 
     Raises:
-        StorageError: when there are others.
+        StorageError: if there are other shards.
     """
     found = list_numbered_shards(out)
     listed = read_sizes(out / SIZES_FILE) or {}
     if others := [name for name in found if name not in listed]:
         raise StorageError(
-            f"{out}: holds {others[0]}, which no export wrote ({SIZES_FILE} does not list it). Name a new folder."
+            f"{out}: contains {others[0]}, which no export wrote ({SIZES_FILE} does not list it). Choose a new folder."
         )
     return found
 
@@ -89,7 +88,7 @@ def _remove_stale_shards(out: Path, earlier: list[str], written: int) -> None:
 
 
 def list_shard_files(shards: ShardSet) -> tuple[Path, ...]:
-    """Return the files of a finished folder of shards: tars, sizes, check sums."""
+    """Return the files of a finished folder of shards: tars, sizes, checksums."""
     return (
         *(shards.folder / shard.name for shard in shards.shards),
         shards.folder / SIZES_FILE,

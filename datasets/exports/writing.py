@@ -1,9 +1,9 @@
-"""What the export formats share: options, JSON rows written as they come, names of images, checked turns.
+"""Shared parts of export formats: options, results, JSON writers, image names, conversations.
 
-An image is named as a consumer will look for it: a URL stays whole; with ``images`` its bytes are written there as
-``{key}.{ext}`` and the row says that name; with ``image_root`` the row says the path below it (`relative_image_name`); else the row
-says the file name. A picture inside a table is no file: its row says ``table.parquet::column/row-N``, which pairwright opens.
-Two images that would get one name are an error, never a silent mix-up.
+An image is named as its consumer looks for it: a URL is kept; with ``images`` its bytes are written there as
+``{key}.{ext}``, which the row names; with ``image_root`` the row has the path below it (`relative_image_name`); otherwise
+the file name. An image inside a table is not a file: its row has ``table.parquet::column/row-N``, which pairwright opens.
+Two images with one name are an error.
 """
 
 import os
@@ -16,29 +16,28 @@ import orjson
 
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import is_table_cell, split_locator
+from pairwright.datasets.images.loading import is_table_cell, publishable_image_name, split_locator
 from pairwright.datasets.images.recoding import NO_RECODING, Recoding
-from pairwright.datasets.records import Annotation, Turn
+from pairwright.datasets.records import EDITED_KINDS, Annotation, Turn
 from pairwright.datasets.shards.sample_source import SampleSource, load_image
-from pairwright.datasets.shards.samples import Sample, publishable_image_name
+from pairwright.datasets.shards.samples import Sample
 
-TRAINING_ONLY_FORMS = frozenset({"shuffle"})  # they betray themselves, or may be true: never in a benchmark
-EDITED_KINDS = frozenset({"hard_negative", "hard_positive"})
+TRAINING_ONLY_FORMS = frozenset({"shuffle"})  # easily detected, or possibly true: excluded from benchmarks
 
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """What a caller may ask of an export.
+    """Options of an export.
 
     Attributes:
-        seed: of everything an export draws (where ``<image>`` stands, other images of NegCLIP rows).
+        seed: of random choices (position of ``<image>``, other images of NegCLIP rows).
         image_root: folder below which images are named.
         images: folder to write the images into; rows then name these files.
-        recoding: what becomes of image bytes that are written.
-        max_samples: in a shard; 0: shards that are there stay as they are, others have the usual size.
-        max_bytes: of a shard; likewise.
-        max_tokens: of triplets, the most tokens of an output, which is cut there; 0: none is cut.
-        tokenizer: of triplets, folder of the CLIP tokenizer that counts; None: words are counted (`text_length`).
+        recoding: re-encoding of written image bytes.
+        max_samples: per shard; 0 keeps existing shards, and uses the default size for new ones.
+        max_bytes: per shard; likewise.
+        max_tokens: for triplets, the limit in tokens of an output, which is truncated there; 0 means unlimited.
+        tokenizer: for triplets, folder of the CLIP tokenizer that counts; None counts words (`clip_tokens.py`).
     """
 
     seed: int = 0
@@ -53,19 +52,41 @@ class ExportOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """What an export wrote: number of rows, and the files in order (without the images of ``images``).
+    """Result of an export: number of rows, and the files in order (without those in ``images``).
 
-    ``training_only_rows`` counts the rows that a benchmark's format left out, being for training only (SHUFFLE);
-    ``told`` is what else a format tells of its rows, by name.
+    ``training_only_rows`` counts the rows that a benchmark's format omitted as training-only (SHUFFLE); ``details`` are
+    other counts of a format, by name.
     """
 
     rows: int
     files: tuple[Path, ...]
     training_only_rows: int = 0
-    told: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
 
-ExportWriter = Callable[[SampleSource, Path, ExportOptions], ExportResult]
+@dataclass(frozen=True, slots=True)
+class ExportFormat:
+    """An export format.
+
+    Attributes:
+        name: the value of ``--to``.
+        about: description for ``pairwright plugins``.
+        write: writes a source to a file or folder.
+        suffixes: endings of the output file; ``""`` means a folder.
+        writes_shards: whether `ExportOptions.max_samples` and `max_bytes` apply.
+        writes_images: whether `ExportOptions.recoding` applies.
+        takes_conversations: whether samples need neither images nor hard negatives.
+        takes_examples: whether examples of text tasks can be written.
+    """
+
+    name: str
+    about: str
+    write: Callable[[SampleSource, Path, ExportOptions], ExportResult]
+    suffixes: tuple[str, ...]
+    writes_shards: bool = False
+    writes_images: bool = False
+    takes_conversations: bool = False
+    takes_examples: bool = False
 
 
 @dataclass
@@ -76,7 +97,7 @@ class ImageNames:
     _locator_of: dict[str, str] = field(default_factory=dict)
 
     def name(self, sample: Sample) -> str:
-        """Return the name of the sample's image, writing its bytes when asked; empty for a text-only sample.
+        """Return the name of the sample's image, writing its bytes if requested; empty for a text-only sample.
 
         Raises:
             InputError: an image outside ``image_root``, or two images with one name.
@@ -91,7 +112,7 @@ class ImageNames:
             return name
         name = locator if "://" in locator else self._relative(locator)
         if self.options.image_root is not None:
-            return name  # below one folder no two images share a name, so none has to be remembered
+            return name  # names below one folder are unique
         if self._locator_of.setdefault(name, locator) != locator:
             raise InputError(
                 f"{locator} and {self._locator_of[name]} are both named {name}",
@@ -110,18 +131,18 @@ class ImageNames:
 
 
 def relative_image_name(locator: str, root: Path) -> str:
-    """Return an image's name below a folder; a member of ``shard.tar`` is one of a folder ``shard`` beside it.
+    """Return an image's name below a folder; a member of ``shard.tar`` is in a folder ``shard`` next to it.
 
-    One inside a table is named by the table below the folder, and its column and row.
+    An image inside a table is named by the table below the folder, and its column and row.
 
     Raises:
-        InputError: when the image lies outside ``root``.
+        InputError: if the image is outside ``root``.
     """
     path, member = split_locator(locator)
     if is_table_cell(locator):
         return f"{relative_image_name(path, root)}::{member}"
     path = f"{path.removesuffix('.tar')}/{member}" if member else path
-    # As written first: image folders are often links to where there is room.
+    # The unresolved path first: image folders are often links to other disks.
     below = Path(os.path.relpath(path, root))
     if os.pardir not in below.parts:
         return below.as_posix()
@@ -134,10 +155,10 @@ def relative_image_name(locator: str, root: Path) -> str:
 
 
 def list_conversations(sample: Sample) -> list[Annotation]:
-    """Return the sample's conversations, each with turns that alternate from human to assistant.
+    """Return the sample's conversations, each with alternating turns of human and assistant.
 
     Raises:
-        InputError: when turns do not alternate, or do not come in twos.
+        InputError: if turns do not alternate, or their number is odd.
     """
     found = [a for a in sample.annotations if a.kind not in EDITED_KINDS and a.turns]
     for annotation in found:
@@ -163,13 +184,13 @@ def list_negatives(sample: Sample) -> list[Annotation]:
 
 
 def find_positive(sample: Sample, negative: Annotation) -> str:
-    """Return the true text that ``negative`` is compared with: its hard positive, or the caption it was made from."""
+    """Return the true text that ``negative`` is compared with: its hard positive, or the caption it was edited from."""
     texts = {a.id: a.text for a in sample.annotations}
     return texts.get(negative.positive_id) or negative.source_text or sample.pair.caption
 
 
 def write_json_lines(rows: Iterable[dict[str, Any]], path: Path) -> ExportResult:
-    """Write one JSON object a line, whole or not at all."""
+    """Write one JSON object per line, atomically."""
     count = 0
     with replace_atomically(path) as temporary, temporary.open("wb") as handle:
         for row in rows:
@@ -179,7 +200,7 @@ def write_json_lines(rows: Iterable[dict[str, Any]], path: Path) -> ExportResult
 
 
 def write_json_list(rows: Iterable[dict[str, Any]], path: Path) -> ExportResult:
-    """Write a JSON list with one object a line, whole or not at all."""
+    """Write a JSON list with one object per line, atomically."""
     count = 0
     with replace_atomically(path) as temporary, temporary.open("wb") as handle:
         handle.write(b"[")
@@ -194,9 +215,9 @@ def encode_json(row: dict[str, Any], option: int = 0) -> bytes:
     """Return ``row`` as JSON in UTF-8.
 
     Raises:
-        InputError: when a text cannot be written as UTF-8.
+        InputError: if a text cannot be encoded as UTF-8.
     """
     try:
         return orjson.dumps(row, option=option)
     except TypeError as error:
-        raise InputError(str(error), where=str(row)[:80], fix="Repair or leave out the row.") from None
+        raise InputError(str(error), where=str(row)[:80], fix="Fix or remove the row.") from None

@@ -1,16 +1,17 @@
-"""Image bytes by locator, and whether they are an image.
+"""Image files by locator: reading, checking, decoding.
 
-A *locator* is what `Pair.image` holds: a path, ``shard.tar::member``, ``table.parquet::column/row-N`` (`table_pictures.py`),
-or a URL. `open_image` gives the bytes of all but the last; URLs are fetched elsewhere, before. `check_image` says width,
-height and format, `decode_image` gives the pixels.
+A *locator* is the value of `Pair.image`: a path, ``shard.tar::member``, ``table.parquet::column/row-N``
+(`parquet_cells.py`), or a URL. `open_image` returns the bytes of all but URLs, which are fetched elsewhere. `check_image`
+returns width, height and format, `decode_image` the pixels.
 
-How much is checked:
-- ``header``: the header parses, the size is sane, and the file ends as its format ends; only a file that
-  seems cut off is decoded in full. About a tenth of a millisecond an image; damage inside the pixels is not seen.
-- ``full``: every pixel is decoded; some milliseconds an image.
+Depths of a check:
+- ``header``: the header parses, the size is plausible, and the file ends as its format requires; only a file that seems
+  truncated is decoded. About 0.1 ms per image; damage inside the pixel data is not detected.
+- ``full``: every pixel is decoded; several milliseconds per image.
 
-Limits: at most `MAX_PIXELS` pixels and `MAX_BYTES` bytes, checked before anything is decoded, so that a
-small file cannot unpack to gigabytes. Formats: JPEG, PNG, WebP, GIF, BMP, TIFF.
+Limits: at most `MAX_PIXELS` pixels and `MAX_IMAGE_BYTES` bytes, checked before decoding, so that a small file cannot
+expand to gigabytes. Formats: JPEG, PNG, WebP, GIF, BMP, TIFF. Other photo formats are recognised by name and signature,
+for the message only: their decoders are separate packages, and trainers read JPEG, PNG and WebP.
 """
 
 import io
@@ -26,36 +27,46 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.parquet_cells import PARQUET_SUFFIX, estimate_cell_size, read_cell_image
-from pairwright.datasets.images.unsupported_formats import SIGNATURE_BYTES, detect_unsupported_format
+from pairwright.datasets.redaction import is_file_url, redact_url
 from pairwright.datasets.rejects import REASONS, RejectError
 from pairwright.datasets.tar_index import find_member
+
+UNSUPPORTED_SUFFIXES = frozenset({".heic", ".heif", ".avif", ".jxl"})  # photo formats; other files are no samples
+SIGNATURE_BYTES = 64  # enough to recognise a format
+_BRANDS = {
+    "AVIF": (b"avif", b"avis"),
+    "HEIC": (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"mif1", b"msf1"),
+}
+_SIGNATURES = {
+    "JPEG XL": (b"\xff\x0a", b"\0\0\0\x0cJXL "),
+    "SVG": (b"<svg",),
+    "PSD": (b"8BPS",),
+}
 
 if TYPE_CHECKING:
     from PIL import Image
 
 ImageCheckDepth = Literal["header", "full"]
 
-MAX_PIXELS = 89_478_485  # Pillow's own bound: a quarter of a gigabyte at three bytes a pixel
+MAX_PIXELS = 89_478_485  # Pillow's own limit: 256 MiB at three bytes per pixel
 MAX_IMAGE_BYTES = 256 * 2**20
-END_MARKER_WINDOW = 65_536  # cameras append previews after the end mark
+END_MARKER_WINDOW = 65_536  # cameras append previews after the end marker
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff"})
 PILLOW_FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF")
 
-MEMBER_SEPARATOR = (
-    rf"(\.tar|{re.escape(PARQUET_SUFFIX)})::"  # what stands between a file of pictures and the picture, as a pattern
-)
+MEMBER_SEPARATOR = rf"(\.tar|{re.escape(PARQUET_SUFFIX)})::"  # pattern between a container file and its image
 
 _MEMBER_SEPARATOR = re.compile(MEMBER_SEPARATOR)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 def select_image_extensions(extensions: Iterable[str]) -> list[str]:
-    """Return those of a sample's file extensions, without their dot, that name an image; labels and texts are none."""
+    """Return the file extensions (without dot) of a sample that name an image."""
     return [each for each in extensions if f".{each.lower()}" in IMAGE_SUFFIXES]
 
 
 class UnusableImageError(InputError):
-    """An image is missing, no image, too large, or of a format that cannot be carried; ``reason`` is a word of `rejects.REASONS`."""
+    """An image is missing, invalid, too large, or of an unsupported format; ``reason`` is a key of `rejects.REASONS`."""
 
     def __init__(self, reason: str, what: str, where: str) -> None:
         super().__init__(what, where=where, fix=REASONS[reason])
@@ -66,7 +77,7 @@ class UnusableImageError(InputError):
 
 
 def is_url(locator: str) -> bool:
-    """Say whether a locator names something to fetch (``https://``, ``s3://``, ...)."""
+    """Return whether a locator is a URL (``https://``, ``s3://``, ...)."""
     return _URL.match(locator) is not None
 
 
@@ -77,29 +88,28 @@ def split_locator(locator: str) -> tuple[str, str]:
 
 
 def is_table_cell(locator: str) -> bool:
-    """Say whether a locator names a picture inside a table."""
+    """Return whether a locator names an image inside a table."""
     name, member = split_locator(locator)
     return bool(member) and name.endswith(PARQUET_SUFFIX)
 
 
 @dataclass(frozen=True)
 class ImageRoot:
-    """The folder that relative image paths of an input start from.
+    """The folder of an input's relative image paths.
 
     Attributes:
         folder: absolute.
-        confined: whether images have to lie below it. It is set where a user names the folder, not where it is only the
-            folder of the input.
+        confined: whether images must be below it: true if the user named the folder, false for the input's own folder.
     """
 
     folder: Path
     confined: bool = False
 
     def locate(self, written: str) -> str:
-        """Return the locator of an image that an input names: an absolute path, a URL as it is, or nothing.
+        """Return the locator of an image as written in an input: an absolute path, an unchanged URL, or empty.
 
         Raises:
-            Refused: image_outside_root, by ``..`` or an absolute path.
+            RejectError: image_outside_root, by ``..`` or an absolute path.
         """
         if not written or is_url(written):
             return written
@@ -110,34 +120,34 @@ class ImageRoot:
         return located
 
     def _holds(self, file: str) -> bool:
-        """Say whether a normalised path lies below the folder. Links below it are the user's own layout, and are followed."""
+        """Return whether a normalised path is below the folder. Links below it are followed."""
         if Path(file).is_relative_to(self.folder):
             return True
         return Path(file).is_relative_to(os.path.realpath(self.folder))  # an absolute path past a link to the folder
 
 
 def open_image(locator: str) -> bytes:
-    """Return the bytes that a locator names, as they are stored.
+    """Return the stored bytes of an image.
 
     Raises:
-        UnusableImage: missing_image or image_too_large.
-        InputError: for a URL, or when the tar is no tar.
+        UnusableImageError: missing_image or image_too_large.
+        InputError: for a URL, or an invalid tar.
     """
     with _open_stream(locator) as stream:
         return stream.read()
 
 
 def check_image(data: bytes, how: ImageCheckDepth = "header", where: str = "image") -> tuple[int, int, str]:
-    """Return (width, height, format) of image bytes; format as in ``jpeg``, ``png``, ``webp``.
+    """Return (width, height, format) of image bytes; formats are ``jpeg``, ``png``, ``webp`` ...
 
     Raises:
-        UnusableImage: bad_image or image_too_large; ``where`` tells the place in its message.
+        UnusableImageError: bad_image or image_too_large; ``where`` names the place in its message.
     """
     return _check_stream(io.BytesIO(data), len(data), how, where)
 
 
 def check_image_at(locator: str, how: ImageCheckDepth = "header") -> tuple[int, int, str]:
-    """Return what `check_image` does for a path or tar member, reading no more of it than needed."""
+    """Return `check_image` of a path or tar member, reading no more of it than needed."""
     if split_locator(locator)[1]:
         return check_image(open_image(locator), how, locator)
     with _open_stream(locator) as stream:
@@ -146,7 +156,7 @@ def check_image_at(locator: str, how: ImageCheckDepth = "header") -> tuple[int, 
 
 
 def read_stored_size(locator: str) -> int:
-    """Return how many bytes an image has as it is stored, of one in a table about; 0 where that cannot be told."""
+    """Return the stored bytes of an image, approximate for table cells; 0 if unknown."""
     name, member = split_locator(locator)
     path = Path(name)
     try:
@@ -201,7 +211,7 @@ def _read_row(path: Path, member: str, locator: str) -> bytes:
     return data
 
 
-# What Pillow's parsers raise on damaged bytes; they promise no narrower set.
+# Exceptions of Pillow's parsers for damaged bytes; Pillow documents no narrower set.
 DECODER_ERRORS = (
     OSError,
     SyntaxError,
@@ -218,10 +228,10 @@ DECODER_ERRORS = (
 
 
 def decode_image(data: bytes, where: str = "image") -> "Image.Image":
-    """Return image bytes as decoded pixels.
+    """Return the decoded pixels of image bytes.
 
     Raises:
-        UnusableImage: bad_image or image_too_large.
+        UnusableImageError: bad_image or image_too_large.
     """
     from PIL import Image
 
@@ -237,9 +247,9 @@ def decode_image(data: bytes, where: str = "image") -> "Image.Image":
 
 
 def convert_to_8_bit(image: "Image.Image") -> "Image.Image":
-    """Return a picture in 16 bits of grey (depth, X-rays) in 8, any other as it is.
+    """Return a 16-bit greyscale image (depth, X-rays) in 8 bits, any other unchanged.
 
-    Pillow itself cuts such values off at 255, which makes nearly all of them white.
+    Pillow clips such values at 255, which makes nearly all of them white.
     """
     if not (image.mode.startswith("I;16") or (image.mode == "I" and image.format == "PNG")):
         return image
@@ -259,14 +269,14 @@ def _check_stream(stream: BinaryIO, size: int, how: ImageCheckDepth, where: str)
                 name = "jpeg" if image.format == "MPO" else str(image.format).lower()
                 if width * height > MAX_PIXELS:
                     raise UnusableImageError("image_too_large", f"{width} x {height} pixels", where)
-                begun = stream.tell()  # decoders go on from where the header ended
+                begun = stream.tell()  # decoders continue after the header
                 if how == "full" or not _is_complete(stream, size, name):
                     stream.seek(begun)
                     image.load()
-    except UnidentifiedImageError:  # its own message tells where a stream lies in memory, which no two runs share
+    except UnidentifiedImageError:  # its message has a memory address, which differs between runs
         stream.seek(0)
         kind = detect_unsupported_format(stream.read(SIGNATURE_BYTES))
-        what = f"{kind}, which is not read: convert it to JPEG, PNG or WebP" if kind else "not an image"
+        what = f"{kind}, an unsupported format: convert it to JPEG, PNG or WebP" if kind else "not an image"
         raise UnusableImageError("bad_image", f"{what} ({', '.join(PILLOW_FORMATS)} are read)", where) from None
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
         raise UnusableImageError("image_too_large", f"more than {MAX_PIXELS} pixels", where) from None
@@ -276,7 +286,7 @@ def _check_stream(stream: BinaryIO, size: int, how: ImageCheckDepth, where: str)
 
 
 def _is_complete(stream: BinaryIO, size: int, name: str) -> bool:
-    """Say whether the file ends as its format does; false also when that cannot be told."""
+    """Return whether the file ends as its format requires; false also for formats without an end marker."""
     if name == "webp":
         stream.seek(4)
         return int.from_bytes(stream.read(4), "little") + 8 <= size
@@ -285,3 +295,20 @@ def _is_complete(stream: BinaryIO, size: int, name: str) -> bool:
         return False
     stream.seek(max(0, size - END_MARKER_WINDOW))
     return mark in stream.read(END_MARKER_WINDOW)
+
+
+def detect_unsupported_format(head: bytes) -> str:
+    """Return the format of an unsupported image by its first bytes; empty if unknown."""
+    found = [kind for kind, brands in _BRANDS.items() if head[4:8] == b"ftyp" and head[8:12] in brands]
+    found += [kind for kind, starts in _SIGNATURES.items() if head.startswith(starts)]
+    return found[0] if found else ""
+
+
+def publishable_image_name(locator: str) -> str:
+    """Return a locator for publication: file name (and ``::member``), or a URL by `redact_url`."""
+    if is_file_url(locator):
+        locator = re.split(r"[?#]", locator, maxsplit=1)[0]
+    elif "://" in locator:
+        return redact_url(locator)
+    path, separator, inside = locator.partition("::")
+    return path.replace("\\", "/").rpartition("/")[2] + separator + inside

@@ -1,11 +1,11 @@
-"""Pictures inside Parquet tables: ``table.parquet::image/row-00000017`` is the 17th row of the column ``image``.
+"""Images inside Parquet tables: ``table.parquet::image/row-00000017`` is row 17 of the column ``image``.
 
-A name that the table has for the picture may follow, ``image/row-00000017/dog.jpg``; it tells people, and opens nothing.
-The column holds bytes, or Hugging Face's ``{bytes, path}``. Of the table only that column is read, and of it a window of
-`WINDOW_BYTES` bytes at a time within one row group. Rows in order cost one reading of the table. A row before the windows that are
-kept begins its row group anew: rows in any order are quick where groups are small, as `datasets` writes them.
+The file name stored in the table may follow, ``image/row-00000017/dog.jpg``; it is informative only. The column has bytes,
+or Hugging Face's ``{bytes, path}``. Only that column is read, in windows of `WINDOW_BYTES` bytes within one row group.
+Rows in order cost one pass over the table. A row before the cached windows restarts its row group: random access is fast
+if row groups are small, as `datasets` writes them.
 
-Memory: two windows, and what one page of the file unpacks to, for each of the `MAX_OPEN_TABLES` columns used last.
+Memory: two windows, and the decompressed size of one page, for each of the `MAX_OPEN_TABLES` most recently used columns.
 """
 
 import re
@@ -22,29 +22,29 @@ from pairwright.datasets.rejects import RejectError
 PARQUET_SUFFIX = ".parquet"
 MAX_OPEN_TABLES = 2
 WINDOW_BYTES = 8 * 2**20
-_MAX_WINDOW_ROWS = 1024  # of a window: what is stored once for many rows takes little in the file, and much in memory
+_MAX_WINDOW_ROWS = 1024  # a value stored once for many rows is small in the file and large in memory
 _BUFFER = 2**18
 _MEMBER = re.compile(r"(.+?)/row-([0-9]{1,18})(?:/[^/]*)?", re.DOTALL)
 
 
 def format_cell_name(column: str, row: int, name: str = "") -> str:
-    """Return how a locator names a row (from 1) of a column; names sort as the rows do."""
+    """Return the name of a row (from 1) of a column in a locator; names sort in row order."""
     return f"{column}/row-{row:08}{name and '/'}{name}"
 
 
 def read_cell_image(path: Path, member: str) -> bytes:
-    """Return the bytes of the picture ``member`` of the table ``path``.
+    """Return the bytes of the image ``member`` of the table ``path``.
 
     Raises:
-        Refused: missing_image or bad_image.
-        OSError: when there is no such file.
+        RejectError: missing_image or bad_image.
+        OSError: if there is no such file.
     """
     column, row = _find_column(path, member)
     return column.read(row)
 
 
 def estimate_cell_size(path: Path, member: str) -> int:
-    """Return about how many bytes a picture has: the mean of its row group. Errors as in `read_cell_image`."""
+    """Return the approximate bytes of an image: the mean of its row group. Errors as in `read_cell_image`."""
     column, row = _find_column(path, member)
     return column.mean(row)
 
@@ -66,14 +66,14 @@ def _open_column(path: str, column: str, _changed: int, _length: int) -> "_Image
 
 
 class _ImageColumn:
-    """A column of pictures, read forward. Rows count from 0."""
+    """A column of images, read forward. Rows count from 0."""
 
     def __init__(self, path: str, name: str) -> None:
         import pyarrow as pa
         from pyarrow import parquet
 
         try:
-            # Neither read ahead nor mapped: a row group may be larger than the memory.
+            # Neither prefetched nor memory-mapped: a row group may be larger than memory.
             self._file = parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise RejectError(*_describe_damage("not a whole Parquet file", error)) from None
@@ -89,22 +89,22 @@ class _ImageColumn:
             self._bytes.append(group.column(leaves[self._leaf]).total_uncompressed_size)
         self._windows: deque[tuple[int, Any]] = deque(maxlen=2)
         self._ahead: Iterator[tuple[int, Any]] = iter(())
-        self._next, self._end = 0, 0  # rows that may still come from `_ahead`
-        self._torn: dict[int, tuple[int, tuple[str, str]]] = {}  # row group: from which row on, and why
+        self._next, self._end = 0, 0  # rows that `_ahead` may still yield
+        self._torn: dict[int, tuple[int, tuple[str, str]]] = {}  # row group: first damaged row, and why
         self._lock = Lock()  # images are opened in threads
 
     @property
     def rows(self) -> int:
-        """How many the table has."""
+        """Number of rows of the table."""
         return self._starts[-1]
 
     def mean(self, row: int) -> int:
-        """Return the mean size of the pictures in a row's group."""
+        """Return the mean size of the images in a row's group."""
         group = self._group(row)
         return self._bytes[group] // (self._starts[group + 1] - self._starts[group])
 
     def read(self, row: int) -> bytes:
-        """Return the bytes in a row; raises `Refused`."""
+        """Return the bytes in a row; raises `RejectError`."""
         with self._lock:
             start, values = self._window(row)
         value = values[row - start].as_py()
@@ -135,7 +135,7 @@ class _ImageColumn:
         raise RejectError(*self._torn[group][1])
 
     def _read_group(self, group: int) -> Iterator[tuple[int, Any]]:
-        """Yield first row and values of each window of a row group; what is torn is remembered, and ends it."""
+        """Yield first row and values of each window of a row group; damage is recorded and ends it."""
         import pyarrow as pa
 
         start, end = self._starts[group], self._starts[group + 1]
@@ -152,10 +152,10 @@ class _ImageColumn:
 
 
 def _holds_bytes(column: Any) -> bool:
-    """Say whether a column of the file holds bytes that stand for nothing else, as texts and decimals do."""
+    """Return whether a column of the file has plain bytes, not bytes with a logical type such as text or decimal."""
     return column.physical_type in {"BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"} and column.logical_type.type == "NONE"
 
 
 def _describe_damage(what: str, error: Exception) -> tuple[str, str]:
-    told = str(error).partition("\n")[0]
-    return "bad_image", f"{what} ({told})"
+    reason = str(error).partition("\n")[0]
+    return "bad_image", f"{what} ({reason})"

@@ -1,9 +1,9 @@
-"""Image bytes on their way into a shard: passed through untouched, or re-encoded when that is asked for.
+"""Re-encoding of image bytes for shards; bytes pass unchanged unless a format or size is requested.
 
-A dataset has one image extension, since loaders take the members of the first sample for those of all. So bytes are
-recognised by their first few (JPEG, PNG, WebP), never by a file name. Sources that mix formats, or hold others (GIF,
-TIFF, ...), need `Recoding.format`; smaller pictures need `Recoding.longest_side`. The same bytes under the same
-Pillow give the same result. Pictures of more than `images.MAX_PIXELS` are refused before they are unpacked.
+A dataset has one image extension, as loaders take the members of the first sample for those of all. Formats are
+recognised by the first bytes (JPEG, PNG, WebP), not by file name. Sources with mixed or other formats (GIF, TIFF, ...)
+need `Recoding.format`; smaller images need `Recoding.longest_side`. Equal bytes and Pillow versions give equal results.
+Images of more than `loading.MAX_PIXELS` pixels are refused before decoding.
 """
 
 import io
@@ -27,12 +27,12 @@ IMAGE_EXTENSIONS = ("jpg", "png", "webp")
 
 @dataclass(frozen=True, slots=True)
 class Recoding:
-    """What shall become of image bytes.
+    """How image bytes are re-encoded.
 
     Attributes:
-        format: ``jpg``, ``png`` or ``webp`` to re-encode whatever comes; empty to keep the source's format.
-        longest_side: in pixels; larger pictures are scaled down to it; 0 to keep sizes.
-        quality: 1-100 of JPEG and WebP.
+        format: ``jpg``, ``png`` or ``webp``; empty to keep the source's format.
+        longest_side: in pixels; larger images are scaled down to it; 0 to keep sizes.
+        quality: 1-100, for JPEG and WebP.
     """
 
     format: str = ""
@@ -49,7 +49,7 @@ NO_RECODING = Recoding()
 
 
 def detect_extension(data: bytes) -> str:
-    """Return ``jpg``, ``png`` or ``webp`` as the bytes tell, or an empty string for anything else."""
+    """Return ``jpg``, ``png`` or ``webp`` by the first bytes, empty for anything else."""
     if data.startswith(b"\xff\xd8\xff"):
         return "jpg"
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -60,15 +60,15 @@ def detect_extension(data: bytes) -> str:
 
 
 def recode_image(data: bytes, recoding: Recoding, where: str) -> tuple[bytes, str]:
-    """Return image bytes and their extension after ``recoding``; untouched when nothing needs to change.
+    """Return re-encoded image bytes and their extension; bytes that need no change are returned as they are.
 
     Args:
-        data: bytes of a whole image file.
-        recoding: what is asked for.
+        data: bytes of a complete image file.
+        recoding: format and size.
         where: locator of the image, for messages.
 
     Raises:
-        UnusableImage: bad_image, image_too_large, or other_format (a good image of a format that shards do not carry).
+        UnusableImageError: bad_image, image_too_large, or unsupported_image_format (valid, but not storable in shards).
     """
     found = detect_extension(data)
     if not found and not recoding.format:
@@ -84,19 +84,19 @@ def recode_image(data: bytes, recoding: Recoding, where: str) -> tuple[bytes, st
 
 
 def decode_oriented_image(data: bytes, where: str) -> Image.Image:
-    """Return the decoded picture, turned as its EXIF orientation says, with 8 bits a channel.
+    """Return the decoded image, rotated by its EXIF orientation, with 8 bits per channel.
 
     Raises:
-        UnusableImage: bad_image when the bytes do not decode or are of no format in `images.FORMATS`;
+        UnusableImageError: bad_image if the bytes do not decode or are not in `loading.PILLOW_FORMATS`;
             image_too_large above `MAX_PIXELS`.
     """
     try:
         image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
         if image.width * image.height > MAX_PIXELS:
-            raise UnusableImageError("image_too_large", f"a picture of {image.width} x {image.height} pixels", where)
+            raise UnusableImageError("image_too_large", f"an image of {image.width} x {image.height} pixels", where)
         image.load()
         return convert_to_8_bit(ImageOps.exif_transpose(image))
-    except UnidentifiedImageError:  # its own message tells where the bytes lie in memory, which no two runs share
+    except UnidentifiedImageError:  # its message has a memory address, which differs between runs
         raise UnusableImageError(
             "bad_image", f"the image does not decode ({', '.join(PILLOW_FORMATS)} are read)", where
         ) from None
@@ -119,7 +119,7 @@ def _encode(image: Image.Image, wanted: str, recoding: Recoding) -> bytes:
 
 
 def convert_to_rgb(image: Image.Image) -> Image.Image:
-    """Return the picture as RGB; what is transparent becomes white."""
+    """Return the image as RGB; transparent pixels become white."""
     if not _has_alpha(image):
         return image.convert("RGB")
     layered = image.convert("RGBA")

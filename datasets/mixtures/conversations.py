@@ -1,14 +1,14 @@
-"""A conversation as mixtures carry it, whatever layout its row had.
+"""Conversations of mixtures, parsed from any layout.
 
-Layouts, told by the columns of a row:
+Layouts, recognised by the columns of a row:
 - LLaVA and ShareGPT: ``conversations`` of ``{"from", "value"}``, ``image``;
-- OpenAI chat: ``messages`` of ``{"role", "content"}``, the image by name or URL in a part of its own;
+- OpenAI chat: ``messages`` of ``{"role", "content"}``, the image by name or URL in a separate part;
 - our annotations: ``turns`` of ``{"role", "text"}``, ``kind``, ``status``;
-- our Parquet export: ``conversations`` of ``{"type", "turns"}``, each a conversation of its own;
+- our Parquet export: ``conversations`` of ``{"type", "turns"}``, each a separate conversation;
 - question and answer: VQA tables, triplets (``instruction``, ``output``), student rows (``input``, ``output``);
-- our examples with rationales: ``input``, ``label``, ``rationale``, as `exports.rationales` prefixes them.
+- our examples with rationales: ``input``, ``label``, ``rationale``, with the prefixes of `exports.rationales`.
 
-The mark ``<image>`` is taken off and its side remembered. Texts lose the space around them.
+The ``<image>`` token is removed and its side stored. Texts are stripped.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pairwright.datasets.exports.rationales import DEFAULT_STUDENT_ROWS
-from pairwright.datasets.images.loading import ImageRoot
+from pairwright.datasets.images.loading import ImageRoot, publishable_image_name
 from pairwright.datasets.readers.field_values import parse_identifier, parse_text_field
 from pairwright.datasets.readers.input_rows import TableImage
 from pairwright.datasets.readers.text_files import json_type_name
 from pairwright.datasets.records import IMAGE_TOKEN, Annotation, Example, Origin, Role, Turn
 from pairwright.datasets.rejects import RejectError
-from pairwright.datasets.shards.samples import Sample, publishable_image_name
+from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.suggestions import require_known
 
 ImageTokenSide = Literal["", "before", "after"]
@@ -39,7 +39,7 @@ COLUMN_NAMES_BY_PART: dict[str, tuple[str, ...]] = {
     "split": ("split",),
     "status": ("status",),
 }
-"""Part of a conversation to the columns that it is looked for in, best first."""
+"""Part of a conversation to the column names that it may have, best first."""
 
 _ROLES: dict[str, Role] = {
     **dict.fromkeys(("human", "user"), "human"),
@@ -54,15 +54,15 @@ class Conversation:
     """A conversation of a source.
 
     Attributes:
-        turns: human and assistant in turn, none empty.
-        image: its locator; empty for a conversation without one.
-        written: how the source writes the image's place; empty without an image.
-        key: of the image's pair, where the source says so; empty without an image.
-        side: where the source put the mark; empty when it put none.
-        kind: conversation, detail, short, label, ...; empty when the source does not say.
-        split: train or validation, where the source says so.
-        status: kept or rejected, where the source says so.
-        caption: of the image, where the source says so.
+        turns: alternating human and assistant, none empty.
+        image: its locator; empty for a text-only conversation.
+        written: the image as written in the source; empty without an image.
+        key: of the image's pair, if the source has it; empty without an image.
+        side: side of the image token in the source; empty if it has none.
+        kind: conversation, detail, short, label, ...; empty if the source has none.
+        split: train or validation, if the source has it.
+        status: kept or rejected, if the source has it.
+        caption: of the image, if the source has it.
         source_id: the source's own id of the row or image.
     """
 
@@ -79,7 +79,7 @@ class Conversation:
 
     @property
     def name(self) -> str:
-        """What the image is called, wherever the source lies; empty without an image."""
+        """Name of the image, independent of the place of the source; empty without an image."""
         return self.key or self.written
 
     @property
@@ -89,10 +89,10 @@ class Conversation:
 
 
 def check_conversation_columns(columns: Mapping[str, str]) -> None:
-    """Refuse a mapping that names no part of a conversation.
+    """Require that a mapping names parts of a conversation.
 
     Raises:
-        UsageError: with the names that there are.
+        UsageError: with the valid names.
     """
     require_known("columns: no such name:", columns, COLUMN_NAMES_BY_PART)
 
@@ -100,22 +100,23 @@ def check_conversation_columns(columns: Mapping[str, str]) -> None:
 def conversations_from_row(
     fields: Mapping[str, Any], columns: Mapping[str, str], root: ImageRoot
 ) -> Iterator[Conversation]:
-    """Yield the conversations of a raw row. One of status rejected has no turns.
+    """Yield the conversations of a raw row; one of status rejected has no turns.
 
     Args:
         fields: column name to value.
-        columns: part (a name of `FIELDS`) to column, going before the common names.
-        root: where relative image paths start from.
+        columns: part (a key of `COLUMN_NAMES_BY_PART`) to column; has precedence over common names.
+        root: start of relative image paths.
 
     Raises:
-        Refused: no_conversation, bad_turns, empty_turn, stray_mark, missing_image, image_outside_root or wrong_type.
+        RejectError: no_conversation, bad_turns, empty_turn, misplaced_image_token, missing_image, image_outside_root or
+            wrong_type.
     """
     if not columns and fields.keys() >= _EXAMPLE_COLUMNS:
         yield from conversations_from_example(_example(fields))
         return
     row = _ConversationRow(fields, columns, root)
     about = row.about()
-    if about.status == "rejected":  # our own rows of what came to nothing have no turns
+    if about.status == "rejected":  # our rejected rows have no turns
         yield about
         return
     if fields.keys() >= _ANNOTATION_COLUMNS and "image" not in fields:
@@ -128,7 +129,7 @@ def conversations_from_row(
         if question is None or answer is None:
             raise RejectError("no_conversation", f"neither turns nor question and answer among {', '.join(fields)}")
         listed = [{"role": "human", "text": question}, {"role": "assistant", "text": _stringify_number(answer)}]
-    if listed == [] and "provenance" in fields:  # our own Parquet export: a pair without any
+    if listed == [] and "provenance" in fields:  # our Parquet export: a pair without conversations
         return
     if isinstance(listed, list) and listed and isinstance(listed[0], dict) and "turns" in listed[0]:
         for each in listed:
@@ -140,7 +141,7 @@ def conversations_from_row(
 
 
 def conversations_from_sample(sample: Sample) -> Iterator[Conversation]:
-    """Yield the conversations of a sample of ours, then its rationales as a student reads them."""
+    """Yield the conversations of a sample, then its rationales as student rows."""
     pair = sample.pair
     key = pair.key if pair.image else ""
     about = Conversation((), pair.image, key=key, caption=pair.caption, source_id=pair.source_id)
@@ -148,19 +149,19 @@ def conversations_from_sample(sample: Sample) -> Iterator[Conversation]:
         if _is_conversation(annotation):
             yield _check_turns(annotation.turns, replace(about, kind=annotation.kind))
     for example in sample.examples:
-        for talk in conversations_from_example(replace(example, key="")):
-            yield replace(talk, image=about.image, key=about.key, caption=about.caption)
+        for conversation in conversations_from_example(replace(example, key="")):
+            yield replace(conversation, image=about.image, key=about.key, caption=about.caption)
 
 
 def conversations_from_example(example: Example) -> Iterator[Conversation]:
     """Yield the student rows of an example as conversations of one exchange; kind is label or rationale.
 
     Raises:
-        Refused: missing_image, when it is about an image, which examples do not name.
+        RejectError: missing_image, if it is about an image, as examples do not name images.
     """
     if example.key:
         raise RejectError("missing_image", "a rationale about an image; mix the shards that hold both instead")
-    for row in DEFAULT_STUDENT_ROWS.of(replace(example, status="kept")):
+    for row in DEFAULT_STUDENT_ROWS.make_rows(replace(example, status="kept")):
         turns = (Turn("human", row["input"].strip()), Turn("assistant", row["output"].strip()))
         about = Conversation(
             (), kind=row["objective"], split=example.split, status=example.status, source_id=example.id
@@ -186,7 +187,7 @@ class _ConversationRow:
     root: ImageRoot
 
     def value(self, part: str) -> Any:
-        """Return the value of a part; None where the row has none."""
+        """Return the value of a part; None if the row has none."""
         if part in self.columns:
             return self.fields.get(self.columns[part])
         for name in COLUMN_NAMES_BY_PART[part]:
@@ -195,7 +196,7 @@ class _ConversationRow:
         return None
 
     def about(self) -> Conversation:
-        """Return a conversation without turns: what the row says of it."""
+        """Return a conversation without turns: the other parts of the row."""
         image, written = self._image()
         return Conversation(
             turns=(),
@@ -210,7 +211,7 @@ class _ConversationRow:
         )
 
     def _image(self) -> tuple[str, str]:
-        """Return locator and written place of the image; the place of one inside a table without a name is its row."""
+        """Return locator and written place of the image; for an unnamed image inside a table, its row."""
         value = self.value("image")
         if isinstance(value, TableImage) and value.locator:
             return value.locator, value.name or publishable_image_name(value.locator)
@@ -222,7 +223,7 @@ class _ConversationRow:
 
 
 def _stringify_number(answer: Any) -> Any:
-    """Return a number as text; VQA tables have such answers."""
+    """Return a number as text; VQA tables have numbers as answers."""
     return str(answer) if isinstance(answer, int | float) and not isinstance(answer, bool) else answer
 
 
@@ -265,7 +266,7 @@ def _check_turns(turns: tuple[Turn, ...], about: Conversation) -> Conversation:
     for number, turn in enumerate(turns, 1):
         if not turn.text:
             raise RejectError("empty_turn", f"turn {number} of {len(turns)} says nothing")
-    # As `replace` would, in a third of the time; this runs for every row, twice.
+    # A third of the time of `replace`; this runs twice for every row.
     return Conversation(
         turns=turns,
         image=about.image,
@@ -289,8 +290,6 @@ def _strip_image_token(turns: tuple[Turn, ...], *, has_image: bool) -> tuple[tup
     if not has_image:
         raise RejectError("misplaced_image_token", f"{IMAGE_TOKEN} in a row without an image")
     if sum(marks) > 1 or not (at_start or at_end):
-        raise RejectError(
-            "misplaced_image_token", f"{IMAGE_TOKEN} stands {sum(marks)} times, or in the midst of a text"
-        )
+        raise RejectError("misplaced_image_token", f"{IMAGE_TOKEN} occurs {sum(marks)} times, or inside a text")
     bare = first.removeprefix(IMAGE_TOKEN) if at_start else first.removesuffix(IMAGE_TOKEN)
     return (Turn(turns[0].role, bare.strip()), *turns[1:]), "before" if at_start else "after"

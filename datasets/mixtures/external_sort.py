@@ -1,8 +1,8 @@
-"""Rows put into an order that is known beforehand, on disk: memory is one drawer, whatever the number of rows.
+"""External sort of rows with known ranks, by buckets on disk; memory is one bucket.
 
-Rows come as bytes with their rank. Each goes into the drawer (a file) of its stretch of ranks; at the end one drawer
-after another is read, sorted and given out. Drawers hold about `BUCKET_BYTES` bytes; there are at most `MAX_BUCKETS` of them, so
-beyond 8 GiB of rows they grow.
+Rows are bytes with their rank. Each goes into the bucket (a file) of its range of ranks; at the end the buckets are read,
+sorted and yielded one after another. Buckets have about `BUCKET_BYTES` bytes; there are at most `MAX_BUCKETS`, so they grow
+beyond 8 GiB of rows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,13 +19,13 @@ _RANK_DIGITS = 12
 
 @dataclass(frozen=True)
 class RankBuckets:
-    """Takes rows in any order and gives them back in that of their ranks."""
+    """Takes rows in any order and yields them by rank."""
 
     files: Sequence[BinaryIO]
     ranks_per_bucket: int
 
     def put(self, rank: int, row: bytes) -> None:
-        """Put a row, which holds no line end, at its rank (from 0)."""
+        """Store a row without a newline at its rank (from 0)."""
         self.files[rank // self.ranks_per_bucket].write(b"%0*d%b\n" % (_RANK_DIGITS, rank, row))
 
     def rows(self) -> Iterator[bytes]:
@@ -37,13 +37,13 @@ class RankBuckets:
 
 
 @contextmanager
-def open_buckets(beside: Path, rows: int, size: int) -> Iterator[RankBuckets]:
-    """Give drawers for ``rows`` rows of ``size`` bytes in all (an estimate), in a hidden folder beside a file.
+def open_buckets(target: Path, rows: int, size: int) -> Iterator[RankBuckets]:
+    """Provide buckets for ``rows`` rows of ``size`` bytes in total (an estimate), in a hidden folder next to a file.
 
     The folder is removed at the end.
     """
     number = max(1, min(MAX_BUCKETS, -(-size // BUCKET_BYTES), rows))
-    beside.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{beside.name}.rows-", dir=beside.parent) as folder, ExitStack() as stack:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{target.name}.rows-", dir=target.parent) as folder, ExitStack() as stack:
         files = [stack.enter_context((Path(folder) / f"{each}").open("w+b")) for each in range(number)]
         yield RankBuckets(files, max(1, -(-rows // number)))

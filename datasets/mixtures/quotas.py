@@ -1,8 +1,8 @@
-"""How many rows each source of a mixture gives: counts, ratios met to the row, and a share of the whole.
+"""Numbers of rows per source of a mixture, from counts, exact ratios, and a share of the whole.
 
-Ratios are divided by largest remainder: every source gets the whole part of its quota, and the rows that are left go
-to the largest fractions, equal ones by name. So no source is a row or more off its quota, and the order in which
-sources are listed plays no part. Arithmetic is exact (fractions of the decimals as written).
+Ratios use the largest remainder method: every source gets the integer part of its quota, and the remaining rows go to the
+largest fractions, ties by name. So no source is a full row off its quota, and the order of sources does not matter.
+Arithmetic is exact (fractions of the decimals as written).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from pairwright.datasets.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class SourceShare:
-    """What is asked of a source: a count, a ratio to the other ratios, or (with neither) all its rows."""
+    """The share of a source: a count, a ratio to the other ratios, or (with neither) all its rows."""
 
     name: str
     count: int | None = None
@@ -27,10 +27,10 @@ def largest_remainder(total: int, parts: Mapping[str, Fraction]) -> dict[str, in
 
     Args:
         total: at least 0.
-        parts: none negative, one positive at least.
+        parts: non-negative, at least one positive.
 
     Returns:
-        A number a name; they add up to ``total``, and each is less than 1 from its quota.
+        A number per name; they sum to ``total``, and each differs from its quota by less than 1.
     """
     whole = sum(parts.values())
     quotas = {name: total * part / whole for name, part in parts.items()}
@@ -44,17 +44,17 @@ def largest_remainder(total: int, parts: Mapping[str, Fraction]) -> dict[str, in
 def allocate_rows(
     wanted: Sequence[SourceShare], there: Mapping[str, int], *, rows: int | None = None, keep: float = 1.0
 ) -> dict[str, int]:
-    """Return how many rows each source gives.
+    """Return the number of rows of each source.
 
     Args:
-        wanted: what is asked of each source.
-        there: distinct rows that each has.
-        rows: of the whole mixture; what counts leave of it is divided by the ratios. None: as many as the ratios
-            allow when no row stands twice, which the scarcest source decides.
-        keep: share of the mixture that is kept, of every source alike (0 to 1, above 0).
+        wanted: share of each source.
+        there: number of distinct rows of each source.
+        rows: of the whole mixture; the rest after counts is divided by the ratios. None means as many as the ratios allow
+            without repetition, limited by the scarcest source.
+        keep: share of every source that is kept (0 to 1, above 0).
 
     Raises:
-        UsageError: when a source has fewer rows than asked of it, naming all such sources, or ``rows`` is too small.
+        UsageError: if sources have fewer rows than their share, naming all of them, or ``rows`` is too small.
     """
     asked = {each.name: there[each.name] if each.count is None else each.count for each in wanted}
     ratios = {each.name: _to_fraction(each.ratio) for each in wanted if each.ratio is not None}
@@ -64,7 +64,7 @@ def allocate_rows(
             raise UsageError(f"rows: {rows:,} is less than the {fixed:,} rows of the sources without a ratio.")
         asked |= largest_remainder(_max_total(ratios, there) if rows is None else rows - fixed, ratios)
     short = [
-        f"source {name}: {number:,} rows asked, {there[name]:,} there (broken ones and duplicates do not count). Ask for fewer."
+        f"source {name}: {number:,} rows requested, {there[name]:,} available (without broken ones and duplicates). Request fewer."
         for name, number in asked.items()
         if number > there[name]
     ]
@@ -77,7 +77,7 @@ def allocate_rows(
 
 
 def _max_total(ratios: Mapping[str, Fraction], there: Mapping[str, int]) -> int:
-    """Return a number of rows by these ratios that no source is too small for: no quota is above what is there."""
+    """Return the largest number of rows by these ratios for which no source is too small."""
     whole = sum(ratios.values())
     return min(int(there[name] * whole / ratio) for name, ratio in ratios.items())
 

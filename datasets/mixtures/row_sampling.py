@@ -1,16 +1,17 @@
-"""Which rows of each source a mixture takes, and in which order: decided over numbers, without the rows.
+"""Selection and order of a mixture's rows, computed on hashes without the rows.
 
-Each row is four numbers of 64 bits. *place* is a hash of where its image lies and of its turns, *key* one of the key of
-its image's pair and of its turns, where the source has keys: rows that are equal in either are the same row. *choice* and *order* are chance, a function of seed and row (its turns and what its source calls its image):
-a source gives the rows with the smallest *choice*, and the mixture is sorted by *order*. So
+Each row is four 64-bit numbers. *place* is a hash of its image's locator and its turns, *key* a hash of the key of its
+image's pair and its turns, if the source has keys: rows that are equal in either are the same row. *choice* and *order*
+are pseudo-random, a function of seed and row (its turns and the image's name in the source): a source gives the rows with
+the smallest *choice*, and the mixture is sorted by *order*. Hence:
 
-- adding, removing or renaming a source changes nothing in what another gives, as long as they share no row;
-- asking a source for more rows adds to those that it gave before;
-- the order in which sources are listed decides one thing only: a row that several hold belongs to the first of them
-  (taken or not), and is counted as a duplicate of the others.
+- adding, removing or renaming a source does not change the rows of another, unless they share rows;
+- requesting more rows from a source extends its previous rows;
+- the order of sources decides only to which source a shared row belongs: the first one (selected or not); it is counted as
+  a duplicate of the others.
 
-Memory: about 50 bytes a row, and 32 a row that is taken. Two different rows with one *place* or *key* are taken for the
-same: the chance that this happens at all is n²/2⁶⁴ (5e-8 for a million rows).
+Memory: about 50 bytes per row, and 32 per selected row. Two different rows with equal *place* or *key* count as one: the
+probability of any is n²/2⁶⁴ (5e-8 for a million rows).
 """
 
 from array import array
@@ -30,15 +31,15 @@ Uint64Array = NDArray[np.uint64]
 RankArray = NDArray[np.int64]
 
 
-def draw_sampling_keys(talk: Conversation, seed: int) -> tuple[int, int]:
+def draw_sampling_keys(conversation: Conversation, seed: int) -> tuple[int, int]:
     """Return *choice* and *order* of a row, 64 bits each."""
-    drawn = hash_to_int(seed, 0, "mixture", VERSION, talk.name, *talk.texts)
+    drawn = hash_to_int(seed, 0, "mixture", VERSION, conversation.name, *conversation.texts)
     return drawn >> 64, drawn & _LOW_64_BITS
 
 
 @dataclass
 class RowHashes:
-    """The rows of one source as numbers, in the order in which it was read."""
+    """The rows of one source as numbers, in reading order."""
 
     place: "array[int]" = field(default_factory=lambda: array("Q"))
     key: "array[int]" = field(default_factory=lambda: array("Q"))
@@ -49,12 +50,14 @@ class RowHashes:
     def __len__(self) -> int:
         return len(self.place)
 
-    def add(self, talk: Conversation, seed: int, *, usable: bool) -> None:
-        """Add a row; one that is not usable (its image is missing) keeps its place, and is never taken."""
-        choice, order = draw_sampling_keys(talk, seed)
-        place = hash_to_int("place", talk.image, *talk.texts) & _LOW_64_BITS
+    def add(self, conversation: Conversation, seed: int, *, usable: bool) -> None:
+        """Add a row; an unusable one (its image is missing) keeps its position, and is never selected."""
+        choice, order = draw_sampling_keys(conversation, seed)
+        place = hash_to_int("place", conversation.image, *conversation.texts) & _LOW_64_BITS
         self.place.append(place)
-        self.key.append(hash_to_int("key", talk.key, *talk.texts) & _LOW_64_BITS if talk.key else place)
+        self.key.append(
+            hash_to_int("key", conversation.key, *conversation.texts) & _LOW_64_BITS if conversation.key else place
+        )
         self.choice.append(choice)
         self.order.append(order)
         self.usable.append(usable)
@@ -62,11 +65,11 @@ class RowHashes:
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """What a source has that no source before it has: places of its rows, and its duplicates by who holds them.
+    """Rows of a source that no earlier source has, and counts of its duplicates.
 
     Attributes:
-        places: of the distinct rows, rising.
-        duplicates: source to the number of rows that it, or this source itself, holds already.
+        places: positions of the distinct rows, ascending.
+        duplicates: source to the number of rows that it, or this source itself, has already.
     """
 
     places: NDArray[np.intp]
@@ -74,7 +77,7 @@ class DistinctRows:
 
 
 def find_distinct_rows(sources: Mapping[str, RowHashes]) -> dict[str, DistinctRows]:
-    """Return the distinct rows of each source, the first listed going first."""
+    """Return the distinct rows of each source, earlier sources first."""
     found: dict[str, DistinctRows] = {}
     held: dict[str, tuple[Uint64Array, ...]] = {}
     for name, rows in sources.items():
@@ -109,9 +112,9 @@ def _as_array(values: "array[int]") -> Uint64Array:
 def assign_ranks(
     sources: Mapping[str, RowHashes], distinct: Mapping[str, DistinctRows], take: Mapping[str, int]
 ) -> dict[str, RankArray]:
-    """Return the place in the mixture of each row of each source; -1 for a row that is not taken."""
+    """Return the rank in the mixture of each row of each source; -1 for a row that is not selected."""
     taken = {name: _select_smallest(rows, distinct[name].places, take[name]) for name, rows in sources.items()}
-    by_name = sorted(sources)  # rows that share all their chance are ordered by name, not by who was listed first
+    by_name = sorted(sources)  # ties are ordered by name, not by the order of sources
     order = np.concatenate([_as_array(sources[name].order)[taken[name]] for name in by_name])
     owner = np.repeat(np.arange(len(by_name)), [len(taken[name]) for name in by_name])
     place = np.empty(len(order), dtype=np.int64)

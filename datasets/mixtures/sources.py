@@ -1,10 +1,10 @@
-"""The conversations of one source of a mixture, in order: a file, files by a brace pattern, a folder, a build, shards.
+"""Conversations of one source of a mixture: a file, files of a brace pattern, a folder, a build, or shards.
 
-`TalkSource.talks` may be called as often as wanted and gives the same each time: a `Talk` for what can be taken, a
-`Passed` for what the source's own filters leave out, a `Reject` for what is wrong. Images are not looked at here
-(`ImageChecker` does), so that a second reading need not open them again.
+`ConversationSource.conversations` can be called repeatedly with equal results: a `Conversation` for a usable row, a
+`FilteredOut` for rows excluded by the source's filters, a `Reject` for invalid ones. Images are not checked here
+(`ImageChecker` does), so that a second pass need not open them again.
 
-Memory: a row, or a batch of a Parquet file; a build holds its kept annotations (`exports.source`).
+Memory: a row, or a batch of a Parquet file; a build holds its kept annotations (`shards/sample_source.py`).
 """
 
 import os
@@ -25,9 +25,9 @@ from pairwright.datasets.mixtures.conversations import (
 )
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
-from pairwright.datasets.readers.formats import FORMAT_BY_SUFFIX, LINE_FORMATS, guess_format, locate_input
+from pairwright.datasets.readers.formats import guess_format, locate_input, match_suffix
 from pairwright.datasets.readers.input_rows import InputRowIterator
-from pairwright.datasets.readers.json_stream import stream_json_items
+from pairwright.datasets.readers.json_list import read_json_list
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.text_files import iter_lines
@@ -40,18 +40,18 @@ SourceFormat = Literal["json", "jsonl", "csv", "tsv", "parquet", "shards", "buil
 ImageCheckMode = Literal["off", "exists", "header", "full"]
 
 _READERS: dict[str, Callable[[Path], InputRowIterator]] = {
-    "json": stream_json_items,
+    "json": read_json_list,
     "jsonl": read_jsonl,
     "csv": read_csv,
     "tsv": read_tsv,
     "parquet": read_parquet,
 }
-_CACHED_CHECKS = 65_536  # images whose check is kept: rows of one image stand near each other
+_CACHED_CHECKS = 65_536  # cached checks: rows of one image are close together
 
 
 @dataclass(frozen=True, slots=True)
 class FilteredOut:
-    """A conversation that its source's filters leave out: not_kept, other_kind or other_split."""
+    """A conversation excluded by its source's filters: not_kept, other_kind or other_split."""
 
     reason: str
     kind: str = ""
@@ -62,15 +62,15 @@ ConversationResult: TypeAlias = Conversation | FilteredOut | Reject
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What of a source is taken, and how.
+    """Rows of a source to use, and how to read them.
 
     Attributes:
-        columns: part of a conversation (`mixture_talks.FIELDS`) to column.
-        image_root: folder of relative image paths; empty: the source's own folder.
-        kinds: taken kinds; empty: all.
-        split: taken of rows that say their split; empty: all.
-        prompt: set below every question that does not end with it; empty: nothing.
-        wording: how these options are called by whoever gives them, for messages.
+        columns: part of a conversation (a key of `COLUMN_NAMES_BY_PART`) to column.
+        image_root: folder of relative image paths; empty for the source's own folder.
+        kinds: of rows to use; empty for all.
+        split: of rows to use, if they have one; empty for all.
+        prompt: appended to every question that does not end with it; empty for none.
+        option_names: how messages name these options.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
@@ -78,12 +78,12 @@ class SourceOptions:
     kinds: tuple[str, ...] = ()
     split: str = "train"
     prompt: str = ""
-    wording: OptionNames = COMMAND_LINE
+    option_names: OptionNames = COMMAND_LINE
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationSource:
-    """A source that was found: its files in order, and the folder that its relative image paths start from."""
+    """A located source: its files in order, and the folder of its relative image paths."""
 
     format: SourceFormat
     path: Path
@@ -91,20 +91,20 @@ class ConversationSource:
     root: Path
     options: SourceOptions
 
-    def talks(self) -> Iterator[tuple[str, ConversationResult]]:
-        """Yield place and judgement of what the source holds, in order.
+    def conversations(self) -> Iterator[tuple[str, ConversationResult]]:
+        """Yield place and result of each row, in order.
 
         Raises:
-            InputError: when a file as a whole cannot be read.
-            StorageError: when a shard or a part of a build is torn.
+            InputError: if a file cannot be read.
+            StorageError: if a shard or a part of a build is damaged.
         """
         for place, raw in self._raw():
             if isinstance(raw, Reject):
                 yield place, raw
                 continue
             try:
-                for talk in raw():
-                    yield place, self._judged(talk)
+                for conversation in raw():
+                    yield place, self._judged(conversation)
             except RejectError as flaw:
                 yield place, make_reject(place, flaw.reason, flaw.detail)
 
@@ -120,7 +120,11 @@ class ConversationSource:
                 yield f"{self.path}: sample {sample.pair.key}", partial(conversations_from_sample, sample)
             return
         root = ImageRoot(self.root, bool(self.options.image_root))
-        read = partial(read_jsonl, wording=self.options.wording) if self.format == "jsonl" else _READERS[self.format]
+        read = (
+            partial(read_jsonl, option_names=self.options.option_names)
+            if self.format == "jsonl"
+            else _READERS[self.format]
+        )
         for file in self.files:
             for row in read(file):
                 yield (
@@ -130,24 +134,24 @@ class ConversationSource:
                     else partial(conversations_from_row, row.fields, self.options.columns, root),
                 )
 
-    def _judged(self, talk: Conversation) -> Conversation | FilteredOut:
+    def _judged(self, conversation: Conversation) -> Conversation | FilteredOut:
         options = self.options
-        if talk.status == "rejected":
-            return FilteredOut("not_kept", talk.kind)
-        if options.kinds and talk.kind not in options.kinds:
-            return FilteredOut("other_kind", talk.kind)
-        if options.split and talk.split and talk.split != options.split:
-            return FilteredOut("other_split", talk.kind)
-        return append_prompt(talk, options.prompt) if options.prompt else talk
+        if conversation.status == "rejected":
+            return FilteredOut("not_kept", conversation.kind)
+        if options.kinds and conversation.kind not in options.kinds:
+            return FilteredOut("other_kind", conversation.kind)
+        if options.split and conversation.split and conversation.split != options.split:
+            return FilteredOut("other_split", conversation.kind)
+        return append_prompt(conversation, options.prompt) if options.prompt else conversation
 
 
-def append_prompt(talk: Conversation, prompt: str) -> Conversation:
-    """Return ``talk`` with a response-format prompt below each question that does not end with it (LLaVA-1.5)."""
+def append_prompt(conversation: Conversation, prompt: str) -> Conversation:
+    """Return ``conversation`` with a response-format prompt after each question that does not end with it (LLaVA-1.5)."""
     turns = tuple(
         turn if turn.role == "assistant" or turn.text.endswith(prompt) else Turn("human", f"{turn.text}\n{prompt}")
-        for turn in talk.turns
+        for turn in conversation.turns
     )
-    return replace(talk, turns=turns)
+    return replace(conversation, turns=turns)
 
 
 def find_conversation_source(written: str, format_: str, options: SourceOptions) -> ConversationSource:
@@ -155,47 +159,46 @@ def find_conversation_source(written: str, format_: str, options: SourceOptions)
 
     Args:
         written: path of a file, folder or build, or a brace pattern.
-        format_: a name of `SourceFormat`; empty to guess.
+        format_: a name of `SourceFormat`; empty to detect.
         options: of its rows.
 
     Raises:
-        UsageError: for columns that there are not.
-        InputError: when files are missing, or hold no conversations by their kind.
+        UsageError: for unknown columns.
+        InputError: if files are missing, or their format has no conversations.
     """
     check_conversation_columns(options.columns)
     path = Path(written)
-    found = format_ or _guess_source_format(path, written, options.wording)
+    found = format_ or _guess_source_format(path, written, options.option_names)
     if found == "build":
         files = tuple(sorted(file for part in ("pairs", "annotations") for file in (path / part).glob("*.parquet")))
         return ConversationSource("build", path, files, path, options)
     if found not in ("shards", *_READERS):
         raise InputError(
-            f"{found} holds no conversations",
+            f"{found} has no conversations",
             where=written,
             fix="Mix LLaVA JSON, JSON Lines, Parquet, shards, builds.",
         )
-    located = locate_input(written, "webdataset" if found == "shards" else found, options.wording)
+    located = locate_input(written, "webdataset" if found == "shards" else found, options.option_names)
     root = Path(options.image_root).absolute() if options.image_root else located.root
     return ConversationSource(found, path, located.files, root, options)  # type: ignore[arg-type] # checked above
 
 
-def _guess_source_format(path: Path, written: str, wording: OptionNames) -> str:
+def _guess_source_format(path: Path, written: str, option_names: OptionNames) -> str:
     if path.is_dir() and is_build(path):
         return "build"
     name = written.lower()
-    plain = name.removesuffix(".gz")
-    if plain.endswith(".json"):
+    if name.removesuffix(".gz").endswith(".json"):
         return _list_or_lines(path)
-    kind = FORMAT_BY_SUFFIX.get(Path(plain).suffix, "")
-    if kind and not path.is_dir() and (plain == name or kind in LINE_FORMATS):
+    kind = match_suffix(name)
+    if kind and not path.is_dir():
         return "shards" if kind == "webdataset" else kind
-    found = guess_format(path, wording)
+    found = guess_format(path, option_names)
     return "shards" if found == "webdataset" else found
 
 
 def _list_or_lines(path: Path) -> str:
-    """Tell a JSON list from JSON Lines under the name .json by the first sign."""
-    if not path.is_file():  # a pattern, or missing: `locate` says so
+    """Distinguish a JSON list from JSON Lines with the ending .json by the first character."""
+    if not path.is_file():  # a pattern, or missing: `locate_input` reports it
         return "json"
     for _, line in iter_lines(path):
         if bare := line.lstrip():
@@ -205,17 +208,17 @@ def _list_or_lines(path: Path) -> str:
 
 @dataclass
 class ImageChecker:
-    """Looks whether images are there; each is opened once while rows of it stand near each other.
+    """Checks whether images exist; each is opened once while its rows are close together.
 
     Attributes:
-        how: off, exists (a file of that name), header or full (`images.check_locator`).
+        how: off, exists (a file of that name), header or full (`check_image_at`).
     """
 
     how: ImageCheckMode
     _known: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def flaw(self, locator: str) -> tuple[str, str]:
-        """Return (reason, detail) of what is wrong with an image; both empty when it is fine or not to be looked at."""
+        """Return (reason, detail) of a problem with an image; both empty if it is fine or not checked."""
         if self.how == "off" or not locator or is_url(locator):
             return "", ""
         if locator not in self._known:

@@ -1,11 +1,11 @@
-"""Boxes as files write them, to corners in 0-1.
+"""Boxes of input rows, converted to corners as fractions.
 
 A box is ``{"category" | "label" | "name", "bbox": [x1, y1, x2, y2]}`` or ``{"label", "x1", "y1", "x2", "y2"}``.
-The unit is decided for the whole row: fractions when no coordinate is above 1 (`ROUNDING_TOLERANCE` allows for
-rounding), pixels when one is 2 or more and the image's width and height are known. What lies between is
-neither, and refused; so is a row without a size. `box_unit` settles it by hand.
+The unit is chosen per row: fractions if no coordinate is above 1 (`ROUNDING_TOLERANCE` allows for rounding), pixels if
+one is 2 or more and the image's width and height are known. Values in between are rejected, and so are pixels without
+a size. `box_unit` sets the unit explicitly.
 
-Limits: pixel boxes may overhang the image by one pixel and are cut; a box without area is allowed.
+Limits: pixel boxes may exceed the image by one pixel and are clipped; boxes with zero area are allowed.
 """
 
 import math
@@ -27,12 +27,12 @@ def read_boxes(value: Any, width: int, height: int, unit: BoxUnit) -> tuple[Box,
 
     Args:
         value: a list of boxes, its JSON text, or None.
-        width: of the image in pixels, 0 when unknown.
-        height: of the image in pixels, 0 when unknown.
+        width: of the image in pixels, 0 if unknown.
+        height: of the image in pixels, 0 if unknown.
         unit: of the coordinates.
 
     Raises:
-        Refused: bad_box, wrong_type or not_finite.
+        RejectError: bad_box, wrong_type or not_finite.
     """
     if value is None or value == "":
         return ()
@@ -66,7 +66,7 @@ def _parse_box(box: Any) -> tuple[str, Corners]:
 
 
 def _scale(boxes: Iterable[Corners], size: tuple[int, int], unit: BoxUnit) -> tuple[float, float, float, float]:
-    """Return what the coordinates are divided by, and how far out they may be, in fractions."""
+    """Return the divisor of the coordinates, and how far they may exceed the image, as fractions."""
     largest = max((max(corners) for corners in boxes), default=0.0)
     if unit == "fraction" or (unit == "guess" and largest <= 1 + ROUNDING_TOLERANCE):
         return 1.0, 1.0, ROUNDING_TOLERANCE, ROUNDING_TOLERANCE

@@ -1,11 +1,11 @@
-"""COCO captions JSON, and COCO instances JSON for the boxes of the same images.
+"""Reader of COCO captions JSON, with COCO instances JSON for the boxes of the same images.
 
-One row an image, in the order of `images`, with all its captions. Boxes (x, y, width, height in pixels) become
-corners in 0-1. A crowd region is not one object: it is left out of the boxes and listed in `meta` under
-``crowd``. Licences are told by name. Boxes of images that the captions do not name are not used.
-Ids go by their text, so that 123 and "123" are one: tools write either, and a pair's source id is a text.
+One row per image, in the order of `images`, with all its captions. Boxes (x, y, width, height in pixels) become corners
+as fractions. A crowd region is not one object: it is listed in `meta` under ``crowd``, not in the boxes. Licences are
+given by name. Boxes of images without captions are not used. Ids are compared as text, so that 123 and "123" are equal:
+tools write either, and a pair's source id is a text.
 
-Limits: both files are held in memory whole.
+Limits: both files are held in memory.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ AnnotationsByImage = dict[str, list[dict[str, Any]]]
 
 
 def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
-    """Yield a row an image; places are ``file:image ID`` and ``file:annotation ID``.
+    """Yield a row per image; places are ``file:image ID`` and ``file:annotation ID``.
 
     Args:
         path: captions JSON.
@@ -58,12 +58,12 @@ def read_coco(path: Path, instances: Path | None = None) -> InputRowIterator:
 
 
 def read_categories(path: Path) -> tuple[str, ...]:
-    """Return the categories of an instances file, each of which it marks in every image; none where it says otherwise.
+    """Return the categories that an instances file annotates in every image; empty if it states exceptions.
 
-    Files in LVIS's layout name, for each image, categories that are not marked exhaustively.
+    Files in LVIS's layout list, for each image, categories that are not annotated exhaustively.
 
     Raises:
-        InputError: when it is no COCO JSON.
+        InputError: if it is not COCO JSON.
     """
     data = _load(path)
     if any(isinstance(image, dict) and "not_exhaustive_category_ids" in image for image in data["images"]):
@@ -118,7 +118,7 @@ def _row(
         fields["license"] = licenses.get(str(fields["license"]), fields["license"])
     if boxes:
         try:
-            fields |= boxes.of(image)
+            fields |= boxes.box_fields(image)
         except RejectError as flaw:
             return make_reject(place, flaw.reason, flaw.detail, image)
     return InputRow(place, fields)
@@ -130,7 +130,7 @@ def _names_by_id(entries: Any) -> dict[str, str]:
 
 
 class _InstanceBoxes:
-    """The instances of each image; ``flaws`` are those that belong to none."""
+    """The instances of each image; ``flaws`` are rejects without an image."""
 
     def __init__(self, path: Path) -> None:
         data = _load(path)
@@ -147,8 +147,8 @@ class _InstanceBoxes:
                     make_reject(f"{path}:annotation number {number}", "wrong_type", what, str(instance)[:500])
                 )
 
-    def of(self, image: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields `boxes` and, where there are crowds, `crowd` of an image; both in 0-1."""
+    def box_fields(self, image: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields `boxes` and, if there are crowds, `crowd` of an image, both as fractions."""
         size = {**self._sizes.get(str(image["id"]), {}), **image}
         width, height = (size.get(name) or 0 for name in ("width", "height"))
         crowds, single = list[Any](), list[Any]()

@@ -1,14 +1,14 @@
-"""Which column means what.
+"""Assignment of input columns to the parts of a pair.
 
-A pair's parts have names of their own (`FIELDS`); the user maps them (``key=image_id,captions=captions``,
-where ``key`` fills `source_id`), and what is not mapped is found by the names in common use. Those stand
-in ranks: a name of an earlier rank wins (``caption`` over ``text``), two names of the same rank in one row are
-unclear and an error that shows what to write. What no part claims goes into `meta`.
+The parts have fixed names (`COLUMN_NAMES_BY_FIELD`); the user maps columns to them (``key=image_id,captions=captions``,
+where ``key`` fills `source_id`), and the rest is found by common names. Those are ranked: a name of an earlier rank wins
+(``caption`` over ``text``), and two names of the same rank in one row are ambiguous, an error that shows what to write.
+Columns without a part go into `meta`.
 
-Blanks around a name do not count (``" caption"``), unless the same name stands there without: nobody sees them, and
-the command line could not name them. In `meta` a name stays as the file has it.
+Spaces around a name are ignored (``" caption"``) unless the same name also occurs without: they are invisible, and hard
+to write on the command line. In `meta` a name stays as in the file.
 
-A picture inside a table goes before a path or URL that stands beside it, which still gives the key.
+An image inside a table has precedence over a path or URL in the same row, which still determines the key.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,11 +35,11 @@ COLUMN_NAMES_BY_FIELD: dict[str, RankedNames] = {
 }
 
 IMAGE_COLUMN_NAMES = ("jpg", "jpeg", "png", "webp", "image_bytes", "image_data", "img", "picture")
-"""Columns that are the image where they hold pictures and no column ``image`` is there or named; best first."""
+"""Columns that are the image if they contain images and no column ``image`` exists or is mapped; best first."""
 
 
 class AmbiguousColumnsError(Exception):
-    """Several columns could be meant by a part; the first is as good as any."""
+    """Several columns could be a part; the first is the suggested one."""
 
     def __init__(self, part: str, columns: Sequence[str]) -> None:
         super().__init__(part, columns)
@@ -49,9 +49,9 @@ class AmbiguousColumnsError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlan:
-    """The column of each part (None where the rows have none), and the columns that no part claims.
+    """The column of each part (None if the rows have none), and the columns without a part.
 
-    ``picture`` is the column of the image itself, where ``image`` is none or tells no more than where that came from.
+    ``picture`` is the column with the image itself, if ``image`` is missing or only states its origin.
     """
 
     key: str | None = None
@@ -69,29 +69,29 @@ class ColumnPlan:
     extra: tuple[str, ...] = field(default=())
 
 
-def check_column_mapping(columns: Mapping[str, str], wording: OptionNames = COMMAND_LINE) -> None:
-    """Refuse a mapping that names no part of a pair, or one column twice.
+def check_column_mapping(columns: Mapping[str, str], option_names: OptionNames = COMMAND_LINE) -> None:
+    """Require that a mapping names parts of a pair, and each column once.
 
     Raises:
-        UsageError: with the names that there are.
+        UsageError: with the valid names.
     """
-    option = wording.option("columns")
+    option = option_names.option("columns")
     require_known(f"{option}: no such name:", columns, COLUMN_NAMES_BY_FIELD)
     if len(set(columns.values())) < len(columns):
         raise UsageError(f"{option}: one column is mapped to two names. Map each column once.")
 
 
 def resolve_columns(names: Sequence[str], columns: Mapping[str, str], pictures: Sequence[str] = ()) -> ColumnPlan:
-    """Return which of a row's columns is which part of a pair.
+    """Return the assignment of a row's columns to parts.
 
     Args:
         names: the row's columns.
-        columns: the user's mapping, part to column; it goes before the common names.
-        pictures: those of ``names`` that hold pictures and not texts.
+        columns: the user's mapping, part to column; it has precedence over common names.
+        pictures: those of ``names`` that contain images, not texts.
 
     Raises:
-        Refused: missing_column, when there is no caption.
-        Unclear: when two columns of the same rank are there.
+        RejectError: missing_column, if there is no caption.
+        AmbiguousColumnsError: if two columns of the same rank exist.
     """
     written = _index_by_stripped_name(names)
     found = {
@@ -105,7 +105,7 @@ def resolve_columns(names: Sequence[str], columns: Mapping[str, str], pictures: 
     if "caption" not in found and "captions" not in found:
         wanted = columns.get("caption") or columns.get("captions") or "caption"
         raise RejectError("missing_column", f"no column {wanted!r}; there are: {', '.join(names) or 'none'}")
-    # A row that pairwright wrote has both; its key was fixed when the row was first read.
+    # Rows written by pairwright have both; their key was fixed when the row was first read.
     stored = free.get("key") if found.get("key", "").strip() == "source_id" else None
     picture = _find_image_column(found, columns, pictures)
     claimed = {*found.values(), stored, picture}
@@ -116,18 +116,18 @@ def resolve_columns(names: Sequence[str], columns: Mapping[str, str], pictures: 
 
 
 def find_unmatched_columns(columns: Iterable[str], names: Sequence[str]) -> set[str]:
-    """Return those of the mapped columns that are not among a row's."""
+    """Return the mapped columns that a row does not have."""
     written = _index_by_stripped_name(names)
     return {column for column in columns if column not in written and column.strip() not in written}
 
 
 def _index_by_stripped_name(names: Sequence[str]) -> dict[str, str]:
-    """Return each name as it stands there, and by itself without the blanks around it."""
+    """Return a mapping from each name, and from each name without surrounding spaces, to the name in the file."""
     return {**{name.strip(): name for name in names}, **{name: name for name in names}}
 
 
 def _find_image_column(found: Mapping[str, str], columns: Mapping[str, str], pictures: Sequence[str]) -> str | None:
-    """Return the column of the image itself, if it is another than that of its name."""
+    """Return the column with the image itself, if it is not the column of its name."""
     if not pictures or "image" in columns or found.get("image", "").strip() == "image":
         return None
     written = _index_by_stripped_name(pictures)
@@ -138,7 +138,7 @@ def _find_image_column(found: Mapping[str, str], columns: Mapping[str, str], pic
 
 def _find_common_name(part: str, ranks: RankedNames, free: Mapping[str, str], found: Mapping[str, str]) -> str | None:
     if part == "caption" and "captions" in (*found, *free):
-        ranks = ranks[:1]  # beside a list of captions, `text` or `title` is something else
+        ranks = ranks[:1]  # with a list of captions, `text` or `title` is something else
     for rank in ranks:
         candidates = [free[name] for name in rank if name in free]
         if len(candidates) > 1:

@@ -1,12 +1,12 @@
-"""CSV and TSV with a header line, RFC 4180 quoting, any line ends. Blank lines are no rows.
+"""Readers of CSV and TSV with a header line, RFC 4180 quoting, any line ends. Blank lines are skipped.
 
-Names of columns stand without blanks around them; fields are kept to the letter.
+Column names are stripped of surrounding spaces; fields are not.
 
-Many TSV files are written without any quoting, so that a caption may begin with a quote that nothing closes. All rows
-down to a line that ends in a quote then look like one field. A field whose lines have as many tabs as rows would have
-is therefore refused in TSV.
+Many TSV files are written without quoting, so that a caption may start with a quote that is never closed. All rows up to
+a line that ends in a quote then look like one field. A field whose lines have as many tabs as rows is therefore rejected
+in TSV.
 
-Limits: a field holds at most 131,072 characters (the csv module's own bound).
+Limits: a field has at most 131,072 characters (the csv module's limit).
 """
 
 import csv
@@ -30,7 +30,7 @@ def read_tsv(path: Path) -> InputRowIterator:
 
 
 def _read(path: Path, delimiter: str) -> InputRowIterator:
-    # Strict: a lenient parser would swallow the rest of the file after a stray quote without a word.
+    # Strict: a lenient parser would silently read the rest of the file into one field after a stray quote.
     lines = _DecodedLines(path)
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     header = _header(path, reader)
@@ -53,7 +53,7 @@ def _read(path: Path, delimiter: str) -> InputRowIterator:
 
 
 class _DecodedLines:
-    """The decoded lines of a file; ``last`` is the one given last."""
+    """The decoded lines of a file; ``last`` is the most recent one."""
 
     def __init__(self, path: Path) -> None:
         self._lines = iter_lines(path)
@@ -63,14 +63,14 @@ class _DecodedLines:
         return self
 
     def __next__(self) -> str:
-        # Undecodable bytes travel as surrogates, so that only the row that holds them is refused.
+        # Undecodable bytes become surrogates, so that only their row is rejected.
         self.last = next(self._lines)[1].decode("utf-8", "surrogateescape")
         return self.last
 
 
 def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
     try:
-        header = [name.strip() for name in next(reader, [])]  # "id, caption": nobody sees, or can name, the blank
+        header = [name.strip() for name in next(reader, [])]  # "id, caption": the space is invisible
     except csv.Error as error:
         raise InputError(f"the header cannot be read ({error})", where=f"{path}:1", fix="Correct line 1.") from None
     if not header:
@@ -87,7 +87,7 @@ def _header(path: Path, reader: Iterator[list[str]]) -> list[str]:
 
 
 def contains_swallowed_rows(fields: list[str]) -> bool:
-    """Say whether the lines of a field have the tabs of a row's end, of whole rows, and of a row's beginning."""
+    """Return whether the lines of a field have the tabs of a row's end, of whole rows, and of a row's start."""
     last = len(fields) - 1
     for place, field in enumerate(fields):
         tabs = [line.count("\t") for line in field.split("\n")]

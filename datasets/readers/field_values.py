@@ -1,7 +1,7 @@
-"""Single values of a row, checked: texts, identifiers, sizes, and what goes into `meta`.
+"""Parsers of single row values: texts, identifiers, sizes, and values of `meta`.
 
-Each function takes a value as a file gave it and raises `Refused` with a countable reason when it cannot be
-what it should be; ``what`` names the part of the pair in the message.
+Each takes a value as read from a file and raises `RejectError` if it is invalid; ``what`` names the part of the pair in
+the message.
 """
 
 import math
@@ -13,13 +13,13 @@ from pairwright.datasets.rejects import RejectError, is_utf8_encodable
 
 MAX_PIXEL_SIZE = 2**31 - 1  # width and height are 32-bit columns
 
-_JSON_SCALARS = frozenset({str, int, bool, type(None)})  # a third of the time of asking for instances; most values are
-# Tuples, made once: a union would be made anew for each value; and a dict is asked for before what is like one.
+_JSON_SCALARS = frozenset({str, int, bool, type(None)})  # covers most values, in a third of the time of isinstance
+# Tuples, as a union would be created for each value; dict comes before Mapping, which is slower.
 _PLAIN, _OBJECT, _LIST = (str, bool, int), (dict, Mapping), (list, tuple)
 
 
 def parse_text_field(value: Any, what: str) -> str:
-    """Return a text as it is; empty for None."""
+    """Return a text unchanged; empty for None."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -30,7 +30,7 @@ def parse_text_field(value: Any, what: str) -> str:
 
 
 def parse_identifier(value: Any, what: str) -> str:
-    """Return a text, or a whole number as text; pandas writes the id 73 as 73.0 when others are missing."""
+    """Return a text, or a whole number as text; pandas writes the id 73 as 73.0 if others are missing."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise RejectError("not_finite", f"the {what} is {value}")
@@ -46,7 +46,7 @@ def parse_pixel_size(value: Any, what: str) -> int:
         return 0
     if isinstance(value, str):
         try:
-            value = float(value)  # pandas writes 640 as 640.0 when others are missing
+            value = float(value)  # pandas writes 640 as 640.0 if others are missing
         except ValueError:
             raise RejectError("wrong_type", f"the {what} {value[:20]!r} is not a whole number") from None
     if isinstance(value, float) and not math.isfinite(value):
@@ -59,7 +59,7 @@ def parse_pixel_size(value: Any, what: str) -> int:
 
 
 def to_json_value(value: Any) -> Any:
-    """Return a value as JSON can hold it: NaN and infinities as null, bytes not kept, all else as text."""
+    """Return a value as JSON: NaN and infinities as null, bytes dropped, all else as text."""
     if type(value) in _JSON_SCALARS or isinstance(value, _PLAIN):
         return value
     if isinstance(value, float):

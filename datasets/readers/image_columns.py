@@ -1,8 +1,8 @@
-"""Which columns of a Parquet file hold pictures, and what stands in a row for one: never its bytes, which are not read.
+"""Detection of the image columns of a Parquet file, and their values in rows; image bytes are never read.
 
-A picture is a column of bytes, Hugging Face's ``{bytes, path}``, or bytes under that name beside others. In a row it is where it lies (`TableImage`), with the name
-that its path tells; where a row group holds paths and no bytes at all, it is the path. Other columns of bytes, such as
-lists of pictures, are empty bytes in every row, which no part of a pair accepts.
+An image column has bytes, Hugging Face's ``{bytes, path}``, or a struct with bytes of that name. In a row its value is the
+location (`TableImage`), with the name in its path; in row groups with paths and no bytes it is the path. Other columns of
+bytes, such as lists of images, are empty bytes in every row, which no part of a pair accepts.
 """
 
 import os
@@ -20,10 +20,10 @@ class TableColumns:
 
     Attributes:
         table: absolute path.
-        read: what is read: of pictures with a path that, of other columns of bytes nothing.
-        unread: empty bytes for each column of bytes that holds no pictures.
-        bare: columns of pictures without a path.
-        named: columns of pictures with a path, each with the row groups that hold no bytes, as first and last row.
+        read: columns to read; of images with a path the path, of other columns of bytes nothing.
+        unread: empty bytes for each column of bytes without images.
+        bare: image columns without a path.
+        named: image columns with a path, each with the row groups without bytes, as first and last row.
     """
 
     table: str
@@ -34,11 +34,11 @@ class TableColumns:
 
     @property
     def pictures(self) -> tuple[str, ...]:
-        """All columns of pictures."""
+        """All image columns."""
         return (*self.bare, *self.named)
 
     def filled(self, values: dict[str, Any], number: int) -> dict[str, Any]:
-        """Return what was read of row ``number`` (from 1) with what stands there for bytes."""
+        """Return the values of row ``number`` (from 1), with placeholders for bytes."""
         if not (self.unread or self.bare or self.named):
             return values
         more: dict[str, Any] = {name: TableImage("", self.table, name, number) for name in self.bare}
@@ -51,14 +51,14 @@ class TableColumns:
 
 
 def classify_columns(path: Path, file: Any) -> TableColumns:
-    """Return how a table is read.
+    """Return how to read a table.
 
     Args:
         path: of the file.
         file: the same, opened by pyarrow.
 
     Raises:
-        InputError: when two columns have one name.
+        InputError: if two columns have one name.
     """
     schema = file.schema_arrow
     if len(set(schema.names)) < len(schema.names):
@@ -67,7 +67,7 @@ def classify_columns(path: Path, file: Any) -> TableColumns:
     bare = [field.name for field in schema if field.name not in named and _is_image(field.type)]
     others = [field.name for field in schema if field.name not in (*named, *bare) and _holds_bytes(field.type)]
     return TableColumns(
-        table=os.path.abspath(path),  # noqa: PTH100 - a locator is text, and this does not follow links
+        table=os.path.abspath(path),  # noqa: PTH100 - a locator is text, and abspath does not follow links
         read=[f"{name}.path" if name in named else name for name in schema.names if name not in (*bare, *others)],
         unread=dict.fromkeys(others, b""),
         bare=bare,
@@ -88,7 +88,7 @@ def _is_named_image(kind: Any) -> bool:
 
     if not _is_image(kind) or {kind.field(at).name for at in range(kind.num_fields)} != {"bytes", "path"}:
         return False
-    # A path is null all through where pyarrow was given none.
+    # The path is null in all rows if pyarrow was given none.
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
     return any(is_text(kind.field("path").type) for is_text in texts)
 
@@ -109,13 +109,13 @@ def _holds_bytes(kind: Any) -> bool:
 
 
 def _null_row_groups(footer: Any, leaf: str) -> list[tuple[int, int]]:
-    """Return first and last row, from 1, of each row group of which the file says that all bytes are null."""
+    """Return first and last row, from 1, of each row group whose statistics say that all bytes are null."""
     at = next(number for number in range(footer.num_columns) if footer.schema.column(number).path == leaf)
     found, end = [], 0
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         start, end = end + 1, end + group.num_rows
-        told = group.column(at).statistics
-        if told is not None and told.has_null_count and told.null_count == group.num_rows:
+        statistics = group.column(at).statistics
+        if statistics is not None and statistics.has_null_count and statistics.null_count == group.num_rows:
             found.append((start, end))
     return found

@@ -1,13 +1,12 @@
-"""A folder of images with their captions beside them: ``a/b.jpg`` with ``a/b.txt`` and/or ``a/b.json``.
+"""Reader of a folder of images with captions: ``a/b.jpg`` with ``a/b.txt`` and/or ``a/b.json``.
 
-Sub-folders follow, links among them, names in order of code points; the source id is the path without its suffix. The
-whole .txt is one caption, but for the line break at its end. A .txt or .json without an image is a lost
-sample and refused; a picture that cannot be read (HEIC) is told as one; files of other kinds are no samples, and hidden ones are passed over. A table
-``00000.parquet`` beside a folder ``00000`` (img2dataset) tells which downloads failed; its ``00000_stats.json``
-is no sample.
+Subfolders are included, symbolic links followed, names sorted by code point; the source id is the path without its
+suffix. The .txt is one caption, without its final line break. A .txt or .json without an image is a missing sample and
+rejected; images of unsupported formats (HEIC) are rejected as such; other files and hidden ones are skipped. A table
+``00000.parquet`` of a folder ``00000`` (img2dataset) lists failed downloads; its ``00000_stats.json`` is not a sample.
 
-Limits: the names of one folder (and of those that it lies in) are held in memory, some 100 bytes each, since
-a file system gives them in no order.
+Limits: the names of one folder (and of its parents) are held in memory, about 100 bytes each, as file systems list them
+unsorted.
 """
 
 from dataclasses import replace
@@ -17,17 +16,16 @@ from pathlib import Path
 
 from pairwright.datasets.directories import FolderIdentity, identify_folder, list_entries
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES
-from pairwright.datasets.images.unsupported_formats import UNSUPPORTED_SUFFIXES as UNREAD
-from pairwright.datasets.readers.download_status import iter_failed_downloads
+from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
-from pairwright.datasets.readers.sample_files import SampleFile, build_sample_row
+from pairwright.datasets.readers.sample_files import SampleFile, build_sample_row, iter_failed_downloads
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
 
 SIDECAR_SUFFIXES = frozenset({".txt", ".json"})
 
 
 def read_image_folder(path: Path) -> InputRowIterator:
-    """Yield a row an image; places are the image's path."""
+    """Yield a row per image; places are the image's path."""
     return _read(path.absolute(), path.absolute())
 
 
@@ -47,7 +45,7 @@ def _read(root: Path, folder: Path, above: frozenset[FolderIdentity] = frozenset
 
 
 def _list_sample_files(folder: Path) -> tuple[list[str], list[Path]]:
-    """Return the names of a folder's sample files, those of one sample side by side, and its sub-folders."""
+    """Return the names of a folder's sample files, those of one sample adjacent, and its subfolders."""
     names, folders = list[str](), list[Path]()
     for entry in list_entries(folder):
         if entry.name.startswith(".") or _is_statistics(folder, entry.name):
@@ -67,7 +65,7 @@ def _is_statistics(folder: Path, name: str) -> bool:
 def _file(path: Path) -> SampleFile:
     try:
         size = path.stat().st_size
-    except OSError:  # a link that leads nowhere; reading it tells
+    except OSError:  # a broken link; reading it reports the error
         size = 0
     return SampleFile(path.suffix.lower(), str(path), size, partial(_read_sidecar, path))
 
@@ -88,5 +86,5 @@ def _row(root: Path, base: Path, files: list[SampleFile]) -> InputRow | Reject:
         names = ", ".join(Path(file.name).name for file in files)
         return make_reject(str(base), "missing_image", f"{names} without an image of that name")
     row = build_sample_row(image, key, files)
-    # Images in files of their own are looked at by path: a header is less than a file.
+    # Separate image files are checked by path: reading a header is cheaper than reading the file.
     return row if isinstance(row, Reject) else replace(row, load=None)

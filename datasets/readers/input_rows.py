@@ -1,12 +1,12 @@
-"""A raw row: named fields as a file gave them, and the place where they stood.
+"""Raw input rows, and the class that describes a reader.
 
-Every format module yields rows (or, for what it cannot read as a row, a `Reject`); what the fields mean is
-decided in one place for all formats, `normalise.py`.
+A reader yields an `InputRow` per row, or a `Reject` for what it cannot read as a row. What the fields mean is decided
+in one place for all formats (`normaliser.py`).
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
 from pairwright.datasets.images.parquet_cells import PARQUET_SUFFIX, format_cell_name
@@ -20,8 +20,8 @@ class InputRow:
     Attributes:
         place: file and line, row or member.
         fields: column name to value.
-        load: gives the bytes of the row's image where the reader has them at hand. Valid until the next row.
-        pictures: columns that hold pictures, not their names.
+        load: returns the bytes of the row's image, if the reader has them. Valid until the next row.
+        pictures: columns with images, not names of images.
     """
 
     place: str
@@ -32,12 +32,12 @@ class InputRow:
 
 @dataclass(frozen=True, slots=True)
 class TableImage:
-    """A picture whose bytes stand inside a table; they are not read.
+    """An image stored inside a table; its bytes are not read.
 
     Attributes:
-        name: that Hugging Face's ``{bytes, path}`` has for it; may be empty.
+        name: its path in Hugging Face's ``{bytes, path}``; may be empty.
         table: absolute path.
-        column: that it stands in.
+        column: its column.
         row: from 1.
     """
 
@@ -48,7 +48,7 @@ class TableImage:
 
     @property
     def locator(self) -> str:
-        """What opens it, see `datasets.images`; empty for a table that no locator can name."""
+        """Its locator, see `images.loading`; empty if the table's name does not end in .parquet."""
         if not self.table.endswith(PARQUET_SUFFIX):
             return ""
         return f"{self.table}::{format_cell_name(self.column, self.row, PurePath(self.name).name)}"
@@ -58,3 +58,28 @@ class TableImage:
 
 
 InputRowIterator: TypeAlias = Iterator[InputRow | Reject]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """An input format.
+
+    Attributes:
+        name: value of the option `format`.
+        about: description for ``pairwright plugins``.
+        read: yields the rows of a file, or of a folder if `reads_folders`.
+        suffixes: file name endings of the format, in lower case, with their dot.
+        sniff_json: recognises the content of a ``.json`` file.
+        reads_folders: whether an input is a folder; else it is a file, or a folder of files with these `suffixes`.
+        gzip: whether files with these `suffixes` may be gzipped.
+        fixed_columns: whether all rows of a file have the same columns.
+    """
+
+    name: str
+    about: str
+    read: Callable[[Path], InputRowIterator]
+    suffixes: tuple[str, ...] = ()
+    sniff_json: Callable[[Any], bool] | None = None
+    reads_folders: bool = False
+    gzip: bool = False
+    fixed_columns: bool = False

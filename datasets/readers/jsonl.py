@@ -1,4 +1,4 @@
-"""JSON Lines: one object a line, plain or gzipped. Blank lines are no rows. A list under this name is told as one."""
+"""Reader of JSON Lines: one object per line, plain or gzipped. Blank lines are skipped; a JSON list is an error."""
 
 import re
 from pathlib import Path
@@ -12,18 +12,18 @@ from pairwright.datasets.rejects import RejectError, make_reject
 _LIST_OF_ROWS = re.compile(rb"\s*\[\s*(?:\{|$)")
 
 
-def read_jsonl(path: Path, wording: OptionNames = COMMAND_LINE) -> InputRowIterator:
+def read_jsonl(path: Path, option_names: OptionNames = COMMAND_LINE) -> InputRowIterator:
     """Yield the rows of a JSON Lines file; places are ``file:line``.
 
     Raises:
-        InputError: when the file cannot be read, or is one JSON list.
+        InputError: if the file cannot be read, or is a JSON list.
     """
     first = True
     for number, line in iter_lines(path):
         if line.isspace():
             continue
         if first and _LIST_OF_ROWS.match(line):
-            raise _json_list_error(path, wording)
+            raise _json_list_error(path, option_names)
         first = False
         place = f"{path}:{number}"
         if len(line) > MAX_LINE:
@@ -35,6 +35,6 @@ def read_jsonl(path: Path, wording: OptionNames = COMMAND_LINE) -> InputRowItera
             yield make_reject(place, flaw.reason, flaw.detail, line[:2000])
 
 
-def _json_list_error(path: Path, wording: OptionNames) -> InputError:
-    what = "a JSON list, where each line is to be an object of its own"
-    return InputError(what, where=str(path), fix=wording.named("json"))
+def _json_list_error(path: Path, option_names: OptionNames) -> InputError:
+    what = "a JSON list, expected one object per line"
+    return InputError(what, where=str(path), fix=option_names.suggest_suffix("json"))

@@ -1,11 +1,11 @@
-"""Which keys have been seen, in eight bytes a key.
+"""Set of seen keys in eight bytes per key.
 
-Keys are 128-bit hashes in hex; their first 64 bits are kept, as sorted NumPy runs. A batch is looked up in
-every run by bisection and becomes a run of its own; runs of similar size are merged, so that n keys lie in
-at most log2(n) runs and each is moved log2(n) times.
+Keys are 128-bit hashes in hex; their first 64 bits are stored in sorted NumPy arrays (runs). A batch is looked up in every
+run by bisection and becomes a new run; runs of similar size are merged, so that n keys are in at most log2(n) runs and
+each is moved log2(n) times.
 
-Limits: 8 bytes a key at rest, 16 while the largest runs merge. Two different keys with the same 64 bits are
-taken for a repetition: the chance that this happens at all is n²/2⁶⁵ (3e-8 for a million keys, 3e-4 for a
+A Python set of the strings takes over 100 bytes per key. Limits: 8 bytes per key at rest, 16 while the largest runs merge. Two keys
+with equal first 64 bits count as a repetition: the probability of any is n²/2⁶⁵ (3e-8 for a million keys, 3e-4 for a
 hundred million).
 """
 
@@ -18,7 +18,7 @@ HashPrefixes = NDArray[np.uint64]
 
 
 class KeySet:
-    """A growing set of keys that can only be asked and added to."""
+    """A growing set of keys."""
 
     def __init__(self) -> None:
         self._runs: list[HashPrefixes] = []
@@ -32,13 +32,13 @@ class KeySet:
         return sum(run.nbytes for run in self._runs)
 
     def add(self, keys: Sequence[str]) -> NDArray[np.bool_]:
-        """Add ``keys`` and say which of them had been seen.
+        """Add ``keys`` and return which of them had been seen.
 
         Args:
             keys: each at least 16 hex digits.
 
         Returns:
-            One boolean a key: true when it was added by an earlier call, or stands earlier in ``keys``.
+            One boolean per key: true if it was added by an earlier call, or occurs earlier in ``keys``.
         """
         prints = _hash_prefixes(keys)
         order = np.argsort(prints, kind="stable")
@@ -46,7 +46,7 @@ class KeySet:
         repeated = np.zeros(len(prints), dtype=np.bool_)
         repeated[1:] = ordered[1:] == ordered[:-1]
         for run in self._runs:
-            # The index past the end is clipped: the last entry is then smaller and does not match.
+            # Clip the index past the end: the last entry is smaller there and does not match.
             found = np.minimum(np.searchsorted(run, ordered), len(run) - 1)
             repeated |= run[found] == ordered
         self._append(ordered[~repeated])

@@ -1,17 +1,16 @@
-"""One raw row to one pair, or to one a caption, or to a rejection: the same rules for every format.
+"""Conversion of raw rows to pairs and rejects, with the same rules for every format.
 
-- A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON text, or one plain text). The first
-  is the pair's caption, the others its `captions`; with `explode` each caption makes a pair and has the others beside it.
-  Captions are kept to the letter; a caption that the row repeats counts once. One that is empty, no text, or holds the
-  mark that trainers put in an image's place is refused on its own, and the row goes on with the others; so is one that is
-  longer than `Rules.max_caption`.
+- A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON text, or one plain text). The first is
+  the pair's caption, the rest its `captions`; with `explode` each caption makes a pair, with the others in `captions`.
+  Captions are unchanged; a repeated caption counts once. A caption that is empty, not a text, longer than
+  `NormaliserOptions.max_caption`, or contains the image token of trainers is rejected alone, and the row is kept.
 - ``key`` is the hash of source, source id (or else the image as written) and caption.
-- A relative image path is taken from the image root, or else the file's folder, and made absolute; URLs
-  stay. Where an image root is given, an image outside it is refused. The image is looked at before it is believed (`verify`), and fills in a missing width and height. A picture
-  inside a table stays there, as ``table.parquet::column/row-N``.
-- What no part of a pair claims goes into `meta` as JSON. NaN there is null, bytes are not kept.
+- A relative image path is resolved against the image root, or else the file's folder; URLs are unchanged. With an image
+  root, images outside it are rejected. The image is checked (`verify`) and provides a missing width and height. An image
+  inside a table is ``table.parquet::column/row-N``.
+- Columns without a part go into `meta` as JSON, with NaN as null and without bytes.
 
-Limits: a caption is at most `MAX_CAPTION_LENGTH` code points, whatever the rules allow.
+Limits: a caption has at most `MAX_CAPTION_LENGTH` code points.
 """
 
 import re
@@ -54,14 +53,14 @@ _HEX128 = re.compile(r"[0-9a-f]{32}")
 
 @dataclass(frozen=True)
 class NormaliserOptions:
-    """How rows are understood; see `reading.ReadOptions`, which makes them."""
+    """Options of the conversion; see `pairs.ReadOptions`."""
 
     columns: Mapping[str, str]
     explode: bool
     verify: VerifyImages
     box_unit: BoxUnit
     source: str
-    wording: OptionNames
+    option_names: OptionNames
     max_caption: int = MAX_CAPTION_LENGTH
 
 
@@ -71,27 +70,27 @@ class Normaliser:
 
     Attributes:
         rules: the same for all inputs.
-        root: where relative image paths start from.
-        source: name of the dataset, where neither rules nor row name one.
-        formats: of pictures inside tables that were looked at, counted, since no name tells them.
-        unmet: mapped columns that no row has had yet.
+        root: start of relative image paths.
+        source: name of the dataset, if neither rules nor row name one.
+        formats: counts of the formats of checked images inside tables, which have no file ending.
+        unmatched_columns: mapped columns that no row has had so far.
     """
 
     rules: NormaliserOptions
     root: ImageRoot
     source: str
     formats: Counter[str] = field(default_factory=Counter)
-    unmet: set[str] = field(init=False)
+    unmatched_columns: set[str] = field(init=False)
     _plans: dict[tuple[str, ...], ColumnPlan] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.unmet = set(self.rules.columns.values())
+        self.unmatched_columns = set(self.rules.columns.values())
 
     def candidates(self, row: InputRow) -> list[Pair | Reject]:
-        """Return the pairs of a row and what was refused of it; never empty.
+        """Return the pairs and rejects of a row; never empty.
 
         Raises:
-            InputError: when it is unclear which column is meant.
+            InputError: if columns are ambiguous.
         """
         try:
             return self._candidates(row)
@@ -116,7 +115,8 @@ class Normaliser:
             self.formats[seen[2]] += is_table_cell(image)
         source = self.rules.source or parse_text_field(get(plan.source), "source") or self.source
         first = Pair(
-            key=_stored_key(fields, plan, self.rules.wording) or pair_key(source, source_id or written, captions[0]),
+            key=_stored_key(fields, plan, self.rules.option_names)
+            or pair_key(source, source_id or written, captions[0]),
             caption=captions[0],
             source_id=source_id,
             image=image,
@@ -139,28 +139,26 @@ class Normaliser:
             try:
                 plan = resolve_columns(tuple(row.fields), self.rules.columns, row.pictures)
             except AmbiguousColumnsError as unclear:
-                wording = self.rules.wording
-                choice = wording.column(unclear.part, unclear.column)
-                fix = "Leave one of them." if wording.bare else f"Choose one: {choice}."
+                option_names = self.rules.option_names
+                choice = option_names.column(unclear.part, unclear.column)
+                fix = "Remove one of them." if option_names.no_options else f"Choose one: {choice}."
                 raise InputError(unclear.what, where=row.place, fix=fix) from None
-            self.unmet = find_unmatched_columns(self.unmet, names)
-            if self.rules.source and plan.source:  # settled by hand; what the row says is kept beside
+            self.unmatched_columns = find_unmatched_columns(self.unmatched_columns, names)
+            if self.rules.source and plan.source:  # set by the user; the row's value goes to `meta`
                 plan = replace(plan, source=None, extra=(*plan.extra, plan.source))
-            if len(self._plans) >= CACHED_PLANS:  # rows without any fixed shape must not fill the memory
+            if len(self._plans) >= CACHED_PLANS:  # rows with ever-changing columns must not fill memory
                 self._plans.clear()
             self._plans[names] = plan
         return plan
 
     def _image(self, value: Any, picture: Any, *, found: bool) -> tuple[str, str]:
-        """Return what is written of an image, which its key is made of, and its locator.
+        """Return an image as written, which determines the key, and its locator.
 
-        ``found``: the reader itself found the image, which may lie anywhere.
+        ``found``: the reader found the image itself, so it may be outside the root.
         """
         if isinstance(value, bytes) or (isinstance(value, TableImage) and not value.locator):
             if self.rules.verify != "off":
-                raise RejectError(
-                    "image_in_table", "the image is bytes, not a text: the pictures stand inside the table"
-                )
+                raise RejectError("image_in_table", "the image is bytes inside the table, not a text")
             value = value.name if isinstance(value, TableImage) else ""
         if isinstance(value, TableImage):
             return value.name, value.locator
@@ -171,7 +169,7 @@ class Normaliser:
 
 
 def _getter(fields: dict[str, Any]) -> Callable[[str | None], Any]:
-    # A plan says None for a part that the rows lack, and no row has a column None.
+    # A plan has None for a missing part, and no row has a column None.
     return cast("Callable[[str | None], Any]", fields.get)
 
 
@@ -182,8 +180,11 @@ def _verify_image(row: InputRow, image: str, how: Literal["header", "full"]) -> 
 
 
 def _captions(plan: ColumnPlan, row: InputRow, rules: NormaliserOptions) -> tuple[list[str], list[Pair | Reject]]:
-    """Return the row's captions without repetitions, and a rejection for each that is none."""
-    values = [*_listed_captions(row.fields, plan.caption), *_parse_captions(row.fields, plan.captions, rules.wording)]
+    """Return the row's distinct captions, and a reject for each invalid one."""
+    values = [
+        *_listed_captions(row.fields, plan.caption),
+        *_parse_captions(row.fields, plan.captions, rules.option_names),
+    ]
     good: dict[str, None] = {}
     refused: list[Pair | Reject] = []
     for number, value in enumerate(values, 1):
@@ -205,22 +206,22 @@ def _listed_captions(fields: Mapping[str, Any], column: str | None) -> list[Any]
     return value if isinstance(value, list) else [value]
 
 
-def _parse_captions(fields: Mapping[str, Any], column: str | None, wording: OptionNames) -> list[Any]:
+def _parse_captions(fields: Mapping[str, Any], column: str | None, option_names: OptionNames) -> list[Any]:
     """Return a list of captions that may be JSON text, or one plain text."""
     if column is None or (value := fields[column]) is None or value == "":
         return []
     if isinstance(value, str):
-        return _parse_caption_list(value, column, wording) if value.lstrip().startswith("[") else [value]
+        return _parse_caption_list(value, column, option_names) if value.lstrip().startswith("[") else [value]
     if not isinstance(value, list):
         raise RejectError("wrong_type", f"{column} is {json_type_name(value)}, not a list of texts")
     return value
 
 
-def _parse_caption_list(text: str, column: str, wording: OptionNames) -> list[Any]:
+def _parse_caption_list(text: str, column: str, option_names: OptionNames) -> list[Any]:
     try:
         return cast("list[Any]", parse_json(text))  # JSON that begins with [ is a list
     except RejectError as flaw:
-        one = f"for one caption a row: {'name it caption' if wording.bare else wording.column('caption', column)}"
+        one = f"for one caption a row: {'name it caption' if option_names.no_options else option_names.column('caption', column)}"
         raise RejectError(flaw.reason, f"{column} begins with [ and is no JSON list ({flaw.detail}); {one}") from None
 
 
@@ -239,13 +240,13 @@ def _check_caption(value: Any, most: int) -> str:
     return text
 
 
-def _stored_key(fields: Mapping[str, Any], plan: ColumnPlan, wording: OptionNames) -> str:
+def _stored_key(fields: Mapping[str, Any], plan: ColumnPlan, option_names: OptionNames) -> str:
     if plan.stored_key is None:
         return ""
     key = fields[plan.stored_key]
     if not isinstance(key, str) or not _HEX128.fullmatch(key):
-        other = "rename it" if wording.bare else f"map it: {wording.column('key', 'NAME')}"
-        raise RejectError("wrong_type", f"beside source_id, key must be 32 hex digits (or {other})")
+        other = "rename it" if option_names.no_options else f"map it: {option_names.column('key', 'NAME')}"
+        raise RejectError("wrong_type", f"in rows with source_id, key must be 32 hex digits (or {other})")
     return key
 
 
@@ -274,7 +275,7 @@ def _meta(plan: ColumnPlan, fields: Mapping[str, Any]) -> str:
         return "{}"
     values: dict[str, Any] = {}
     if isinstance(stored, str) and stored:
-        with suppress(RejectError):  # else a text of the user's own under that name; it is kept as one
+        with suppress(RejectError):  # another JSON text of the user's under that name is kept as text
             stored = parse_json(stored)
     if isinstance(stored, dict):
         values.update(stored)

@@ -1,14 +1,14 @@
-"""Reading pairs: any supported input, as a stream of batches in which nothing is lost.
+"""Reading of pairs from any supported input, in batches of pairs and rejects.
 
-A format module (`readers/`) gives raw rows, `readers/normalise.py` makes pairs of them, and the screen here
-finds repeated keys and applies the policy. A *candidate* is what is judged on its own: a row, a caption that
-was refused out of a row, a failed download. Each is kept as a pair or told as a `Reject`; a batch holds both.
+A reader yields raw rows, `normaliser.py` makes pairs of them, and this module finds repeated keys and applies the error
+policy. A *candidate* is the unit of acceptance: a row, a single rejected caption of a row, a failed download. Each becomes
+a pair or a `Reject`; a batch has both.
 
-Policy: what exceeds a limit (`rejects.SET_ASIDE`) is always a `Reject`. Else under ``stop`` the first flaw ends the reading with an `InputError` (file and place, what, how to
-mend); under ``skip`` it becomes a `Reject`. A flaw of the whole (unreadable, no caption column at all, no rows, none
-that makes a pair) is an error under both.
+Policy: what exceeds a limit (`rejects.NEVER_FATAL_REASONS`) is always a `Reject`. Otherwise ``stop`` ends the reading at
+the first flaw with an `InputError` (place, problem, fix), and ``skip`` makes it a `Reject`. A flaw of the whole input
+(unreadable, no caption column, no rows, no valid row) is an error under both.
 
-Memory: one batch, and 8 bytes a key (`seen.py`); COCO and JSON lists are held whole.
+Memory: one batch, and 8 bytes per key (`key_set.py`); COCO files are held in memory.
 """
 
 import json
@@ -20,24 +20,23 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.images.loading import ImageRoot, is_table_cell
+from pairwright.datasets.images.loading import ImageRoot, is_table_cell, publishable_image_name
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.readers.boxes import BoxUnit
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import check_column_mapping
-from pairwright.datasets.readers.formats import FIXED_COLUMN_FORMATS, FORMAT_READERS, LocatedInput, locate_input
+from pairwright.datasets.readers.formats import READERS, LocatedInput, locate_input
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.key_set import KeySet
 from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH, Normaliser, NormaliserOptions, VerifyImages
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rejects import NEVER_FATAL_REASONS, Reject, fix_for, make_reject
-from pairwright.datasets.shards.samples import publishable_image_name
 
 ErrorPolicy = Literal["stop", "skip"]
 MISSING_CAPTION_REASONS = frozenset({"missing_column", "missing_caption"})
 CANDIDATE_COLUMNS = frozenset({"negative", "form", "status"})
-"""Columns that tell a file of negatives, as `flows.annotation_files` writes it, from one of pairs."""
+"""Columns of a file of negatives, as `flows/commands/annotation_files.py` writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +45,20 @@ class ReadOptions:
 
     Attributes:
         input: path or brace pattern, or several.
-        format: a name of `readers.formats.READERS`; empty to guess.
+        format: a name of `formats.READERS`; empty to detect.
         columns: part of a pair to column name (``{"key": "image_id"}``); `key` fills `source_id`.
-        explode: one pair a caption instead of one an image.
+        explode: one pair per caption instead of one per image.
         image_root: folder of relative image paths; empty for the input's own folder.
         source: name of the dataset; empty for the rows' `source`, or else the input's name without its ending.
         instances: COCO instances JSON with the boxes of a COCO input.
         on_error: ``stop`` at the first flaw, or ``skip`` it as a `Reject`.
-        batch_size: candidates a batch, at least 1.
-        verify_images: ``header`` finds missing, broken and cut-off images at a tenth of a millisecond each, which is
-            why it is the default: a broken image would else fail a build at its last stage. ``full`` decodes every
-            pixel. ``off`` is for work on texts alone.
-        box_unit: of box coordinates; ``guess`` by the rule in `readers/boxes.py`.
+        batch_size: candidates per batch, at least 1.
+        verify_images: ``header`` finds missing, broken and truncated images in 0.1 ms each; it is the default, as a broken
+            image would otherwise fail a build at its last stage. ``full`` decodes every pixel. ``off`` is for work on
+            texts only.
+        box_unit: of box coordinates; ``guess`` by the rule in `boxes.py`.
         max_caption: characters of a caption; longer ones are rejected as ``caption_too_long``.
-        wording: how these options are called by whoever gives them, for messages.
+        option_names: how messages name these options.
     """
 
     input: str | tuple[str, ...]
@@ -74,14 +73,14 @@ class ReadOptions:
     verify_images: VerifyImages = "header"
     box_unit: BoxUnit = "guess"
     max_caption: int = MAX_CAPTION_LENGTH
-    wording: OptionNames = COMMAND_LINE
+    option_names: OptionNames = COMMAND_LINE
 
 
 @dataclass(frozen=True, slots=True)
 class ReadBatch:
-    """Candidates that were judged: pairs in the order of their rows, and what was not taken.
+    """Processed candidates: pairs in row order, and rejects.
 
-    ``formats`` counts those of pictures that were looked at inside tables, where names tell none (``jpeg``, ``png``, ...).
+    ``formats`` counts the formats of checked images inside tables, which have no file ending (``jpeg``, ``png``, ...).
     """
 
     pairs: list[Pair]
@@ -90,7 +89,7 @@ class ReadBatch:
 
     @property
     def candidates(self) -> int:
-        """Kept and rejected together."""
+        """Number of pairs and rejects."""
         return len(self.pairs) + len(self.rejects)
 
 
@@ -98,39 +97,39 @@ def read_pairs(options: ReadOptions) -> Iterator[ReadBatch]:
     """Read all pairs of the inputs, in order.
 
     Returns:
-        An iterator of batches; none is empty, and at least one holds a pair.
+        An iterator of batches; none is empty, and at least one has a pair.
 
     Raises:
-        UsageError: at once, for options that do not fit.
-        InputError: at once for inputs that are not there; while iterating, for flaws (see the module's text).
+        UsageError: immediately, for invalid options.
+        InputError: immediately for missing inputs; while iterating, for flaws (see the module's docstring).
     """
-    check_column_mapping(options.columns, options.wording)
+    check_column_mapping(options.columns, options.option_names)
     for name, value, known in (
         ("on_error", options.on_error, get_args(ErrorPolicy)),
         ("verify_images", options.verify_images, get_args(VerifyImages)),
         ("box_unit", options.box_unit, get_args(BoxUnit)),
     ):
         if value not in known:
-            raise UsageError(f"{options.wording.option(name)} {value}: not one of {', '.join(known)}.")
+            raise UsageError(f"{options.option_names.option(name)} {value}: not one of {', '.join(known)}.")
     if options.batch_size < 1:
         raise UsageError(f"batch size {options.batch_size}: at least 1.")
     if options.max_caption < 1:
-        raise UsageError(f"{options.wording.option('max_caption')} {options.max_caption}: at least 1.")
+        raise UsageError(f"{options.option_names.option('max_caption')} {options.max_caption}: at least 1.")
     inputs = (options.input,) if isinstance(options.input, str) else options.input
     if not inputs:
         raise UsageError("no input to read.")
-    located = [locate_input(written, options.format, options.wording) for written in inputs]
+    located = [locate_input(written, options.format, options.option_names) for written in inputs]
     if options.instances and any(one.format != "coco" for one in located):
-        raise UsageError("instances go with COCO captions; other formats hold their boxes themselves.")
+        raise UsageError("`instances` requires COCO captions; other formats contain their boxes.")
     return _collect_batches(options, located)
 
 
 @dataclass
 class _BatchCollector:
-    """Collects candidates and closes batches: repeated keys and the policy are dealt with there."""
+    """Collects candidates into batches; finds repeated keys and applies the policy."""
 
     policy: ErrorPolicy
-    wording: OptionNames
+    option_names: OptionNames
     seen: KeySet = field(default_factory=KeySet)
     waiting: list[tuple[str, Pair] | Reject] = field(default_factory=list)
     formats: Counter[str] = field(default_factory=Counter)
@@ -143,10 +142,10 @@ class _BatchCollector:
         return self.policy == "stop" and flaw.reason not in NEVER_FATAL_REASONS
 
     def close(self) -> ReadBatch:
-        """Return the batch of what waits.
+        """Return the batch of collected candidates.
 
         Raises:
-            InputError: under ``stop``, for the first flaw in the order of the rows.
+            InputError: under ``stop``, for the first flaw in row order.
         """
         waiting, self.waiting = self.waiting, []
         batch = ReadBatch([], [], +self.formats)
@@ -157,7 +156,7 @@ class _BatchCollector:
                 continue
             flaw = item
             if self.is_fatal(flaw):
-                raise flaw.error(self.wording)
+                raise flaw.error(self.option_names)
             batch.rejects.append(flaw)
             self.first = self.first or flaw
             self.reasons[flaw.reason] += 1
@@ -182,9 +181,9 @@ class _BatchCollector:
 
 
 def _make_row_key(pair: Pair) -> str:
-    """Return another key for a picture inside a table of which nothing tells but its caption, else nothing.
+    """Return another key for an image inside a table that is identified by its caption only, else empty.
 
-    Two pictures may well have one caption; which rows they are then tells them apart, all but the first.
+    Two images may have the same caption; all but the first get a key that includes their row.
     """
     if not is_table_cell(pair.image) or pair.key != pair_key(pair.source, "", pair.caption):
         return ""
@@ -198,17 +197,17 @@ def _duplicate_reject(place: str, pair: Pair) -> Reject:
     return replace(make_reject(place, reason, detail, pair.caption), source=pair.source)
 
 
-def _no_pairs_error(first: Reject, reasons: Counter[str], wording: OptionNames) -> InputError:
-    told = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
+def _no_pairs_error(first: Reject, reasons: Counter[str], option_names: OptionNames) -> InputError:
+    counts = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
     return InputError(
-        f"no row makes a pair ({told}); the first is {first.reason}: {first.detail}",
+        f"no valid row ({counts}); the first is {first.reason}: {first.detail}",
         where=first.place,
-        fix=fix_for(first.reason, wording),
+        fix=fix_for(first.reason, option_names),
     )
 
 
 def _collect_batches(options: ReadOptions, located: list[LocatedInput]) -> Iterator[ReadBatch]:
-    screen = _BatchCollector(options.on_error, options.wording)
+    screen = _BatchCollector(options.on_error, options.option_names)
     empty = True
     for one in located:
         for place, candidate in _iter_candidates(options, one, screen.formats):
@@ -226,30 +225,30 @@ def _collect_batches(options: ReadOptions, located: list[LocatedInput]) -> Itera
     if screen.waiting:
         yield screen.close()
     if screen.first and not screen.kept:
-        raise _no_pairs_error(screen.first, screen.reasons, options.wording)
+        raise _no_pairs_error(screen.first, screen.reasons, options.option_names)
 
 
 def _iter_candidates(
     options: ReadOptions, one: LocatedInput, formats: Counter[str]
 ) -> Iterator[tuple[str, Pair | Reject]]:
     """Yield (place, candidate) of one input and count ``formats``; flaws of whole files are raised."""
-    wording = options.wording
+    option_names = options.option_names
     rules = NormaliserOptions(
         options.columns,
         options.explode,
         options.verify_images,
         options.box_unit,
         options.source,
-        wording,
+        option_names,
         options.max_caption,
     )
     root = Path(options.image_root).absolute() if options.image_root else one.root
     normaliser = Normaliser(rules, ImageRoot(root, bool(options.image_root)), one.name, formats)
-    fixed = one.format in FIXED_COLUMN_FORMATS
+    fixed = READERS.get(one.format).fixed_columns
     name = options.source or one.name
     rows = 0
     for file in one.files:
-        watch = _CaptionPresence(wording)
+        watch = _CaptionPresence(option_names)
         for row in _select_reader(options, one.format)(file):
             for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
                 watch.look(candidate, fixed=fixed)
@@ -257,7 +256,7 @@ def _iter_candidates(
                     yield candidate.place, replace(candidate, source=name)
                 else:
                     yield row.place, candidate
-            if isinstance(row, InputRow):  # a file of which none can be read tells nothing of its columns
+            if isinstance(row, InputRow):  # columns are unknown if no row can be read
                 rows += 1
                 if fixed:
                     _check_mapped_columns(normaliser, file)
@@ -269,21 +268,21 @@ def _iter_candidates(
 def _select_reader(options: ReadOptions, format_: str) -> Callable[[Path], InputRowIterator]:
     if options.instances:
         return partial(read_coco, instances=Path(options.instances))
-    return partial(read_jsonl, wording=options.wording) if format_ == "jsonl" else FORMAT_READERS[format_]
+    return partial(read_jsonl, option_names=options.option_names) if format_ == "jsonl" else READERS.get(format_).read
 
 
 def _check_mapped_columns(normaliser: Normaliser, file: Path) -> None:
-    if normaliser.unmet:
-        unmet = ", ".join(sorted(normaliser.unmet))
-        fix = f"Correct {normaliser.rules.wording.option('columns')}."
-        raise InputError(f"no row has a column {unmet}", where=str(file), fix=fix)
+    if normaliser.unmatched_columns:
+        unmatched = ", ".join(sorted(normaliser.unmatched_columns))
+        fix = f"Correct {normaliser.rules.option_names.option('columns')}."
+        raise InputError(f"no row has a column {unmatched}", where=str(file), fix=fix)
 
 
 @dataclass
 class _CaptionPresence:
-    """Tells a file in which no row at all has a caption from one in which some rows have none."""
+    """Distinguishes a file without any caption from one in which some rows have none."""
 
-    wording: OptionNames
+    option_names: OptionNames
     first: Reject | None = None
     others: bool = False
 
@@ -291,10 +290,10 @@ class _CaptionPresence:
         if isinstance(candidate, Pair) or candidate.reason not in MISSING_CAPTION_REASONS:
             self.others = True
         elif fixed:  # all rows have the same columns
-            raise candidate.error(self.wording, whole_file=True)
+            raise candidate.error(self.option_names, whole_file=True)
         else:
             self.first = self.first or candidate
 
     def end(self) -> None:
         if self.first and not self.others:
-            raise self.first.error(self.wording, whole_file=True)
+            raise self.first.error(self.option_names, whole_file=True)

@@ -1,12 +1,12 @@
-"""Parquet files, streamed by row group.
+"""Reader of Parquet files, streamed by row group.
 
-Times and decimals come as text, since a pair's `meta` is JSON. A text column with bytes that are no UTF-8
-costs the rows that hold them, not the file. Columns of bytes are not read; what stands for pictures: `picture_columns.py`.
+Times and decimals are converted to text, as a pair's `meta` is JSON. Invalid UTF-8 in a text column rejects the rows with
+it, not the file. Columns of bytes are not read; for images see `image_columns.py`.
 
-Of a file whose pages are damaged the rows before are given, and then one rejection, `broken_parquet`; where the footer
-is damaged or missing that is all there is.
+If pages of a file are damaged, the rows before them are read, followed by one reject, `broken_parquet`; if the footer is
+damaged or missing, there is only the reject.
 
-Limits: a disk or a memory that fails is an error, whatever the policy: the file may be whole.
+Limits: a failing disk or lack of memory is an error under any policy, as the file may be intact.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ def read_parquet(path: Path) -> InputRowIterator:
     """Yield the rows of a Parquet file; places are ``file:row N``, from 1.
 
     Raises:
-        InputError: two columns have one name, or the file could not be read for a reason that does not lie in it.
+        InputError: two columns have one name, or the file could not be read for an external reason.
     """
     import pyarrow as pa
     from pyarrow import parquet
@@ -52,7 +52,7 @@ def read_parquet(path: Path) -> InputRowIterator:
 
 
 def _batches(file: Any, read: list[str]) -> Iterator[Iterable[dict[str, Any] | None]]:
-    if not read:  # pictures, and nothing beside them: no batch would come
+    if not read:  # image columns only: there would be no batch
         yield ({} for _ in range(file.metadata.num_rows))
         return
     for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=read):
@@ -80,7 +80,7 @@ def _stringify_column(column: Any) -> Any:
 
 
 def _values(batch: Any) -> Iterator[dict[str, Any] | None]:
-    """Yield each row's fields, or None where a text does not decode."""
+    """Yield each row's fields, or None if a text does not decode."""
     names = batch.schema.names
     try:
         columns = [column.to_pylist() for column in batch.columns]
@@ -101,7 +101,7 @@ def _decode_row(batch: Any, index: int) -> dict[str, Any] | None:
 
 
 def count_parquet_rows(path: Path) -> int:
-    """Return how many rows a Parquet file says it holds; errors as in `read_parquet`."""
+    """Return the number of rows in a Parquet footer; errors as in `read_parquet`."""
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -1,17 +1,19 @@
-"""A sample of several files under one name: image, caption (``.txt``), fields (``.json``).
+"""Samples of several files with one name (image, ``.txt``, ``.json``), and img2dataset's tables of downloads.
 
-So img2dataset lays them out, in folders and in shards alike. The .txt is the caption; the .json gives the
-fields; where both say caption or image and differ, the .json's word is kept as ``caption_in_json`` or
-``image_in_json``. Files of other kinds are named in ``other_files``.
+img2dataset writes this layout in folders and in shards. The .txt is the caption; the .json has the fields; if both give
+caption or image and differ, the .json's value is kept as ``caption_in_json`` or ``image_in_json``. Files of other kinds
+are listed in ``other_files``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES
-from pairwright.datasets.images.unsupported_formats import UNSUPPORTED_SUFFIXES as UNREAD
+from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.readers.input_rows import InputRow
+from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.text_files import BOM, MAX_LINE, parse_object, parse_text
 from pairwright.datasets.rejects import Reject, RejectError, make_reject
 
@@ -25,10 +27,10 @@ class SampleFile:
     """One file of a sample.
 
     Attributes:
-        suffix: lower case, with its dot.
-        name: file name as the pair's image shall name it.
-        size: bytes.
-        read: gives the bytes.
+        suffix: in lower case, with its dot.
+        name: file name for the pair's image.
+        size: in bytes.
+        read: returns the bytes.
     """
 
     suffix: str
@@ -42,7 +44,7 @@ def build_sample_row(place: str, key: str, files: Sequence[SampleFile]) -> Input
 
     Args:
         place: of the sample, for messages.
-        key: the name that its files share; the source id where the .json names none.
+        key: the common name of its files; the source id if the .json has none.
         files: at most one of each suffix.
     """
     try:
@@ -53,7 +55,7 @@ def build_sample_row(place: str, key: str, files: Sequence[SampleFile]) -> Input
 
 def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
     text, data = files.pop(".txt", None), files.pop(".json", None)
-    # One that cannot be read is the image all the same, where there is no other: who looks at it tells.
+    # An image of an unsupported format is the image if there is no other; the image check rejects it.
     images = [files.pop(suffix) for suffix in sorted((IMAGE_SUFFIXES & files.keys()) or (UNREAD & files.keys()))]
     if len(images) > 1:
         raise RejectError("duplicate_member", f"two images: {images[0].name}, {images[1].name}")
@@ -72,7 +74,7 @@ def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
 
 
 def _restore_provenance(fields: dict[str, Any]) -> None:
-    """Bring up what pairwright's own shards keep of the pair under `provenance`, so that its key stays."""
+    """Move the pair's fields from `provenance`, where pairwright's shards store them, so that its key is unchanged."""
     provenance = fields.get("provenance")
     if isinstance(provenance, dict) and {"source", "source_id", "made_by"} <= provenance.keys():
         lifted = {name: provenance[name] for name in PROVENANCE_FIELDS if name in provenance and name not in fields}
@@ -90,3 +92,27 @@ def _read_bounded(file: SampleFile) -> bytes:
     if file.size > MAX_LINE:
         raise RejectError("field_too_long", f"{file.name} is larger than {MAX_LINE} bytes")
     return file.read().removeprefix(BOM)
+
+
+def iter_failed_downloads(table: Path, keys: set[str]) -> Iterator[Reject]:
+    """Yield the failed downloads and missing samples of a shard's table.
+
+    A row with another status than ``success`` is a `download_failed` with the downloader's message; a success that is not
+    in the shard is a `missing_sample`.
+
+    Args:
+        table: the shard's Parquet file. Without the columns key and status nothing is yielded.
+        keys: of the samples in the shard.
+    """
+    for row in read_parquet(table):
+        if isinstance(row, Reject):
+            yield row
+            continue
+        if "key" not in row.fields or "status" not in row.fields:
+            return
+        key, status = row.fields["key"], row.fields["status"]
+        if status != "success":
+            message = row.fields.get("error_message") or "no message"
+            yield make_reject(row.place, "download_failed", f"{status}: {message}", row.fields)
+        elif key not in keys:
+            yield make_reject(row.place, "missing_sample", f"the sample {key} is not in the shard", row.fields)

@@ -1,4 +1,4 @@
-"""What was skipped of an input, counted by reason: whole rows, and single captions of rows whose others were taken."""
+"""Counts of skipped input by reason: whole rows, and single captions of accepted rows."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,7 +9,7 @@ from pairwright.datasets.rejects import Reject
 
 @dataclass
 class SkipCounts:
-    """Counts of what was skipped.
+    """Counts of skipped rows and captions.
 
     Attributes:
         rows: by reason.
@@ -20,12 +20,12 @@ class SkipCounts:
     captions: Counter[str] = field(default_factory=Counter)
 
     def add(self, rejects: Iterable[Reject]) -> None:
-        """Count what a reader refused."""
+        """Count rejects."""
         for each in rejects:
             (self.captions if each.is_single_caption else self.rows)[each.reason] += 1
 
     def __add__(self, other: "SkipCounts") -> "SkipCounts":
-        """Return the counts of both."""
+        """Return the sum of both."""
         return SkipCounts(self.rows + other.rows, self.captions + other.captions)
 
     def as_json(self) -> dict[str, dict[str, int]]:
@@ -35,17 +35,17 @@ class SkipCounts:
             "broken_captions": dict(sorted(self.captions.items())),
         }
 
-    def told(self) -> str:
-        """Return ``2 rows (broken_json 2) and 1 caption (empty_caption 1)``; empty where nothing was skipped."""
+    def describe(self) -> str:
+        """Return ``2 rows (broken_json 2) and 1 caption (empty_caption 1)``; empty if nothing was skipped."""
         return " and ".join(
             filter(None, (_format_reasons(self.rows, "row"), _format_reasons(self.captions, "caption")))
         )
 
 
 def describe_skip_counts(result: Mapping[str, Mapping[str, int]]) -> str:
-    """Return what `Skipped.as_json` tells of a run, as `Skipped.told` does."""
+    """Return `SkipCounts.describe` for the result of `SkipCounts.as_json`."""
     captions = Counter(result["broken_captions"])
-    return SkipCounts(Counter(result["broken"]) - captions, captions).told()
+    return SkipCounts(Counter(result["broken"]) - captions, captions).describe()
 
 
 def _format_reasons(reasons: Counter[str], what: str) -> str:

@@ -1,10 +1,10 @@
-"""Text files at the door: bytes to lines and JSON, with every flaw named.
+"""Text input: decompression, bounded lines, strict UTF-8 and JSON.
 
-Lines are bounded, so that a file without line ends cannot fill the memory. A byte order mark is passed
-over; UTF-16 is told as such. JSON is strict: no NaN, no half surrogate pairs, since neither survives the
-way to Parquet and back. A gzipped file is recognised by its first bytes, not by its name.
+Lines are bounded, so that a file without line ends cannot fill memory. A byte order mark is skipped; UTF-16 is an error.
+JSON is strict: no NaN, no lone surrogates, as neither survives Parquet. Gzip is recognised by the first bytes, not by
+name.
 
-Limits: `MAX_LINE` bytes a line (16 MiB).
+Limits: `MAX_LINE` bytes per line (16 MiB).
 """
 
 import gzip
@@ -35,10 +35,10 @@ _ARCHIVES = {
 def iter_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, line with its end) of a file that may be gzipped.
 
-    A line longer than `MAX_LINE` is yielded cut to its first `MAX_LINE` + 1 bytes; the rest is passed over.
+    A line longer than `MAX_LINE` is cut to its first `MAX_LINE` + 1 bytes; the rest is skipped.
 
     Raises:
-        InputError: when the file cannot be read to its end, or is UTF-16.
+        InputError: if the file cannot be read to its end, or is UTF-16.
     """
     number = 0
     try:
@@ -58,11 +58,11 @@ def iter_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def open_text(path: Path) -> BinaryIO:
-    """Open a text file for reading bytes, gzip or not: the first bytes tell, whatever the name.
+    """Open a text file for reading bytes, gzipped or not, regardless of its name.
 
     Raises:
-        InputError: for an archive of another kind (zip, bzip2, xz, zstd, 7z).
-        OSError: when the file cannot be opened.
+        InputError: for another kind of archive (zip, bzip2, xz, zstd, 7z).
+        OSError: if the file cannot be opened.
     """
     handle = path.open("rb")
     head = handle.read(max(map(len, _ARCHIVES)))
@@ -73,7 +73,7 @@ def open_text(path: Path) -> BinaryIO:
     for magic, kind in _ARCHIVES.items():
         if head.startswith(magic):
             handle.close()
-            raise InputError(f"a {kind} file", where=str(path), fix="Unpack it first, or pack it with gzip.")
+            raise InputError(f"a {kind} file", where=str(path), fix="Unpack it first, or compress it with gzip.")
     return handle
 
 
@@ -88,7 +88,7 @@ def read_text_bytes(path: Path) -> bytes:
 
 
 def strip_bom(data: bytes, path: Path) -> bytes:
-    """Return ``data``, the beginning of a file, without its UTF-8 byte order mark; UTF-16 is an `InputError`."""
+    """Return ``data``, the start of a file, without its UTF-8 byte order mark; UTF-16 is an `InputError`."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError("the text is UTF-16", where=str(path), fix="Save the file as UTF-8.")
     return data.removeprefix(BOM)
@@ -98,7 +98,7 @@ def parse_text(data: bytes) -> str:
     """Return bytes as text.
 
     Raises:
-        Refused: not_utf8.
+        RejectError: not_utf8.
     """
     try:
         return data.decode()
@@ -110,7 +110,7 @@ def parse_json(data: bytes | str) -> Any:
     """Return the value of a JSON text.
 
     Raises:
-        Refused: broken_json, not_utf8, not_finite or not_unicode.
+        RejectError: broken_json, not_utf8, not_finite or not_unicode.
     """
     try:
         return orjson.loads(data)
@@ -119,7 +119,7 @@ def parse_json(data: bytes | str) -> Any:
 
 
 def _describe_json_error(data: bytes | str, error: orjson.JSONDecodeError) -> RejectError:
-    """Return why the strict parser refused; the lenient one tells NaN and surrogates from broken JSON."""
+    """Return the reject for JSON that the strict parser refused: NaN and surrogates, or broken JSON."""
     try:
         text = data if isinstance(data, str) else parse_text(data)
         json.loads(text, parse_constant=_reject_constant)
@@ -135,7 +135,7 @@ def _reject_constant(name: str) -> None:
 
 
 def parse_object(data: bytes | str, what: str = "row") -> dict[str, Any]:
-    """Return the object of a JSON text; anything but an object is refused as wrong_type."""
+    """Return the object of a JSON text; anything else is rejected as wrong_type."""
     value = parse_json(data)
     if not isinstance(value, dict):
         raise RejectError("wrong_type", f"the {what} is {json_type_name(value)}, not an object")
@@ -143,7 +143,7 @@ def parse_object(data: bytes | str, what: str = "row") -> dict[str, Any]:
 
 
 def json_type_name(value: Any) -> str:
-    """Return how a JSON value's type is called in messages."""
+    """Return the name of a JSON value's type for messages."""
     names = {type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "a text"}
     names |= {bytes: "bytes", TableImage: "bytes"}
     return names.get(type(value), "a list" if isinstance(value, list | tuple) else f"of type {type(value).__name__}")

@@ -1,9 +1,8 @@
-"""WebDataset shards, as img2dataset and pairwright write them.
+"""Reader of WebDataset shards, as img2dataset and pairwright write them.
 
-Consecutive members that agree up to the first dot of their file name are one sample: an image, a ``.txt`` or
-``.json`` or both. A sample without an image is a text-only pair. The image is named
-``/abs/shard.tar::member`` and stays where it is. Beside the tar there may be ``00000.parquet``
-(`downloads.py`).
+Adjacent members that agree up to the first dot of their file name are one sample: an image, a ``.txt`` or ``.json`` or
+both. A sample without an image is a text-only pair. The image's locator is ``/abs/shard.tar::member``. A table
+``00000.parquet`` next to the tar lists downloads (`sample_files.py`).
 
 Limits: uncompressed local tars; see `datasets/tar_index.py`.
 """
@@ -13,15 +12,14 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from pairwright.datasets.images.loading import MAX_IMAGE_BYTES
-from pairwright.datasets.readers.download_status import iter_failed_downloads
 from pairwright.datasets.readers.input_rows import InputRowIterator
-from pairwright.datasets.readers.sample_files import SampleFile, build_sample_row
+from pairwright.datasets.readers.sample_files import SampleFile, build_sample_row, iter_failed_downloads
 from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.datasets.tar_index import TarMember, iter_tar_members, open_tar
 
 
 def read_webdataset(path: Path) -> InputRowIterator:
-    """Yield a row a sample of one shard; places are ``shard.tar::sample``."""
+    """Yield a row per sample of one shard; places are ``shard.tar::sample``."""
     keys: set[str] = set()
     table = path.with_suffix(".parquet")
     counted = table.is_file()
@@ -67,5 +65,5 @@ def _file(path: Path, handle: BinaryIO, member: TarMember, suffix: str) -> Sampl
 
 def _read(handle: BinaryIO, member: TarMember) -> bytes:
     handle.seek(member.offset)
-    # One byte too many is enough for the image check to refuse it.
+    # One byte more than the limit, so that the image check rejects it.
     return handle.read(min(member.size, MAX_IMAGE_BYTES + 1))

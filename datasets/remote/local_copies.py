@@ -1,14 +1,13 @@
-"""Inputs that lie in a store (`remote.py`) are copied to this machine, and read from there.
+"""Local copies of inputs in an object store.
 
-A copy has the size and the time of its original, by which it is known: what did not change is not copied again, and a
-build notices what did (`flows/state/inputs.py`). A file is whole or absent here. Of a folder the copy holds the same files,
-hidden ones left out; what went from the original goes from the copy. Of a published dataset (`published.py`) the newest
-version is copied.
+A copy has the size and modification time of its original, which identify it: unchanged files are not copied again, and a
+build notices changed ones (`flows/state/inputs.py`). Files are copied atomically. The copy of a folder has the same files
+without hidden ones; files removed from the original are removed from the copy. For a published dataset
+(`published_versions.py`) the newest version is copied.
 
-The copies take as much disk as the originals, up to a limit. For a new one those that were used longest ago are
-removed; the time of last access is set to the time of use. Copies in use are never removed: those of this process, and
-all where another process holds the lock on the folder, or the file system has no locks. Where the limit does not hold
-what is needed, nothing is copied.
+Copies take as much disk space as the originals, up to a limit. To make room, the least recently used ones are removed;
+access times are set on use. Copies in use are never removed: those of this process, and all of them while another process
+holds the lock of the folder, or the file system has no locks. If the limit is too small for the input, nothing is copied.
 """
 
 import fcntl
@@ -22,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.progress import track
 from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, is_remote, not_found_error, open_store
@@ -29,21 +29,21 @@ from pairwright.datasets.remote.published_versions import POINTER_FILE, VERSIONS
 
 GIB = 2**30
 _PARALLEL_COPIES = 8
-_TABLE = ".parquet"  # of img2dataset, beside the tar of the same name
+_TABLE = ".parquet"  # img2dataset's table for the tar of the same name
 _IN_USE = ".in-use"
 _DEFAULT_GIB = 100.0
 
 
 def default_copies_folder() -> Path:
-    """Return where copies are that no build asked for: below PAIRWRIGHT_CACHE, else ``~/.cache/pairwright``."""
+    """Return the default folder of copies: below PAIRWRIGHT_CACHE, else ``~/.cache/pairwright``."""
     return Path(os.environ.get("PAIRWRIGHT_CACHE") or "~/.cache/pairwright").expanduser() / "remote"
 
 
 def default_copies_limit() -> int:
-    """Return how many bytes the copies in `default_copies_folder` may take: PAIRWRIGHT_CACHE_GIB, else 100 GiB.
+    """Return the limit in bytes of `default_copies_folder`: PAIRWRIGHT_CACHE_GIB, else 100 GiB.
 
     Raises:
-        UsageError: when the variable is no number above 0.
+        UsageError: if the variable is not a number above 0.
     """
     given = os.environ.get("PAIRWRIGHT_CACHE_GIB", "")
     try:
@@ -57,12 +57,12 @@ def default_copies_limit() -> int:
 
 @dataclass
 class LocalCopies:
-    """Copies in a folder, and which of them this process uses.
+    """Copies in a folder, and those in use by this process.
 
     Attributes:
-        folder: for the copies.
-        limit: bytes that they may take.
-        setting: how the limit is raised, for messages.
+        folder: of the copies.
+        limit: in bytes.
+        setting: how to raise the limit, for messages.
     """
 
     folder: Path
@@ -71,17 +71,17 @@ class LocalCopies:
     _used: dict[Path, int] = field(default_factory=dict)
     _lock: IO[bytes] | None = None
 
-    def near(self, written: str) -> str:
-        """Return where an input can be read on this machine: a path or brace pattern as it is, a URL copied before.
+    def fetch(self, written: str) -> str:
+        """Return a local path or brace pattern of an input; a URL is copied first.
 
         Args:
             written: path, brace pattern, or either of them as a URL.
 
         Raises:
-            InputError: when nothing is there.
-            StorageError: when the store refuses or cannot be reached, or the copies do not fit.
+            InputError: if nothing is there.
+            StorageError: if the store refuses or cannot be reached, or the copies do not fit.
             UsageError: for a URL with a user or a query.
-            MissingResource: when the store's package is not installed.
+            MissingResourceError: if the store's package is not installed.
         """
         if not is_remote(written):
             return written
@@ -108,17 +108,17 @@ class LocalCopies:
         return str(place)
 
     def _hold(self) -> None:
-        """Tell other processes that copies are in use, until this one ends."""
+        """Hold a shared lock while copies are in use by this process."""
         if self._lock is None:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._lock = (self.folder / _IN_USE).open("ab")
             _try_lock(self._lock, fcntl.LOCK_SH)
 
     def _make_room(self, places: dict[Path, StoredFile], missing: int) -> None:
-        """Remove copies for ``missing`` bytes of new ones, so that limit and disk hold all that is used.
+        """Remove copies to free ``missing`` bytes within the limit and the disk.
 
         Raises:
-            StorageError: they do not.
+            StorageError: if that is not enough.
         """
         self._used.update((file, each.size) for file, each in places.items())
         if sum(self._used.values()) > self.limit:
@@ -140,13 +140,13 @@ class LocalCopies:
             _try_lock(self._lock, fcntl.LOCK_SH)
         if excess > 0 and missing > shutil.disk_usage(self.folder).free:
             raise StorageError(
-                f"{self.folder}: copies of {missing:,} bytes do not fit into {free:,}. Choose a disk with room: --out "
+                f"{self.folder}: copies of {missing:,} bytes do not fit into {free:,}. Choose a disk with more space: --out "
                 "of the build, else PAIRWRIGHT_CACHE."
             )
         if excess > 0:
             raise StorageError(
-                f"{self.folder}: {excess:,} bytes too many for new copies, and another process uses those that are "
-                f"there. Wait until it ends, or raise {self.setting}."
+                f"{self.folder}: {excess:,} bytes too many for new copies, and another process uses the existing "
+                f"ones. Wait until it ends, or raise {self.setting}."
             )
 
 
@@ -154,25 +154,25 @@ _COPIES_BY_FOLDER: dict[Path, LocalCopies] = {}
 
 
 def fetch_local_copy(written: str, folder: Path | None = None) -> str:
-    """Return where an input can be read on this machine; as `Copies.near`.
+    """Return a local path of an input; as `LocalCopies.fetch`.
 
     Args:
         written: path, brace pattern, or either of them as a URL.
-        folder: for the copies; `default_copies_folder` when left out.
+        folder: of the copies; None for `default_copies_folder`.
     """
     if not is_remote(written):
         return written
     place = folder or default_copies_folder()
     shared = _COPIES_BY_FOLDER.setdefault(place, LocalCopies(place, 0, "PAIRWRIGHT_CACHE_GIB (in the environment)"))
     shared.limit = default_copies_limit()
-    return shared.near(written)
+    return shared.fetch(written)
 
 
 def _try_lock(handle: IO[bytes], how: int) -> bool:
-    """Take a lock, or change the one that is held; return whether it was got."""
+    """Try to take a lock, or to change the mode of a held one; return whether it succeeded."""
     try:
         fcntl.flock(handle, how | fcntl.LOCK_NB)
-    except OSError:  # another process has one, or the file system knows none
+    except OSError:  # another process holds it, or the file system has no locks
         return False
     return True
 
@@ -182,7 +182,7 @@ def _files_of(folder: Path) -> Iterator[Path]:
 
 
 def _resolve_input(store: RemoteStore, path: str) -> tuple[str, list[StoredFile]]:
-    """Return the path of an input and its files; of a published dataset those of its newest version."""
+    """Return the path of an input and its files; for a published dataset those of its newest version."""
     files = _files(store, path)
     if any(each.path == f"{path}/{POINTER_FILE}" for each in files):
         path = f"{path}/{VERSIONS_FOLDER}/{read_pointer(store, path)[0]}"
@@ -195,7 +195,7 @@ def _resolve_input(store: RemoteStore, path: str) -> tuple[str, list[StoredFile]
 
 
 def _resolve_published(store: RemoteStore, path: str) -> str:
-    """Return a path below a published dataset as one in its newest version; empty when it lies below none."""
+    """Return a path below a published dataset inside its newest version; empty for other paths."""
     for folder in map(str, PurePosixPath(path).parents):
         if folder not in {".", "/"} and (versions := read_pointer(store, folder)):
             return f"{folder}/{VERSIONS_FOLDER}/{versions[0]}{path.removeprefix(folder)}"
@@ -203,13 +203,11 @@ def _resolve_published(store: RemoteStore, path: str) -> str:
 
 
 def _names(path: str) -> Iterator[str]:
-    from pairwright.datasets.readers.formats import expand_braces
-
     yield from expand_braces(path) if "{" in path else [path]
 
 
 def _files(store: RemoteStore, path: str) -> list[StoredFile]:
-    """Return the files that a path or pattern names; none where one of a pattern is missing."""
+    """Return the files of a path or pattern; empty if one of a pattern is missing."""
     if "{" in path:
         names = list(_names(path))
         found = {each.path: each for folder in sorted({_parent(name) for name in names}) for each in store.find(folder)}
@@ -237,7 +235,7 @@ def _copy_path(top: Path, path: str) -> Path:
         raise UsageError(f"{path}: a key with `..` is not copied. Rename it.")
     place = top.joinpath(*parts)
     for folder in (place, *place.parents[: len(parts)]):
-        if folder.is_symlink():  # files behind it are not ours to replace or to remove
+        if folder.is_symlink():  # files behind it must not be replaced or removed
             raise StorageError(f"{folder}: is a symbolic link, and copies are written there. Remove the link.")
     return place
 
@@ -263,8 +261,8 @@ def _copy_one(store: RemoteStore, file: StoredFile, place: Path) -> None:
         store.get(file.path, temporary)
         if temporary.stat().st_size != file.size:
             raise StorageError(
-                f"{store.url(file.path)}: {temporary.stat().st_size:,} bytes came of {file.size:,}. "
-                "Start again when nothing writes to it."
+                f"{store.url(file.path)}: {temporary.stat().st_size:,} bytes of {file.size:,} received. "
+                "Start again when the file is no longer written to."
             )
         os.utime(temporary, ns=(_nanoseconds(file), _nanoseconds(file)))
 
@@ -272,4 +270,4 @@ def _copy_one(store: RemoteStore, file: StoredFile, place: Path) -> None:
 def _nanoseconds(file: StoredFile) -> int:
     return (
         round(file.time * 1000) * 1_000_000
-    )  # whole milliseconds: finer than stores tell, and no file system rounds it
+    )  # whole milliseconds: finer than stores report, and not rounded by file systems

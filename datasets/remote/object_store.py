@@ -1,8 +1,8 @@
-"""Places that are no folders of this machine: ``s3://``, ``gs://``, ``memory://`` and ``file://``, through fsspec.
+"""Files in object stores (``s3://``, ``gs://``, ``memory://`` and ``file://``) through fsspec.
 
-Credentials come from where each service's own tools take them (AWS_ACCESS_KEY_ID, a profile, a role,
-GOOGLE_APPLICATION_CREDENTIALS, ...), and so does the address of another S3 server (AWS_ENDPOINT_URL). No URL holds
-any: one with a user or a query is refused. What a service says of its errors is told without the values of secrets.
+Credentials come from the usual places of each service (AWS_ACCESS_KEY_ID, a profile, a role,
+GOOGLE_APPLICATION_CREDENTIALS, ...), and so does the address of another S3 server (AWS_ENDPOINT_URL). They are never part
+of a URL: one with a user or a query is refused. Error messages of services are shown with secrets removed.
 """
 
 import os
@@ -22,12 +22,12 @@ from pairwright.datasets.redaction import REDACTED, redact
 FSSPEC_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "file": "", "memory": ""}
 _URL = re.compile(rf"(?P<scheme>{'|'.join(FSSPEC_PACKAGES)}):/{{1,3}}(?P<rest>.*)", re.IGNORECASE | re.DOTALL)
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL")
-_SHORT = 6  # a value of fewer characters is too common a word to be masked
+_SHORT = 6  # shorter values are too common to be redacted
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of a store: its path there, bytes, and the seconds since 1970 when it was written."""
+    """A file of a store: its path, size in bytes, and modification time in seconds since 1970."""
 
     path: str
     size: int
@@ -36,10 +36,10 @@ class StoredFile:
 
 @dataclass(frozen=True)
 class RemoteStore:
-    """Files under one scheme.
+    """Files of one URL scheme.
 
     Attributes:
-        scheme: a name of `FSSPEC_PACKAGES`.
+        scheme: a key of `FSSPEC_PACKAGES`.
         files: fsspec's file system.
     """
 
@@ -47,30 +47,32 @@ class RemoteStore:
     files: Any
 
     def url(self, path: str) -> str:
-        """Return what a path of this store is written as."""
+        """Return the URL of a path of this store."""
         return f"{self.scheme}://{path}"
 
     def find(self, path: str) -> list[StoredFile]:
-        """Return the file ``path``, or all files below the folder of that name, by path; none where nothing is.
+        """Return the file ``path``, or all files below the folder of that name, by path; empty if there are none.
 
         Raises:
-            StorageError: with bucket and key, and how to mend it.
+            StorageError: with bucket and key, and the fix.
         """
-        with self.translated(path):
-            told = self.files.find(path, detail=True)
+        with self.translate_errors(path):
+            found = self.files.find(path, detail=True)
         found = [
-            StoredFile(name, int(info["size"]), _seconds(info)) for name, info in told.items() if info["type"] == "file"
+            StoredFile(name, int(info["size"]), _seconds(info))
+            for name, info in found.items()
+            if info["type"] == "file"
         ]
         return sorted(found, key=lambda each: each.path)
 
     def get(self, path: str, local: Path) -> None:
-        """Copy a file to this machine; errors as `find`."""
-        with self.translated(path):
+        """Copy a file to this machine; errors as in `find`."""
+        with self.translate_errors(path):
             self.files.get_file(path, str(local))
 
     def put(self, local: Path, path: str) -> None:
-        """Copy a file into the store, where it appears when it is whole; errors as `find`."""
-        with self.translated(path):
+        """Copy a file into the store, where it appears when complete; errors as in `find`."""
+        with self.translate_errors(path):
             if self.scheme == "file":
                 with replace_atomically(Path(path)) as temporary:
                     shutil.copyfile(local, temporary)
@@ -78,8 +80,8 @@ class RemoteStore:
                 self.files.put_file(str(local), path)
 
     def copy(self, path: str, to: str) -> None:
-        """Copy a file inside the store, where it appears when it is whole; errors as `find`."""
-        with self.translated(path):
+        """Copy a file inside the store, where it appears when complete; errors as in `find`."""
+        with self.translate_errors(path):
             if self.scheme == "file":
                 with replace_atomically(Path(to)) as temporary:
                     shutil.copyfile(path, temporary)
@@ -87,33 +89,33 @@ class RemoteStore:
                 self.files.cp_file(path, to)
 
     def remove(self, path: str) -> None:
-        """Remove a file, if it is there; errors as `find`."""
-        with self.translated(path):
+        """Remove a file if it exists; errors as in `find`."""
+        with self.translate_errors(path):
             try:
                 self.files.rm_file(path)
             except FileNotFoundError:
                 return
 
     @contextmanager
-    def translated(self, path: str) -> Iterator[None]:
+    def translate_errors(self, path: str) -> Iterator[None]:
         """Translate what a service raises into `StorageError`."""
         try:
             yield
         except PairwrightError:
             raise
-        except Exception as error:  # noqa: BLE001 - each service has a tree of errors of its own
+        except Exception as error:  # noqa: BLE001 - each service has its own exceptions
             raise StorageError(
                 f"{self.url(path)}: {_describe_error(error)}. {_suggest_fix(error, self.scheme)}"
             ) from None
 
 
 def is_remote(written: str | Path) -> bool:
-    """Say whether a path is a URL of a store; the ``s3:/bucket`` that `Path` makes of one is taken, too."""
+    """Return whether a path is a URL of a store, including the ``s3:/bucket`` that `Path` makes of one."""
     return _URL.match(str(written)) is not None
 
 
 def split_url(written: str | Path) -> tuple[str, str]:
-    """Return scheme and path of a URL of a store, the path without a slash at its end.
+    """Return scheme and path of a URL of a store, the path without a trailing slash.
 
     Raises:
         UsageError: for another URL, or one with a user or a query, or without a bucket.
@@ -124,7 +126,7 @@ def split_url(written: str | Path) -> tuple[str, str]:
     scheme, rest = parts["scheme"].lower(), parts["rest"].rstrip("/")
     if "@" in rest.partition("/")[0] or "?" in rest or "#" in rest:
         raise UsageError(
-            f"a URL of {scheme}:// holds no user and no query: keys belong into the environment. Give {scheme}://BUCKET/KEY."
+            f"a URL of {scheme}:// must have no user and no query: set credentials in the environment. Give {scheme}://BUCKET/KEY."
         )
     if not rest or ".." in PurePosixPath(rest).parts:
         raise UsageError(f"{written}: give {scheme}://BUCKET/KEY, without `..`.")
@@ -132,12 +134,12 @@ def split_url(written: str | Path) -> tuple[str, str]:
 
 
 def open_store(written: str | Path) -> tuple[RemoteStore, str]:
-    """Return the store of a URL, and the path there, without a slash at its end.
+    """Return the store of a URL, and the path there, without a trailing slash.
 
     Raises:
-        UsageError: as `split_url`.
-        StorageError: when the service refuses.
-        MissingResource: when the package for the scheme is not installed.
+        UsageError: as in `split_url`.
+        StorageError: if the service refuses.
+        MissingResourceError: if the package for the scheme is not installed.
     """
     scheme, path = split_url(written)
     import fsspec
@@ -148,13 +150,13 @@ def open_store(written: str | Path) -> tuple[RemoteStore, str]:
         raise MissingResourceError(
             f"{scheme}:// needs {FSSPEC_PACKAGES[scheme]}. Run: pip install {FSSPEC_PACKAGES[scheme]}"
         ) from None
-    except Exception as error:  # noqa: BLE001 - as in `translated`
+    except Exception as error:  # noqa: BLE001 - as in `translate_errors`
         raise StorageError(f"{scheme}://{path}: {_describe_error(error)}. {_suggest_fix(error, scheme)}") from None
     return RemoteStore(scheme, files), path
 
 
 def not_found_error(store: RemoteStore, path: str) -> InputError:
-    """Return the error that says so."""
+    """Return the error for a missing file or folder."""
     return InputError("no such file or folder", where=store.url(path), fix="Check bucket and key.")
 
 
@@ -171,28 +173,28 @@ def _seconds(info: dict[str, Any]) -> float:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return what a service says, in one line and without secrets."""
+    """Return the message of a service in one line and without secrets."""
     line = " ".join(str(error).split())[:300] or "no reason given"
-    told = str(redact(f"{type(error).__name__}: {line}"))
+    text = str(redact(f"{type(error).__name__}: {line}"))
     for name, value in os.environ.items():
         if _SECRET.search(name.upper()) and len(value) >= _SHORT:
-            told = told.replace(value, REDACTED)
-    return told.rstrip(".")
+            text = text.replace(value, REDACTED)
+    return text.rstrip(".")
 
 
 def _suggest_fix(error: Exception, scheme: str) -> str:
-    told = f"{type(error).__name__} {error}".lower()
+    text = f"{type(error).__name__} {error}".lower()
     named = {
         "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role",
         "gs": "GOOGLE_APPLICATION_CREDENTIALS",
     }
-    if isinstance(error, FileNotFoundError) or "nosuchbucket" in told or "does not exist" in told:
+    if isinstance(error, FileNotFoundError) or "nosuchbucket" in text or "does not exist" in text:
         return "Check bucket and key."
     if isinstance(error, PermissionError) or any(
-        word in told for word in ("credential", "denied", "forbidden", "access key")
+        word in text for word in ("credential", "denied", "forbidden", "access key")
     ):
-        return f"Check the credentials ({named.get(scheme, 'of this user')}) and their rights there."
+        return f"Check the credentials ({named.get(scheme, 'of this user')}) and their permissions."
     if isinstance(error, OSError) and scheme == "file":
-        return "Mend that and start again."
+        return "Fix that and start again."
     where = " and AWS_ENDPOINT_URL" if scheme == "s3" else ""
-    return f"Check the network{where}, and start again: what arrived whole is not copied again."
+    return f"Check the network{where}, and start again: complete files are not copied again."

@@ -1,8 +1,8 @@
-"""What a command wrote on this machine, laid into a store when it is whole.
+"""Upload of command outputs to an object store.
 
-One file appears whole. Of a folder the data comes first (tars, Parquet, pictures) and what tells of it last (sizes, check
-sums, cards, descriptions); of an earlier export what tells goes before anything else changes, so that half a folder
-never has sizes or sums that fit it. Other files there are left alone.
+A single file appears when complete. For a folder, data is sent first (tars, Parquet, images) and metadata last (sizes,
+checksums, cards, descriptions); metadata of an earlier export is removed before anything else changes, so that an
+incomplete folder never has matching sizes or checksums. Other files there are not touched.
 """
 
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ _PARALLEL_UPLOADS = 8
 
 @contextmanager
 def upload_on_success(out: Path) -> Iterator[tuple[Path, list[str]]]:
-    """Give the path to write to, and a list of the URLs that were sent, which is filled when the block ends well.
+    """Provide the path to write to, and a list of uploaded URLs, filled when the block succeeds.
 
-    ``out`` itself and nothing to send for a path; for a URL a temporary path of the same name.
+    For a local path it is ``out`` itself and nothing is sent; for a URL it is a temporary path of the same name.
 
     Raises:
         UsageError: for a URL with a user or a query.
-        StorageError: when the store refuses or cannot be reached; it names what was to be sent.
-        MissingResource: when the store's package is not installed.
+        StorageError: if the store refuses or cannot be reached; it names the file.
+        MissingResourceError: if the store's package is not installed.
     """
     sent: list[str] = []
     if not is_remote(out):
@@ -44,13 +44,13 @@ def _upload_folder(store: RemoteStore, folder: Path, top: str) -> list[str]:
         path: f"{top}/{path.relative_to(folder).as_posix()}" for path in sorted(folder.rglob("*")) if path.is_file()
     }
     data = [path for path in paths if path.suffix.lower() in _DATA]
-    told = [path for path in paths if path not in set(data)]
+    metadata = [path for path in paths if path not in set(data)]
     if data:
-        for path in told:
+        for path in metadata:
             store.remove(paths[path])
     with ThreadPoolExecutor(_PARALLEL_UPLOADS) as pool:
         for put in [pool.submit(store.put, path, paths[path]) for path in data]:
             put.result()
-    for path in told:
+    for path in metadata:
         store.put(path, paths[path])
     return [store.url(name) for name in paths.values()]

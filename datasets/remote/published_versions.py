@@ -1,11 +1,11 @@
-"""Where a published dataset lies in a store: versions under names of their own, and a pointer to the newest.
+"""Layout of a published dataset in an object store: named versions, and a pointer to the newest.
 
-    .pairwright                      our mark
+    .pairwright                      marker
     current.json                     the pointer: {"version": NAME, "path": "versions/NAME", "versions": [NAME, ...]}
-    versions/NAME/manifest.json      of a complete version, with its shards, card and report beside it
+    versions/NAME/manifest.json      of a complete version, next to its shards, card and report
 
-NAME is the number of the version and a hash of its content, so that a version never changes once it is there. A reader
-takes the pointer once and stays with its version, whatever is published meanwhile.
+NAME is the number of the version and a hash of its content, so that a version never changes. A reader reads the pointer
+once and stays with its version, even if another is published meanwhile.
 """
 
 from collections.abc import Sequence
@@ -22,20 +22,20 @@ POINTER_FILE, VERSIONS_FOLDER = "current.json", "versions"
 
 
 def encode_pointer(versions: Sequence[str]) -> bytes:
-    """Return the pointer to the first of ``versions``, which are all that are there, newest first."""
+    """Return the pointer to the first of ``versions``, which are all existing ones, newest first."""
     content = {"version": versions[0], "path": f"{VERSIONS_FOLDER}/{versions[0]}", "versions": list(versions)}
     return orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def read_pointer(store: RemoteStore, top: str) -> list[str]:
-    """Return the versions that a published dataset has, newest first; none where there is no pointer.
+    """Return the versions of a published dataset, newest first; empty without a pointer.
 
     Args:
-        store: where it lies.
+        store: its store.
         top: its folder there.
 
     Raises:
-        StorageError: when the store refuses, or the pointer is broken.
+        StorageError: if the store refuses, or the pointer is invalid.
     """
     path = f"{top}/{POINTER_FILE}"
     if [each.path for each in store.find(path)] != [path]:
@@ -52,7 +52,7 @@ def read_remote_json(store: RemoteStore, path: str) -> dict[str, Any]:
     """Return the JSON object in a file of a store.
 
     Raises:
-        StorageError: when the store refuses, or the file is none.
+        StorageError: if the store refuses, or the file is not a JSON object.
     """
     with TemporaryDirectory() as folder:
         store.get(path, Path(folder) / "file")

@@ -1,13 +1,11 @@
-"""The build report: one HTML file that needs nothing else, to be opened in a browser and looked at.
+"""Build report: a self-contained HTML file.
 
-It shows how many pairs and texts there are, what each stage kept and turned away and why, which types the negatives
-have, what refinement did to the gaps of its scorers, where the time went, how the texts stood before the truth (where
-it is known), and samples with their pictures. No script, no reference to anything outside the file: its own policy
-forbids both.
+It shows numbers of pairs and texts, kept and rejected rows of each stage with reasons, types of negatives, the effect of
+refinement on score gaps, times, agreement with the known truth (if any), and samples with their images. It has no script
+and no external reference; its content security policy forbids both.
 
-Input is the manifest, as `card.py` describes it, and what a manifest cannot hold: samples to show and gaps to draw.
-Members used beyond the card's: ``types`` (type to made, kept, rejected by reason). A section without data is left
-out.
+Input is the manifest, as described in `dataset_card.py`, and what a manifest cannot store: samples and gaps. Members used
+in addition: ``types`` (type to made, kept, rejected by reason). Sections without data are omitted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +28,7 @@ class ScorerGaps:
 
     Attributes:
         name: of the scorer.
-        before: of all rows that came to refinement.
+        before: of all rows that entered refinement.
         after: of the rows it kept.
     """
 
@@ -42,7 +40,7 @@ class ScorerGaps:
 def write_report(
     path: Path, manifest: Mapping[str, Any], samples: Sequence[Sample] = (), gaps: Sequence[ScorerGaps] = ()
 ) -> None:
-    """Write the report of a build to ``path``; see `report`."""
+    """Write the report of a build to ``path``; see `render_report`."""
     write_text(path, render_report(manifest, samples, gaps))
 
 
@@ -51,8 +49,8 @@ def render_report(manifest: Mapping[str, Any], samples: Sequence[Sample] = (), g
 
     Args:
         manifest: of the build.
-        samples: to show, with image bytes (`report_gallery.choose` draws them).
-        gaps: one a scorer.
+        samples: to show, with image bytes (`sample_gallery.choose_samples` draws them).
+        gaps: one per scorer.
     """
     sections = [
         _headline(manifest),
@@ -73,18 +71,18 @@ def render_report(manifest: Mapping[str, Any], samples: Sequence[Sample] = (), g
 
 _GAPS_NOTE = (
     "The gap is a scorer's value of the true text minus that of the negative. "
-    "A blind scorer that picks the true text more often than half of the time has found a cue."
+    "A text-only scorer that picks the true text in more than half of the cases has found a cue."
 )
 _ORACLE_NOTE = (
-    "Each kept text was judged against the scene that its image was drawn from: negatives have to be false, "
+    "Each kept text was judged against the scene that its image was drawn from: negatives must be false, "
     "positives and turns true. A text outside the grammar counts as wrong."
 )
 
 
-_COST_NOTE = "Answers of models that the texts rest on; those taken from a cache were paid for once."
+_COST_NOTE = "Model answers used by the texts; answers from the cache were billed once."
 _VERSIONS_NOTE = (
-    "New pairs were made with the word statistics of the last whole build and refined by its scorers. "
-    "Changed and removed pairs stay as they were until the next whole build."
+    "New pairs use the word statistics and scorers of the last full build. "
+    "Changed and removed pairs stay unchanged until the next full build."
 )
 
 
@@ -101,7 +99,7 @@ def _versions(manifest: Mapping[str, Any]) -> str:
 def _audit_note(manifest: Mapping[str, Any]) -> str:
     audit = manifest.get("audit") or {}
     return (
-        f"How often a rule that sees no image picks the true text, over all {audit['rows']:,} kept negatives, held out. "
+        f"Accuracy of text-only attacks on the true text, over all {audit['rows']:,} kept negatives, held out. "
         f"Verdict: {audit['verdict']}; {audit['max']:.0%} is allowed in total and in each type."
         if audit
         else ""
@@ -155,7 +153,7 @@ def _table(head: Sequence[str], rows: Sequence[str]) -> str:
         "shards",
         *COST_COLUMNS[1:4],
     }
-    # "made" is a count beside types, and a date at the end of the versions
+    # "made" is a count for types, and a date for versions
     classes = [
         "number" if name in numbers and name != head[-1] else "wide" if name == head[-1] else "name" for name in head
     ]
@@ -239,7 +237,7 @@ def _throughput(stage: Mapping[str, Any]) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a time as people read it: 0.42 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    """Return a duration for people: 0.42 s, 12 s, 3 min 20 s, 2 h 5 min."""
     if seconds < 10:
         return f"{seconds:.2g} s" if seconds < 1 else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -249,7 +247,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_size(count: int) -> str:
-    """Return a number of bytes as people read it, in powers of 1000."""
+    """Return a number of bytes for people, in powers of 1000."""
     value = float(count)
     for unit in ("bytes", "kB", "MB", "GB"):
         if value < 1000:

@@ -1,8 +1,8 @@
-"""A look into a dataset: what it holds in numbers, and a contact sheet, its first samples as one picture.
+"""Dataset overview: counts, and a contact sheet of the first samples.
 
-`overview` reads shards or a build directory once. `draw_contact_sheet` sets pictures in a grid with the caption below each
-and the first hard negative in red; text-only samples show their words alone. It uses the font that Pillow carries,
-which knows Latin script; other signs show as boxes.
+`summarize_dataset` reads shards or a build directory once. `draw_contact_sheet` draws a grid of images with their caption
+and the first hard negative in red; text-only samples show their texts. It uses Pillow's built-in font, which has Latin
+script; other characters are drawn as boxes.
 """
 
 import io
@@ -30,18 +30,18 @@ _Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 
 def summarize_dataset(path: Path) -> dict[str, Any]:
-    """Return what a dataset holds.
+    """Return the contents of a dataset.
 
     Args:
         path: a build directory, a folder of shards, one tar or a brace pattern.
 
     Returns:
-        The counts of `contents.survey`, and ``shards`` (number of tars), ``bytes`` (of the tars), ``schema`` (the
-        members of a sample's JSON).
+        The counts of `count_contents`, and ``shards`` (number of tars), ``bytes`` (of the tars), ``schema`` (the members
+        of a sample's JSON).
 
     Raises:
-        InputError: when there is no dataset at ``path``.
-        StorageError: when a file of it is torn.
+        InputError: if there is no dataset at ``path``.
+        StorageError: if one of its files is damaged.
     """
     source = open_sample_source(path)
     files = {"shards": len(source.shards), "bytes": sum(tar.stat().st_size for tar in source.shards)}
@@ -49,20 +49,20 @@ def summarize_dataset(path: Path) -> dict[str, Any]:
 
 
 def read_first_samples(path: Path, count: int) -> list[Sample]:
-    """Return the first ``count`` samples at ``path`` with their images; arguments and errors as in `overview`."""
+    """Return the first ``count`` samples at ``path`` with their images; arguments and errors as in `summarize_dataset`."""
     return [load_image(sample) for sample in islice(_stored_samples(open_sample_source(path)), count)]
 
 
 def _stored_samples(source: SampleSource) -> Iterable[Sample]:
-    """Return a source's samples as its shards hold them, where it has any: the pictures they were made of may be gone."""
+    """Return a source's samples from its shards, if it has any: the original images may no longer exist."""
     return chain.from_iterable(map(read_shard, source.shards)) if source.shards else source.samples()
 
 
 def draw_contact_sheet(samples: Sequence[Sample], columns: int = 4) -> bytes:
-    """Return a PNG with a cell for each sample, in rows of ``columns``.
+    """Return a PNG with a cell per sample, in rows of ``columns``.
 
     Raises:
-        InputError: when there is no sample.
+        InputError: if there is no sample.
     """
     if not samples:
         raise InputError("no sample to show", where="contact sheet", fix="Check the dataset with inspect.")
@@ -115,7 +115,7 @@ def _thumbnail(sample: Sample, size: tuple[int, int]) -> Image.Image:
 
 
 def wrap_text(text: str, font: _Font, width: int, lines: int) -> list[str]:
-    """Return ``text`` as at most ``lines`` lines that fit ``width`` pixels; what does not fit ends in "..."."""
+    """Return ``text`` in at most ``lines`` lines of ``width`` pixels; a truncated text ends in "..."."""
     done: list[str] = []
     rest = text.split()
     while rest and len(done) < lines:

@@ -1,8 +1,7 @@
-"""The few figures that the report draws: bars, a stacked bar, a histogram of two states. SVG or HTML text, no library.
+"""Figures of the report as SVG or HTML text: bars, a stacked bar, a histogram of two states.
 
-Colours are classes of the page's style sheet (``kept``, ``rejected``, ``before``, ``after``), so figures follow light
-and dark. Widths are shares of the space there is, so they follow the window. Every figure says its numbers in text as
-well.
+Colours are classes of the style sheet (``kept``, ``rejected``, ``before``, ``after``), so figures follow light and dark
+mode. Widths are percentages, so they follow the window. Every figure also has its numbers as text.
 """
 
 import math
@@ -31,7 +30,7 @@ def draw_stacked_bar(parts: Sequence[tuple[str, int]], whole: int) -> str:
 
 
 def draw_bars(rows: Sequence[tuple[str, float, str]], css_class: str = "kept") -> str:
-    """Return a list of named bars; each row is (name, value, how the value is written)."""
+    """Return a list of named bars; each row is (name, value, value as text)."""
     largest = max((value for _, value, _ in rows), default=0.0)
     lines = []
     for name, value, written in rows:
@@ -44,10 +43,9 @@ def draw_bars(rows: Sequence[tuple[str, float, str]], css_class: str = "kept") -
 
 
 def draw_histogram(name: str, before: FloatSequence, after: FloatSequence) -> str:
-    """Return a figure of two histograms about 0, each scaled to its own sum.
+    """Return a figure of two histograms around 0, each normalised by its own total.
 
-    The axis reaches as far as 99% of the values before do, rounded up to a tenth; what lies further out counts
-    in the outermost column.
+    The axis covers 99% of the values before, rounded up to a tenth; values beyond it count in the outermost bin.
 
     Args:
         name: what was measured.
@@ -109,7 +107,7 @@ def _step(number: int, share: float) -> str:
 
 
 def _describe_histogram(name: str, before: FloatSequence, after: FloatSequence) -> str:
-    if np.array_equal(before, after):  # nothing was left out: there is one state, not two
+    if np.array_equal(before, after):  # nothing was removed: one state, not two
         return (f"{name}, " if name else "") + f"{len(after):,} rows, {_pairwise_accuracy(after)}"
     states = [
         f"{state} {len(values):,} rows, {_pairwise_accuracy(values)}"
@@ -119,7 +117,7 @@ def _describe_histogram(name: str, before: FloatSequence, after: FloatSequence) 
 
 
 def _pairwise_accuracy(values: FloatSequence) -> str:
-    """Return how often a scorer alone would pick the true text: the share above 0, ties counting half."""
+    """Return the accuracy of the scorer alone: the share of gaps above 0, ties counting half."""
     if not len(values):
         return "nothing to guess"
     signs = np.sign(np.asarray(values, dtype=np.float64))

@@ -1,7 +1,7 @@
-"""The page that reports share: its head, its look (`report.css`), headline numbers and sections.
+"""HTML page of reports: head, style sheet (`report.css`), headline numbers and sections.
 
-One HTML file that needs nothing else. No script, no reference to anything outside the file: its own policy forbids
-both. What is handed in as text is escaped here; bodies are HTML and were escaped by whoever made them.
+A page is self-contained: no script, no external reference; its content security policy forbids both. Texts are escaped
+here; bodies are HTML, escaped by their callers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,22 +13,22 @@ _STYLE = Path(__file__).with_name("report.css")
 
 
 def render_page(name: str, kind: str, about: Iterable[str], bodies: Iterable[str], style: str = "") -> str:
-    """Return a whole page.
+    """Return a complete page.
 
     Args:
-        name: its heading.
-        kind: what it is, for the title of the window.
-        about: told below the heading; empty texts are left out.
-        bodies: HTML, one after the other.
-        style: CSS beyond that of all reports.
+        name: heading.
+        kind: kind of report, for the window title.
+        about: texts below the heading; empty ones are omitted.
+        bodies: HTML, in order.
+        style: additional CSS.
     """
-    told = " · ".join(escape(text) for text in about if text)
+    subtitle = " · ".join(escape(text) for text in about if text)
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{escape(name)}: {escape(kind)}</title>\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         f"<style>\n{_STYLE.read_text(encoding='utf-8')}{style}</style>\n</head>\n<body>\n<main>\n"
-        f'<h1>{escape(name)}</h1>\n<p class="sub">{told}</p>\n{"".join(bodies)}\n</main>\n</body>\n</html>\n'
+        f'<h1>{escape(name)}</h1>\n<p class="sub">{subtitle}</p>\n{"".join(bodies)}\n</main>\n</body>\n</html>\n'
     )
 
 
@@ -40,7 +40,7 @@ def render_section(title: str, note: str, body: str) -> str:
 
 
 def render_tiles(numbers: Sequence[tuple[str, str]]) -> str:
-    """Return headline numbers, each (what it counts, how it is written)."""
+    """Return headline numbers, each (label, value as text)."""
     shown = "".join(
         f'<div class="tile"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for name, value in numbers
     )

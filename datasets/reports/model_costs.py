@@ -1,4 +1,4 @@
-"""What the answers of models cost that a dataset's texts rest on, as card and report tell it."""
+"""Costs of the model answers used by a dataset's texts, as rows for card and report."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,9 @@ COST_COLUMNS = ("stage", "answers", "tokens in", "tokens out", "cost")
 
 
 def list_cost_rows(manifest: Mapping[str, Any]) -> list[tuple[str, str, str, str, str]]:
-    """Return a row, by `HEAD`, for each stage that asked a model, and with several their sum."""
-    told = {name: stage.get("facts", {}).get("llm", {}) for name, stage in manifest.get("stages", {}).items()}
-    bills = {name: each["in_all"] for name, each in told.items() if each}
+    """Return a row, with columns `COST_COLUMNS`, for each stage that asked a model, and their sum if there are several."""
+    by_stage = {name: stage.get("facts", {}).get("llm", {}) for name, stage in manifest.get("stages", {}).items()}
+    bills = {name: each["in_all"] for name, each in by_stage.items() if each}
     rows = [_row(name, [bill]) for name, bill in bills.items()]
     return [*rows, _row("all", list(bills.values()))] if len(rows) > 1 else rows
 
@@ -22,5 +22,5 @@ def _row(name: str, bills: list[Mapping[str, Any]]) -> tuple[str, str, str, str,
 
 
 def format_dollars(cost: float) -> str:
-    """Return USD, with as many digits as small sums need."""
+    """Return USD, with enough digits for small amounts."""
     return f"${cost:,.2f}" if cost >= 1 or not cost else f"${cost:.4f}"

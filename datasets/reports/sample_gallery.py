@@ -1,7 +1,6 @@
-"""The samples that the report shows: picture, caption, texts made for it with the edit marked, conversations.
+"""Samples in the report: image, caption, texts with edits marked, conversations.
 
-Which samples are shown is a function of seed and key, samples with texts first, so the same dataset shows the same
-ones. All text is escaped; nothing a caption holds can become markup.
+The shown samples are a function of seed and key, samples with texts first. All text is escaped.
 """
 
 import base64
@@ -73,12 +72,12 @@ def _text(annotation: Annotation) -> str:
 
 
 def mark_edits(text: str, edits: Sequence[Edit]) -> str:
-    """Return ``text`` as HTML with each edit as what was there (``<del>``) and what stands there now (``<ins>``)."""
+    """Return ``text`` as HTML with each edit as old (``<del>``) and new text (``<ins>``)."""
     parts, at = [], 0
     for edit in sorted(edits, key=lambda edit: edit.after_span):
         start, end = edit.after_span
         if not at <= start <= end <= len(text):
-            return escape(text)  # spans of another text: show the words, claim nothing
+            return escape(text)  # spans of another text: show it without marks
         removed = f"<del>{escape(edit.before)}</del> " if edit.before else ""
         inserted = f"<ins>{escape(text[start:end])}</ins>" if end > start else ""
         parts += [escape(text[at:start]), removed, inserted]

@@ -1,7 +1,7 @@
-"""What a dataset holds, counted over its samples in one pass: for the manifest, the card, the report and `inspect`.
+"""Counts of a dataset's contents in one pass over its samples: for the manifest, the card, the report and `inspect`.
 
-The counts are a plain JSON object (so that a manifest can carry it) with the members of `survey`'s result. Types are
-named as on the command line: ``replace-object``, ``swap-attribute``. Memory does not grow with the number of samples.
+The counts are a plain JSON object with the members that `count_contents` returns. Types are named as on the command
+line: ``replace-object``, ``swap-attribute``. Memory does not grow with the number of samples.
 """
 
 from collections import Counter
@@ -15,7 +15,6 @@ from pairwright.datasets.records import Annotation, Origin
 from pairwright.datasets.shards.samples import Sample, list_makers
 
 _GROUPS = {"hard_negative": "hard_negatives", "hard_positive": "hard_positives"}
-EDITED_KINDS = tuple(_GROUPS)  # of annotations that are edits of a caption
 
 
 def annotation_type(annotation: Annotation) -> str:
@@ -29,7 +28,7 @@ def _format_type(form: str, target: str) -> str:
 
 
 def count_exchanges(annotation: Annotation) -> int:
-    """Return the number of turns as all counts mean it: a question with its answer is one."""
+    """Return the number of exchanges: a question with its answer counts once."""
     return sum(turn.role == "human" for turn in annotation.turns)
 
 
@@ -66,10 +65,9 @@ def count_contents(samples: Iterable[Sample]) -> dict[str, Any]:
 
     Returns:
         ``samples``, ``with_image``, ``image_exts`` (extension to count), ``texts`` (hard_negatives, hard_positives,
-        conversations, turns, rationales), ``samples_with`` (for each of these but turns, the samples that have at least
-        one), ``types`` (for each of the first three, type to count), ``sources`` (list
-        of name, license, samples) and ``makers`` (list of generator, version, seed, model, prompt, samples), each
-        sorted by name.
+        conversations, turns, rationales), ``samples_with`` (the same without turns: samples with at least one), ``types``
+        (for each of the first three, type to count), ``sources`` (list of name, license, samples) and ``makers`` (list of
+        generator, version, seed, model, prompt, samples), each sorted by name.
     """
     counts = _ContentCounts()
     for sample in track(samples, "counting texts", unit="samples"):
@@ -95,8 +93,8 @@ def count_contents(samples: Iterable[Sample]) -> dict[str, Any]:
 
 
 def add_counts(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the counts of two sets of samples, each as `survey` gives them, as those of both."""
-    return {name: _sum(one[name], other[name]) for name in one if name in other}  # an older version may lack one
+    """Return the sum of two results of `count_contents`."""
+    return {name: _sum(one[name], other[name]) for name in one if name in other}  # older versions may lack some
 
 
 def _sum(one: Any, other: Any) -> Any:

@@ -1,11 +1,11 @@
-"""The shape of a sample's JSON, written down once: the card, the Parquet export and `verify` all follow it.
+"""Schema of a sample's JSON, used by the card, the Parquet export and `verify`.
 
-Loaders infer a schema from the first few samples, so every sample has all of these members with the same types: no
-nulls, no object whose keys vary. That is why scores are a list of ``{name, value}`` and not an object: each generator
-has scores of its own names. Numbers that can be fractions are always written as fractions.
+Loaders infer a schema from the first few samples, so every sample has all members with the same types: no nulls, no
+objects with varying keys. Hence scores are a list of ``{name, value}``, not an object: each generator has its own score
+names. Numbers that can be fractional are always written as floats.
 
-An empty list still tells a loader nothing of its items. So the card's metadata states every type
-(`card_metadata.py`), and Hugging Face's loader, given the card's folder, guesses nothing.
+An empty list does not show the type of its items. So the card's metadata states every type (`dataset_card.py`), and
+Hugging Face's loader, given the card's folder, infers nothing.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ _JSON_TYPES: dict[str, type] = {"string": str, "int32": int, "int64": int, "floa
 
 
 def compile_schema_check(shape: MemberSchema) -> Callable[[Any], bool]:
-    """Return a function that says whether a value fits ``shape``: where `misfit` finds nothing, five times as fast."""
+    """Return a function that checks a value against ``shape``: equivalent to `find_schema_mismatch`, five times as fast."""
     if isinstance(shape, str):
         wanted = _JSON_TYPES[shape]
         return lambda value: type(value) is wanted
@@ -64,7 +64,7 @@ def compile_schema_check(shape: MemberSchema) -> Callable[[Any], bool]:
         for name, kind in plain:
             if type(value[name]) is not kind:
                 return False
-        for name, inner_fits in nested:  # noqa: SIM110 - a generator here costs more than the checks
+        for name, inner_fits in nested:  # noqa: SIM110 - a generator costs more than the checks
             if not inner_fits(value[name]):
                 return False
         return True
@@ -76,7 +76,7 @@ is_valid_sample = compile_schema_check(SAMPLE_SCHEMA)
 
 
 def find_schema_mismatch(value: Any, shape: MemberSchema, place: str = "") -> str:
-    """Return where and how ``value`` departs from ``shape``, or an empty string when it fits."""
+    """Return where and how ``value`` differs from ``shape``; empty if it matches."""
     if isinstance(shape, str):
         wanted = _JSON_TYPES[shape]
         return "" if type(value) is wanted else f"{place or 'the value'} is not a {wanted.__name__}"

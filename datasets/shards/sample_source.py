@@ -1,8 +1,8 @@
-"""Where an export reads from: records in memory, a build directory, or shards. All give samples, as often as asked.
+"""Sample sources of exports: records in memory, a build directory, or shards; each can be iterated repeatedly.
 
-A build directory is read from its ``pairs``, ``annotations`` and ``rationales``, which know the places of the original images; its
-finished shards, if any, are what shard-based exports copy. Where the build retrieved, only the pairs that it chose are
-samples. They come in the order of the pairs' parts. Kept annotations are held in memory; pairs are read part by part.
+A build directory is read from its ``pairs``, ``annotations`` and ``rationales``, which have the locators of the original
+images; shard-based exports copy its finished shards, if any. If the build retrieved pairs, only those are samples, in the
+order of the pairs' parts. Kept annotations are held in memory; pairs are read part by part.
 """
 
 from collections import defaultdict
@@ -25,13 +25,13 @@ from pairwright.datasets.shards.webdataset import DUPLICATE_KEY_FIX, SIZES_FILE,
 
 @dataclass(frozen=True)
 class SampleSource:
-    """What an export reads.
+    """The input of an export.
 
     Attributes:
-        samples: called for a fresh pass; image bytes are there when they come from shards, else read on demand.
-        shards: finished tars with the same contents; empty when there are none.
-        manifest: of the build; empty when there is none.
-        examples: rows of text tasks that stand alone, from a table of examples; there are no samples then.
+        samples: starts a new pass; samples from shards have image bytes, others are read on demand.
+        shards: finished tars with the same contents; empty if there are none.
+        manifest: of the build; empty if there is none.
+        examples: rows of text tasks, from a table of examples; there are no samples then.
     """
 
     samples: Callable[[], Iterator[Sample]]
@@ -43,7 +43,7 @@ class SampleSource:
 def source_from_records(
     pairs: Sequence[Pair], annotations: Iterable[Annotation] = (), examples: Iterable[Example] = ()
 ) -> SampleSource:
-    """Return records in memory as a source; rejected annotations and examples are left out."""
+    """Return records in memory as a source; rejected annotations and examples are omitted."""
     texts: dict[str, list[Annotation]] = defaultdict(list)
     rationales: dict[str, list[Example]] = defaultdict(list)
     for annotation in annotations:
@@ -61,12 +61,12 @@ def source_from_records(
 
 
 def add_examples(source: SampleSource, examples: Iterable[Example], matched: set[str]) -> SampleSource:
-    """Return ``source`` with kept examples added to the samples that have their keys.
+    """Return ``source`` with kept examples added to the samples with their keys.
 
     Args:
-        source: samples of any kind; shards are written anew, since they change.
-        examples: those without a key belong to no sample.
-        matched: gets the keys that were found, while the samples are read.
+        source: samples of any kind; shards are written again, as they change.
+        examples: those without a key match no sample.
+        matched: collects the matched keys while samples are read.
     """
     of_key: dict[str, list[Example]] = defaultdict(list)
     for example in examples:
@@ -77,7 +77,7 @@ def add_examples(source: SampleSource, examples: Iterable[Example], matched: set
         for sample in source.samples():
             added = of_key.get(sample.pair.key, [])
             matched.update(example.key for example in added)
-            # Origins of all its texts, where a shard has told them, are told again with the new ones.
+            # Makers recorded in a shard are listed again together with the new ones.
             makers = (*sample.makers, *(example.origin for example in added)) if sample.makers else ()
             yield replace(sample, examples=(*sample.examples, *added), makers=makers)
 
@@ -85,10 +85,10 @@ def add_examples(source: SampleSource, examples: Iterable[Example], matched: set
 
 
 def join_sources(sources: Sequence[SampleSource]) -> SampleSource:
-    """Return several sources of samples as one, in the order in which they are given.
+    """Return several sources of samples as one, in the given order.
 
     Raises:
-        UsageError: when one of them is a table of examples.
+        UsageError: if one of them is a table of examples.
     """
     if any(source.examples for source in sources):
         raise UsageError("a table of rationales has no samples to join. Give it with --rationales.")
@@ -101,25 +101,25 @@ def join_sources(sources: Sequence[SampleSource]) -> SampleSource:
 
 
 def drop_duplicates(samples: Iterable[Sample]) -> Iterator[Sample]:
-    """Yield the samples.
+    """Yield the samples, checking that keys are unique.
 
     Raises:
-        InputError: at a key that came before.
+        InputError: at a repeated key.
     """
     seen: set[str] = set()
     for sample in samples:
         if sample.pair.key in seen:
-            raise InputError("a key that came before", where=f"sample {sample.pair.key}", fix=DUPLICATE_KEY_FIX)
+            raise InputError("a repeated key", where=f"sample {sample.pair.key}", fix=DUPLICATE_KEY_FIX)
         seen.add(sample.pair.key)
         yield sample
 
 
 def open_sample_source(path: Path) -> SampleSource:
-    """Return a build directory, a folder of shards, one tar or a brace pattern as a source; or a table of examples.
+    """Return a build directory, a folder of shards, a tar, a brace pattern or a table of examples as a source.
 
     Raises:
-        InputError: when ``path`` is none of these.
-        StorageError: when the build is unfinished, or a file of it is torn.
+        InputError: if ``path`` is none of these.
+        StorageError: if the build is unfinished, or one of its files is damaged.
     """
     if is_build(path):
         return _from_build(path)
@@ -141,7 +141,7 @@ def _from_build(folder: Path) -> SampleSource:
     parts = sorted((folder / "pairs").glob("*.parquet"))
     if not parts:
         raise InputError("no Parquet parts in pairs/", where=str(folder), fix="Finish the build first.")
-    packed = (folder / "shards" / SIZES_FILE).is_file()  # who needs no pictures may have removed them, all together
+    packed = (folder / "shards" / SIZES_FILE).is_file()  # shards are optional after a build and may be deleted
     require_manifest_files(
         folder, manifest, ("pairs/", "annotations/", "rationales/", "retrieval/keys", *["shards/"] * packed)
     )
@@ -160,7 +160,7 @@ def _from_build(folder: Path) -> SampleSource:
 
 
 def _retrieved_keys(path: Path) -> frozenset[str] | None:
-    """Return the keys that retrieval chose; None when the build retrieved nothing."""
+    """Return the keys that retrieval selected; None if the build retrieved nothing."""
     if not path.is_file():
         return None
     try:
@@ -176,10 +176,10 @@ def _kept_annotations(folder: Path) -> pl.DataFrame:
 
 
 def load_image(sample: Sample, recoding: Recoding = NO_RECODING) -> Sample:
-    """Return ``sample`` with the bytes of its image, opened where its pair says and recoded as asked.
+    """Return ``sample`` with the bytes of its image, read by its locator and recoded.
 
     Raises:
-        InputError: when the image is missing, a URL, or no image.
+        InputError: if the image is missing, a URL, or invalid.
     """
     locator = sample.pair.image
     if not locator:

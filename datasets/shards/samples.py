@@ -1,12 +1,11 @@
-"""A sample: a pair with its image bytes and the kept texts made for it, as the members that a trainer reads.
+"""Samples: a pair with its image bytes and the kept texts made for it, as members of a shard.
 
-In a shard a sample is ``{key}.jpg`` (or png, or webp, or no image at all), ``{key}.txt`` (the caption) and
-``{key}.json``, in the shape that `sample_shape.py` writes down. This module turns records into members and back.
+In a shard a sample is ``{key}.jpg`` (or png, webp, or no image), ``{key}.txt`` (the caption) and ``{key}.json``, with the
+schema in `sample_schema.py`. This module converts records to members and back.
 
-Spans of an edit count code points: ``from_span`` in the caption that was edited, ``to_span`` in ``text``. A negative's
-``positive`` is the caption that was edited, or, for a pair made on both sides, the hard positive it is compared with.
-Where an image came from is told by its name alone, not by the folder, so that a build in another place has equal bytes;
-a URL loses what may be secret in it.
+Spans of an edit count code points: ``from_span`` in the edited caption, ``to_span`` in ``text``. A negative's
+``positive`` is the edited caption, or, for both-sides pairs, the hard positive it is compared with. An image's origin is
+stored by its name without the folder, so that a build in another place has equal bytes; URLs are redacted.
 """
 
 import math
@@ -18,7 +17,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.images.loading import select_image_extensions
+from pairwright.datasets.images.loading import publishable_image_name, select_image_extensions
 from pairwright.datasets.records import (
     Annotation,
     Example,
@@ -29,28 +28,27 @@ from pairwright.datasets.records import (
     edit_from_dict,
     edit_to_dict,
 )
-from pairwright.datasets.redaction import is_file_url, redact_url
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, find_schema_mismatch, is_valid_sample
 
 _KEY = re.compile("[0-9a-f]{32}")
-_FOREIGN_SHARDS_FIX = "Shards from elsewhere are read as the input of a build."
+_FOREIGN_SHARDS_FIX = "Use other shards as the input of a build."
 
 FROM_SHARD = "shard"
-"""The generator named by annotations read back from a sample that several makers had a part in."""
+"""Generator of annotations read back from a sample with several makers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one sample of a shard holds.
+    """The contents of one sample of a shard.
 
     Attributes:
         pair: the pair.
-        annotations: its kept annotations, in the order in which they are to stand.
+        annotations: its kept annotations, in output order.
         examples: its kept rationale rows.
         image: bytes of the image file; None for a text-only sample.
         image_ext: ``jpg``, ``png`` or ``webp``; empty for a text-only sample.
-        makers: who made its texts, when a shard told it; empty where the texts tell it themselves (see `list_makers`).
-        image_told: name of the image, when a shard told it, as its source called it; empty where the pair tells it.
+        makers: makers of its texts as stored in a shard; empty if the texts name them (see `list_makers`).
+        image_told: name of the source image as stored in a shard; empty if the pair has it.
     """
 
     pair: Pair
@@ -63,7 +61,7 @@ class Sample:
 
 
 def list_makers(sample: Sample) -> list[Origin]:
-    """Return who had a part in the sample's texts, each once (without requests), in order."""
+    """Return the makers of the sample's texts, each once (without requests), sorted."""
     made = [a.origin for a in sample.annotations] + [e.origin for e in sample.examples]
     origins = sample.makers or made
     return [Origin(*maker) for maker in sorted({(o.generator, o.version, o.seed, o.model, o.prompt) for o in origins})]
@@ -73,7 +71,7 @@ def encode_members(sample: Sample) -> Iterator[tuple[str, bytes]]:
     """Yield the file extensions and contents of a sample: image (if any), txt, json.
 
     Raises:
-        InputError: when a text cannot be written as UTF-8, or a score is not a finite number.
+        InputError: if a text cannot be encoded as UTF-8, or a score is not finite.
     """
     if sample.image is not None:
         yield sample.image_ext, sample.image
@@ -84,12 +82,12 @@ def encode_members(sample: Sample) -> Iterator[tuple[str, bytes]]:
         raise InputError(
             f"a text that cannot be written as UTF-8 ({error})",
             where=f"sample {sample.pair.key}",
-            fix="Repair or leave out the row.",
+            fix="Fix or remove the row.",
         ) from None
 
 
 def encode_sample_json(sample: Sample) -> dict[str, Any]:
-    """Return the JSON object of a sample, in the members and types of `SAMPLE_SCHEMA`."""
+    """Return the JSON object of a sample, with the members and types of `SAMPLE_SCHEMA`."""
     pair = sample.pair
     text_of = {annotation.id: annotation.text for annotation in sample.annotations}
     of_kind: dict[str, list[Annotation]] = {"hard_negative": [], "hard_positive": [], "": []}
@@ -122,7 +120,7 @@ def _edited(annotation: Annotation) -> dict[str, Any]:
             raise InputError(
                 f"the score {name!r} is {value}",
                 where=f"annotation {annotation.id}",
-                fix="Give a finite number or leave the score out.",
+                fix="Give a finite number or omit the score.",
             )
     return {
         "form": annotation.form,
@@ -149,21 +147,11 @@ def _provenance(sample: Sample) -> dict[str, Any]:
     }
 
 
-def publishable_image_name(locator: str) -> str:
-    """Return a locator that can be published: file name (and ``::member``), or a URL by `redact_url`."""
-    if is_file_url(locator):
-        locator = re.split(r"[?#]", locator, maxsplit=1)[0]
-    elif "://" in locator:
-        return redact_url(locator)
-    path, separator, inside = locator.partition("::")
-    return path.replace("\\", "/").rpartition("/")[2] + separator + inside
-
-
 def decode_members(key: str, members: dict[str, bytes], where: str) -> Sample:
-    """Return the sample that `encode_members` gave these contents for.
+    """Return the sample that `encode_members` wrote.
 
-    Texts, edits, turns, scores and provenance come back as they were. Of who made a text a shard keeps only the set
-    over the whole sample; so an annotation's origin is that maker when there is one, else ``shard``, and ids are new.
+    Texts, edits, turns, scores and provenance are restored. A shard stores only the set of makers of a sample; so an
+    annotation's origin is that maker if there is one, else ``shard``, and ids are new.
 
     Args:
         key: of the sample.
@@ -171,11 +159,11 @@ def decode_members(key: str, members: dict[str, bytes], where: str) -> Sample:
         where: name of the shard; the image's locator becomes ``where::key.ext``.
 
     Raises:
-        StorageError: when the JSON is missing, broken or of another shape.
+        StorageError: if the JSON is missing, broken or does not match the schema.
     """
     if "json" not in members:
         raise StorageError(
-            f"{where}: sample {key} has no .json, which those that pairwright writes have. {_FOREIGN_SHARDS_FIX}"
+            f"{where}: sample {key} has no .json, unlike those that pairwright writes. {_FOREIGN_SHARDS_FIX}"
         )
     try:
         body = orjson.loads(members["json"])
@@ -192,7 +180,7 @@ def decode_members(key: str, members: dict[str, bytes], where: str) -> Sample:
     )
     if problem:
         raise StorageError(
-            f"{where}: {key}.json does not fit the shards that pairwright writes: {problem}. {_FOREIGN_SHARDS_FIX}"
+            f"{where}: {key}.json does not match the schema of pairwright's shards: {problem}. {_FOREIGN_SHARDS_FIX}"
         )
     source = body["provenance"]
     pair = Pair(
@@ -208,7 +196,7 @@ def decode_members(key: str, members: dict[str, bytes], where: str) -> Sample:
 
 
 def describe_bad_key(key: str, said: str) -> str:
-    """Return what is wrong with the key in a member's name; it may become a file name, so it has to be harmless."""
+    """Return what is wrong with the key in a member's name; it may become a file name, so it must be safe."""
     if not _KEY.fullmatch(key):
         return f"the key {key!r} is not 32 hex digits"
     return "" if key == said else f"its JSON says the key {said!r}"
@@ -254,7 +242,7 @@ def _examples(body: dict[str, Any]) -> Iterator[Example]:
 
 
 def group_members(files: Iterator[tuple[str, bytes]], where: str) -> Iterator[tuple[str, dict[str, bytes]]]:
-    """Yield key and contents by extension of each sample: members of one sample stand next to each other."""
+    """Yield key and contents by extension of each sample: members of one sample are adjacent."""
     key, members = "", dict[str, bytes]()
     for name, data in files:
         stem, _, ext = name.partition(".")
@@ -263,7 +251,7 @@ def group_members(files: Iterator[tuple[str, bytes]], where: str) -> Iterator[tu
             members = {}
         key = stem
         if not stem or not ext or ext in members:
-            raise StorageError(f"{where}: {name!r} is no member of a sample, or stands twice. Write the shard again.")
+            raise StorageError(f"{where}: {name!r} is not a member of a sample, or a duplicate. Write the shard again.")
         members[ext] = data
     if members:
         yield key, members

@@ -1,12 +1,13 @@
-"""A bare USTAR tar: write members as fast as bytes can be copied, read back only what was written so.
+"""Writer and strict reader of minimal USTAR tars.
 
-A shard is a tar whose bytes depend on its contents alone. Python's own writer adds a PAX header of 1 KiB to a
-member when its time is a float, and spends most of its time on fields that never change. Here every member is
-one header block (name, size, check sum; time 0, owner 0, mode 0644), the data, and zeros up to the next 512.
+The bytes of a shard depend on its contents only. Python's tarfile adds a PAX header of 1 KiB to a member whose time is a
+float, and spends most of its time on constant fields: this writer is 8 to 12 times as fast (`benchmarks/shards.py`, ready
+members: 72,000 against 9,400 samples/s with images of 28 kB, 140,000 against 11,800 with images of 3 kB). Every member is
+one header block (name, size, checksum; time 0, owner 0, mode 0644), the data, and zeros up to a multiple of 512.
 
-Limits: plain files only; names of 1-100 ASCII bytes; members under 8 GiB. The reader takes nothing else, so a
-torn or foreign file is found at the first header that does not fit. Two zero blocks end the archive; there is
-no padding to 10 KiB records, which every reader accepts.
+Limits: plain files only; names of 1-100 ASCII bytes; members under 8 GiB. The reader accepts nothing else, so a damaged or
+foreign file fails at the first header that does not match. Two zero blocks end the archive, without padding to records
+of 10 KiB, which every reader accepts.
 """
 
 import os
@@ -31,7 +32,7 @@ def _blank_header() -> bytearray:
     header[108:116] = b"0000000\0"  # uid
     header[116:124] = b"0000000\0"  # gid
     header[136:148] = b"00000000000\0"  # mtime
-    header[_CHECKSUM] = b" " * 8  # counts as spaces in its own sum
+    header[_CHECKSUM] = b" " * 8  # spaces in the sum of the header itself
     header[156:157] = b"0"  # a plain file
     header[257:265] = b"ustar\x0000"
     return header
@@ -52,13 +53,13 @@ def encode_member(name: str, data: bytes) -> list[bytes]:
         data: the contents.
 
     Raises:
-        StorageError: when the name or the size does not fit the format.
+        StorageError: if the name or the size does not fit the format.
     """
     raw = name.encode("ascii", "replace")
     if not raw or len(raw) > MAX_NAME or not (name.isascii() and name.isprintable()):
         raise StorageError(f"tar member {name!r}: a name needs 1 to {MAX_NAME} printable ASCII characters. Rename it.")
     if len(data) > MAX_SIZE:
-        raise StorageError(f"tar member {name!r}: {len(data)} bytes are too many for USTAR (8 GiB). Leave it out.")
+        raise StorageError(f"tar member {name!r}: {len(data)} bytes are too many for USTAR (8 GiB). Remove it.")
     size = b"%011o\0" % len(data)
     check = _BLANK_SUM + sum(raw) + sum(size)
     header = raw.ljust(MAX_NAME, b"\0") + _MIDDLE + size + _AFTER_SIZE + b"%06o\0 " % check + _TAIL
@@ -66,14 +67,14 @@ def encode_member(name: str, data: bytes) -> list[bytes]:
 
 
 def iter_members(handle: BinaryIO, where: str) -> Iterator[tuple[str, bytes]]:
-    """Yield name and contents of each member of a tar that `member` wrote, in order.
+    """Yield name and contents of each member of a tar that `encode_member` wrote, in order.
 
     Args:
-        handle: open at the start of the archive; it must be able to seek.
+        handle: open at the start of the archive; must be seekable.
         where: name of the archive, for messages.
 
     Raises:
-        StorageError: when the archive is truncated, damaged, or not of this kind.
+        StorageError: if the archive is truncated, damaged, or not of this kind.
     """
     whole = handle.seek(0, os.SEEK_END)
     offset = handle.seek(0)
@@ -84,7 +85,7 @@ def iter_members(handle: BinaryIO, where: str) -> Iterator[tuple[str, bytes]]:
             return
         name, size = _parse(header, where, offset)
         padded = size + -size % BLOCK_SIZE
-        if offset + BLOCK_SIZE + padded > whole:  # asked before reading: a damaged size may say 8 GiB
+        if offset + BLOCK_SIZE + padded > whole:  # checked before reading: a damaged size may say 8 GiB
             raise _damage_error(where, offset, f"ends inside the member {name!r}")
         yield name, handle.read(padded)[:size]
         offset += BLOCK_SIZE + padded
@@ -95,7 +96,7 @@ def _check_end(handle: BinaryIO, where: str, offset: int) -> None:
     whole = len(rest) == BLOCK_SIZE
     while rest:  # other writers pad to records of 10 KiB with zeros
         if rest.strip(b"\0"):
-            raise _damage_error(where, offset, "goes on after its end")
+            raise _damage_error(where, offset, "continues after its end")
         rest = handle.read(_RECORDS)
     if not whole:
         raise _damage_error(where, offset, "does not end with two zero blocks")
@@ -105,19 +106,19 @@ def _parse(header: bytes, where: str, offset: int) -> tuple[str, int]:
     if len(header) != BLOCK_SIZE:
         raise _damage_error(where, offset, "ends without its two zero blocks")
     if header[257:265] != b"ustar\x0000" or header[156:157] != b"0":
-        raise _damage_error(where, offset, "holds something else than a plain USTAR file (a PAX header, a link, ...)")
+        raise _damage_error(where, offset, "has something other than a plain USTAR file (a PAX header, a link, ...)")
     try:
         size, check = _octal(header[_SIZE][:11]), _octal(header[_CHECKSUM][:6])
         name = header[:MAX_NAME].rstrip(b"\0").decode("ascii")
     except ValueError:
-        raise _damage_error(where, offset, "holds a header that cannot be read") from None
+        raise _damage_error(where, offset, "has an unreadable header") from None
     if check != sum(header) - sum(header[_CHECKSUM]) + 8 * ord(" "):
-        raise _damage_error(where, offset, "holds a header with a wrong check sum")
+        raise _damage_error(where, offset, "has a header with a wrong checksum")
     return name, size
 
 
 def _octal(digits: bytes) -> int:
-    if not digits.isdigit():  # int() would take signs and spaces too
+    if not digits.isdigit():  # int() accepts signs and spaces too
         raise ValueError(digits)
     return int(digits, 8)
 

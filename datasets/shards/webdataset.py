@@ -1,12 +1,11 @@
-"""Shards: tars of samples that trainers read as they are, in the WebDataset layout.
+"""Shards in the WebDataset layout: writing, finishing, finding and reading them.
 
-A dataset is a folder of ``00000.tar``, ``00001.tar`` ... without gaps. Beside them stand ``sizes.json`` (tar to number
-of samples, which OpenCLIP-style loaders read) and ``SHA256SUMS`` (``sha256sum -c`` checks it). A trainer is told the
-whole by brace notation, ``{00000..00009}.tar``. The same samples in the same order give the same bytes, whoever wrote
-them; a shard is whole or absent.
+A dataset is a folder of ``00000.tar``, ``00001.tar`` ... without gaps, with ``sizes.json`` (tar to number of samples, for
+OpenCLIP-style loaders) and ``SHA256SUMS`` (for ``sha256sum -c``). Trainers take brace notation,
+``{00000..00009}.tar``. Equal samples in equal order give equal bytes; a shard is written atomically.
 
-One dataset has one image extension, or no images at all: loaders take the members of the first sample for those of
-every sample. What a sample holds: `samples.py`; the tar itself: `ustar.py`.
+A dataset has one image extension, or no images: loaders take the members of the first sample for those of every sample.
+Contents of a sample: `samples.py`; the tar format: `ustar.py`.
 """
 
 import hashlib
@@ -29,7 +28,7 @@ CHECKSUMS_FILE = "SHA256SUMS"
 MAX_SHARD_SAMPLES = 10_000
 MAX_SHARD_BYTES = 512 * 2**20
 
-DUPLICATE_KEY_FIX = "The same pair stands twice: leave one of the inputs, or one of the samples, out."
+DUPLICATE_KEY_FIX = "The same pair occurs twice: remove one of the inputs, or one of the samples."
 
 _NUMBERED = re.compile(r"\d{5}\.tar")
 _BRACES = re.compile(r"(?P<head>.*)\{(?P<first>\d+)\.\.(?P<last>\d+)\}(?P<tail>.*)")
@@ -38,14 +37,14 @@ _BUFFER = 2**20
 
 @dataclass(frozen=True, slots=True)
 class ShardInfo:
-    """What is known of a written shard.
+    """Metadata of a written shard.
 
     Attributes:
-        name: of the file.
-        count: of samples.
-        bytes: of the file.
+        name: file name.
+        count: number of samples.
+        bytes: file size.
         sha256: of the file, in hex.
-        image_ext: of its images; empty for text-only samples, and for no sample.
+        image_ext: of its images; empty for text-only or no samples.
     """
 
     name: str
@@ -60,9 +59,9 @@ class ShardSet:
     """A finished folder of shards.
 
     Attributes:
-        folder: where they stand.
+        folder: their folder.
         shards: in order.
-        pattern: their brace notation with the folder, for the trainer; empty when there are none.
+        pattern: their brace notation with the folder; empty if there are no shards.
     """
 
     folder: Path
@@ -71,7 +70,7 @@ class ShardSet:
 
     @property
     def count(self) -> int:
-        """Return the number of samples in all."""
+        """Return the total number of samples."""
         return sum(shard.count for shard in self.shards)
 
 
@@ -90,14 +89,14 @@ def shard_name(number: int) -> str:
 
 
 def write_shard(samples: Iterable[Sample], path: Path) -> ShardInfo:
-    """Write one shard, whole or not at all.
+    """Write one shard atomically.
 
     Args:
-        samples: in order; keys unique, one image extension (or no images).
-        path: of the tar; a name by `shard_name` in a folder that shall be finished.
+        samples: in order; unique keys, one image extension (or no images).
+        path: of the tar; a name by `shard_name` in a folder that is finished later.
 
     Raises:
-        InputError: mixed image formats, a key that comes twice, a text that is not UTF-8.
+        InputError: mixed image formats, a repeated key, a text that is not UTF-8.
     """
     return _write(map(_pack_sample, samples), path)
 
@@ -114,7 +113,7 @@ def write_shards(
 def write_numbered_shards(
     samples: Iterable[Sample], folder: Path, *, max_samples: int = MAX_SHARD_SAMPLES, max_bytes: int = MAX_SHARD_BYTES
 ) -> Iterator[ShardInfo]:
-    """Write samples as numbered shards, one an iteration; errors as in `write_shard`.
+    """Write samples as numbered shards, one per iteration; errors as in `write_shard`.
 
     A shard ends before the sample that would make it larger than ``max_samples`` or ``max_bytes``.
     """
@@ -131,7 +130,7 @@ def list_numbered_shards(folder: Path) -> list[str]:
 
 
 def read_sizes(path: Path) -> dict[str, int] | None:
-    """Return what a ``sizes.json`` lists: samples by shard; None when it cannot be read."""
+    """Return the contents of a ``sizes.json``: samples by shard; None if it cannot be read."""
     try:
         sizes = orjson.loads(path.read_bytes())
     except (OSError, orjson.JSONDecodeError):
@@ -190,7 +189,7 @@ def _check_packed_sample(sample: _PackedSample, image_ext: str, keys: set[str], 
     if keys and sample.image_ext != image_ext:
         raise _mixed_formats_error(image_ext, sample.image_ext, f"{path.name}, sample {sample.key}")
     if sample.key in keys:
-        raise InputError("a key that came before", where=f"{path.name}, sample {sample.key}", fix="Leave one out.")
+        raise InputError("a repeated key", where=f"{path.name}, sample {sample.key}", fix="Remove one.")
     keys.add(sample.key)
     return sample.image_ext
 
@@ -201,7 +200,7 @@ def _mixed_formats_error(one: str, other: str, where: str) -> InputError:
         where=where,
         fix="Set image_format to one of jpg, png, webp."
         if one and other
-        else "Leave out the pairs without an image, or pack texts alone (in a build, images: false under shards).",
+        else "Remove the pairs without an image, or pack texts only (in a build, images: false under shards).",
     )
 
 
@@ -210,10 +209,10 @@ def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None) -> S
 
     Args:
         folder: with ``00000.tar`` ... in it.
-        written: what `write_shard` said of each, to save reading them again; None reads them.
+        written: results of `write_shard`, to save reading the shards again; None reads them.
 
     Raises:
-        StorageError: a gap in the numbers, or a shard in the folder that ``written`` does not name.
+        StorageError: a gap in the numbers, or a shard in the folder that ``written`` does not list.
         InputError: shards with differing image extensions.
     """
     found = list_numbered_shards(folder)
@@ -226,7 +225,7 @@ def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None) -> S
 def _write_side_files(folder: Path, written: Sequence[ShardInfo], found: list[str]) -> tuple[ShardInfo, ...]:
     shards = tuple(sorted(written, key=lambda shard: shard.name))
     _check_names(folder, found, [shard.name for shard in shards])
-    filled = [shard for shard in shards if shard.count]  # a shard whose images were all unusable has no extension
+    filled = [shard for shard in shards if shard.count]  # an empty shard has no extension
     for shard in filled:
         if shard.image_ext != filled[0].image_ext:
             raise _mixed_formats_error(
@@ -239,7 +238,7 @@ def _write_side_files(folder: Path, written: Sequence[ShardInfo], found: list[st
 
 
 def append_shards(folder: Path, before: Path, image_ext: str) -> tuple[ShardSet, int]:
-    """Write ``sizes.json`` and ``SHA256SUMS`` over finished shards and new ones that shall stand beside them.
+    """Write ``sizes.json`` and ``SHA256SUMS`` for finished shards and new ones that follow them.
 
     Args:
         folder: with the new shards, numbered after the others; both files are written here.
@@ -250,7 +249,7 @@ def append_shards(folder: Path, before: Path, image_ext: str) -> tuple[ShardSet,
         All shards, as of ``before``, and the number of new samples.
 
     Raises:
-        StorageError: a gap in the numbers, or what tells of ``before`` is missing or torn.
+        StorageError: a gap in the numbers, or missing or damaged metadata of ``before``.
         InputError: new shards with another image extension.
     """
     try:
@@ -260,7 +259,7 @@ def append_shards(folder: Path, before: Path, image_ext: str) -> tuple[ShardSet,
         old = [ShardInfo(n, sizes[n], (before / n).stat().st_size, sums[n], image_ext) for n in sorted(sums)]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StorageError(
-            f"{before}: {SIZES_FILE} or {CHECKSUMS_FILE} does not tell its shards ({error}). Build it again."
+            f"{before}: {SIZES_FILE} or {CHECKSUMS_FILE} does not list its shards ({error}). Build it again."
         ) from None
     names = sorted(path.name for path in folder.glob("*.tar") if _NUMBERED.fullmatch(path.name))
     new = [scan_shard(folder / name) for name in names]
@@ -272,14 +271,14 @@ def _check_names(folder: Path, found: list[str], named: list[str]) -> None:
     if found != named:
         odd = sorted(set(found) ^ set(named))
         raise StorageError(
-            f"{folder}: {', '.join(odd)} left over from another run, or gone. Delete the folder and rebuild."
+            f"{folder}: {', '.join(odd)} left over from another run, or missing. Delete the folder and rebuild."
         )
     if named != [shard_name(number) for number in range(len(named))]:
         raise StorageError(f"{folder}: the shards are not numbered from 00000 without gaps. Write them again.")
 
 
 def format_brace_pattern(folder: Path, shards: int) -> str:
-    """Return the notation by which trainers name all shards of a folder: ``folder/{00000..00009}.tar``."""
+    """Return the brace notation of all shards of a folder: ``folder/{00000..00009}.tar``."""
     if shards == 0:
         return ""
     if shards == 1:
@@ -288,28 +287,30 @@ def format_brace_pattern(folder: Path, shards: int) -> str:
 
 
 def describe_shard_shortage(shards: int, samples: int, readers: int) -> str:
-    """Return what is wrong with so many shards for loaders that give each reader whole ones; empty when there are enough.
+    """Return why there are too few shards for loaders that give each reader whole ones; empty if there are enough.
 
     Args:
-        shards: that there are.
-        samples: in them.
+        shards: number of shards.
+        samples: number of samples in them.
         readers: workers x ranks of the training run; each takes a share of the shards, and one without a shard fails
-            (OpenCLIP) or has nothing to read (webdataset).
+            (OpenCLIP) or reads nothing (webdataset).
     """
     if shards >= readers:
         return ""
-    told = f"{shards:,} shards for {readers:,} readers (workers x ranks): loaders that share out whole shards, such as "
+    problem = (
+        f"{shards:,} shards for {readers:,} readers (workers x ranks): loaders that share out whole shards, such as "
+    )
     each = samples // readers
     fix = (
         f"Write them again with at most {each:,} samples each"
         if each
         else "There are fewer samples than readers: use fewer"
     )
-    return f"{told}webdataset and OpenCLIP, leave some without data. {fix}."
+    return f"{problem}webdataset and OpenCLIP, leave some without data. {fix}."
 
 
 def summarize_shards(shards: ShardSet) -> dict[str, str | int]:
-    """Return what a manifest says of a finished folder; ``folder`` and ``pattern`` are names, without their place."""
+    """Return a manifest's entry for a finished folder; ``folder`` and ``pattern`` are names without their parent path."""
     return {
         "folder": shards.folder.name,
         "pattern": Path(shards.pattern).name,
@@ -324,11 +325,11 @@ def find_shards(source: Path, *, whole: bool = True) -> list[Path]:
     """Return the tars that a folder, a tar or a brace pattern names, in order.
 
     Args:
-        source: where they are.
-        whole: a folder has to hold all that its sizes name.
+        source: folder, tar or pattern.
+        whole: require all shards that the folder's sizes list.
 
     Raises:
-        InputError: when there is none, or one of them is missing.
+        InputError: if there are none, or one of them is missing.
     """
     complete_pending_switch(
         (source if source.is_dir() else source.parent).parent
@@ -356,17 +357,17 @@ def find_shards(source: Path, *, whole: bool = True) -> list[Path]:
 
 
 def _require_listed_shards(folder: Path, found: set[str]) -> None:
-    """Refuse a folder that lacks shards of which its sizes tell: what is read of the others would seem to be all."""
+    """Require the shards that a folder's sizes list; without them, the rest would look complete."""
     try:
         sizes = orjson.loads((folder / SIZES_FILE).read_bytes())
     except (OSError, orjson.JSONDecodeError):
-        return  # without them nobody knows how many there were; `verify` tells of broken ones
+        return  # the number is unknown; `verify` reports broken files
     gone = sorted(set(sizes) - found) if isinstance(sizes, dict) else []
     if gone:
         raise InputError(
-            f"{len(gone)} of {len(sizes)} shards that {SIZES_FILE} names are missing, first {gone[0]}",
+            f"{len(gone)} of {len(sizes)} shards that {SIZES_FILE} lists are missing, first {gone[0]}",
             where=str(folder),
-            fix=f"Copy them again. To read the others alone, name them: {folder / '{00000..00009}.tar'}.",
+            fix=f"Copy them again. To read only the others, name them: {folder / '{00000..00009}.tar'}.",
         )
 
 
@@ -378,33 +379,33 @@ def read_members(path: Path) -> Iterator[tuple[str, dict[str, bytes]]]:
     """Yield key and contents by extension of each sample of a shard.
 
     Raises:
-        StorageError: when the tar is torn or not one of ours.
+        StorageError: if the tar is damaged or not written by pairwright.
     """
     with path.open("rb", buffering=_BUFFER) as handle:
         yield from group_members(iter_members(handle, str(path)), str(path))
 
 
 def read_shard(path: Path) -> Iterator[Sample]:
-    """Yield the samples of a shard as records again; errors as in `read_members`."""
+    """Yield the samples of a shard as records; errors as in `read_members`."""
     for key, contents in read_members(path):
         yield decode_members(key, contents, str(path))
 
 
 def scan_shard(path: Path, seen: set[str] | None = None) -> ShardInfo:
-    """Return what is known of a shard on disk, reading it whole; errors as in `read_members`.
+    """Return the metadata of a shard on disk by reading all of it; errors as in `read_members`.
 
     Args:
         path: of the shard.
-        seen: keys of the shards before it, to which its own are added.
+        seen: keys of previous shards; its own are added.
 
     Raises:
-        InputError: when one of its keys was seen.
+        InputError: if one of its keys was seen.
     """
     seen = set() if seen is None else seen
     count, image_ext = 0, ""
     for key, contents in read_members(path):
         if key in seen:
-            raise InputError("a key that came before", where=f"{path}, sample {key}", fix=DUPLICATE_KEY_FIX)
+            raise InputError("a repeated key", where=f"{path}, sample {key}", fix=DUPLICATE_KEY_FIX)
         seen.add(key)
         count += 1
         image_ext = next(iter(select_image_extensions(contents)), "")

@@ -1,14 +1,12 @@
-"""Are shards, a build directory, or a LLaVA JSON file what they claim to be? A list of problems, empty when all is well.
+"""Verification of shards, build directories and LLaVA JSON files: lists of problems.
 
-Of a build directory every file that the manifest names is checked for presence, size and SHA-256. Of shards are
-checked: the check sums and sizes beside the tars, that each tar is whole plain USTAR, that every sample has the same
-members, that its JSON has the members and types of the shard contract and agrees with file name and caption, that
-keys are unique over the dataset, that images decode, and that no text holds the ``<image>`` mark which trainers put
-in themselves. Of a LLaVA JSON file: `exports.llava.check_llava`.
+For a build directory, every file of the manifest is checked for presence, size and SHA-256. For shards: the checksums and
+sizes next to the tars, that each tar is complete plain USTAR, that every sample has the same members, that its JSON
+matches the schema and agrees with file name and caption, that keys are unique over the dataset, that images decode, and
+that no text has the ``<image>`` token which trainers insert themselves. For a LLaVA JSON file: `llava_json.check_llava`.
 
-Reads and hashes everything once and decodes every image; memory grows by one short string a sample. An unfinished
-build is one problem, and no more is looked at; so is a version that was replaced by a new one meanwhile. What a path is
-says `datasets.places`.
+Everything is read and hashed once and every image decoded; memory grows by one short string per sample. An unfinished
+build is a single problem; so is a version that was replaced while it was checked. `dataset_kinds.py` identifies paths.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,9 +16,8 @@ from pathlib import Path
 
 import orjson
 
-from pairwright.datasets.build_manifest import find_changed_files, is_build
+from pairwright.datasets.build_manifest import is_build
 from pairwright.datasets.errors import InputError, PairwrightError, StorageError, UsageError
-from pairwright.datasets.exports.llava import check_llava
 from pairwright.datasets.images.loading import select_image_extensions
 from pairwright.datasets.images.recoding import decode_oriented_image, detect_extension
 from pairwright.datasets.progress import track
@@ -37,6 +34,8 @@ from pairwright.datasets.shards.webdataset import (
     read_sizes,
     shard_name,
 )
+from pairwright.datasets.verification.build_files import find_changed_files
+from pairwright.datasets.verification.llava_json import check_llava
 from pairwright.datasets.version_switch import MANIFEST_FILE
 
 MAX_PROBLEMS = 1_000
@@ -45,23 +44,23 @@ HashFunction = Callable[[Path], str]
 
 
 def verify(path: Path, images: Path | None = None) -> list[str]:
-    """Return what is wrong with a build directory, shards or a LLaVA JSON file, at most `MAX_PROBLEMS` lines.
+    """Return the problems of a build directory, shards or a LLaVA JSON file, at most `MAX_PROBLEMS` lines.
 
     Args:
-        path: a build directory, a folder of shards, one tar, or a brace pattern. A folder that is no build but has
-            ``shards`` in it is taken for these. Or a ``.json`` in LLaVA's layout.
-        images: folder of a LLaVA file's images; None: they are not looked for.
+        path: a build directory, a folder of shards, one tar, or a brace pattern; or a folder with such a folder named
+            ``shards``; or a ``.json`` in LLaVA's layout.
+        images: folder of a LLaVA file's images; None skips them.
 
     Raises:
-        InputError: when there is neither a build nor a shard.
-        StorageError: when a ``.json`` is no JSON list.
+        InputError: if there is neither a build nor a shard.
+        StorageError: if a ``.json`` is not a JSON list.
         UsageError: ``images`` are given for anything but a ``.json``.
     """
     if path.suffix.lower() == ".json":
         return check_llava(path, images)[:MAX_PROBLEMS]
     if images is not None:
-        raise UsageError(f"{path}: --images goes with a .json in LLaVA's layout. Leave it out.")
-    digest = lru_cache(maxsize=None)(hash_file)  # the manifest and SHA256SUMS both ask for the tars'
+        raise UsageError(f"{path}: --images requires a .json in LLaVA's layout. Omit it.")
+    digest = lru_cache(maxsize=None)(hash_file)  # the manifest and SHA256SUMS both list the tars
     folder = path / "shards" if (path / "shards").is_dir() else path
     if not is_build(path):
         return list(islice(_check_shards(folder, find_shards(folder, whole=False), digest), MAX_PROBLEMS))
@@ -80,7 +79,7 @@ def _file_stamp(path: Path) -> bytes:
 
 
 def check_shard_count(path: Path, readers: int) -> str:
-    """Return what is wrong with the number of shards for a loader that shares out whole ones; empty: they are enough.
+    """Return why the shards are too few for a loader that gives each reader whole ones; empty if they are enough.
 
     Args:
         path: a build directory, a folder of shards, a tar or a brace pattern.
@@ -90,7 +89,7 @@ def check_shard_count(path: Path, readers: int) -> str:
     try:
         tars = find_shards(folder, whole=False)
     except InputError:
-        return ""  # `verify` tells that
+        return ""  # `verify` reports it
     sizes = read_sizes((folder if folder.is_dir() else folder.parent) / SIZES_FILE) or {}
     return describe_shard_shortage(len(tars), sum(sizes.get(tar.name, 0) for tar in tars), readers)
 
@@ -119,7 +118,7 @@ def _check_shards(folder: Path, tars: list[Path], digest: HashFunction) -> Itera
             for key, members in track(read_members(tar), tar.name, sizes.get(tar.name), "samples"):
                 place = f"{tar.name}, sample {key}"
                 if key in seen:
-                    yield f"{place}: the key stands in {seen[key]} too"
+                    yield f"{place}: the key is also in {seen[key]}"
                 seen[key] = tar.name
                 counts[tar.name] = counts.get(tar.name, 0) + 1
                 kinds.setdefault(frozenset(members), place)
@@ -147,13 +146,13 @@ def _check_sample(key: str, members: dict[str, bytes]) -> Iterator[str]:
         return
     fault = find_schema_mismatch(body, SAMPLE_SCHEMA)
     if fault:
-        yield f"its JSON is off: {fault}"
+        yield f"its JSON does not match the schema: {fault}"
     elif describe_bad_key(key, body["key"]):
         yield describe_bad_key(key, body["key"])
     elif body["caption"] != caption:
-        yield "its JSON says another caption than its txt"
+        yield "its JSON has another caption than its txt"
     if IMAGE_TOKEN.encode() in members["json"]:
-        yield f"a text holds {IMAGE_TOKEN}, which a trainer would take for a picture"
+        yield f"a text has {IMAGE_TOKEN}, which a trainer would read as an image"
 
 
 def _check_image(ext: str, data: bytes, name: str) -> Iterator[str]:
@@ -175,13 +174,13 @@ def _check_side_files(folder: Path, tars: list[Path], counts: dict[str, int], di
         if listed is None:
             yield f"{where} is missing or cannot be read"
         elif sorted(listed) != names:
-            yield f"{where} does not name the shards of the folder"
+            yield f"{where} does not list the shards of the folder"
     for tar in tars:
         count = counts.get(tar.name, 0)
         if sizes is not None and sizes.get(tar.name, count) != count:
             yield f"{tar.name} holds {count} readable samples, {SIZES_FILE} says {sizes[tar.name]}"
         if sums is not None and tar.name in sums and sums[tar.name] != digest(tar):
-            yield f"{tar.name} does not have the check sum in {CHECKSUMS_FILE}"
+            yield f"{tar.name} does not match the checksum in {CHECKSUMS_FILE}"
 
 
 def _read_sums(path: Path) -> dict[str, str] | None:

@@ -1,6 +1,6 @@
-"""What a path is, for `verify`: a finished build, an unfinished one, shards, a LLaVA file, or something else.
+"""Identification of paths for `verify`: a build, finished or not, shards, a LLaVA file, or something else.
 
-A finished build has a manifest, which names every file. Shards are checked without one, by what lies beside and in them.
+A finished build has a manifest that lists every file. Shards are checked by their contents and metadata files.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pairwright.datasets.build_manifest import describe_finished_stages, is_build, read_manifest
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.datasets.readers.formats import FORMAT_DESCRIPTIONS, NON_PAIR_FORMATS, guess_format
+from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, guess_format
 from pairwright.datasets.shards.webdataset import find_shards
 from pairwright.datasets.version_switch import STAGING_FOLDER
 
@@ -22,11 +22,11 @@ _INDEX = "index.json"
 
 @dataclass(frozen=True)
 class DatasetLocation:
-    """What a path is.
+    """The kind of dataset at a path.
 
     Attributes:
-        kind: of it.
-        description: the same in a few words, with its size.
+        kind: of the dataset.
+        description: the kind in a few words, with its size.
     """
 
     kind: DatasetKind
@@ -34,10 +34,10 @@ class DatasetLocation:
 
 
 def identify_dataset(path: Path) -> DatasetLocation:
-    """Return what ``path`` is.
+    """Return the kind of dataset at ``path``.
 
     Raises:
-        InputError: it is nothing that `verify` checks; the message says what it is instead.
+        InputError: `verify` cannot check it; the message says what it is instead.
     """
     if path.is_dir() and is_build(path):
         try:
@@ -56,15 +56,15 @@ def identify_dataset(path: Path) -> DatasetLocation:
     tars = find_shards(folder, whole=False)
     words = "1 shard" if len(tars) == 1 else f"{len(tars):,} shards"
     if path.is_dir() and is_build(path.parent):
-        return DatasetLocation("shards", f"{words} of the build {path.parent}, of which all files are checked there")
+        return DatasetLocation("shards", f"{words} of the build {path.parent}, whose files are all checked there")
     return DatasetLocation("shards", f"{words} {_published(path) or 'without the manifest of a build'}")
 
 
 def _published(path: Path) -> str:
-    """Return the version whose files `build --publish` laid into a folder; empty where there is no manifest of one."""
+    """Return the version that `build --publish` put into a folder; empty without its manifest."""
     try:
         manifest = read_manifest(path) if path.is_dir() else {}
-    except StorageError:  # the manifest of something else
+    except StorageError:  # the manifest of another tool
         return ""
     return f"of {_version(path, manifest)}" if "build" in manifest else ""
 
@@ -90,13 +90,13 @@ def _file(path: Path) -> DatasetLocation:
     try:
         format_ = guess_format(path)
     except InputError:
-        if path.suffix.lower() == ".json":  # it may be a torn LLaVA file: the error says what is wrong in it
+        if path.suffix.lower() == ".json":  # possibly a damaged LLaVA file: the error says where
             raise
         raise InputError("a file of another kind", where=str(path), fix=_CHECKED) from None
     if format_ == "llava" or (format_ == "json" and path.suffix.lower() == ".json"):
         return DatasetLocation("llava", "a file of LLaVA conversations")
     what = (
-        f"{NON_PAIR_FORMATS[format_][0] if format_ in NON_PAIR_FORMATS else FORMAT_DESCRIPTIONS[format_]}; no dataset"
+        f"{(NON_PAIR_FORMATS[format_] if format_ in NON_PAIR_FORMATS else READERS.get(format_)).about}; not a dataset"
     )
     raise InputError(what, where=str(path), fix=_CHECKED)
 
@@ -110,9 +110,11 @@ def _no_shards(folder: Path) -> InputError:
             "a folder inside a build", where=str(folder), fix=f"Check all: pairwright verify {folder.parent}"
         )
     if _INDEX in names:
-        return InputError("an index, no dataset", where=str(folder), fix=f"Check it: pairwright index check {folder}")
+        return InputError(
+            "an index, not a dataset", where=str(folder), fix=f"Check it: pairwright index check {folder}"
+        )
     kinds = Counter(
         Path(name).suffix.lower() or ("folders" if (folder / name).is_dir() else "others") for name in names
     )
     held = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common(3))
-    return InputError(f"no build, and no .tar in it ({held})", where=str(folder), fix=_CHECKED)
+    return InputError(f"not a build, and no .tar in it ({held})", where=str(folder), fix=_CHECKED)

@@ -54,5 +54,5 @@ class InvalidRowPolicy:
             InputError: telling why, and of the first.
         """
         if self.first and not rows:
-            what = f"no row is left of {self.skipped.told()}; the first: {self.first.what}"
+            what = f"no row is left of {self.skipped.describe()}; the first: {self.first.what}"
             raise InputError(what, where=self.first.where, fix=self.first.fix)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.shards.samples import publishable_image_name
+from pairwright.datasets.images.loading import publishable_image_name
 from pairwright.filters.review.decision_log import DECISION_WORDS, UNDO, Decision, DecisionLog
 from pairwright.filters.review.images import BrowserImage, load_browser_image
 from pairwright.filters.review.rows import ReviewRows

@@ -20,8 +20,8 @@ def read_auxiliary_pairs(options: ReadOptions, note: Callable[[str], None]) -> I
         InputError: when the input is not readable.
     """
     skipped = SkipCounts()
-    for batch in read_pairs(replace(options, on_error="skip", verify_images="off", wording=WITHOUT_OPTIONS)):
+    for batch in read_pairs(replace(options, on_error="skip", verify_images="off", option_names=WITHOUT_OPTIONS)):
         yield from batch.pairs
         skipped.add(batch.rejects)
-    if message := skipped.told():
+    if message := skipped.describe():
         note(f"{options.input}: skipped {message}.")

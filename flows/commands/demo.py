@@ -12,7 +12,8 @@ import orjson
 
 from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.colorshape.corpus import CorpusSpec, list_box_labels, read_scene, write_corpus
-from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge, judge_turn
+from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
+from pairwright.datasets.colorshape.oracle.turns import judge_turn
 from pairwright.datasets.colorshape.scenes import COLOURS, Scene
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, compact_json

@@ -197,7 +197,7 @@ def count_pool(request: GenerateRequest, processes: OrderedPool) -> tuple[PoolSt
     """Return the statistics of the pool of a request, and the tokens of its captions by caption."""
     read = request.read
     if request.pool:
-        read = replace(read, input=request.pool, format="", columns={}, on_error="skip", wording=WITHOUT_OPTIONS)
+        read = replace(read, input=request.pool, format="", columns={}, on_error="skip", option_names=WITHOUT_OPTIONS)
     captions = list(islice(track(_captions(read_pairs(read)), "reading captions", unit="captions"), POOL_CAPTIONS))
     counts = PoolCounts()
     known: dict[str, PackedTokens] = {}

@@ -20,7 +20,7 @@ from pairwright.datasets.errors import InputError, PairwrightError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
 from pairwright.datasets.readers.columns import AmbiguousColumnsError, resolve_columns
-from pairwright.datasets.readers.formats import FORMAT_READERS, LocatedInput, guess_format, locate_input
+from pairwright.datasets.readers.formats import READERS, LocatedInput, guess_format, locate_input
 from pairwright.datasets.readers.input_rows import InputRow
 from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
@@ -125,7 +125,7 @@ def _batches(written: str, columns: Mapping[str, str], verify: VerifyImages, mos
 
 def _columns(located: LocatedInput, mapped: Mapping[str, str]) -> dict[str, str]:
     """Return the user's mapping, with the columns of caption and image if they have uncommon names."""
-    read = FORMAT_READERS[located.format](located.files[0])
+    read = READERS.get(located.format).read(located.files[0])
     rows = [row for row in islice(read, ROWS) if isinstance(row, InputRow)]
     if not rows:  # reported by the reader
         return dict(mapped)

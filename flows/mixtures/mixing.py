@@ -149,7 +149,7 @@ def _store_taken_rows(one: SourceSummary, place: RankArray, seed: int, store: Ra
     """Write the taken rows of a source into the buckets, and count them."""
     taken = TakenRows()
     order, count = one.identities.order, 0
-    for _, judged in one.source.talks():
+    for _, judged in one.source.conversations():
         if not isinstance(judged, Conversation):
             continue
         if count >= len(place):

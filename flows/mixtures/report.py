@@ -32,13 +32,13 @@ class TakenRows:
     with_image: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
 
-    def count(self, talk: Conversation) -> None:
+    def count(self, conversation: Conversation) -> None:
         """Count a row."""
         self.rows += 1
-        self.turns += len(talk.turns) // 2
-        self.words += sum(len(turn.text.split()) for turn in talk.turns[1::2])
-        self.with_image += bool(talk.image)
-        self.kinds[talk.kind] += 1
+        self.turns += len(conversation.turns) // 2
+        self.words += sum(len(turn.text.split()) for turn in conversation.turns[1::2])
+        self.with_image += bool(conversation.image)
+        self.kinds[conversation.kind] += 1
 
     def numbers(self) -> dict[str, Any]:
         """Return the counts as JSON."""

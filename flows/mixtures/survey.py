@@ -110,7 +110,7 @@ class SourceSurvey:
         done = SourceSummary(section, source)
         # Images in shards were checked when they were written, and by `pairwright verify`.
         check = ImageChecker("off" if source.format == "shards" else section.verify_images)
-        for place, judged in source.talks():
+        for place, judged in source.conversations():
             done.found += 1
             if done.found % EVERY == 0:
                 self.watch(f"reading {section.name}", done.found)
@@ -125,19 +125,19 @@ class SourceSurvey:
             raise _no_usable_row(done)
         return done
 
-    def _take(self, done: SourceSummary, place: str, talk: Conversation, check: ImageChecker) -> None:
-        reason, detail = check.flaw(talk.image)
+    def _take(self, done: SourceSummary, place: str, conversation: Conversation, check: ImageChecker) -> None:
+        reason, detail = check.flaw(conversation.image)
         if reason:
             self._refuse(done, make_reject(place, reason, detail))
-        elif talk.image and not is_url(talk.image):
-            path, member = split_locator(talk.image)
-            done.in_tables += is_table_cell(talk.image)
-            done.in_tars += bool(member) and not is_table_cell(talk.image)
+        elif conversation.image and not is_url(conversation.image):
+            path, member = split_locator(conversation.image)
+            done.in_tables += is_table_cell(conversation.image)
+            done.in_tars += bool(member) and not is_table_cell(conversation.image)
             folder = str(done.source.root)
             inside = not member and done.source.format != "build" and path.startswith(folder + os.sep)
             self.folder.add(folder if inside else os.path.dirname(os.path.abspath(path)))  # noqa: PTH100, PTH120 - a hot path
-        done.identities.add(talk, self.seed, usable=not reason)
-        done.size += sum(map(len, talk.texts)) + _ROW_BYTES
+        done.identities.add(conversation, self.seed, usable=not reason)
+        done.size += sum(map(len, conversation.texts)) + _ROW_BYTES
 
     def _refuse(self, done: SourceSummary, flaw: Reject) -> None:
         if done.section.on_error == "stop":

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pairwright.datasets.build_manifest import is_build
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.readers.formats import FORMAT_READERS, guess_format, locate_input
+from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, guess_format, locate_input
 from pairwright.datasets.readers.pairs import ErrorPolicy
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.shards.sample_source import open_sample_source
@@ -90,7 +90,7 @@ def _with_columns(task: TaskDefinition, columns: Mapping[str, str]) -> TaskDefin
 def _table_rows(given: TaskInput, broken: Counter[str]) -> Iterator[tuple[str, RawRow | None]]:
     located = locate_input(given.path, given.format)
     for file in located.files:
-        for row in FORMAT_READERS[located.format](file):
+        for row in READERS.get(located.format).read(file):
             if not isinstance(row, Reject):
                 key = row.fields.get("key")
                 yield row.place, (row.fields, key if isinstance(key, str) and _is_key(key) else "")
@@ -119,9 +119,9 @@ def _holds_candidates(path: Path) -> bool:
     format_ = guess_format(path)
     if format_ == "sugarcrepe":
         return True
-    if format_ not in FORMAT_READERS:
+    if format_ in NON_PAIR_FORMATS:
         return False
-    fields = next((row.fields for row in FORMAT_READERS[format_](path) if not isinstance(row, Reject)), {})
+    fields = next((row.fields for row in READERS.get(format_).read(path) if not isinstance(row, Reject)), {})
     return "known" not in fields and any(name in fields for name in ("negative", "negative_caption", "neg_caption"))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from pairwright.datasets.shards.content_counts import EDITED_KINDS
+from pairwright.datasets.records import EDITED_KINDS
 from pairwright.generators.balance import POSITION_BINS, BalanceReport
 from pairwright.generators.edits.inserted_words import inserted_words_of_edits
 

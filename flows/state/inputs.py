@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.directories import walk_files
 from pairwright.datasets.option_names import OptionNames
-from pairwright.datasets.readers.formats import expand_braces, locate_input
+from pairwright.datasets.readers.formats import locate_input
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.remote.local_copies import GIB, LocalCopies
 
@@ -35,7 +36,7 @@ def read_options(section: "InputSection") -> ReadOptions:
         on_error=section.on_error,
         verify_images=section.verify_images,
         max_caption=section.max_caption,
-        wording=UNDER_INPUT,
+        option_names=UNDER_INPUT,
     )
 
 
@@ -43,9 +44,9 @@ def with_local_inputs(config: "BuildConfig", folder: Path) -> "BuildConfig":
     """Return a config with local inputs: those in an object store are copied into ``folder`` first.
 
     Raises:
-        InputError, StorageError, UsageError, MissingResource: as `LocalCopies.near`.
+        InputError, StorageError, UsageError, MissingResource: as `LocalCopies.fetch`.
     """
-    near = LocalCopies(folder, int(config.copies_gib * GIB), "`copies_gib` in the config").near
+    near = LocalCopies(folder, int(config.copies_gib * GIB), "`copies_gib` in the config").fetch
     given, asked = config.input, config.retrieve
     update: dict[str, Any] = {
         "input": given.model_copy(

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.build_manifest import read_manifest
 from pairwright.datasets.errors import PairwrightError, UsageError
-from pairwright.datasets.readers.formats import expand_braces, locate_input
+from pairwright.datasets.readers.formats import locate_input
 from pairwright.datasets.version_switch import MANIFEST_FILE
 from pairwright.indexes.hnsw.metadata import METADATA_FILE, read_metadata
 

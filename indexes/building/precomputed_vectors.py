@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.readers.clip_retrieval import EMBEDDING_ROW
-from pairwright.datasets.readers.embedding_parts import find_embedding_parts, open_vectors
+from pairwright.datasets.readers.clip_retrieval import EMBEDDING_ROW, find_embedding_parts, open_vectors
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.indexes.building.pair_vectors import VectorBatch

@@ -204,7 +204,7 @@ def read_exclusion(
         found = exclusion_from_lines(_read_lines(place), by=chosen)
     else:
         reading = replace(
-            options or ReadOptions(path, verify_images="off", on_error="skip", wording=WITHOUT_OPTIONS), input=path
+            options or ReadOptions(path, verify_images="off", on_error="skip", option_names=WITHOUT_OPTIONS), input=path
         )
         found = Exclusion()
         pictures = list(_list_images(place)) if place.is_dir() else []

@@ -73,7 +73,7 @@ def read_queries(path: Path) -> list[Query]:
         queries = queries_from_classes(parsed, where=str(path))
     else:
         # No row is skipped: the hits of its query would be missing.
-        options = ReadOptions(str(path), verify_images="off", wording=WITHOUT_OPTIONS)
+        options = ReadOptions(str(path), verify_images="off", option_names=WITHOUT_OPTIONS)
         queries = queries_from_pairs(batch.pairs for batch in read_pairs(options))
     if not queries:
         raise InputError("no queries", where=str(path), fix="Add at least one line, or one class and one template.")

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
-from pairwright.datasets.exports.llava import check_llava
+from pairwright.datasets.verification.llava_json import check_llava
 from pairwright.flows.config.build import load_config
 from tests.cli.conftest import Run
 

@@ -147,7 +147,7 @@ def test_init_and_then_build_work_at_once(
         ("a.csv", "x,y\n1,2\n", "no column of captions among: x, y. Set it: --columns caption=NAME"),
         ("a.csv", "x,y\na red dog,a blue dog\n", "may each be the caption: x, y. Set it: --columns caption=x"),
         ("a.jsonl", '{"caption": "a', "broken_json"),
-        ("a.txt", "a.jpg\ta dog\n", "name the file .tsv"),
+        ("a.txt", "a.jpg\ta dog\n", "rename the file to .tsv"),
     ],
 )
 def test_what_no_build_can_read_is_refused_with_the_way_out(

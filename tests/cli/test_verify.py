@@ -65,10 +65,10 @@ def test_shards_without_a_manifest_are_called_so(run: Run, config: Path, tmp_pat
     ("name", "content", "says"),
     [
         ("empty/", "", "empty: an empty folder."),
-        ("other/a.md", "", "other: no build, and no .tar in it (1 .md)."),
-        ("index/index.json", "{}", "index: an index, no dataset. Check it: pairwright index check index"),
+        ("other/a.md", "", "other: not a build, and no .tar in it (1 .md)."),
+        ("index/index.json", "{}", "index: an index, not a dataset. Check it: pairwright index check index"),
         ("nowhere", None, "nowhere: no such file or folder."),
-        ("c.jsonl", '{"caption": "a"}', "c.jsonl: one JSON object a line; no dataset."),
+        ("c.jsonl", '{"caption": "a"}', "c.jsonl: one JSON object per line; not a dataset."),
         ("s.json", '{"0": {"caption": "a", "negative_caption": "b"}}', "s.json: SugarCrepe candidates"),
         ("c.json", '{"images": [], "annotations": []}', "c.json: COCO captions JSON"),
         ("notes.md", "hello", "notes.md: a file of another kind."),

@@ -1,4 +1,4 @@
-"""Builders of pairs, texts and pictures for the tests of shards, exports, card and report."""
+"""Builders of pairs, texts and images for tests of shards, exports, card and report."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""Files are whole or absent, and what a killed process left of one is removed by who writes it next."""
+"""Atomic file writes, and removal of stale temporary files."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ def broken_off(path: Path) -> None:
         raise ValueError("broken")
 
 
-def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
+def test_a_file_is_complete_or_absent(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "old")
     with pytest.raises(ValueError, match="broken"):
         broken_off(tmp_path / "a.txt")
@@ -26,11 +26,11 @@ def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "a.txt"]
 
 
-def test_a_place_that_may_not_be_written_is_named_as_the_user_knows_it(tmp_path: Path) -> None:
+def test_an_unwritable_path_is_named_as_the_user_wrote_it(tmp_path: Path) -> None:
     refused = OSError(errno.EACCES, "Permission denied", str(tmp_path / f".a.txt.tmp-{os.getpid()}{_MACHINE_SUFFIX}"))
-    with pytest.raises(PermissionError) as told:
+    with pytest.raises(PermissionError) as caught:
         full(tmp_path / "a.txt", refused)
-    assert told.value.filename == str(tmp_path / "a.txt")
+    assert caught.value.filename == str(tmp_path / "a.txt")
 
 
 def full(path: Path, error: Exception) -> None:
@@ -47,7 +47,7 @@ def full(path: Path, error: Exception) -> None:
         OSError("28 requested and 0 written: No space left on device"),
     ],
 )
-def test_a_full_disk_is_told_with_the_file_whoever_wrote_it(tmp_path: Path, error: Exception) -> None:
+def test_a_full_disk_is_an_error_that_names_the_file(tmp_path: Path, error: Exception) -> None:
     with pytest.raises(OSError, match="No space left on device") as caught:
         full(tmp_path / "a.parquet", error)
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "a.parquet"))
@@ -55,7 +55,7 @@ def test_a_full_disk_is_told_with_the_file_whoever_wrote_it(tmp_path: Path, erro
 
 
 @pytest.mark.parametrize("part", [0.1, 0.4, 0.7, 0.99])
-def test_a_disk_that_takes_no_more_is_told_wherever_in_a_table_it_is_full(tmp_path: Path, part: float) -> None:
+def test_a_disk_that_fills_anywhere_in_a_table_is_an_error(tmp_path: Path, part: float) -> None:
     """Most of this table is its footer, of whose writing polars says "Invalid thrift: transport error"."""
     resource = pytest.importorskip("resource", reason="the system has no limits of files' sizes")
     path = tmp_path / "a.parquet"
@@ -95,7 +95,7 @@ with replace_atomically(Path(sys.argv[1])) as temporary:
 """
 
 
-def test_what_a_killed_process_left_is_removed_and_what_a_living_one_writes_is_not(tmp_path: Path) -> None:
+def test_temporary_files_of_dead_processes_are_removed_and_of_living_ones_kept(tmp_path: Path) -> None:
     out = tmp_path / "a[1].jsonl"
     subprocess.run([sys.executable, "-c", KILLED, str(out)], check=False)
     assert len(list(tmp_path.iterdir())) == 1

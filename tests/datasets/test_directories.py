@@ -1,4 +1,4 @@
-"""Folders put together of links: all that they lead to is read, once, and a link that leads nowhere costs only itself."""
+"""Folders with symbolic links."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def test_a_folder_of_links_alone_is_one_of_images(tmp_path: Path, photos: Path) 
     assert read(tmp_path / "links")[0] == ["a picture a", "a picture b"]
 
 
-def test_a_link_that_leads_nowhere_is_one_missing_image(photos: Path) -> None:
+def test_a_broken_link_is_one_missing_image(photos: Path) -> None:
     """The state of the input is asked for before its reader could say so."""
     (photos / "gone.jpg").symlink_to(photos / "nowhere.jpg")
     (photos / "gone.txt").write_text("a dog")
@@ -56,7 +56,7 @@ def test_a_link_that_leads_nowhere_is_one_missing_image(photos: Path) -> None:
     assert "gone.jpg" in file_state([photos])
 
 
-def test_a_file_behind_a_link_is_seen_to_change(tmp_path: Path, photos: Path) -> None:
+def test_a_changed_file_behind_a_link_is_detected(tmp_path: Path, photos: Path) -> None:
     """Else a build would take over what it made of the older file."""
     before = file_state([photos])
     (tmp_path / "disk" / "inner" / "b.txt").write_text("another caption")
@@ -64,7 +64,7 @@ def test_a_file_behind_a_link_is_seen_to_change(tmp_path: Path, photos: Path) ->
 
 
 def test_evaluation_images_behind_a_link_are_excluded(tmp_path: Path, photos: Path) -> None:
-    """An image that stands in a training set because a link was not followed is a leak."""
+    """An image kept in a training set because a link was not followed is a leak."""
     (tmp_path / "evaluation").mkdir()
     (tmp_path / "evaluation" / "all").symlink_to(photos)
     found = read_exclusion(str(tmp_path / "evaluation"), by=["image"])

@@ -1,4 +1,4 @@
-"""How options are named in messages: a command's as options, a config's as keys and where they stand."""
+"""Option names in messages, for the command line and for configs."""
 
 import pickle
 from pathlib import Path
@@ -11,7 +11,7 @@ from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 
 
-def test_a_command_and_a_config_name_the_same_options_each_in_its_words() -> None:
+def test_a_command_and_a_config_name_options_in_their_own_syntax() -> None:
     config = OptionNames("under input")
     assert (COMMAND_LINE.option("on_error"), config.option("on_error")) == ("--on-error", "`on_error` under input")
     assert COMMAND_LINE.column("key", "id") == "--columns key=id"
@@ -28,14 +28,14 @@ def test_a_command_and_a_config_name_the_same_options_each_in_its_words() -> Non
 @pytest.mark.parametrize(
     ("name", "text", "fix"),
     [
-        ("pool.csv", "foo,bar\na dog,x\n", "Call the column of the captions `caption`."),
-        ("pool.csv", "text,title\na dog,x\n", "Leave one of them."),
+        ("pool.csv", "foo,bar\na dog,x\n", "Name the caption column `caption`."),
+        ("pool.csv", "text,title\na dog,x\n", "Remove one of them."),
         ("pool.txt", "id,caption\n1,a dog\n", "Name it .csv."),
         ("pool.dat", "a dog\n", "Name it .jsonl, .csv, .tsv or .parquet."),
         ("pool.jsonl", '[{"caption": "a dog"}]\n', "Name it .json."),
     ],
 )
-def test_of_a_file_that_is_read_as_it_is_no_option_is_named(name: str, text: str, fix: str, tmp_path: Path) -> None:
+def test_messages_about_a_file_without_options_name_none(name: str, text: str, fix: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(InputError) as caught:
         list(read_auxiliary_pairs(ReadOptions(str(tmp_path / name)), lambda _: None))
@@ -43,7 +43,7 @@ def test_of_a_file_that_is_read_as_it_is_no_option_is_named(name: str, text: str
     assert "--" not in str(caught.value)
 
 
-def test_options_of_reading_are_a_commands_unless_said_and_reach_another_process_with_their_words() -> None:
-    assert ReadOptions("a.csv").wording == COMMAND_LINE
-    options = ReadOptions("a.csv", wording=OptionNames("under input"))
+def test_read_options_name_command_line_options_by_default_and_survive_pickling() -> None:
+    assert ReadOptions("a.csv").option_names == COMMAND_LINE
+    options = ReadOptions("a.csv", option_names=OptionNames("under input"))
     assert pickle.loads(pickle.dumps(options)) == options  # noqa: S301 - our own bytes

@@ -1,4 +1,4 @@
-"""Steps report how far they are; a process passes on what the jobs in its workers report."""
+"""Progress steps, also of jobs in worker processes."""
 
 from collections.abc import Iterator
 
@@ -45,7 +45,7 @@ def test_a_step_that_fails_ends_its_bar(reports: list[ProgressReport]) -> None:
     assert reports[-1].ended
 
 
-def test_names_that_follow_each_other_are_steps_of_their_own(reports: list[ProgressReport]) -> None:
+def test_consecutive_names_are_separate_steps(reports: list[ProgressReport]) -> None:
     with report_named_steps("images") as follow:
         follow("looking", 1, 2)
         follow("fetching", 1, 0)

@@ -1,4 +1,4 @@
-"""What is published of a config: no secret, no folder of this machine, no signature of a URL."""
+"""Redaction of secrets, local paths and URLs."""
 
 from pathlib import Path
 from string import ascii_lowercase, digits
@@ -16,7 +16,7 @@ query = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="SEC
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "expected"),
     [
         ("https://h.org/a/x.jpg", "https://h.org/a/x.jpg"),
         ("https://h.org:8443/@user/x.jpg?sig=S&e=1#f", "https://h.org:8443/@user/x.jpg"),
@@ -32,8 +32,8 @@ query = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="SEC
         ("no url", "no url"),
     ],
 )
-def test_a_url_keeps_its_place_alone(url: str, told: str) -> None:
-    assert redact_url(url) == told
+def test_a_url_keeps_only_its_location(url: str, expected: str) -> None:
+    assert redact_url(url) == expected
 
 
 @given(user=user, host=word, path=word, query=query)
@@ -43,7 +43,7 @@ def test_no_user_query_or_fragment_survives(user: str, host: str, path: str, que
 
 
 @pytest.mark.parametrize("name", ["api_key", "OPENAI_API_KEY", "token", "hf_token", "secret", "db_password", "secrets"])
-def test_members_named_like_a_secret_are_left_out_and_empty_ones_stay(name: str) -> None:
+def test_members_named_like_a_secret_are_redacted_and_empty_ones_stay(name: str) -> None:
     assert redact({name: "s"}) == {name: "(left out)"}
     assert redact([{"a": {name: ["s"]}}]) == [{"a": {name: "(left out)"}}]
     assert redact({name: ""}) == {name: ""}
@@ -52,12 +52,12 @@ def test_members_named_like_a_secret_are_left_out_and_empty_ones_stay(name: str)
 @pytest.mark.parametrize(
     "value", [{"max_tokens": 5}, {"key": "image_id"}, [1, 2.5, True, None, "a dog / a cat"], "x/y"]
 )
-def test_what_is_harmless_stays(value: Any) -> None:
+def test_harmless_values_are_unchanged(value: Any) -> None:
     assert redact(value) == value
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         ("/home/alice/pool", ".../pool"),
         (Path("/home/alice/{00000..00009}.tar"), ".../{00000..00009}.tar"),
@@ -67,5 +67,5 @@ def test_what_is_harmless_stays(value: Any) -> None:
         ("http://localhost:8000/v1", "http://localhost:8000/v1"),
     ],
 )
-def test_places_of_this_machine_and_urls_are_masked_wherever_they_stand(value: Any, told: str) -> None:
-    assert redact({"a": (value,)}) == {"a": [told]}
+def test_local_paths_and_urls_are_redacted_anywhere_in_a_text(value: Any, expected: str) -> None:
+    assert redact({"a": (value,)}) == {"a": [expected]}

@@ -242,7 +242,7 @@ def test_broken_rows_stop_the_build_with_one_line_that_names_the_place(tmp_path:
         ({"caption": "a"}, {"columns": {"capton": "caption"}}, "`columns` under input: no such name: capton"),
         ({"caption": "a"}, {"columns": {"key": "di"}}, r"no row has a column di\. Correct `columns` under input"),
         ({"caption": "a"}, {"format": "jsn"}, "`format` under input: no such format: jsn"),
-        ({"caption": ""}, {}, r"To set such rows aside: `on_error: skip` under input\."),
+        ({"caption": ""}, {}, r"To skip such rows: `on_error: skip` under input\."),
         ({"captions": "[a"}, {}, r"for one caption a row: `columns: {caption: captions}` under input\."),
         ({"my texts": "[a"}, {"columns": {"captions": "my texts"}}, r"`columns: {caption: my texts}` under input\."),
         ({"caption": "a", "source_id": 1, "key": 2}, {}, r"\(or map it: `columns: {key: NAME}` under input\)"),
@@ -265,7 +265,7 @@ def test_errors_in_the_input_name_keys_of_the_config(
     ("name", "text", "told"),
     [
         ("pool.txt", "image,caption\na.jpg,a dog\n", "Name it .csv, or give `format: csv` under input."),
-        ("pool.dat", "a dog\n", "Name it: `format` under input, one of coco | "),
+        ("pool.dat", "a dog\n", "Name the format: `format` under input, one of coco | "),
     ],
 )
 def test_an_input_of_an_unknown_format_is_refused_with_keys_of_the_config(

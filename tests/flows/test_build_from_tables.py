@@ -129,7 +129,7 @@ def test_rows_of_pictures_in_tables_name_no_files_and_those_of_the_shards_do(tmp
     rows = [(picture(row), None) for row in range(4)]
     table = write(tmp_path / "t.parquet", 2, image=rows, text=CAPTIONS, instances=objects)
     build(config({"path": str(table)}, conversations={}), tmp_path / "build")
-    told = export(tmp_path / "build", "llava", tmp_path / "build.json").told
+    told = export(tmp_path / "build", "llava", tmp_path / "build.json").details
     names = [row["image"] for row in json.loads((tmp_path / "build.json").read_text())]
     assert told["missing_images"] == len(set(names)) == 4
     export(tmp_path / "build" / "shards", "llava", tmp_path / "shards.json")

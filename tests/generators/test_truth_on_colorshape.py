@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from pairwright.datasets.colorshape.corpus import list_box_labels, make_sample, read_scene, sample_to_pair
-from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge, judge_turn
+from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
+from pairwright.datasets.colorshape.oracle.turns import judge_turn
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations

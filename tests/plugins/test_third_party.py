@@ -19,7 +19,7 @@ from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build
 from pairwright.flows.config.build import parse_config
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.registry import Materials, build_generator, list_generators
+from pairwright.generators.registry import GENERATORS, Materials, build_generator
 from tests.generators.rule_fixtures import pair_of, small_pool, tokens_of
 
 Install = Callable[..., None]
@@ -66,7 +66,7 @@ def test_an_installed_generator_is_listed_with_the_distribution_it_comes_from(in
 
 def test_listing_imports_nothing_of_a_third_party(install: Install) -> None:
     install("miscount-plugin")
-    assert ("miscount", "miscount-plugin", "miscount:Miscount") in list_generators()
+    assert ("generator", "miscount", "miscount-plugin", "miscount:Miscount") in GENERATORS.rows()
     assert "miscount" not in sys.modules
 
 
@@ -106,7 +106,7 @@ def test_a_name_that_is_taken_twice_is_an_error_that_names_the_owners(install: I
     install("plugin-one", name=second)
     if second == "miscount":
         install("plugin-two", name=second)
-    with pytest.raises(UsageError, match=rf"'{second}' is declared more than once \(.*plugin-one"):
+    with pytest.raises(UsageError, match=rf"'{second}' is used more than once \(.*plugin-one"):
         build_generator(second, materials(), {})
 
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="the benchmark trains models")
 
 from pairwright.datasets.colorshape.corpus import read_scene
-from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge
+from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
 from pairwright.datasets.shards.samples import Sample
 
 

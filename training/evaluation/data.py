@@ -167,7 +167,7 @@ def read_captioned_images(data: Sequence[str], images: str = "") -> CaptionedIma
     Raises:
         InputError: an input is missing or broken, an image is missing, or there are fewer than two images.
     """
-    options = ReadOptions(tuple(data), image_root=images, wording=WITHOUT_OPTIONS)
+    options = ReadOptions(tuple(data), image_root=images, option_names=WITHOUT_OPTIONS)
     places: dict[bytes, int] = {}
     found: list[str] = []
     texts: defaultdict[int, dict[str, None]] = defaultdict(dict)

@@ -69,5 +69,5 @@ class RationaleCollator:
         told = StudentRows("single-task" if self.objectives == "single-task" else "multi-task")
         for known in body.get("rationales", ()):
             if known["split"] == self.split:
-                rows += told.of(Example(id=key, origin=Origin("shard", 1), key=key, **known))
+                rows += told.make_rows(Example(id=key, origin=Origin("shard", 1), key=key, **known))
         return [row for row in rows if row["objective"] in _TARGETS[self.objectives]]

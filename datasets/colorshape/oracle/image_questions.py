@@ -1,13 +1,14 @@
-"""Verdicts on turns that speak of the picture, of several things at once, or come with a format to answer in.
+"""Verdicts on questions about the image as a whole or several objects, and questions with answer formats.
 
-These lie outside of the scene grammar. Each form is a pattern of the question, patterns of the answer, and its truth
-in the scene's geometry. Known forms: which half of the picture a thing (or the largest of several) is in, which of two is there, whether it takes up more than some part
-of the width or height, more of one than of another, which of three is furthest to a side or the largest, how two of a
-kind are arranged and which of them is larger, which edge a thing is nearer to, how many of a kind are in a half, which of
-two takes up more of the height or width, whether one of a kind reaches an edge, "the circle" as the answer to which of two is larger, and "0".
+These are outside the scene grammar. Each form is a pattern of the question, patterns of the answer, and its truth in the
+scene's geometry. Forms: the half of the image with an object (or the largest of several), which of two exists, whether one
+covers more than some part of the width or height, more of one than of another, which of three is furthest to a side or the
+largest, the arrangement of two of a kind and which of them is larger, the nearest edge, the number of a kind in a half,
+which of two covers more of the height or width, whether one of a kind reaches an edge, "the circle" as the answer to which
+of two is larger, and "0".
 
-A question may have the prompt for a short answer on its last line, or lettered options; then the letter is right when
-its option is true and every other one is false.
+A question may have the prompt for a short answer on its last line, or lettered options; then the letter is right if its
+option is true and every other one is false.
 """
 
 import re
@@ -105,14 +106,14 @@ _WHICH_THERE = re.compile(rf"which of these (?:can be seen in the {_IMAGE}|does 
 
 
 def split_question(question: str) -> tuple[str, dict[str, str]]:
-    """Return a question without its format, and its options by letter."""
+    """Return a question without its format instructions, and its options by letter."""
     bare = _PROMPT.sub("", question)
     options = dict(_OPTION.findall(bare))
     return (_OPTION.sub("", bare).strip() if options else bare), options
 
 
 def judge_image_question(question: str, answer: str, scene: Scene) -> bool | None:
-    """Return whether a turn of these forms is true; None where it has none of them."""
+    """Return whether a turn of these forms is true; None for other turns."""
     asked, said = (text.strip().lower().rstrip("?.").strip() for text in (question, answer))
     for pattern, truth in _FORMS:
         found = pattern.fullmatch(asked)
@@ -154,12 +155,12 @@ def _judge_largest_in_half(found: re.Match[str], said: str, scene: Scene) -> boo
 
 
 def _judge_either(found: re.Match[str], said: str, scene: Scene) -> bool | None:
-    told = _SHOWS.fullmatch(said)
-    if told is None or told[1] not in (found["one"], found["two"]):
+    stated = _SHOWS.fullmatch(said)
+    if stated is None or stated[1] not in (found["one"], found["two"]):
         return None
-    other = found["two"] if told[1] == found["one"] else found["one"]
-    one, two = (_objects_of_shape(name.split()[-1], scene) for name in (told[1], other))
-    return bool(one) and not two and (len(one) > 1 or told[1].startswith(("a ", "an ")))
+    other = found["two"] if stated[1] == found["one"] else found["one"]
+    one, two = (_objects_of_shape(name.split()[-1], scene) for name in (stated[1], other))
+    return bool(one) and not two and (len(one) > 1 or stated[1].startswith(("a ", "an ")))
 
 
 def _judge_extent(found: re.Match[str], said: str, scene: Scene) -> bool | None:
@@ -174,13 +175,13 @@ def _judge_extent(found: re.Match[str], said: str, scene: Scene) -> bool | None:
 
 
 def _judge_more(found: re.Match[str], said: str, scene: Scene) -> bool | None:
-    told = _THERE_ARE.fullmatch(said)
+    stated = _THERE_ARE.fullmatch(said)
     one, two = (len(_objects_of_shape(found[name], scene)) for name in ("one", "two"))
-    if told is None or not one or not two or (told[3] and (told[3], told[4]) != (found["one"], found["two"])):
+    if stated is None or not one or not two or (stated[3] and (stated[3], stated[4]) != (found["one"], found["two"])):
         return None
-    if told[2] == "fewer" and one >= two:
+    if stated[2] == "fewer" and one >= two:
         return False
-    return (told[1] == "yes") is (one > two) and (told[2] != "more" or one > two)
+    return (stated[1] == "yes") is (one > two) and (stated[2] != "more" or one > two)
 
 
 def _parse_three_objects(found: re.Match[str], scene: Scene) -> list[SceneObject]:
@@ -192,91 +193,95 @@ def _parse_three_objects(found: re.Match[str], scene: Scene) -> list[SceneObject
 
 
 def _judge_furthest(found: re.Match[str], said: str, scene: Scene) -> bool | None:
-    items, told = _parse_three_objects(found, scene), _IS_FURTHEST.fullmatch(said)
-    if len(items) != 3 or told is None or (told[2] or found["side"]) != found["side"]:
+    items, stated = _parse_three_objects(found, scene), _IS_FURTHEST.fullmatch(said)
+    if len(items) != 3 or stated is None or (stated[2] or found["side"]) != found["side"]:
         return None
     ends = sorted(items, key=lambda item: item.centre[0])
-    return ends[0 if found["side"] == "left" else -1].shape == told[1]
+    return ends[0 if found["side"] == "left" else -1].shape == stated[1]
 
 
 def _judge_largest(found: re.Match[str], said: str, scene: Scene) -> bool | None:
-    items, told = _parse_three_objects(found, scene), _IS_LARGEST.fullmatch(said)
-    if len(items) != 3 or told is None:
+    items, stated = _parse_three_objects(found, scene), _IS_LARGEST.fullmatch(said)
+    if len(items) != 3 or stated is None:
         return None
-    return max(items, key=lambda item: item.area).shape == told[1]
+    return max(items, key=lambda item: item.area).shape == stated[1]
 
 
 def _judge_arrangement(found: re.Match[str], said: str, scene: Scene) -> bool | None:
-    items, told = _objects_of_shape(found["one"] or found["two"], scene), _IS_ARRANGED.fullmatch(said)
-    if len(items) != 2 or told is None:
+    items, stated = _objects_of_shape(found["one"] or found["two"], scene), _IS_ARRANGED.fullmatch(said)
+    if len(items) != 2 or stated is None:
         return None
     across, down = (abs(items[0].centre[axis] - items[1].centre[axis]) for axis in (0, 1))
-    return (told[1] == "side by side") is (across > down)
+    return (stated[1] == "side by side") is (across > down)
 
 
 def _judge_twin(found: re.Match[str], said: str, scene: Scene) -> bool | None:
-    items, told = _objects_of_shape(found["one"] or found["two"], scene), _IS_TWIN.fullmatch(said)
-    if len(items) != 2 or told is None or (told[2] or found["size"]) != found["size"]:
+    items, stated = _objects_of_shape(found["one"] or found["two"], scene), _IS_TWIN.fullmatch(said)
+    if len(items) != 2 or stated is None or (stated[2] or found["size"]) != found["size"]:
         return None
     first, last = sorted(items, key=lambda item: item.centre[0 if found["low"] == "left" else 1])
-    chosen, other = (first, last) if told[1] == found["low"] else (last, first)
+    chosen, other = (first, last) if stated[1] == found["low"] else (last, first)
     return chosen.area > other.area if found["size"] == "larger" else chosen.area < other.area
 
 
 def _judge_comparison(found: re.Match[str], said: str, scene: Scene) -> bool | None:
-    told = _IS_THE.fullmatch(said)
+    stated = _IS_THE.fullmatch(said)
     items = [_find_unique_object(found[at], scene) for at in (2, 3)]
-    if told is None or None in items or told[1] not in (found[2], found[3]):
+    if stated is None or None in items or stated[1] not in (found[2], found[3]):
         return None
     one, two = (item for item in items if item is not None)
-    chosen, other = (one, two) if told[1] == found[2] else (two, one)
+    chosen, other = (one, two) if stated[1] == found[2] else (two, one)
     return chosen.area > other.area if found["size"] == "larger" else chosen.area < other.area
 
 
 def _judge_nearer_edge(found: re.Match[str], said: str, scene: Scene) -> bool | None:
     name = found["one"] or found["two"]
-    item, told = _find_unique_object(name, scene), _IS_NEARER.fullmatch(said)
-    if item is None or told is None or (told[1] or name) != name:
+    item, stated = _find_unique_object(name, scene), _IS_NEARER.fullmatch(said)
+    if item is None or stated is None or (stated[1] or name) != name:
         return None
     low = found["low"] or found["low2"]
     axis = 0 if low == "left" else 1
     before, behind = item.box[axis], 1 - item.box[axis + 2]
-    return before < behind if told[2] == low else before > behind
+    return before < behind if stated[2] == low else before > behind
 
 
 def _judge_count_in_half(found: re.Match[str], said: str, scene: Scene) -> bool | None:
-    items, told = _objects_of_shape(found["nouns"] or found["nouns2"], scene), _ARE_IN_HALF.fullmatch(said)
-    if told is None or len(items) != _WORDS.index(found["size"] or found["size2"]):
+    items, stated = _objects_of_shape(found["nouns"] or found["nouns2"], scene), _ARE_IN_HALF.fullmatch(said)
+    if stated is None or len(items) != _WORDS.index(found["size"] or found["size2"]):
         return None
-    if told[5] and told[5] != found["half"]:
+    if stated[5] and stated[5] != found["half"]:
         return None
     axis = 0 if found["half"] in {"left", "right"} else 1
     first = found["half"] in {"left", "upper"}
     count = sum(item.box[axis + 2] <= 0.5 if first else item.box[axis] >= 0.5 for item in items)
-    return count == (int(told[6]) if told[6] else _WORDS.index("none" if told[1] == "neither" else told[1])) and (
-        not told[4] or (told[4] == "are") is (count > 1)
-    )
+    return count == (
+        int(stated[6]) if stated[6] else _WORDS.index("none" if stated[1] == "neither" else stated[1])
+    ) and (not stated[4] or (stated[4] == "are") is (count > 1))
 
 
 def _judge_larger_extent(found: re.Match[str], said: str, scene: Scene) -> bool | None:
-    told, items = (
+    stated, items = (
         _EXTENDS_MORE.fullmatch(said),
         {name: _find_unique_object(found[name], scene) for name in ("one", "two")},
     )
-    if told is None or (told[2] or found["extent"]) != found["extent"] or told[1] not in (found["one"], found["two"]):
+    if (
+        stated is None
+        or (stated[2] or found["extent"]) != found["extent"]
+        or stated[1] not in (found["one"], found["two"])
+    ):
         return None
     start = 0 if found["extent"] == "width" else 1
     sizes = {item.shape: item.box[start + 2] - item.box[start] for item in items.values() if item is not None}
-    return len(sizes) == 2 and max(sizes, key=lambda shape: sizes[shape]) == told[1]
+    return len(sizes) == 2 and max(sizes, key=lambda shape: sizes[shape]) == stated[1]
 
 
 def _judge_edge_contact(found: re.Match[str], said: str, scene: Scene) -> bool | None:
-    items, told = _objects_of_shape(found["one"] or found["two"], scene), _AT_EDGE.fullmatch(said)
-    if not items or told is None or (told[3] or found["edge"]) != found["edge"]:
+    items, stated = _objects_of_shape(found["one"] or found["two"], scene), _AT_EDGE.fullmatch(said)
+    if not items or stated is None or (stated[3] or found["edge"]) != found["edge"]:
         return None
     at = ("left", "top", "right", "bottom").index(found["edge"])
     gaps = [item.box[at] if at < 2 else 1 - item.box[at] for item in items]
-    return (told[1] == "yes") is (min(gaps) <= 0.005)
+    return (stated[1] == "yes") is (min(gaps) <= 0.005)
 
 
 def _judge_absence(found: re.Match[str], said: str, scene: Scene) -> bool | None:

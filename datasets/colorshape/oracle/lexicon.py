@@ -1,9 +1,8 @@
-"""The oracle's lexicon: which words of colour, size, shape and relation it knows, and what they mean.
+"""Lexicon of the oracle: words of colour, size, shape and relation, and their meanings.
 
-Besides the words of the scenes it knows colours and shapes that no scene has, so that "a pink hexagon" is
-plainly false. A word that *could* be said of something in a scene without being its name (crimson of red,
-a rectangle of a square, huge of large) has an empty ``sure`` and a filled ``maybe`` set: what hangs on it is
-not judged. Violet is taken as purple, tiny as small, big as large.
+It also has colours and shapes that no scene has, so that "a pink hexagon" is false. A word that *could* describe an object
+without being its name (crimson of red, a rectangle of a square, huge of large) has an empty ``sure`` and a filled ``maybe``
+set: statements that depend on it are not judged. Violet means purple, tiny small, big large.
 
 Words outside the lexicon put a sentence outside the grammar.
 """
@@ -98,7 +97,7 @@ _PHRASES: dict[ObjectRelation, tuple[str, ...]] = {
     ObjectRelation.SAME_SHAPE: ("the same shape as",),
 }  # fmt: skip
 
-# First word to the phrases that begin with it, as words, with what they mean.
+# First word to the phrases that start with it, as words, with their relations.
 RELATION_PHRASES: dict[str, list[tuple[tuple[str, ...], ObjectRelation]]] = {}
 for _relation, _phrases in _PHRASES.items():
     for _phrase in _phrases:
@@ -110,5 +109,5 @@ PICTURE_NOUNS = frozenset(
 
 
 def takes_article_an(word: str) -> bool:
-    """Whether the article before ``word`` is "an"; by its first letter, which suits every word known here."""
+    """Return whether the article before ``word`` is "an", by its first letter, which is right for all words here."""
     return word[0] in "aeiou"

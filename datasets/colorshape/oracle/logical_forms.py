@@ -1,12 +1,12 @@
-"""What the oracle makes of a sentence: descriptions, entities, constraints, clauses.
+"""Logical forms of sentences: descriptions, entities, constraints, clauses.
 
-A *description* is a conjunction of size, colour and shape senses. An *entity* is a noun phrase: a
-description and a quantity. A *clause* asks for an assignment of groups of objects to its entities that
-meets all its constraints; a negated clause asks that there be none. A sentence is a tuple of clauses, all
-of which must hold. Where English allows several structures, the parser gives several such tuples.
+A *description* is a conjunction of size, colour and shape senses. An *entity* is a noun phrase: a description and a
+quantity. A *clause* requires an assignment of groups of objects to its entities that meets all its constraints; a negated
+clause requires that there is none. A sentence is a tuple of clauses, all of which must hold. For ambiguous structures, the
+parser returns several such tuples.
 
-A *sense* has two sets, since some words have no sharp border: ``sure``, where the word surely fits, and
-``maybe``, where one could say so. A verdict that depends on the difference is no verdict (OUTSIDE).
+A *sense* has two sets, as some words are vague: ``sure``, where the word certainly applies, and ``maybe``, where it could.
+A verdict that depends on the difference is OUTSIDE.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from pairwright.datasets.colorshape.scenes import SHAPES
 
 
 class Quantity(Enum):
-    """How many objects of its description an entity speaks of."""
+    """How many objects of its description an entity denotes."""
 
     SOME = "one of them, any"
     EXACTLY = "all of them, and they are that many"
@@ -30,7 +30,7 @@ DEFINITE = frozenset({Quantity.THE, Quantity.THE_PLURAL})
 
 
 class ObjectRelation(Enum):
-    """How one object can stand to another (BETWEEN: to two others); `oracle_truth` says when it does."""
+    """Relation of one object to another (BETWEEN: to two others); see `truth_conditions.py`."""
 
     LEFT = "left"
     RIGHT = "right"
@@ -51,7 +51,7 @@ class ObjectRelation(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WordSense:
-    """The values of one attribute that a word surely names, and those that it could be said to name."""
+    """The values of one attribute that a word certainly names, and those that it could name."""
 
     sure: frozenset[str]
     maybe: frozenset[str]
@@ -62,7 +62,7 @@ ANY_SHAPE = WordSense(frozenset(SHAPES), frozenset(SHAPES))
 
 @dataclass(frozen=True, slots=True)
 class ObjectDescription:
-    """A kind of object; None where an attribute is not spoken of."""
+    """A kind of object; None for attributes that are not named."""
 
     shape: WordSense = ANY_SHAPE
     colour: WordSense | None = None
@@ -79,7 +79,7 @@ class NounPhraseEntity:
 
     @property
     def plural(self) -> bool:
-        """Whether its verb is "are"."""
+        """Return whether its verb is "are"."""
         return self.quantity in {Quantity.PLURAL, Quantity.THE_PLURAL} or self.number > 1
 
 
@@ -94,7 +94,7 @@ class DescriptionConstraint:
 
 @dataclass(frozen=True, slots=True)
 class RelationConstraint:
-    """Every object of ``subject`` stands in a relation to every object of ``others`` (or, negated, not)."""
+    """Every object of ``subject`` is in a relation to every object of ``others`` (or, negated, not)."""
 
     subject: int
     relation: ObjectRelation

@@ -1,9 +1,8 @@
-"""Questions about a scene: what is asked, out of many wordings.
+"""Parser of questions about a scene, in many wordings.
 
-`understood` gives every way to take a question: as a yes-no question (with the statement whose truth it
-asks for), how many, which colour, shape or size, where, which of two is larger, what stands somewhere, or an
-open request to describe. Where a word stands for a thing ("the circle"), the question keeps it as an entity
-and as words, so that "it" and short answers can be filled in.
+`parse_question` returns every reading of a question: as a yes-no question (with the statement whose truth it asks for), how
+many, which colour, shape or size, where, which of two is larger, what is somewhere, or an open request to describe.
+Definite objects ("the circle") are kept as an entity and as words, so that "it" and short answers can be completed.
 """
 
 import re
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from pairwright.datasets.colorshape.oracle.grammar import PhraseElement, SentenceParser, compile_clauses, parse_sentence
 from pairwright.datasets.colorshape.oracle.lexicon import PICTURE_NOUNS
 from pairwright.datasets.colorshape.oracle.logical_forms import (
     NounPhraseEntity,
@@ -19,8 +19,6 @@ from pairwright.datasets.colorshape.oracle.logical_forms import (
     Quantity,
     Reading,
 )
-from pairwright.datasets.colorshape.oracle.phrase_grammar import PhraseElement
-from pairwright.datasets.colorshape.oracle.sentence_grammar import SentenceParser, compile_clauses, parse_sentence
 from pairwright.datasets.colorshape.oracle.tokenizer import Tokens, tokenise
 
 Attribute = Literal["colour", "shape", "size"]
@@ -28,7 +26,7 @@ Attribute = Literal["colour", "shape", "size"]
 
 @dataclass(frozen=True, slots=True)
 class PolarQuestion:
-    """Is it so? ``statement`` in every reading."""
+    """A yes-no question; ``statement`` in every reading."""
 
     statement: tuple[Reading, ...]
 
@@ -67,7 +65,7 @@ class ComparisonQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RelationQuestion:
-    """What stands in this relation to the reference?"""
+    """What is in this relation to the reference?"""
 
     relation: ObjectRelation
     reference: NounPhraseEntity
@@ -109,7 +107,7 @@ _COUNT_ENDS = {
 
 
 def parse_question(question: str) -> list[Question]:
-    """Return every way to take ``question``; none when it is outside the grammar."""
+    """Return every reading of ``question``; empty if it is outside the grammar."""
     text = " ".join(question.replace("<image>", " ").replace(":", ",").replace("’", "'").lower().split()).rstrip(" ?.!")
     bare = _PLACE.sub("", _COURTESY.sub("", text)).strip(" ,")
     visible = _VISIBLE.search(bare) is not None
@@ -181,7 +179,7 @@ def _how_many(tokens: Tokens) -> Iterator[CountQuestion]:
 
 
 def _things(tokens: Tokens, start: int) -> Iterator[tuple[NounPhraseEntity, Tokens, int]]:
-    """Yield single definite things at ``start``: entity, its words, the place after it."""
+    """Yield single definite objects at ``start``: entity, its words, the place after it."""
     for element, after in SentenceParser(tokens).noun_phrase(start, bare=False):
         if _is_thing(element):
             yield element.entity, tokens[start:after], after
@@ -199,7 +197,7 @@ def _which(tokens: Tokens) -> Iterator[AttributeQuestion]:
 
 
 def _which_openings(tokens: Tokens) -> Iterator[tuple[Attribute, int, Tokens]]:
-    """Yield (attribute, place of the thing, what must follow it) of each wording that fits."""
+    """Yield (attribute, place of the object, required following words) of each matching wording."""
     first, second = tokens[0], tokens[1] if len(tokens) > 1 else ""
     if first in {"what", "which"} and second in _ATTRIBUTES:
         if tokens[2:3] == ("is",):

@@ -1,18 +1,31 @@
-"""Verdicts on statements: a text is cut into sentences, each is read in every way and evaluated.
+"""Truth oracle for ColorShape: is a statement true of a scene?
 
-What the words and structures mean is said in `oracle`, where users of the oracle come in.
+`judge` splits a text into sentences, parses each (`grammar.py`, words in `lexicon.py`) and evaluates every reading
+(`truth_conditions.py`). It is independent of how captions are written, so it can decide whether a hard negative is false
+and a hard positive true. Only tests and reports may use it, never a generator.
+
+Meaning of sentences:
+
+- "A red circle": at least one. "Two red circles", "one circle": exactly that many. "Red circles": two or more.
+- Objects named in one clause are different: "a circle and a red circle" requires two circles.
+- "The X" requires exactly one X in the scene (otherwise the sentence is false).
+- A relation holds if some choice of objects makes it hold; a count or "the ...s" requires it of each of them.
+- A text of several sentences is true if all are.
+- An ambiguous sentence is judged only if all readings give the same verdict.
+
+OUTSIDE covers sentences outside the grammar, ungrammatical English, and border cases. Turns of conversations: `turns.py`.
 """
 
 from enum import Enum
 
-from pairwright.datasets.colorshape.oracle.sentence_grammar import parse_sentence
+from pairwright.datasets.colorshape.oracle.grammar import parse_sentence
 from pairwright.datasets.colorshape.oracle.tokenizer import Tokens, tokenise
 from pairwright.datasets.colorshape.oracle.truth_conditions import possible_truth_values
 from pairwright.datasets.colorshape.scenes import Scene
 
 
 class OracleVerdict(Enum):
-    """What the oracle says of a sentence."""
+    """Verdict on a sentence."""
 
     TRUE = "true"
     FALSE = "false"
@@ -20,21 +33,21 @@ class OracleVerdict(Enum):
 
 
 def judge(sentence: str, scene: Scene) -> OracleVerdict:
-    """Say whether a sentence, or a text of several, is true of ``scene``.
+    """Return whether a sentence, or a text of several, is true of ``scene``.
 
     Args:
-        sentence: English text; a leading "Yes," or "No," is passed over.
+        sentence: English text; a leading "Yes," or "No," is ignored.
         scene: the truth.
 
     Returns:
-        TRUE or FALSE, or OUTSIDE when the text is not in the grammar, badly formed, ambiguous or a border case.
+        TRUE or FALSE, or OUTSIDE if the text is outside the grammar, ungrammatical, ambiguous or a border case.
     """
     tokens = tokenise(sentence)
     return OracleVerdict.OUTSIDE if tokens is None else judge_tokens(tokens, scene)
 
 
 def judge_tokens(tokens: Tokens, scene: Scene) -> OracleVerdict:
-    """Judge a tokenised text: every sentence has to be true."""
+    """Judge a tokenised text: every sentence must be true."""
     verdicts = {_judge_one(strip_yes_no(sentence)[1], scene) for sentence in split_sentences(tokens)}
     if not verdicts or OracleVerdict.OUTSIDE in verdicts:
         return OracleVerdict.OUTSIDE
@@ -49,7 +62,7 @@ def _judge_one(tokens: Tokens, scene: Scene) -> OracleVerdict:
 
 
 def split_sentences(tokens: Tokens) -> list[Tokens]:
-    """Split a text at its full stops; an empty sentence ("..") stays, and is outside the grammar."""
+    """Split a text at its full stops; an empty sentence ("..") is kept, and is outside the grammar."""
     parts: list[Tokens] = []
     start = 0
     for place, mark in enumerate(tokens):

@@ -1,7 +1,7 @@
-"""From text to the words of one sentence, and what is cut off or refused before any grammar.
+"""Tokenizer of sentences, and checks before parsing.
 
-Only lower-case English words, numbers and a few marks are tokens; anything else puts a text outside. "In the
-image" may begin or end a sentence and says nothing. A word said twice in a row is a stutter, no English.
+Tokens are lower-case English words, numbers and a few punctuation marks; anything else puts a text outside. "In the image"
+may start or end a sentence and is ignored. A word repeated in a row is not English.
 """
 
 import re
@@ -22,7 +22,7 @@ Tokens = tuple[str, ...]
 
 
 def tokenise(text: str) -> Tokens | None:
-    """Return the lower-case words and marks of ``text``; None when it holds anything else."""
+    """Return the lower-case words and punctuation of ``text``; None if it has anything else."""
     text = text.lower().replace("’", "'").strip()
     for short, full in _CONTRACTIONS.items():
         text = re.sub(rf"\b{short}(?=\W|$)", full, text)
@@ -38,7 +38,7 @@ def tokenise(text: str) -> Tokens | None:
 
 
 def strip_place_phrase(tokens: Tokens) -> Tokens:
-    """Return the sentence without "in the image" at its beginning or end."""
+    """Return the sentence without "in the image" at its start or end."""
     for size in (4, 3):
         if _is_place(tokens[:size]) or (tokens[size - 1 : size] == (",",) and _is_place(tokens[: size - 1])):
             tokens = tokens[size:]
@@ -56,6 +56,6 @@ def _is_place(tokens: Tokens) -> bool:
 
 
 def has_repeated_word(tokens: Tokens) -> bool:
-    """Whether a word stands twice in a row, be it with a comma between ("two circles, circles")."""
+    """Return whether a word occurs twice in a row, also with a comma between ("two circles, circles")."""
     words = [word for word in tokens if word != ","]
     return any(word == after for word, after in pairwise(words))

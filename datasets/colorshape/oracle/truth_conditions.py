@@ -1,18 +1,18 @@
-"""When a reading of a sentence is true of a scene.
+"""Truth of a sentence's reading in a scene.
 
-Relations go by box centres, x to the right and y downwards, in parts of the picture:
+Relations use box centres, x to the right and y downwards, as fractions of the image:
 
-- left, right, above, below: the centres differ by at least 0.05 along that axis; within it both are false.
-- near: at most 0.15 between the boxes; more than 0.25 is surely not near. Far: at least 0.40; under 0.25 not.
-- larger, smaller: box areas differ by a factor of at least 1.25; under 1.10 surely not. Same size: the
-  factor is at most 1.10; surely not from 1.60 on.
-- between: the centre lies off the line of the two others by at most 0.15, within the middle four fifths.
-- touching, inside and the like: never, since objects stand apart; boxes nearer than 0.06 could be said to
-  touch, and what is above and near could be said to be on top.
+- left, right, above, below: the centres differ by at least 0.05 along that axis; otherwise both are false.
+- near: a gap of at most 0.15 between the boxes; above 0.25 certainly not. Far: at least 0.40; under 0.25 certainly not.
+- larger, smaller: box areas differ by a factor of at least 1.25; under 1.10 certainly not. Same size: a factor of at most
+  1.10; certainly not from 1.60 on.
+- between: the centre is at most 0.15 off the line of the two others, within the middle four fifths.
+- touching, inside and the like: never, as objects are apart; boxes nearer than 0.06 could be said to touch, and an object
+  above and near another could be said to be on top.
 
-What lies between "surely" and "surely not" is not judged. One sentence is evaluated several times: with
-border cases taken as not meant and as meant, and with counts before a predicate taken as "there are
-exactly that many" and as "that many of them do". Only an answer that is the same each time counts.
+Values between "certainly" and "certainly not" are border cases. A sentence is evaluated several times: with border cases
+excluded and included, and with counts before a predicate read as "there are exactly that many" and as "that many of them
+do". Only a verdict that is the same each time counts.
 """
 
 import math
@@ -41,13 +41,13 @@ SAME_SIZE_SURE, SAME_SIZE_MAYBE = 1.10, 1.60
 TOUCH_MAYBE = 0.06
 BETWEEN_SURE, BETWEEN_MAYBE = (0.15, 0.1), (0.30, 0.0)
 
-_DIGITS = 6  # a measure on a border must not hang on how floats were added up
+_DIGITS = 6  # comparisons must not depend on rounding of floats
 
 Group = tuple[int, ...]
 
 
 def possible_truth_values(reading: Reading, scene: Scene) -> set[bool]:
-    """Return every truth value that ``reading`` can be given in ``scene``: one of them, or both."""
+    """Return every truth value that ``reading`` can have in ``scene``: one of them, or both."""
     counting = any(e.quantity is Quantity.EXACTLY for clause in reading if clause.constraints for e in clause.entities)
     return {
         all(_TruthEvaluation(scene, generous=generous, loose=loose).holds(clause) for clause in reading)
@@ -57,14 +57,14 @@ def possible_truth_values(reading: Reading, scene: Scene) -> set[bool]:
 
 
 def find_referent(entity: NounPhraseEntity, scene: Scene) -> SceneObject | None:
-    """Return the one object that surely fits the description of ``entity``; None for none or several."""
+    """Return the one object that certainly fits the description of ``entity``; None for none or several."""
     fitting = [item for item in scene.objects if matches_description(item, entity.description, generous=True)]
     sure = [item for item in fitting if matches_description(item, entity.description, generous=False)]
     return sure[0] if len(fitting) == len(sure) == 1 else None
 
 
 def matches_description(item: SceneObject, description: ObjectDescription, *, generous: bool) -> bool:
-    """Whether an object is of a kind; ``generous`` takes border cases as meant."""
+    """Return whether an object is of a kind; ``generous`` includes border cases."""
     return (
         _within(item.shape, description.shape, generous)
         and _within(item.colour, description.colour, generous)
@@ -81,7 +81,7 @@ def _within(value: str, sense: WordSense | None, generous: bool) -> bool:  # noq
 
 
 class _TruthEvaluation:
-    """One way to take a sentence: border cases meant or not, counts loose or strict."""
+    """One interpretation of a sentence: border cases in or out, counts loose or strict."""
 
     def __init__(self, scene: Scene, *, generous: bool, loose: bool) -> None:
         self.objects = scene.objects
@@ -89,7 +89,7 @@ class _TruthEvaluation:
         self.loose = loose
 
     def holds(self, clause: LogicalClause) -> bool:
-        """Whether the clause is true. A definite phrase that names nothing makes even a denial false."""
+        """Return whether the clause is true. A definite phrase without a referent makes even a negation false."""
         groups = [list(self._groups(entity, constrained=bool(clause.constraints))) for entity in clause.entities]
         for entity, candidates in zip(clause.entities, groups, strict=True):
             if entity.quantity in DEFINITE and not candidates:
@@ -107,7 +107,7 @@ class _TruthEvaluation:
         )
 
     def _groups(self, entity: NounPhraseEntity, *, constrained: bool) -> Iterator[Group]:
-        """Yield the groups of objects that an entity may stand for."""
+        """Yield the groups of objects that an entity may denote."""
         sure = {
             i for i, item in enumerate(self.objects) if matches_description(item, entity.description, generous=False)
         }
@@ -121,8 +121,8 @@ class _TruthEvaluation:
             return
         for size in _sizes(entity, len(fitting)):
             for group in combinations(fitting, size):
-                # A group is all objects of its kind, save that border cases are free to belong or not, and
-                # that "two circles are red" may be said of two among three.
+                # A group is all objects of its kind; border cases may be in or out, and
+                # "two circles are red" may be true of two among three.
                 if sure <= set(group) or (self.loose and constrained and entity.quantity is Quantity.EXACTLY):
                     yield group
 
@@ -156,13 +156,13 @@ class _TruthEvaluation:
 
 
 def _share_object(clause: LogicalClause, place: int, group: Group, other: int, other_group: Group) -> bool:
-    """Whether two entities share an object though they must not: only two definite ones may."""
+    """Return whether two entities share an object though they must not; only two definite ones may."""
     both_definite = {clause.entities[place].quantity, clause.entities[other].quantity} <= DEFINITE
     return not both_definite and not set(group).isdisjoint(other_group)
 
 
 def _sizes(entity: NounPhraseEntity, available: int) -> range:
-    """Return the numbers of objects that an entity can speak of."""
+    """Return the numbers of objects that an entity can denote."""
     if entity.quantity is Quantity.THE:
         return range(1, min(1, available) + 1)
     if entity.number:
@@ -171,7 +171,7 @@ def _sizes(entity: NounPhraseEntity, available: int) -> range:
 
 
 def is_related(relation: ObjectRelation, a: SceneObject, b: SceneObject, *, generous: bool) -> bool:
-    """Whether ``a`` stands in ``relation`` to ``b``; ``generous`` takes border cases as meant."""
+    """Return whether ``a`` is in ``relation`` to ``b``; ``generous`` includes border cases."""
     if relation in _DIRECTIONS:
         axis, sign = _DIRECTIONS[relation]
         return round(sign * (a.centre[axis] - b.centre[axis]), _DIGITS) >= AXIS_MARGIN

@@ -1,13 +1,14 @@
-"""Verdicts on turns of a conversation: a question (`oracle_questions`) with its answer.
+"""Verdicts on turns of a conversation: a question (`question_grammar.py`) with its answer.
 
-A turn is TRUE when the answer is true, its "yes" or "no" is right, and it answers the question: it counts
-what was counted, tells the colour of the thing whose colour was asked, and so on. It is FALSE when the answer
-is false or its "yes" or "no" wrong. It is OUTSIDE when question or answer are outside the grammar, when the
-truth is a border case, or when the answer speaks of something else. "It" and short answers ("Red.", "Two.",
-"To the left of the square.") are completed from the question. What speaks of the picture as a whole or comes with a
-format for the answer (options, "a single word or phrase"): `oracle_pictures`.
+A turn is TRUE if the answer is true, its "yes" or "no" is right, and it addresses the question: it counts what was counted,
+gives the colour of the object whose colour was asked, and so on. It is FALSE if the answer is false or its "yes" or "no"
+wrong. It is OUTSIDE if question or answer are outside the grammar, the truth is a border case, or the answer is about
+something else. "It" and short answers ("Red.", "Two.", "To the left of the square.") are completed from the question.
+Questions about the image as a whole or with a format for the answer (options, "a single word or phrase"):
+`image_questions.py`.
 """
 
+from pairwright.datasets.colorshape.oracle.grammar import parse_sentence
 from pairwright.datasets.colorshape.oracle.image_questions import judge_image_question, split_question
 from pairwright.datasets.colorshape.oracle.lexicon import NUMBERS
 from pairwright.datasets.colorshape.oracle.logical_forms import (
@@ -32,7 +33,6 @@ from pairwright.datasets.colorshape.oracle.question_grammar import (
     mentioned_shapes,
     parse_question,
 )
-from pairwright.datasets.colorshape.oracle.sentence_grammar import parse_sentence
 from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge_tokens, split_sentences, strip_yes_no
 from pairwright.datasets.colorshape.oracle.tokenizer import Tokens, tokenise
 from pairwright.datasets.colorshape.oracle.truth_conditions import find_referent, possible_truth_values
@@ -44,7 +44,7 @@ _LOCATIONS = frozenset(ObjectRelation) - {
 
 
 def judge_turn(question: str, answer: str, scene: Scene) -> OracleVerdict:
-    """Say whether ``answer`` is a true answer to ``question`` about ``scene``.
+    """Return whether ``answer`` is a true answer to ``question`` about ``scene``.
 
     Args:
         question: a question or an instruction ("Describe the image briefly."), in free wording.
@@ -52,8 +52,8 @@ def judge_turn(question: str, answer: str, scene: Scene) -> OracleVerdict:
         scene: the truth.
 
     Returns:
-        TRUE, FALSE, or OUTSIDE, as the module says. A question that can be taken in two ways is judged only
-        when both give the same verdict.
+        TRUE, FALSE, or OUTSIDE, as described in the module. An ambiguous question is judged only if all readings give the
+        same verdict.
     """
     stem, options = split_question(question)
     if not options:
@@ -75,9 +75,9 @@ def _judge_stem(question: str, answer: str, scene: Scene) -> OracleVerdict:
     if truth is not None:
         return OracleVerdict.TRUE if truth else OracleVerdict.FALSE
     verdicts = {_judge(asked, tokens, scene) for asked in parse_question(question)}
-    # A way to take the question that the answer does not answer was not the one meant.
-    told = verdicts - {OracleVerdict.OUTSIDE}
-    return told.pop() if len(told) == 1 else OracleVerdict.OUTSIDE
+    # A reading that the answer does not address was not the one meant.
+    decided = verdicts - {OracleVerdict.OUTSIDE}
+    return decided.pop() if len(decided) == 1 else OracleVerdict.OUTSIDE
 
 
 def _judge(asked: Question, answer: Tokens, scene: Scene) -> OracleVerdict:
@@ -120,7 +120,7 @@ def _judge_number(asked: CountQuestion, number: int, scene: Scene) -> OracleVerd
 
 
 def _complete_answer(asked: Question, answer: Tokens) -> Tokens:
-    """Return the answer as a full sentence where it leaned on the question."""
+    """Return the answer as a full sentence, completed from the question."""
     body = answer[:-1] if answer[-1] == "." else answer
     if isinstance(asked, CountQuestion | ComparisonQuestion | RelationQuestion | PolarQuestion | OpenQuestion):
         return answer
@@ -131,7 +131,7 @@ def _complete_answer(asked: Question, answer: Tokens) -> Tokens:
 
 
 def _addresses_question(asked: Question, reading: Reading, scene: Scene) -> bool:
-    """Whether a reading of the answer tells what was asked, true or not."""
+    """Return whether a reading of the answer addresses the question, true or not."""
     if len(reading) != 1:
         return False
     clause = reading[0]
@@ -184,7 +184,7 @@ def _states_relation(asked: Question, said: RelationConstraint, clause: LogicalC
 
 
 def _same_referent(a: NounPhraseEntity, b: NounPhraseEntity, scene: Scene) -> bool:
-    """Whether two noun phrases speak of the same thing: in the same words, or of the same one object."""
+    """Return whether two noun phrases denote the same object: by the same words, or the same single object."""
     if a.description == b.description:
         return True
     first = find_referent(a, scene)

@@ -13,10 +13,8 @@ from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline
 from pairwright.cli.review import note_uncounted
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.suggestions import require_known
 
 UNCHANGED = "as they are"
-SHARDED = ("webdataset", "hf", "croissant")
 
 if TYPE_CHECKING:
     from pairwright.datasets.shards.sample_source import SampleSource
@@ -98,11 +96,10 @@ def export(
     """
     from dataclasses import replace
 
-    from pairwright.datasets.exports.formats import DEFAULT_OPTIONS
+    from pairwright.datasets.exports.formats import DEFAULT_OPTIONS, EXPORTS
     from pairwright.datasets.exports.formats import export as write
     from pairwright.datasets.images.recoding import Recoding
     from pairwright.datasets.mixtures.conversation_files import (
-        CONVERSATION_LAYOUTS,
         CONVERSATION_SUFFIXES,
         open_conversation_files,
     )
@@ -130,14 +127,14 @@ def export(
     of_talks = (
         input_.suffix.lower() in CONVERSATION_SUFFIXES and input_.is_file() and decisions is None and rationales is None
     )
-    if of_talks and to not in CONVERSATION_LAYOUTS and input_.suffix.lower() != ".parquet":
+    if of_talks and not EXPORTS.get(to).takes_conversations and input_.suffix.lower() != ".parquet":
         raise UsageError(
-            f"{input_}: a file of conversations goes to {', '.join(sorted(CONVERSATION_LAYOUTS))}, not to {to}."
+            f"{input_}: a file of conversations goes to {', '.join(sorted(one.name for one in EXPORTS.built_in.values() if one.takes_conversations))}, not to {to}."
         )
     source = input_ if decisions is None else _apply_decisions(input_, decisions)
     if also:
         source = join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *also)])
-    elif of_talks and to in CONVERSATION_LAYOUTS:
+    elif of_talks and EXPORTS.get(to).takes_conversations:
         source, root = open_conversation_files(input_)
         options = replace(options, image_root=root)
     read = (input_, *(also or []), *filter(None, (decisions, rationales)))
@@ -152,7 +149,7 @@ def export(
             written = write(add_examples(given, examples, matched), to, place, options)
             left = sum(1 for each in examples if each.status == "kept" and each.key not in matched)
     files = sent or [str(path) for path in written.files]
-    counts = {**({"for_training": written.training_only_rows} if written.training_only_rows else {}), **written.told}
+    counts = {**({"for_training": written.training_only_rows} if written.training_only_rows else {}), **written.details}
     told = [[name.replace("_", " "), count] for name, count in counts.items() if count]
     lines = [
         headline(f"{written.rows:,} rows in {to}'s layout"),
@@ -172,14 +169,15 @@ _SHOWN = 5  # files of a summary
 
 def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> None:
     """Refuse a format that there is not, and options that the format ``to`` would not heed."""
-    from pairwright.datasets.exports.formats import EXPORT_FORMATS
+    from pairwright.datasets.exports.formats import EXPORTS
 
-    require_known("no export format", [to], EXPORT_FORMATS)
+    format_ = EXPORTS.get(to)
     if to != "triplets" and tokens:
         raise UsageError(f"--max-tokens and --tokenizer are for --to triplets. Leave them out for {to}.")
-    if to not in SHARDED and size:
-        raise UsageError(f"--samples and --megabytes are for {', '.join(SHARDED)}. Leave them out for {to}.")
-    if to not in {*SHARDED, "openai"} and image:
+    if size and not format_.writes_shards:
+        sharded = ", ".join(one.name for one in EXPORTS.built_in.values() if one.writes_shards)
+        raise UsageError(f"--samples and --megabytes are for {sharded}. Leave them out for {to}.")
+    if image and not format_.writes_images:
         raise UsageError(f"{to} names images and writes none. Leave --image-format and --longest-side out.")
 
 

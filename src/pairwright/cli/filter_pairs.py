@@ -120,6 +120,6 @@ def _lines(result: dict[str, Any]) -> list[str]:
     if concepts := result.get("concepts"):
         told = f"{concepts['phrases']:,} noun phrases; {concepts['counted']:,} are frequent enough, and each of these is kept"
         lines += ["", f"{told} in some caption. {concepts['capped']:,} were capped."]
-    if told := SkipCounts(captions=Counter(result["broken_captions"])).told():
+    if told := SkipCounts(captions=Counter(result["broken_captions"])).describe():
         lines += ["", f"Skipped of rows that were read: {told}"]
     return [*lines, "", f"Written to {result['out']}; rejected pairs: {result['rejected_out']}"]

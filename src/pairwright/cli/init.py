@@ -76,7 +76,7 @@ def init(
 
 def _exists_locally(written: str) -> bool:
     """Say whether an input can be looked at: a file or folder, or a pattern whose first file is there."""
-    from pairwright.datasets.readers.formats import expand_braces
+    from pairwright.datasets.brace_patterns import expand_braces
 
     path = Path(written).expanduser()
     return bool(written) and (path.exists() or ("{" in written and Path(next(expand_braces(str(path)))).exists()))

@@ -17,15 +17,12 @@ def plugins(
     Example:
       pairwright plugins
     """
-    from pairwright.datasets.exports.formats import EXPORT_FORMATS
-    from pairwright.datasets.readers.formats import FORMAT_DESCRIPTIONS
-    from pairwright.generators.registry import list_generators
+    from pairwright.datasets.exports.formats import EXPORTS
+    from pairwright.datasets.readers.formats import READERS
+    from pairwright.generators.registry import GENERATORS
     from pairwright.indexes.encoders.registry import ENCODERS
 
-    found = [("generator", *row) for row in list_generators()]
-    found += ENCODERS.rows()
-    found += [("reader", name, "pairwright", about) for name, about in FORMAT_DESCRIPTIONS.items()]
-    found += [("export", name, "pairwright", one.summary) for name, one in EXPORT_FORMATS.items()]
+    found = [*GENERATORS.rows(), *ENCODERS.rows(), *READERS.rows(), *EXPORTS.rows()]
     rows = [{"kind": kind, "name": name, "from": origin, "about": about} for kind, name, origin, about in found]
     lines = columns([list(row.values()) for row in rows], indent="")
     emit({"plugins": rows}, lines, as_json=as_json)

@@ -132,7 +132,7 @@ def test_what_is_no_array_is_told_without_advice_to_trust_it(run: Run, index: Pa
         ({"images": [{"id": 1}]}, "it has images, but no list annotations"),
         ({"annotations": [{"image_id": 1, "caption": "a dog"}]}, "it has annotations, but no list images"),
         ({"info": {}, "rows": []}, "an object with info, rows"),
-        (5, "no list and no object"),
+        (5, "neither a list nor an object"),
     ],
 )
 def test_json_of_no_known_kind_is_told_by_what_it_has(run: Run, tmp_path: Path, content: object, said: str) -> None:
@@ -171,7 +171,7 @@ def test_a_build_that_lacks_files_is_not_taken_for_whole(run: Run, build: Path, 
         gone.unlink()
     for verb in (("export", build, "--to", "sugarcrepe", "--out", "b.json"), ("inspect", build)):
         done = run(*verb, ok=False)
-        assert (done.returncode, f"missing that manifest.json names, first {part}" in done.stderr) == (1, True)
+        assert (done.returncode, f"missing that manifest.json lists, first {part}" in done.stderr) == (1, True)
 
 
 def test_shards_that_lack_some_are_not_taken_for_all(run: Run, build: Path, tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_shards_that_lack_some_are_not_taken_for_all(run: Run, build: Path, tmp_
     shutil.copytree(build / "shards", shards)
     (shards / "00001.tar").unlink()
     done = run("inspect", shards, ok=False)
-    assert (done.returncode, "1 of 2 shards that sizes.json names are missing" in done.stderr) == (1, True)
+    assert (done.returncode, "1 of 2 shards that sizes.json lists are missing" in done.stderr) == (1, True)
     assert run("inspect", f"{shards}/{{00000..00000}}.tar").returncode == 0
 
 
@@ -188,7 +188,7 @@ def test_verify_looks_at_the_shards_that_are_there(run: Run, build: Path) -> Non
     (build / "shards" / "00000.tar").write_bytes(b"torn")
     done = run("verify", build / "shards", ok=False)
     assert done.returncode == 1
-    assert "sizes.json does not name the shards of the folder" in done.stdout
+    assert "sizes.json does not list the shards of the folder" in done.stdout
     assert "00000.tar" in done.stdout
 
 
@@ -218,7 +218,7 @@ def test_shards_from_elsewhere_are_told_how_to_be_read(run: Run, tmp_path: Path)
         tar.add(tmp_path / "a.txt", "a.txt")
     done = run("inspect", "laion.tar", ok=False)
     assert "sample a has no .json" in done.stderr
-    assert "Shards from elsewhere are read as the input of a build." in done.stderr
+    assert "Use other shards as the input of a build." in done.stderr
 
 
 def test_a_prompt_is_shown_on_the_first_pair_whatever_comes_behind(run: Run, tmp_path: Path) -> None:

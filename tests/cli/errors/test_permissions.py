@@ -47,4 +47,4 @@ def test_an_input_that_may_not_be_read_is_told_so_and_not_called_damaged(pool: P
     for name in ("pool.jsonl", "pool.parquet"):
         (pool / name).chmod(0)
         told = run(pool, "filter", name, "--min-words", "1", "--out", "x.parquet")
-        assert told == f"pairwright: {name}: may not be read. Check its rights: ls -l tells them."
+        assert told == f"pairwright: {name}: is not readable. Check its permissions (ls -l)."

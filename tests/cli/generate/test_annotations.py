@@ -136,9 +136,7 @@ def test_rows_that_are_skipped_are_told(tmp_path: Path) -> None:
 def test_an_output_is_not_lost_to_an_input_of_broken_rows_alone(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"caption": ""}\n{"capt\n{"caption": " "}\n')
     (tmp_path / "n.jsonl").write_text("of an earlier run")
-    said = (
-        r"bad\.jsonl:1: no row makes a pair \(empty_caption 2, broken_json 1\); the first is empty_caption: .* Fill in"
-    )
+    said = r"bad\.jsonl:1: no valid row \(empty_caption 2, broken_json 1\); the first is empty_caption: .* Fill in"
     for what in ("negatives", "conversations"):
         with pytest.raises(InputError, match=said):
             call("generate", what, "bad.jsonl", "--out", "n.jsonl", "--on-error", "skip")

@@ -86,8 +86,8 @@ def test_an_index_that_is_replaced_is_told(run: Run, captions: Path, tmp_path: P
     ("arguments", "told"),
     [
         (("generate", "negatives", "pool.jsonl", "--out", "file/n.jsonl"), "file is a file, not a folder"),
-        (("init", "--out", "file/build.yaml"), "file: a file stands where a folder is to be"),
-        (("fetch", "pool.jsonl", "--out", "file"), "a file stands where a folder is to be"),
+        (("init", "--out", "file/build.yaml"), "file: a file is in the place of a folder"),
+        (("fetch", "pool.jsonl", "--out", "file"), "a file is in the place of a folder"),
         (("index", "build", "pool.jsonl", "--out", "file"), "file: not a folder"),
     ],
 )

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge_turn
+from pairwright.datasets.colorshape.oracle.statements import OracleVerdict
+from pairwright.datasets.colorshape.oracle.turns import judge_turn
 from pairwright.datasets.colorshape.scenes import Scene, SceneObject
 
 SCENE = Scene(
@@ -14,7 +15,7 @@ SCENE = Scene(
         SceneObject("blue", "square", "large", (32, 84, 208), (0.7, 0.55, 0.98, 0.78)),
     )
 )
-T, F, O = OracleVerdict.TRUE, OracleVerdict.FALSE, OracleVerdict.OUTSIDE  # noqa: E741 - as they stand in the table
+T, F, O = OracleVerdict.TRUE, OracleVerdict.FALSE, OracleVerdict.OUTSIDE  # noqa: E741 - short names in tables in the table
 SHORT = "\nAnswer the question using a single word or phrase."
 COLOUR = "What color is the circle?\nA. Blue\nB. Red\nC. Green\nD. Black"
 LETTER = "\nAnswer with the option's letter from the given choices directly."

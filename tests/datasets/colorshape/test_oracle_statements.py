@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.colorshape.captions import generate_captions
-from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge, judge_turn
+from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
+from pairwright.datasets.colorshape.oracle.turns import judge_turn
 from pairwright.datasets.colorshape.scenes import (
     COLOURS,
     SHAPES,
@@ -358,7 +359,7 @@ PLAIN: dict[str, Callable[[SceneObject, SceneObject], bool]] = {
 
 
 def test_relations_agree_with_trying_every_pair_of_objects() -> None:
-    """A relation between two shapes holds iff two different objects of those shapes stand so."""
+    """A relation between two shapes holds iff two different objects of those shapes are in that relation."""
     seen = set()
     for index in range(60):
         scene = make_scene(13, index)
@@ -446,14 +447,14 @@ WORDS = [
 
 @settings(max_examples=examples(400))
 @given(st.lists(st.sampled_from(WORDS), max_size=14), st.lists(st.sampled_from(WORDS), max_size=10))
-def test_no_word_salad_upsets_the_oracle(words: list[str], others: list[str]) -> None:
+def test_random_words_do_not_crash_the_oracle(words: list[str], others: list[str]) -> None:
     assert judge(" ".join(words), TWINS) in OracleVerdict
     assert judge_turn(" ".join(others), " ".join(words), TWINS) in OracleVerdict
 
 
 @settings(deadline=None)
 @given(st.text(max_size=80))
-def test_no_text_upsets_the_oracle(text: str) -> None:
+def test_random_texts_do_not_crash_the_oracle(text: str) -> None:
     assert judge(text, ROW) in OracleVerdict
     assert judge_turn(text, text, ROW) in OracleVerdict
 

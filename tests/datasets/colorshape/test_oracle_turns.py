@@ -2,7 +2,8 @@
 
 import pytest
 
-from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge_turn
+from pairwright.datasets.colorshape.oracle.statements import OracleVerdict
+from pairwright.datasets.colorshape.oracle.turns import judge_turn
 from pairwright.datasets.colorshape.scenes import COLOURS, Scene, SceneObject, Shape, size_word
 
 T, F, O = OracleVerdict.TRUE, OracleVerdict.FALSE, OracleVerdict.OUTSIDE  # noqa: E741 - one letter keeps the table a table
@@ -107,7 +108,7 @@ TURNS = [
     ("What is the red object?", "The red object is a circle.", T),
     ("What size is the star?", "The star is small.", T),
     ("How big is the circle?", "The circle is large.", T),
-    # where, which is larger, what stands there
+    # where, which is larger, what is there
     ("Where is the circle relative to the star?", "The circle is below the star.", T),
     ("Where is the star in relation to the circle?", "The star is above the circle.", T),
     ("Where is the star with respect to the circle?", "The star is to the left of the circle.", F),

@@ -1,4 +1,4 @@
-"""ColorShape scenes, their pictures, captions and files."""
+"""ColorShape scenes, images, captions and corpus files."""
 
 import io
 import json

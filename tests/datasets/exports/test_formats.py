@@ -1,4 +1,4 @@
-"""Exports: each in the layout of its consumer, from records, builds and shards alike."""
+"""Export formats from records, builds and shards."""
 
 import ast
 import csv
@@ -17,14 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
-from pairwright.datasets.exports.formats import EXPORT_FORMATS, export, export_records
-from pairwright.datasets.exports.llava import check_llava
+from pairwright.datasets.exports.formats import EXPORTS, export, export_records
 from pairwright.datasets.exports.writing import ExportOptions
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.shards.sample_source import load_image, open_sample_source, source_from_records
 from pairwright.datasets.shards.webdataset import read_shard, write_shards
 from pairwright.datasets.verification.checks import verify
+from pairwright.datasets.verification.llava_json import check_llava
 from tests.datasets.sample_builders import conversation, image_files, negative, pair, picture
 from tests.example_counts import examples
 
@@ -58,7 +58,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_llava_rows_hold_the_mark_once_on_either_side(build: Path, tmp_path: Path) -> None:
+def test_llava_rows_have_the_image_token_once_on_either_side(build: Path, tmp_path: Path) -> None:
     done = export(build, "llava", tmp_path / "l.json")
     rows = json.loads((tmp_path / "l.json").read_text())
     assert done.rows == len(rows) == 12
@@ -97,12 +97,12 @@ def test_check_llava_finds_what_is_wrong(tmp_path: Path) -> None:
     ]
     (tmp_path / "l.json").write_text(json.dumps(rows))
     problems = " ".join(check_llava(tmp_path / "l.json", tmp_path))
-    for fault in ("[1, 1] times", "no image a.jpg", "instead of human, gpt", "stands twice", "id is empty",
-                  "says nothing", "no list of turns", "no object, but int"):  # fmt: skip
+    for fault in ("[1, 1] times", "no image a.jpg", "instead of human, gpt", "repeated", "id is empty",
+                  "a turn is empty", "not a list of turns", "not an object, but int"):  # fmt: skip
         assert fault in problems
 
 
-def test_text_only_conversations_have_neither_image_nor_mark(tmp_path: Path) -> None:
+def test_text_only_conversations_have_neither_image_nor_token(tmp_path: Path) -> None:
     export_records([pair(0)], [conversation(pair(0))], "llava", tmp_path / "l.json")
     assert "image" not in json.loads((tmp_path / "l.json").read_text())[0]
     assert check_llava(tmp_path / "l.json") == []
@@ -155,7 +155,7 @@ def test_sugarcrepe_bytes_equal_those_of_the_benchmark(real_data: Path, tmp_path
     assert (tmp_path / "swap_att.json").read_text().splitlines()[:6] == lines[:6]
 
 
-def test_a_benchmark_leaves_out_what_is_for_training_only(tmp_path: Path) -> None:
+def test_a_benchmark_omits_training_only_rows(tmp_path: Path) -> None:
     one = pair(0)
     texts = [negative(one, "a cat"), replace(negative(one, "dog a"), id="0" * 32, form="shuffle", target="")]
     done = export_records([one], texts, "sugarcrepe", tmp_path / "x.json")
@@ -192,13 +192,13 @@ def test_negclip_names_a_text_only_pair_by_its_source_id(tmp_path: Path) -> None
     assert [row["neg_image"] for row in rows] == ["[1]", "[0]"]
 
 
-def test_negclip_counts_the_pairs_that_it_leaves_out(tmp_path: Path) -> None:
+def test_negclip_counts_omitted_pairs(tmp_path: Path) -> None:
     pairs = [pair(number) for number in range(2)]
     written = export_records(pairs, [negative(pairs[0], "a cat")], "negclip", tmp_path / "n.tsv")
-    assert (written.rows, written.told) == (1, {"without_negatives": 1})
+    assert (written.rows, written.details) == (1, {"without_negatives": 1})
 
 
-def test_where_there_is_no_rationale_none_are_exported_and_no_file_is_left(build: Path, tmp_path: Path) -> None:
+def test_without_a_rationale_nothing_is_exported_and_no_file_is_left(build: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no kept rationale"):
         export(build, "rationales", tmp_path / "r")
     assert [path for path in (tmp_path / "r").glob("*") if path.is_file()] == []
@@ -212,7 +212,7 @@ def test_negclip_names_another_image(build: Path, tmp_path: Path) -> None:
     assert len(ast.literal_eval(rows[0]["neg_caption"])) == 2
 
 
-def test_triplets_of_one_image_stand_together(build: Path, tmp_path: Path) -> None:
+def test_triplets_of_one_image_are_adjacent(build: Path, tmp_path: Path) -> None:
     assert export(build, "triplets", tmp_path / "t.jsonl").rows == 24
     rows = rows_of(tmp_path / "t.jsonl")
     assert [row["image"] for row in rows[::2]] == [row["image"] for row in rows[1::2]]
@@ -264,7 +264,7 @@ def test_shards_and_records_export_alike_and_twice_the_same(to: str, build: Path
     assert len(list((tmp_path / "images").iterdir())) == 12
 
 
-def test_images_of_one_name_are_an_error_until_a_root_tells_them_apart(tmp_path: Path) -> None:
+def test_images_with_one_name_are_an_error_without_an_image_root(tmp_path: Path) -> None:
     pairs: list[Pair] = []
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
@@ -300,7 +300,7 @@ def test_unknown_formats_and_endings_are_refused(build: Path, tmp_path: Path) ->
         export(build, "negclip", tmp_path / "x.json")
     with pytest.raises(InputError, match=r"no \.tar"):
         open_sample_source(tmp_path)
-    assert all(line.summary for line in EXPORT_FORMATS.values())
+    assert all(row.about for row in EXPORTS.rows())
 
 
 def test_an_unfinished_build_is_refused_whatever_is_there_already(build: Path) -> None:
@@ -323,11 +323,11 @@ def test_an_output_that_cannot_be_written_is_one_clear_error(build: Path, tmp_pa
             export(build, to, out)
 
 
-def test_shards_from_elsewhere_are_told_from_ours(tmp_path: Path) -> None:
+def test_foreign_shards_are_an_error(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "00000.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
         for name, data in (("0001.jpg", picture()), ("0001.txt", b"a cat"), ("0001.json", b'{"key": "0001"}')):
             info = tarfile.TarInfo(name)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
-    with pytest.raises(StorageError, match="Shards from elsewhere are read as the input of a build"):
+    with pytest.raises(StorageError, match="Use other shards as the input of a build"):
         export(tmp_path, "llava", tmp_path / "l.json")

@@ -1,4 +1,4 @@
-"""Student rows of rationales: two objectives or one, prefixes, splits; and the rationales of shards."""
+"""Export of student rows, and rationales in shards."""
 
 import json
 from dataclasses import replace
@@ -46,8 +46,8 @@ def lines(path: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def test_each_kept_example_is_two_tasks_told_apart_by_their_prefix() -> None:
-    label, rationale = StudentRows().of(example(0), "a.jpg")
+def test_each_kept_example_is_two_tasks_distinguished_by_prefix() -> None:
+    label, rationale = StudentRows().make_rows(example(0), "a.jpg")
     assert label["input"] == "[label] Does this caption fit the image? A cat 0."
     assert label["output"] == "no"
     assert rationale["input"] == "[rationale] Does this caption fit the image? A cat 0."
@@ -55,10 +55,10 @@ def test_each_kept_example_is_two_tasks_told_apart_by_their_prefix() -> None:
     assert (label["id"], label["split"], label["image"]) == (rationale["id"], "train", "a.jpg")
 
 
-def test_the_prefixes_are_the_user_s_and_one_task_has_none() -> None:
-    rows = StudentRows(label_prefix="predict: ", rationale_prefix="explain: ").of(example(0))
+def test_prefixes_can_be_set_and_single_task_has_none() -> None:
+    rows = StudentRows(label_prefix="predict: ", rationale_prefix="explain: ").make_rows(example(0))
     assert [str(row["input"]).partition(":")[0] for row in rows] == ["predict", "explain"]
-    [row] = StudentRows("single-task").of(example(0))
+    [row] = StudentRows("single-task").make_rows(example(0))
     assert (row["input"], row["output"]) == (example(0).input, "It is a dog. So the answer is no.")
 
 

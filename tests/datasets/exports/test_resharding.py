@@ -1,4 +1,4 @@
-"""Shards written again: other sizes, other pictures, several datasets as one."""
+"""Export of shards with other sizes, image formats, and several inputs."""
 
 import io
 from itertools import chain
@@ -42,17 +42,17 @@ def test_a_limit_in_bytes_makes_smaller_shards(shards: Path, tmp_path: Path) -> 
     export(shards, "webdataset", tmp_path / "small", ExportOptions(max_bytes=most))
     tars = find_shards(tmp_path / "small")
     assert len(tars) > 2
-    assert all(tar.stat().st_size <= most + 1024 for tar in tars)  # the end mark is beside the samples
+    assert all(tar.stat().st_size <= most + 1024 for tar in tars)  # plus the end marker
 
 
-def test_pictures_are_scaled_and_their_size_is_told(shards: Path, tmp_path: Path) -> None:
+def test_images_are_scaled_and_their_new_size_is_stored(shards: Path, tmp_path: Path) -> None:
     export(shards, "webdataset", tmp_path / "webp", ExportOptions(recoding=Recoding("webp", longest_side=16)))
     first = next(read_shard(tmp_path / "webp" / "00000.tar"))
     assert first.image_ext == "webp"
     assert Image.open(io.BytesIO(first.image or b"")).size == (first.pair.width, first.pair.height) == (16, 12)
 
 
-def test_datasets_are_joined_in_order_and_numbered_anew(shards: Path, tmp_path: Path) -> None:
+def test_datasets_are_joined_in_order_and_renumbered(shards: Path, tmp_path: Path) -> None:
     other = write_shards(samples(11)[8:], tmp_path / "other").folder
     export(join_sources([open_sample_source(shards), open_sample_source(other)]), "webdataset", tmp_path / "both")
     assert keys(tmp_path / "both") == keys(shards) + keys(other)
@@ -62,7 +62,7 @@ def test_datasets_are_joined_in_order_and_numbered_anew(shards: Path, tmp_path: 
 @pytest.mark.parametrize("options", [ExportOptions(), ExportOptions(max_samples=5)])
 def test_a_pair_that_is_in_two_of_them_is_refused(options: ExportOptions, shards: Path, tmp_path: Path) -> None:
     other = write_shards(samples(8)[7:], tmp_path / "other").folder
-    with pytest.raises(InputError, match="a key that came before"):
+    with pytest.raises(InputError, match="a repeated key"):
         export(
             join_sources([open_sample_source(shards), open_sample_source(other)]),
             "webdataset",
@@ -73,33 +73,37 @@ def test_a_pair_that_is_in_two_of_them_is_refused(options: ExportOptions, shards
 
 def test_shards_are_not_written_over_those_that_are_read(shards: Path) -> None:
     before = keys(shards)
-    with pytest.raises(UsageError, match="holds the shards that are read"):
+    with pytest.raises(UsageError, match="has the shards to export"):
         export(shards, "webdataset", shards, ExportOptions(max_samples=2))
     assert keys(shards) == before
 
 
-def test_a_torn_shard_is_named_where_it_stands_and_not_as_its_copy(shards: Path, tmp_path: Path) -> None:
+def test_a_damaged_shard_is_named_by_its_source_path(shards: Path, tmp_path: Path) -> None:
     torn = shards / "00001.tar"
     torn.write_bytes(torn.read_bytes()[:-1500])
     with pytest.raises(StorageError, match=str(torn)):
         export(shards, "webdataset", tmp_path / "copy")
 
 
-@pytest.mark.parametrize(("readers", "told"), [(0, []), (2, []), (3, ["2 shards for 3 readers", "at most 2 samples"])])
-def test_fewer_shards_than_readers_are_told_with_the_size_to_write(readers: int, told: list[str], shards: Path) -> None:
+@pytest.mark.parametrize(
+    ("readers", "expected"), [(0, []), (2, []), (3, ["2 shards for 3 readers", "at most 2 samples"])]
+)
+def test_too_few_shards_for_the_readers_are_reported_with_a_shard_size(
+    readers: int, expected: list[str], shards: Path
+) -> None:
     problem = check_shard_count(shards, readers)
-    assert bool(problem) == bool(told)
-    assert all(part in problem for part in told)
+    assert bool(problem) == bool(expected)
+    assert all(part in problem for part in expected)
 
 
 def test_shards_that_no_export_wrote_are_refused_before_anything_is_written(shards: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    (out / "00000.tar").write_bytes(b"somebody's")
+    (out / "00000.tar").write_bytes(b"another's")
     for options in (ExportOptions(), ExportOptions(max_samples=2)):
         with pytest.raises(StorageError, match=r"00000\.tar, which no export wrote"):
             export(shards, "webdataset", out, options)
-    assert {path.name: path.read_bytes() for path in out.iterdir()} == {"00000.tar": b"somebody's"}
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == {"00000.tar": b"another's"}
 
 
 def test_a_smaller_export_replaces_a_larger_one_whole(shards: Path, tmp_path: Path) -> None:

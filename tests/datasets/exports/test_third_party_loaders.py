@@ -1,4 +1,4 @@
-"""Exports opened by the libraries that they are for, each in a process of its own with caches of its own."""
+"""Exports opened by the libraries of their formats, each in a separate process with separate caches."""
 
 import importlib.util
 import json
@@ -43,7 +43,7 @@ first = rows[0]
 print(json.dumps({"rows": len(rows), "json": [row["json"] for row in rows], "size": list(first["jpg"].size)}))
 """
 
-# What was read is told by then. Threads of these libraries that still run when Python takes itself apart end a busy machine's
+# The result is printed by then. Threads of these libraries that still run when Python takes itself apart end a busy machine's
 # process by "terminate called without an active exception", which is no matter of ours.
 AND_END = "\nimport os\nsys.stdout.flush()\nos._exit(0)\n"
 
@@ -54,7 +54,7 @@ def needed(package: str) -> pytest.MarkDecorator:
 
 
 def read_by(program: str, paths: Sequence[Path], cache: Path) -> Any:
-    """Run a program in a folder of its own, where the name `datasets` is Hugging Face's."""
+    """Run a program in an empty folder, where the name `datasets` is Hugging Face's."""
     cache.mkdir()
     env = {
         **os.environ,

@@ -1,4 +1,4 @@
-"""Images are found by locator, looked at cheaply, and bounded."""
+"""Locating, checking and reading of images."""
 
 import io
 import struct
@@ -45,7 +45,7 @@ def tar_of(path: Path, members: dict[str, bytes]) -> Path:
 
 @pytest.mark.parametrize("how", ["header", "full"])
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "BMP", "TIFF"])
-def test_size_and_format_are_told(kind: str, how: Literal["header", "full"]) -> None:
+def test_size_and_format_are_returned(kind: str, how: Literal["header", "full"]) -> None:
     assert check_image(picture(kind), how) == (40, 30, kind.lower())
 
 
@@ -57,7 +57,7 @@ def test_a_cut_off_image_is_found_by_a_header_check(kind: str) -> None:
     assert caught.value.reason == "bad_image"
 
 
-def test_what_follows_the_end_mark_does_not_matter() -> None:
+def test_data_after_the_end_marker_is_ignored() -> None:
     assert check_image(picture("JPEG") + b"preview" * 100)[2] == "jpeg"
 
 
@@ -79,7 +79,7 @@ def test_a_small_file_of_too_many_pixels_is_refused_before_it_is_unpacked() -> N
     st.integers(0, 2000), st.binary(min_size=1, max_size=20), st.sampled_from(["JPEG", "PNG", "WEBP", "GIF", "TIFF"])
 )
 @settings(max_examples=examples(150))
-def test_any_damage_is_an_image_or_an_error_of_ours(place: int, damage: bytes, kind: str) -> None:
+def test_damaged_bytes_give_an_image_or_a_pairwright_error(place: int, damage: bytes, kind: str) -> None:
     data = bytearray(picture(kind))
     place = place % len(data)
     data[place : place + len(damage)] = damage
@@ -130,7 +130,7 @@ def test_every_member_that_the_standard_library_wrote_is_found(
 
 
 @pytest.mark.parametrize("locator", ["none.jpg", "a\0b.jpg", "none.tar::a.jpg", "a.tar::../etc/passwd", "a.tar::none"])
-def test_what_is_not_there_is_missing(tmp_path: Path, locator: str) -> None:
+def test_a_missing_file_is_a_missing_image(tmp_path: Path, locator: str) -> None:
     tar_of(tmp_path / "a.tar", {"0.jpg": b"x", "../etc/passwd": b"x"})
     with pytest.raises(UnusableImageError) as caught:
         open_image(f"{tmp_path}/{locator}")

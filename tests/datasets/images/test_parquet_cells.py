@@ -1,4 +1,4 @@
-"""Pictures inside Parquet tables are read where they lie, as Hugging Face's `datasets` and others write them."""
+"""Images inside Parquet tables, as written by Hugging Face's `datasets` and others."""
 
 import io
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ MORE = pa.struct([("bytes", pa.binary()), ("size", pa.int64())])
 
 
 def picture(number: int = 0, kind: str = "JPEG") -> bytes:
-    """Return a picture of its own for each number, as wide as that tells."""
+    """Return a different image for each number, which is its width."""
     out = io.BytesIO()
     Image.new("RGB", (number + 1, 3), (number % 256, 0, 0)).save(out, kind)
     return out.getvalue()
@@ -78,7 +78,7 @@ def test_pictures_of_hugging_faces_tables_are_read_row_by_row_over_row_groups(tm
     assert check_image_at(pairs[6].image, "full") == (7, 3, "jpeg")
 
 
-def test_rows_may_be_asked_for_in_any_order_and_a_window_is_all_that_is_held(
+def test_rows_can_be_read_in_any_order_and_only_a_window_is_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet_cells, "WINDOW_BYTES", 2_000)  # some three pictures
@@ -88,9 +88,7 @@ def test_rows_may_be_asked_for_in_any_order_and_a_window_is_all_that_is_held(
         assert open_image(f"{table}::image/row-{row}") == pictures[row - 1]
 
 
-def test_threads_that_read_one_table_get_each_their_own_picture(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_threads_that_read_one_table_get_the_right_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_cells, "WINDOW_BYTES", 2_000)
     pictures = [picture(number) for number in range(60)]
     table = write(tmp_path / "t.parquet", 25, image=pictures, text=["a"] * 60)
@@ -99,7 +97,7 @@ def test_threads_that_read_one_table_get_each_their_own_picture(
     assert found == pictures
 
 
-def test_the_columns_of_pictures_are_not_read_where_images_are_not_looked_at(tmp_path: Path) -> None:
+def test_image_columns_are_not_read_without_image_checks(tmp_path: Path) -> None:
     """Of bytes that cannot be unpacked nothing is noticed, and keys are the same."""
     path = tmp_path / "t.parquet"
     images = pa.array([{"bytes": picture(), "path": "a.jpg"}, {"bytes": picture(), "path": "b.jpg"}], HF)
@@ -114,7 +112,7 @@ def test_the_columns_of_pictures_are_not_read_where_images_are_not_looked_at(tmp
     assert (reject.reason, "the table is damaged here" in reject.detail) == ("bad_image", True)
 
 
-def test_a_key_is_made_of_id_or_name_and_caption_whether_images_are_looked_at_or_not(tmp_path: Path) -> None:
+def test_keys_do_not_depend_on_image_checks(tmp_path: Path) -> None:
     rows = [(picture(1), "birds/a.jpg"), (picture(2), None)]
     table = write(tmp_path / "t.parquet", image=rows, text=["a red bird", "a cat"])
     for how in ("off", "header", "full"):
@@ -132,7 +130,7 @@ def test_a_key_is_made_of_id_or_name_and_caption_whether_images_are_looked_at_or
     ]
 
 
-def test_pictures_without_names_and_with_one_caption_are_pairs_each_with_a_key_of_its_own(tmp_path: Path) -> None:
+def test_unnamed_images_with_equal_captions_have_different_keys(tmp_path: Path) -> None:
     nameless = [(picture(number), None) for number in range(3)]
     for part in ("train-00000-of-00002", "train-00001-of-00002"):
         write(tmp_path / f"{part}.parquet", 2, image=nameless, text=["a photo of a dog"] * 3)
@@ -143,7 +141,7 @@ def test_pictures_without_names_and_with_one_caption_are_pairs_each_with_a_key_o
     assert [pair.key for pair in read(tmp_path, verify_images="off", batch_size=1)[0]] == [pair.key for pair in pairs]
 
 
-def test_rows_of_one_name_or_id_and_one_caption_are_told_as_repeated(tmp_path: Path) -> None:
+def test_rows_with_equal_name_or_id_and_caption_are_repeated(tmp_path: Path) -> None:
     named = write(tmp_path / "a.parquet", image=[(picture(), "a.jpg")] * 2, text=["a dog"] * 2)
     ids = write(tmp_path / "b.parquet", image=[(picture(), None)] * 2, text=["a dog"] * 2, id=[1, 1])
     for table in (named, ids):
@@ -153,9 +151,7 @@ def test_rows_of_one_name_or_id_and_one_caption_are_told_as_repeated(tmp_path: P
 
 @pytest.mark.parametrize("column", ["image", "jpg", "png", "webp", "image_bytes"])
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), HF, MORE])
-def test_pictures_are_found_in_columns_of_bytes_by_the_names_in_common_use(
-    tmp_path: Path, column: str, kind: pa.DataType
-) -> None:
+def test_image_columns_are_found_by_common_names(tmp_path: Path, column: str, kind: pa.DataType) -> None:
     data = [picture(1), picture(2)]
     values = pa.array([{"bytes": one} for one in data] if kind in (HF, MORE) else data, kind)
     pairs, rejects = read(write(tmp_path / "t.parquet", 1, **{column: values, "caption": ["a", "b"]}))
@@ -171,7 +167,7 @@ def test_a_column_of_pictures_by_any_name_can_be_named(tmp_path: Path) -> None:
     assert (pair.image, pair.width, pair.meta) == (f"{table}::scan/row-00000001", 6, '{"image":"https://x.org/1.jpg"}')
 
 
-def test_where_a_url_stands_beside_the_picture_the_picture_is_taken_and_the_key_stays_that_of_the_url(
+def test_an_image_in_a_table_has_precedence_over_a_url_which_still_determines_the_key(
     tmp_path: Path,
 ) -> None:
     """As img2dataset writes Parquet; a row whose download failed is a missing picture."""
@@ -188,7 +184,7 @@ def test_a_table_of_pictures_alone_lacks_a_caption(tmp_path: Path) -> None:
         read(write(tmp_path / "t.parquet", image=[picture()]))
 
 
-def test_a_column_of_texts_named_like_one_of_pictures_is_none(tmp_path: Path) -> None:
+def test_a_text_column_with_an_image_column_name_is_not_an_image_column(tmp_path: Path) -> None:
     (pair,), _ = read(write(tmp_path / "t.parquet", jpg=["yes"], caption=["a"]))
     assert (pair.image, pair.meta) == ("", '{"jpg":"yes"}')
 
@@ -204,9 +200,7 @@ def test_a_column_of_texts_named_like_one_of_pictures_is_none(tmp_path: Path) ->
     ],
 )
 @pytest.mark.parametrize("named", [True, False])
-def test_a_row_without_a_good_picture_is_a_broken_picture_like_any_other(
-    tmp_path: Path, data: bytes | None, reason: str, *, named: bool
-) -> None:
+def test_a_row_with_a_broken_image_is_rejected(tmp_path: Path, data: bytes | None, reason: str, *, named: bool) -> None:
     values = [picture(1), data, picture(2)]
     column: Sequence[Any] = [(one, f"{at}.jpg") for at, one in enumerate(values)] if named else values
     table = write(tmp_path / "t.parquet", image=column, text=["a", "b", "c"])
@@ -224,7 +218,7 @@ def test_a_null_in_the_place_of_a_picture_and_its_name_is_a_row_without_an_image
 
 
 def test_a_row_group_of_paths_without_bytes_names_files(tmp_path: Path) -> None:
-    """As `datasets` writes tables of pictures that it was told not to embed."""
+    """As `datasets` writes tables of pictures with embedding turned off."""
     (tmp_path / "a.jpg").write_bytes(picture(9))
     rows = [(None, "a.jpg"), (None, "gone.jpg"), (picture(1), "b.jpg")]
     table = write(tmp_path / "t.parquet", 2, image=rows, text=["a", "b", "c"])
@@ -246,7 +240,7 @@ def test_a_locator_of_no_picture_in_the_table_is_a_missing_image(tmp_path: Path,
     assert caught.value.reason == "missing_image"
 
 
-def test_a_table_that_is_gone_or_is_none_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_table_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "none.parquet").write_bytes(b"no table")
     for name, reason in (("gone", "missing_image"), ("none", "bad_image")):
         with pytest.raises(UnusableImageError) as caught:
@@ -255,7 +249,7 @@ def test_a_table_that_is_gone_or_is_none_is_told(tmp_path: Path) -> None:
         assert read_stored_size(f"{tmp_path}/{name}.parquet::image/row-1") == 0
 
 
-def test_a_table_that_is_written_anew_is_read_anew(tmp_path: Path) -> None:
+def test_a_rewritten_table_is_read_again(tmp_path: Path) -> None:
     table = tmp_path / "t.parquet"
     for number in (1, 20):
         write(table, image=[picture(number)], text=["a"])
@@ -275,12 +269,12 @@ def test_of_a_damaged_row_group_the_others_are_read(tmp_path: Path) -> None:
             open_image(f"{path}::image/row-{row}")
 
 
-def test_what_no_locator_can_name_is_refused_and_still_read_for_its_texts(tmp_path: Path) -> None:
+def test_an_image_without_a_locator_is_rejected_and_its_texts_can_be_read(tmp_path: Path) -> None:
     """Lists of pictures, and a table under another name."""
     lists = write(tmp_path / "t.parquet", image=pa.array([[picture()]], pa.list_(pa.binary())), text=["a"])
     other = write(tmp_path / "t.pq", image=[(picture(), "a.jpg")], text=["a"])
     for path in (lists, other):
-        with pytest.raises(InputError, match=r"image_in_table.*Let the table's name end in \.parquet"):
+        with pytest.raises(InputError, match=r"image_in_table.*Name the table"):
             list(read_pairs(ReadOptions(str(path), format="parquet")))
         (pair,), _ = read(path, format="parquet", verify_images="off")
         assert (pair.caption, "::" in pair.image) == ("a", False)
@@ -295,7 +289,7 @@ def test_several_captions_of_a_picture_are_pairs_of_it(tmp_path: Path) -> None:
     assert [pair.image for pair in pairs] == [f"{table}::image/row-00000001"] * 2
 
 
-def test_the_size_of_a_picture_is_told_about_without_reading_it(tmp_path: Path) -> None:
+def test_the_size_of_an_image_is_estimated_without_reading_it(tmp_path: Path) -> None:
     table = write(tmp_path / "t.parquet", 2, image=[bytes(range(100)) * 10] * 2 + [b"1234567890"] * 2)
     assert read_stored_size(f"{table}::image/row-1") > 400
     assert 5 < read_stored_size(f"{table}::image/row-4") < 200

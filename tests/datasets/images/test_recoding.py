@@ -1,4 +1,4 @@
-"""Image bytes: untouched unless asked, one format when asked, faults told."""
+"""Recoding of image bytes."""
 
 import io
 import pickle
@@ -78,7 +78,7 @@ def test_a_format_that_pillow_would_hand_to_another_program_is_never_opened() ->
     assert caught.value.reason == "bad_image"
 
 
-def test_what_does_not_decode_says_so() -> None:
+def test_undecodable_bytes_are_an_error() -> None:
     with pytest.raises(UnusableImageError, match=r"pool/1\.jpg: the image does not decode"):
         recode_image(picture()[:300], Recoding(format="png"), "pool/1.jpg")
 
@@ -91,7 +91,7 @@ def test_a_picture_of_too_many_pixels_is_not_unpacked() -> None:
     assert caught.value.reason == "image_too_large"
 
 
-def test_impossible_wishes_are_refused() -> None:
+def test_invalid_options_are_refused() -> None:
     with pytest.raises(UsageError, match="bmp"):
         Recoding(format="bmp")
     with pytest.raises(UsageError, match="quality"):

@@ -1,4 +1,4 @@
-"""Rows of every layout become the same conversations, or are refused with a reason."""
+"""Conversations parsed from every layout."""
 
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,13 @@ from pairwright.datasets.mixtures.sources import append_prompt
 from pairwright.datasets.records import Turn
 from pairwright.datasets.rejects import REASONS, RejectError
 
-ASKED, TOLD = "What is it?", "A bus."
-TURNS = (Turn("human", ASKED), Turn("assistant", TOLD))
-LLAVA = [{"from": "human", "value": f"<image>\n{ASKED}"}, {"from": "gpt", "value": TOLD}]
+ASKED, REPLY = "What is it?", "A bus."
+TURNS = (Turn("human", ASKED), Turn("assistant", REPLY))
+LLAVA = [{"from": "human", "value": f"<image>\n{ASKED}"}, {"from": "gpt", "value": REPLY}]
 PARTS = [{"type": "image_url", "image_url": {"url": "1.jpg"}}, {"type": "text", "text": ASKED}]
 
 
-def talks(fields: dict[str, Any], columns: dict[str, str] | None = None) -> list[Conversation]:
+def conversations(fields: dict[str, Any], columns: dict[str, str] | None = None) -> list[Conversation]:
     return list(conversations_from_row(fields, columns or {}, ImageRoot(Path("/data"))))
 
 
@@ -26,24 +26,24 @@ def talks(fields: dict[str, Any], columns: dict[str, str] | None = None) -> list
     "fields",
     [
         {"id": 7, "image": "1.jpg", "conversations": LLAVA},
-        {"messages": [{"role": "user", "content": PARTS}, {"role": "assistant", "content": TOLD}]},
-        {"image": "1.jpg", "turns": [{"role": "human", "text": ASKED}, {"role": "assistant", "text": TOLD}]},
-        {"image": "1.jpg", "question": ASKED, "answer": TOLD},
-        {"image": "1.jpg", "instruction": f" {ASKED}\n", "output": TOLD},
-        {"image": "1.jpg", "input": ASKED, "output": TOLD, "objective": "label", "split": "train"},
+        {"messages": [{"role": "user", "content": PARTS}, {"role": "assistant", "content": REPLY}]},
+        {"image": "1.jpg", "turns": [{"role": "human", "text": ASKED}, {"role": "assistant", "text": REPLY}]},
+        {"image": "1.jpg", "question": ASKED, "answer": REPLY},
+        {"image": "1.jpg", "instruction": f" {ASKED}\n", "output": REPLY},
+        {"image": "1.jpg", "input": ASKED, "output": REPLY, "objective": "label", "split": "train"},
     ],
 )
 def test_every_layout_gives_the_same_turns_and_image(fields: dict[str, Any]) -> None:
-    (talk,) = talks(fields)
-    assert (talk.turns, talk.image, talk.name) == (TURNS, "/data/1.jpg", "1.jpg")
+    (conversation,) = conversations(fields)
+    assert (conversation.turns, conversation.image, conversation.name) == (TURNS, "/data/1.jpg", "1.jpg")
 
 
 def test_columns_are_named_by_the_user() -> None:
-    (talk,) = talks({"q": ASKED, "a": 3, "question": "other"}, {"question": "q", "answer": "a"})
-    assert talk.texts == [ASKED, "3"]
+    (conversation,) = conversations({"q": ASKED, "a": 3, "question": "other"}, {"question": "q", "answer": "a"})
+    assert conversation.texts == [ASKED, "3"]
 
 
-def test_a_column_name_that_there_is_not_is_refused_with_those_there_are() -> None:
+def test_an_unknown_column_part_is_refused_with_the_valid_ones() -> None:
     with pytest.raises(
         UsageError, match=r"no such name: quest\. Did you mean question\? There are: conversations, question"
     ):
@@ -52,7 +52,7 @@ def test_a_column_name_that_there_is_not_is_refused_with_those_there_are() -> No
 
 def test_an_example_gives_its_label_and_its_rationale() -> None:
     row = {"input": "2 + 2?", "label": "4", "rationale": "Two and two is four.", "split": "validation", "key": ""}
-    assert [(talk.kind, *talk.texts, talk.split) for talk in talks(row)] == [
+    assert [(conversation.kind, *conversation.texts, conversation.split) for conversation in conversations(row)] == [
         ("label", "[label] 2 + 2?", "4", "validation"),
         ("rationale", "[rationale] 2 + 2?", "Two and two is four.", "validation"),
     ]
@@ -62,19 +62,19 @@ def test_a_row_of_our_parquet_export_gives_each_of_its_conversations() -> None:
     row = {
         "image": "",
         "conversations": [
-            {"type": "brief", "turns": [{"role": "human", "text": ASKED}, {"role": "assistant", "text": TOLD}]}
+            {"type": "brief", "turns": [{"role": "human", "text": ASKED}, {"role": "assistant", "text": REPLY}]}
         ]
         * 2,
         "provenance": {},
     }
-    assert [(talk.kind, talk.turns) for talk in talks(row)] == [("brief", TURNS)] * 2
-    assert talks({"image": "", "conversations": [], "provenance": {}}) == []
+    assert [(conversation.kind, conversation.turns) for conversation in conversations(row)] == [("brief", TURNS)] * 2
+    assert conversations({"image": "", "conversations": [], "provenance": {}}) == []
 
 
 @pytest.mark.parametrize(("text", "side"), [("<image>\nQ", "before"), ("Q\n<image>", "after"), ("Q", "")])
-def test_the_side_of_the_mark_is_remembered(text: str, side: str) -> None:
-    (talk,) = talks({"image": "1.jpg", "conversations": [{"from": "human", "value": text}, LLAVA[1]]})
-    assert (talk.turns[0].text, talk.side) == ("Q", side)
+def test_the_side_of_the_image_token_is_kept(text: str, side: str) -> None:
+    (conversation,) = conversations({"image": "1.jpg", "conversations": [{"from": "human", "value": text}, LLAVA[1]]})
+    assert (conversation.turns[0].text, conversation.side) == ("Q", side)
 
 
 @pytest.mark.parametrize(
@@ -108,19 +108,19 @@ def test_the_side_of_the_mark_is_remembered(text: str, side: str) -> None:
         ),
     ],
 )
-def test_what_is_no_conversation_is_refused_with_its_reason(fields: dict[str, Any], reason: str) -> None:
+def test_an_invalid_conversation_is_rejected_with_its_reason(fields: dict[str, Any], reason: str) -> None:
     with pytest.raises(RejectError) as flaw:
-        talks(fields)
+        conversations(fields)
     assert flaw.value.reason == reason
     assert reason in REASONS
 
 
-def test_a_response_format_prompt_stands_once_below_each_question() -> None:
+def test_a_response_format_prompt_is_appended_once_to_each_question() -> None:
     prompt = "Answer the question using a single word or phrase."
-    talk = Conversation(
+    conversation = Conversation(
         (Turn("human", "Q"), Turn("assistant", "A"), Turn("human", f"R\n{prompt}"), Turn("assistant", "B"))
     )
-    once = append_prompt(talk, prompt)
+    once = append_prompt(conversation, prompt)
     assert once.texts == [f"Q\n{prompt}", "A", f"R\n{prompt}", "B"]
     assert append_prompt(once, prompt) == once
 

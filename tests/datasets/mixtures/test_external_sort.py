@@ -1,4 +1,4 @@
-"""Rows are put into a known order on disk."""
+"""External sort of rows."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from pairwright.datasets.mixtures.external_sort import BUCKET_BYTES, open_bucket
 
 
 @given(st.permutations(list(range(50))), st.integers(0, 60))
-def test_rows_come_back_by_rank_for_any_number_of_drawers(
+def test_rows_come_back_by_rank_for_any_number_of_buckets(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], number: int
 ) -> None:
     out = tmp_path_factory.mktemp("drawers") / "out.json"
@@ -23,6 +23,6 @@ def test_rows_come_back_by_rank_for_any_number_of_drawers(
     assert list(out.parent.iterdir()) == []
 
 
-def test_there_are_never_more_drawers_than_files_may_be_open(tmp_path: Path) -> None:
+def test_the_number_of_buckets_is_limited(tmp_path: Path) -> None:
     with open_buckets(tmp_path / "out", 10**6, 10**15) as store:
         assert len(store.files) == external_sort.MAX_BUCKETS

@@ -1,4 +1,4 @@
-"""How many rows each source of a mixture gives."""
+"""Numbers of rows per source of a mixture."""
 
 from fractions import Fraction
 
@@ -23,7 +23,7 @@ def test_ratios_are_met_to_the_row_and_add_up(total: int, ratios: dict[str, floa
 
 
 @given(st.integers(0, 1000), RATIOS)
-def test_the_order_of_listing_plays_no_part(total: int, ratios: dict[str, float]) -> None:
+def test_the_order_of_sources_does_not_matter(total: int, ratios: dict[str, float]) -> None:
     parts = {name: Fraction(repr(ratio)) for name, ratio in ratios.items()}
     assert largest_remainder(total, parts) == largest_remainder(total, dict(reversed(parts.items())))
 
@@ -64,8 +64,8 @@ def test_every_source_that_is_too_small_is_named_with_what_it_has() -> None:
             {"a": 10, "b": 5, "c": 7},
         )
     assert [line.split(" (")[0] for line in str(error.value).splitlines()] == [
-        "source a: 11 rows asked, 10 there",
-        "source c: 2,000 rows asked, 7 there",
+        "source a: 11 rows requested, 10 available",
+        "source c: 2,000 rows requested, 7 available",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Which rows a mixture takes, and in which order."""
+"""Selection and order of a mixture's rows."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from pairwright.datasets.records import Turn
 SOURCES = st.dictionaries(st.sampled_from("abcd"), st.lists(st.integers(0, 30), max_size=40), min_size=1)
 
 
-def talk(number: int) -> Conversation:
+def conversation(number: int) -> Conversation:
     return Conversation(
         (Turn("human", f"What is {number}?"), Turn("assistant", "A number.")), f"/data/{number}.jpg", f"{number}.jpg"
     )
@@ -19,7 +19,7 @@ def talk(number: int) -> Conversation:
 def numbers(rows: list[int], seed: int = 0, unusable: frozenset[int] = frozenset()) -> RowHashes:
     found = RowHashes()
     for number in rows:
-        found.add(talk(number), seed, usable=number not in unusable)
+        found.add(conversation(number), seed, usable=number not in unusable)
     return found
 
 
@@ -39,7 +39,7 @@ def mixed(sources: dict[str, list[int]], take: dict[str, int], seed: int = 0) ->
 
 
 @given(SOURCES)
-def test_no_row_stands_twice_and_none_is_lost(sources: dict[str, list[int]]) -> None:
+def test_no_row_is_repeated_or_lost(sources: dict[str, list[int]]) -> None:
     taken = [row for _, row in mixed(sources, dict.fromkeys(sources, 10**6))]
     assert len(taken) == len(set(taken))
     assert set(taken) == {row for rows in sources.values() for row in rows}
@@ -68,10 +68,10 @@ def test_sources_that_share_no_row_may_be_listed_in_any_order(rows: list[int], d
 
 
 @given(st.lists(st.integers(0, 1000), max_size=60), st.lists(st.integers(1001, 2000), max_size=60))
-def test_another_source_changes_nothing_in_what_one_gives(rows: list[int], others: list[int]) -> None:
+def test_another_source_does_not_change_the_rows_of_one(rows: list[int], others: list[int]) -> None:
     alone = mixed({"a": rows}, {"a": 7})
-    beside = mixed({"b": others, "a": rows}, {"a": 7, "b": 9})
-    assert [each for each in beside if each[0] == "a"] == alone
+    together = mixed({"b": others, "a": rows}, {"a": 7, "b": 9})
+    assert [each for each in together if each[0] == "a"] == alone
 
 
 @given(st.lists(st.integers(0, 1000), max_size=60), st.integers(0, 30), st.integers(0, 30))
@@ -87,7 +87,7 @@ def test_another_seed_gives_another_choice_and_order() -> None:
 
 
 def test_a_source_of_which_few_rows_are_taken_is_spread_over_the_mixture() -> None:
-    """The chance that chooses is not the chance that orders, or the few would all come first."""
+    """Selection and order are independent, or the selected few would all come first."""
     sources = {"big": list(range(1000)), "sampled": list(range(1000, 11_000))}
     taken = mixed(sources, {"big": 1000, "sampled": 500})
     assert 200 < sum(name == "sampled" for name, _ in taken[:750]) < 300

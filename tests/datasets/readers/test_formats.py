@@ -1,4 +1,4 @@
-"""Each format becomes the pairs that it says, wherever its files lie."""
+"""Pairs read from each input format."""
 
 import gzip
 import io
@@ -13,8 +13,9 @@ import polars as pl
 import pytest
 from PIL import Image
 
+from pairwright.datasets.brace_patterns import expand_braces
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.readers.formats import expand_braces, guess_format
+from pairwright.datasets.readers.formats import guess_format
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.records import Box, Pair, pair_key
@@ -247,7 +248,7 @@ def test_coco_ids_match_as_texts_or_numbers(tmp_path: Path, kind: type) -> None:
     assert (first.boxes, second.caption) == ((Box("dog", 0.1, 0.1, 0.5, 0.5),), "c")
 
 
-def test_a_broken_instance_is_told_and_the_images_keep_their_other_boxes(tmp_path: Path) -> None:
+def test_a_broken_instance_is_rejected_and_the_image_keeps_its_other_boxes(tmp_path: Path) -> None:
     path = coco(tmp_path)
     data = json.loads((tmp_path / "instances.json").read_text())
     data["annotations"].append({"id": 3, "image_id": [1], "bbox": []})
@@ -299,7 +300,7 @@ def shard(path: Path, numbers: range) -> Path:
     return write_tar(path, members)
 
 
-def test_shards_of_img2dataset_give_samples_and_tell_failed_downloads(tmp_path: Path) -> None:
+def test_shards_of_img2dataset_give_samples_and_failed_downloads(tmp_path: Path) -> None:
     shard(tmp_path / "00000.tar", range(2))
     shard(tmp_path / "00001.tar", range(2, 3))
     pl.DataFrame(
@@ -434,7 +435,7 @@ def test_image_bytes_inside_parquet_are_refused_not_lost(tmp_path: Path) -> None
         read(tmp_path / "a.parquet")
 
 
-def test_captions_beside_pictures_inside_parquet_are_read_where_images_are_not_looked_at(tmp_path: Path) -> None:
+def test_captions_of_images_inside_parquet_are_read_without_image_checks(tmp_path: Path) -> None:
     """Commands that work on texts alone take Hugging Face's tables as they are."""
     images = [{"bytes": picture(), "path": "a.jpg"}, {"bytes": picture(), "path": None}, None]
     table = {"caption": ["a", "b", "c"], "image": images, "thumb": [b"1", b"2", b"3"], "other": images}
@@ -454,7 +455,7 @@ def test_batches_are_bounded_and_not_empty(tmp_path: Path) -> None:
     assert [batch.candidates for batch in read_pairs(ReadOptions(file, batch_size=2))] == [2, 2, 1]
 
 
-def test_what_holds_no_pairs_is_named_and_refused(tmp_path: Path) -> None:
+def test_formats_without_pairs_are_recognised_and_refused(tmp_path: Path) -> None:
     kinds = {
         "llava": [{"id": "1", "conversations": []}],
         "sugarcrepe": {"0": {"filename": "1.jpg", "caption": "a", "negative_caption": "b"}},
@@ -479,13 +480,13 @@ def test_what_holds_no_pairs_is_named_and_refused(tmp_path: Path) -> None:
         {"instances": "b.json"},
     ],
 )
-def test_options_that_do_not_fit_are_wrong_usage_before_anything_is_read(tmp_path: Path, options: Any) -> None:
+def test_invalid_options_are_usage_errors_before_reading(tmp_path: Path, options: Any) -> None:
     file = write_rows(tmp_path / "a.jsonl", {"caption": "a"})
     with pytest.raises(UsageError):
         read_pairs(ReadOptions(file, **options))
 
 
-def test_a_pattern_with_stars_is_told_how_patterns_are_written(tmp_path: Path) -> None:
+def test_a_pattern_with_stars_is_an_error_that_shows_the_pattern_syntax(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"not with \* or \?"):
         read_pairs(ReadOptions(str(tmp_path / "*.tar")))
 

@@ -104,7 +104,7 @@ def damaged_tar(folder: Path) -> Path:
 
 
 def zeroed_tar(folder: Path) -> Path:
-    """A header of zeros, where the members behind it still stand: an end mark in the middle."""
+    """A header of zeros before further members: an end marker in the middle."""
     path = damaged_tar(folder)
     data = bytearray(path.read_bytes())
     data[2 * 512 : 3 * 512] = bytes(512)
@@ -218,7 +218,7 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     ),
     "an image that is a folder": (jsonl(b'{"image": "/", "caption": "a"}'), "missing_image", "pool.jsonl:2"),
     "a missing image": (missing_image, "missing_image", "pool.jsonl:2"),
-    "a member of a tar that is none": (
+    "a member of an invalid tar": (
         jsonl(b'{"image": "/x.tar::a.jpg", "caption": "a"}'),
         "missing_image",
         "pool.jsonl:2",
@@ -258,7 +258,7 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "a device in a tar": (tar("5.txt", b"", tarfile.CHRTYPE), "not_a_file", "pool.tar::5.txt"),
     "a name in a tar that is no UTF-8": (tar("5\udce9.txt"), "not_utf8", "pool.tar::5\\udce9.txt"),
     "a sample in a tar without a caption": (tar("5.jpg", picture()), "missing_caption", "pool.tar::5"),
-    "an image in a tar that is none": (tar("0.jpg", b"no image"), "bad_image", "pool.tar::0"),
+    "an image in an invalid tar": (tar("0.jpg", b"no image"), "bad_image", "pool.tar::0"),
     "a second caption in a sample": (tar("0.txt"), "duplicate_member", "pool.tar::0.txt"),
     "a tar cut inside a member": (cut_tar(4), "truncated_tar", "pool.tar::5.txt"),
     "a tar cut after a member": (cut_tar(2), "truncated_tar", "pool.tar"),
@@ -281,7 +281,7 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
         "empty_caption",
         "c.json:image 4",
     ),
-    "a COCO image told twice": (
+    "a repeated COCO image": (
         coco({"id": 2, "image_id": 1, "caption": "fine"}, {"id": 1}),
         "duplicate_key",
         "c.json:image 1",
@@ -294,7 +294,7 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
 }
 
 
-def test_blanks_around_the_names_of_columns_are_not_seen(tmp_path: Path) -> None:
+def test_spaces_around_column_names_are_ignored(tmp_path: Path) -> None:
     """A header `id, caption` was one without a caption, and the list of its columns looked as if it had one."""
     path = tmp_path / "pool.csv"
     path.write_text("id, caption ,width\n7, a dog,8\n")
@@ -303,7 +303,7 @@ def test_blanks_around_the_names_of_columns_are_not_seen(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl"])
-def test_a_column_with_blanks_around_its_name_is_found_and_can_be_named(tmp_path: Path, ending: str) -> None:
+def test_a_column_with_spaces_around_its_name_can_be_mapped(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"pool.{ending}"
     frame = pl.DataFrame({"number ": ["7"], " caption": [" a dog"], " words ": ["a cat"]})
     frame.write_parquet(path) if ending == "parquet" else frame.write_ndjson(path)
@@ -315,10 +315,10 @@ def test_a_column_with_blanks_around_its_name_is_found_and_can_be_named(tmp_path
     assert (read().caption, json.loads(read().meta)) == (" a dog", {"number ": "7", " words ": "a cat"})
     named = read(key="number", caption="words")
     assert (named.source_id, named.caption, json.loads(named.meta)) == ("7", "a cat", {" caption": " a dog"})
-    assert read(caption=" words ").caption == "a cat"  # as it stands there, from a config
+    assert read(caption=" words ").caption == "a cat"  # the name in the file, from a config
 
 
-def test_a_name_without_blanks_goes_before_the_same_with_them(tmp_path: Path) -> None:
+def test_a_name_without_spaces_has_precedence(tmp_path: Path) -> None:
     path = tmp_path / "pool.parquet"
     pl.DataFrame({" caption": ["a cat"], "caption": ["a dog"]}).write_parquet(path)
     for columns, said in (({}, "a dog"), ({"caption": "caption"}, "a dog"), ({"caption": " caption"}, "a cat")):
@@ -333,7 +333,7 @@ def test_a_quoted_field_of_a_tsv_may_hold_line_ends_and_tabs_that_make_no_rows(t
 
 
 @pytest.mark.parametrize("flaw", FLAWS)
-def test_under_stop_a_flaw_is_one_line_with_place_and_mend(tmp_path: Path, flaw: str) -> None:
+def test_under_stop_a_flaw_is_one_line_with_place_and_fix(tmp_path: Path, flaw: str) -> None:
     make, reason, place = FLAWS[flaw]
     with pytest.raises(InputError) as caught:
         list(read_pairs(ReadOptions(str(make(tmp_path)))))
@@ -343,7 +343,7 @@ def test_under_stop_a_flaw_is_one_line_with_place_and_mend(tmp_path: Path, flaw:
     assert "\n" not in str(caught.value)
 
 
-def test_a_torn_first_table_does_not_decide_what_columns_there_are(tmp_path: Path) -> None:
+def test_a_damaged_first_table_does_not_determine_the_columns(tmp_path: Path) -> None:
     folder = tmp_path / "pool"
     folder.mkdir()
     (folder / "0.parquet").write_bytes(b"PAR1")
@@ -351,11 +351,11 @@ def test_a_torn_first_table_does_not_decide_what_columns_there_are(tmp_path: Pat
     pairs, rejects = read_all(folder, columns={"caption": "words", "key": "number"})
     assert [(pair.caption, pair.source_id) for pair in pairs] == [("a dog", "7")]
     assert [reject.place for reject in rejects] == [f"{folder}/0.parquet"]
-    with pytest.raises(InputError, match=r"0\.parquet: no row makes a pair \(broken_parquet 1\)"):
+    with pytest.raises(InputError, match=r"0\.parquet: no valid row \(broken_parquet 1\)"):
         read_all(folder / "0.parquet", columns={"caption": "words"})
 
 
-def test_a_table_damaged_in_its_middle_gives_the_rows_before_and_tells_how_many(tmp_path: Path) -> None:
+def test_a_table_damaged_in_its_middle_gives_the_rows_before_and_their_number(tmp_path: Path) -> None:
     from pyarrow import parquet as files
 
     path = tmp_path / "a.parquet"
@@ -371,7 +371,7 @@ def test_a_table_damaged_in_its_middle_gives_the_rows_before_and_tells_how_many(
     assert 0 < len(pairs) <= 5000
 
 
-def test_a_tar_joined_to_another_is_told_since_its_members_cannot_be_seen(tmp_path: Path) -> None:
+def test_a_tar_appended_to_another_is_rejected(tmp_path: Path) -> None:
     pairs, rejects = read_all(joined_tars(tmp_path))
     assert [reject.reason for reject in rejects] == ["broken_tar"]
     assert "two tars joined" in rejects[0].detail
@@ -422,7 +422,7 @@ WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
     "gzip that breaks off": (write("a.jsonl.gz", b"\x1f\x8b\x08\x00\x00\x00"), "cannot be read"),
     "a zip under the name .jsonl": (write("a.jsonl", b"PK\x03\x04" + b"\0" * 50), "a zip file. Unpack it first"),
     "zstd under the name .csv": (write("a.csv", b"\x28\xb5\x2f\xfd" + b"\0" * 50), "a zstd file. Unpack it first"),
-    "gzipped Parquet": (write("a.parquet.gz", gzip.compress(b"PAR1")), "a packed file. Unpack it first"),
+    "gzipped Parquet": (write("a.parquet.gz", gzip.compress(b"PAR1")), "a compressed file. Unpack it first"),
     "Parquet that breaks off": (torn_parquet, "not a whole Parquet file"),
     "an empty Parquet file": (write("a.parquet", b""), "not a whole Parquet file"),
     "no tar": (write("a.tar", b"x" * 2000), "not an uncompressed tar"),
@@ -432,21 +432,24 @@ WHOLE_FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
         write("a.jsonl", b'[\n{"caption": "a"},\n]'),
         "a JSON list, .* Name it .json, or give",
     ),
-    "a JSON list on one line": (write("a.jsonl", b'\n[{"caption": "a"}]'), "a JSON list, where each line"),
+    "a JSON list on one line": (write("a.jsonl", b'\n[{"caption": "a"}]'), "a JSON list, expected one object per line"),
     "a packed JSON list": (write("a.jsonl.gz", gzip.compress(b'[{"caption": "a"}]')), "Name it .json"),
-    "lines of text": (write("a.txt", b"a dog\na cat\n"), "lines of text, .* the line: caption; and name the file .tsv"),
-    "names and captions": (write("a.txt", b"a.jpg\ta dog\n"), "the line: image, a tab, and caption; and name"),
+    "lines of text": (
+        write("a.txt", b"a dog\na cat\n"),
+        r"lines of text .* header line \(caption\) and rename the file to .tsv",
+    ),
+    "names and captions": (write("a.txt", b"a.jpg\ta dog\n"), r"header line \(image, a tab, and caption\) and rename"),
     "a table named .txt": (write("a.txt", b"image,caption\na.jpg,a dog\n"), "give --format csv"),
     "a header named .txt": (write("a.txt", b"caption\na dog\n"), "give --format tsv"),
     "a pointer of Git LFS": (write("a.parquet", b"version https://git-lfs.github.com/spec/v1\n"), "git lfs pull"),
     "a web page": (write("a.jsonl", b"\n<!DOCTYPE html><title>404</title>"), "a web page, not data"),
-    "a packed file": (write("a.jsonl.zst", b"x"), "packed file. Unpack it first"),
+    "a compressed file": (write("a.jsonl.zst", b"x"), "compressed file. Unpack it first"),
     "semicolons": (
         write("a.csv", b"image;caption\nb;c\n"),
         r"a\.csv:1: the header is one column, 'image;caption'. Separate",
     ),
-    "another ending": (write("a.xml", b"<a/>"), "cannot be told"),
-    "an empty folder": (lambda folder: folder, "the folder holds no"),
+    "another ending": (write("a.xml", b"<a/>"), "unknown file ending"),
+    "an empty folder": (lambda folder: folder, "no tars, Parquet or"),
     "nothing": (lambda folder: folder / "a.jsonl", "no such file"),
 }
 
@@ -461,12 +464,10 @@ def test_a_flaw_of_the_whole_file_is_an_error_under_both_policies(tmp_path: Path
 
 
 @pytest.mark.parametrize("flaw", [*FLAWS, *WHOLE_FILES])
-def test_a_flaw_told_to_a_config_names_no_option_and_comes_whole_out_of_another_process(
-    tmp_path: Path, flaw: str
-) -> None:
+def test_a_flaw_under_a_config_names_no_option_and_survives_pickling(tmp_path: Path, flaw: str) -> None:
     make = (FLAWS.get(flaw) or WHOLE_FILES[flaw])[0]
     with pytest.raises(InputError) as caught:
-        list(read_pairs(ReadOptions(str(make(tmp_path)), wording=OptionNames("under input"))))
+        list(read_pairs(ReadOptions(str(make(tmp_path)), option_names=OptionNames("under input"))))
     assert not re.search(r"(^|\s)--[a-z]", str(caught.value))
     again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own bytes
     assert (type(again), str(again), again.fix) == (InputError, str(caught.value), caught.value.fix)
@@ -500,7 +501,7 @@ def test_a_parquet_text_that_is_no_utf8_costs_its_row_only(tmp_path: Path) -> No
     assert [(reject.reason, reject.place) for reject in rejects] == [("not_utf8", f"{tmp_path}/a.parquet:row 2")]
 
 
-def test_a_bad_caption_is_refused_alone_and_the_row_goes_on(tmp_path: Path) -> None:
+def test_a_bad_caption_is_rejected_alone_and_the_row_is_kept(tmp_path: Path) -> None:
     pairs, rejects = read_all(jsonl(b'{"captions": ["a", "", "b", 5]}')(tmp_path))
     assert (pairs[1].caption, pairs[1].captions) == ("a", ("b",))
     assert [(reject.reason, reject.place) for reject in rejects] == [
@@ -516,14 +517,14 @@ def test_a_list_that_is_no_json_names_its_column_and_what_one_caption_is_called(
     assert flaw.detail.endswith("--columns caption=texts")
 
 
-def test_an_input_of_which_nothing_is_left_is_an_error_that_counts_what_was_lost(tmp_path: Path) -> None:
+def test_an_input_without_valid_rows_is_an_error_with_counts(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'broken\n{"caption": ""}\n{"caption": " "}\n')
-    with pytest.raises(InputError, match=r"a\.jsonl:1: no row makes a pair \(empty_caption 2, broken_json 1\)"):
+    with pytest.raises(InputError, match=r"a\.jsonl:1: no valid row \(empty_caption 2, broken_json 1\)"):
         list(read_pairs(ReadOptions(str(path), on_error="skip", batch_size=1)))
 
 
-def test_a_full_check_finds_what_a_header_check_cannot(tmp_path: Path) -> None:
+def test_a_full_check_finds_damage_that_a_header_check_misses(tmp_path: Path) -> None:
     data = bytearray(picture("PNG"))
     middle = len(data) // 2
     data[middle : middle + 64] = bytes(64)
@@ -538,7 +539,7 @@ HEIC = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic"
 @pytest.mark.parametrize(
     ("name", "data", "kind"), [("m.heic", HEIC, "HEIC"), ("m.avif", HEIC.replace(b"heic", b"avif"), "AVIF")]
 )
-def test_a_picture_of_a_format_that_is_not_read_is_told_as_one(
+def test_an_image_of_an_unsupported_format_is_rejected_as_such(
     tmp_path: Path, name: str, data: bytes, kind: str
 ) -> None:
     """In a folder, in a shard, and by its path; where only texts are wanted, its caption is read."""
@@ -554,18 +555,18 @@ def test_a_picture_of_a_format_that_is_not_read_is_told_as_one(
         pairs, rejects = read_all(tmp_path / path)
         assert [Path(pair.image).name[-5:] for pair in pairs] == ["g.jpg"]
         assert [one.reason for one in rejects] == ["bad_image"]
-        assert f"{kind}, which is not read: convert it to JPEG" in rejects[0].detail
+        assert f"{kind}, an unsupported format: convert it to JPEG" in rejects[0].detail
         assert len(read_all(tmp_path / path, verify_images="off")[0]) == 2
     (tmp_path / "folder" / "g.jpg").unlink()
-    with pytest.raises(InputError, match="HEIC, which is not read"):
+    with pytest.raises(InputError, match="HEIC, an unsupported format"):
         read_all(tmp_path / "folder")
 
 
-def test_images_are_not_looked_at_when_only_texts_are_wanted(tmp_path: Path) -> None:
+def test_images_are_not_checked_for_texts_only(tmp_path: Path) -> None:
     assert len(read_all(missing_image(tmp_path), verify_images="off")[0]) == 3
 
 
-def test_the_first_flaw_in_the_order_of_rows_is_the_one_told(tmp_path: Path) -> None:
+def test_the_first_flaw_in_row_order_is_raised(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(GOOD + GOOD + b"broken\n")
     with pytest.raises(InputError, match=r"a\.jsonl:2: duplicate_key"):
@@ -582,7 +583,7 @@ def test_a_repeated_key_is_found_across_batches_and_inputs(tmp_path: Path) -> No
     assert {reject.source for batch in batches for reject in batch.rejects} == {"one"}
 
 
-def test_a_caption_over_the_limit_stops_nothing_and_the_others_of_its_row_are_taken(tmp_path: Path) -> None:
+def test_a_caption_over_the_limit_is_rejected_and_the_others_of_its_row_are_kept(tmp_path: Path) -> None:
     """It is counted as `caption_too_long` under either policy."""
     rows = [{"caption": "a dog"}, {"caption": "a dog on a bed"}, {"captions": ["a dog on a bed", "a cat"]}]
     (tmp_path / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -1,4 +1,4 @@
-"""Keys that were seen are known again, in eight bytes a key."""
+"""Set of seen keys."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Whatever a caption is, every format gives it back to the letter; and the real data reads whole."""
+"""Round trips of arbitrary captions through every format, and reading of real data."""
 
 import csv
 import io
@@ -93,7 +93,7 @@ def test_the_real_coco_captions_read_without_a_loss(real_data: Path) -> None:
     assert [[pair.caption, *pair.captions] for pair in pairs] == [list(dict.fromkeys(row)) for row in written]
 
 
-def test_the_real_boxes_are_fractions_and_none_is_lost(real_data: Path) -> None:
+def test_real_boxes_are_fractions_and_all_are_kept(real_data: Path) -> None:
     path = real_data / "llava_caps_boxes" / "caps_boxes.jsonl"
     pairs = pairs_of(path, verify=False)
     written = [json.loads(line)["instances"] for line in path.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""What was skipped of an input is told by what it is: rows, and single captions of rows."""
+"""Counts of skipped rows and single captions."""
 
 import json
 from pathlib import Path
@@ -17,11 +17,11 @@ def skipped(path: Path) -> SkipCounts:
 
 
 def test_rows_and_captions_are_counted_each_by_itself(tmp_path: Path) -> None:
-    """A caption that is none is skipped alone where its row has another; the one caption of a row is the row."""
+    """An invalid caption is skipped alone if its row has another; the only caption of a row counts as the row."""
     rows = ['{"captions": ["a dog", "", null]}', '{"captions": [""]}', '{"caption": null}', '{"capt']
     path = tmp_path / "in.jsonl"
     path.write_text("\n".join(rows))
-    assert skipped(path).told() == "3 rows (empty_caption 2, broken_json 1) and 2 captions (empty_caption 2)"
+    assert skipped(path).describe() == "3 rows (empty_caption 2, broken_json 1) and 2 captions (empty_caption 2)"
 
 
 def test_an_annotation_of_coco_is_a_caption(tmp_path: Path) -> None:
@@ -33,16 +33,16 @@ def test_an_annotation_of_coco_is_a_caption(tmp_path: Path) -> None:
     }
     path = tmp_path / "captions.json"
     path.write_text(json.dumps(data))
-    assert skipped(path).told() == "1 row (empty_caption 1) and 2 captions (empty_caption 1, unknown_image 1)"
+    assert skipped(path).describe() == "1 row (empty_caption 1) and 2 captions (empty_caption 1, unknown_image 1)"
 
 
-def test_nothing_is_told_of_nothing() -> None:
+def test_empty_counts_have_an_empty_description() -> None:
     """Whole inputs are the rule."""
-    assert SkipCounts().told() == ""
+    assert SkipCounts().describe() == ""
     assert describe_skip_counts(SkipCounts().as_json()) == ""
 
 
-def test_a_result_tells_both_together_and_the_captions_among_them() -> None:
+def test_a_result_has_the_total_and_the_captions_in_it() -> None:
     """``broken`` stays the sum, by reason, of all that is not among the pairs."""
     found = SkipCounts()
     found.add(

@@ -1,4 +1,4 @@
-"""Inputs in a store: copied whole, once, and told of clearly when they cannot be."""
+"""Local copies of inputs in an object store."""
 
 import gzip
 import os
@@ -41,7 +41,7 @@ def test_a_file_a_pattern_and_a_folder_in_a_bucket_are_read_as_on_the_disk(
     assert captions(f"s3://{BUCKET}/rows/") == expected
 
 
-def test_keys_do_not_depend_on_where_the_copy_stands(s3: Any, tmp_path: Path) -> None:
+def test_keys_do_not_depend_on_the_folder_of_the_copy(s3: Any, tmp_path: Path) -> None:
     s3.pipe_file(f"{BUCKET}/one/birds.jsonl", b'{"caption": "a bird"}\n')
     (tmp_path / "birds.jsonl").write_bytes(b'{"caption": "a bird"}\n')
     copies = [fetch_local_copy(f"s3://{BUCKET}/one/birds.jsonl", tmp_path / name) for name in "ab"]
@@ -54,7 +54,7 @@ def test_keys_do_not_depend_on_where_the_copy_stands(s3: Any, tmp_path: Path) ->
     assert len(keys) == 1
 
 
-def test_what_did_not_change_is_not_copied_again_and_what_did_is(s3: Any, tmp_path: Path) -> None:
+def test_only_changed_files_are_copied_again(s3: Any, tmp_path: Path) -> None:
     url = f"s3://{BUCKET}/again/a.txt"
     s3.pipe_file(f"{BUCKET}/again/a.txt", b"one")
     path = Path(fetch_local_copy(url, tmp_path))
@@ -69,7 +69,7 @@ def test_what_did_not_change_is_not_copied_again_and_what_did_is(s3: Any, tmp_pa
     assert path.stat().st_mtime_ns % 10**9 == 0 or path.stat().st_mtime_ns == first.st_mtime_ns
 
 
-def test_what_went_from_a_folder_goes_from_its_copy(s3: Any, tmp_path: Path) -> None:
+def test_files_removed_from_a_folder_are_removed_from_its_copy(s3: Any, tmp_path: Path) -> None:
     for name in ("a", "b"):
         s3.pipe_file(f"{BUCKET}/folder/{name}.txt", b"x")
     fetch_local_copy(f"s3://{BUCKET}/folder", tmp_path)
@@ -79,12 +79,12 @@ def test_what_went_from_a_folder_goes_from_its_copy(s3: Any, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("url", [f"s3://{BUCKET}/none.jsonl", f"s3://{BUCKET}/rows/{{8..9}}.jsonl"])
-def test_what_is_not_there_is_named_with_bucket_and_key(s3: Any, url: str, tmp_path: Path) -> None:
+def test_a_missing_file_is_named_with_bucket_and_key(s3: Any, url: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"s3://{BUCKET}/(none|rows/8)\.jsonl: no such file or folder\. Check bucket"):
         fetch_local_copy(url, tmp_path)
 
 
-def test_no_bucket_and_no_server_are_told_with_how_to_mend_it_and_without_the_key(
+def test_missing_bucket_and_server_are_errors_with_a_fix_and_without_the_key(
     s3: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import s3fs
@@ -94,17 +94,19 @@ def test_no_bucket_and_no_server_are_told_with_how_to_mend_it_and_without_the_ke
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:9/{SECRET}")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")  # between several it waits
     s3fs.S3FileSystem.clear_instance_cache()
-    with pytest.raises(StorageError, match=rf"s3://{BUCKET}/a: .* Check the network and AWS_ENDPOINT_URL") as told:
+    with pytest.raises(StorageError, match=rf"s3://{BUCKET}/a: .* Check the network and AWS_ENDPOINT_URL") as caught:
         fetch_local_copy(f"s3://{BUCKET}/a", tmp_path)
-    assert SECRET not in str(told.value)
+    assert SECRET not in str(caught.value)
     s3fs.S3FileSystem.clear_instance_cache()
 
 
 @pytest.mark.parametrize("url", ["s3://me:hush@pool/a", "s3://pool/a?token=hush", "s3://pool/../a", "memory://"])
-def test_a_url_with_a_secret_or_without_a_place_is_refused_and_the_secret_not_said(url: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as told:
+def test_a_url_with_a_secret_or_without_a_bucket_is_refused_without_showing_the_secret(
+    url: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError) as caught:
         fetch_local_copy(url, tmp_path)
-    assert "hush" not in str(told.value)
+    assert "hush" not in str(caught.value)
 
 
 def test_a_file_url_is_read_where_it_is_and_memory_is_copied(tmp_path: Path) -> None:
@@ -132,46 +134,46 @@ def names_in(folder: Path) -> list[str]:
 
 def test_copies_stay_below_a_limit_and_the_longest_unused_ones_go_first(pool: Any, tmp_path: Path) -> None:
     for name in "ab":
-        LocalCopies(tmp_path, 2500, "it").near(f"memory://pool/{name}.jsonl")
+        LocalCopies(tmp_path, 2500, "it").fetch(f"memory://pool/{name}.jsonl")
     for name, used in (("a", 200), ("b", 100)):
         path = next(tmp_path.rglob(f"{name}.jsonl"))
         os.utime(path, ns=(used, path.stat().st_mtime_ns))
-    LocalCopies(tmp_path, 2500, "it").near("memory://pool/c.jsonl")
+    LocalCopies(tmp_path, 2500, "it").fetch("memory://pool/c.jsonl")
     assert names_in(tmp_path) == ["a.jsonl", "c.jsonl"]
     copies = LocalCopies(tmp_path, 2500, "it")
-    copies.near("memory://pool/a.jsonl")  # used again: it is younger than c now
-    copies.near("memory://pool/b.jsonl")
+    copies.fetch("memory://pool/a.jsonl")  # used again: it is younger than c now
+    copies.fetch("memory://pool/b.jsonl")
     assert names_in(tmp_path) == ["a.jsonl", "b.jsonl"]
 
 
 def test_copies_that_are_needed_together_and_exceed_the_limit_are_refused(pool: Any, tmp_path: Path) -> None:
     copies = LocalCopies(tmp_path, 2500, "`copies_gib` in the config")
     for name in "ab":
-        copies.near(f"memory://pool/{name}.jsonl")
+        copies.fetch(f"memory://pool/{name}.jsonl")
     with pytest.raises(StorageError, match=r"3,000 bytes are needed, and 2,500 are allowed\. Raise `copies_gib`"):
-        copies.near("memory://pool/c.jsonl")
+        copies.fetch("memory://pool/c.jsonl")
     with pytest.raises(StorageError, match="3,000 bytes are needed"):
-        LocalCopies(tmp_path / "other", 2500, "it").near("memory://pool/{a,b,c}.jsonl")
+        LocalCopies(tmp_path / "other", 2500, "it").fetch("memory://pool/{a,b,c}.jsonl")
     assert names_in(tmp_path) == ["a.jsonl", "b.jsonl"]
 
 
-def test_copies_that_another_process_uses_stay(pool: Any, tmp_path: Path) -> None:
+def test_copies_in_use_by_another_process_are_kept(pool: Any, tmp_path: Path) -> None:
     other = LocalCopies(tmp_path, 2500, "it")
     for name in "ab":
-        other.near(f"memory://pool/{name}.jsonl")
-    with pytest.raises(StorageError, match="another process uses those that are there"):
-        LocalCopies(tmp_path, 2500, "PAIRWRIGHT_CACHE_GIB").near("memory://pool/c.jsonl")
+        other.fetch(f"memory://pool/{name}.jsonl")
+    with pytest.raises(StorageError, match="another process uses the existing ones"):
+        LocalCopies(tmp_path, 2500, "PAIRWRIGHT_CACHE_GIB").fetch("memory://pool/c.jsonl")
     assert names_in(tmp_path) == ["a.jsonl", "b.jsonl"]
 
 
 @pytest.mark.parametrize("given", ["much", "0", "-1", "inf", "nan"])
-def test_a_limit_that_is_no_size_is_refused(given: str, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_limit_is_refused(given: str, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PAIRWRIGHT_CACHE_GIB", given)
     with pytest.raises(UsageError, match=f"PAIRWRIGHT_CACHE_GIB is '{given}'"):
         fetch_local_copy("memory://pool/a.jsonl")
 
 
-def test_copies_are_not_written_through_a_link_into_a_folder_of_somebody_else(pool: Any, tmp_path: Path) -> None:
+def test_copies_are_not_written_through_a_symbolic_link(pool: Any, tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "precious.txt").write_text("mine")
     (tmp_path / "copies" / "memory").mkdir(parents=True)
@@ -181,7 +183,7 @@ def test_copies_are_not_written_through_a_link_into_a_folder_of_somebody_else(po
     assert (tmp_path / "mine" / "precious.txt").read_text() == "mine"
 
 
-def test_an_export_into_a_store_is_the_local_one_and_what_tells_of_the_data_comes_last(
+def test_an_export_into_a_store_equals_the_local_one_and_sends_metadata_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put, order = RemoteStore.put, []
@@ -203,6 +205,6 @@ def test_an_export_into_a_store_is_the_local_one_and_what_tells_of_the_data_come
     assert store.files.cat_file("/pool/birds/sizes.json") == b"againsizes.json"
 
 
-def test_a_path_is_left_as_it_is() -> None:
+def test_a_local_path_is_unchanged() -> None:
     assert fetch_local_copy("rows/{0..9}.jsonl") == "rows/{0..9}.jsonl"
     assert not os.path.exists("s3:")  # noqa: PTH110 - the name that a path would make of a URL

@@ -21,8 +21,7 @@ from pairwright.datasets.reports.build_report import (
     render_report,
     write_report,
 )
-from pairwright.datasets.reports.card_metadata import front_matter
-from pairwright.datasets.reports.dataset_card import escape_markdown, render_card
+from pairwright.datasets.reports.dataset_card import escape_markdown, front_matter, render_card
 from pairwright.datasets.reports.sample_gallery import choose_samples, mark_edits
 from pairwright.datasets.shards.content_counts import count_contents
 from pairwright.datasets.shards.samples import Sample
@@ -95,7 +94,7 @@ def test_the_card_s_metadata_is_valid_yaml_that_the_hub_knows(manifest: dict[str
     ]
 
 
-def test_the_card_tells_sources_stages_reasons_makers_and_limits(manifest: dict[str, Any]) -> None:
+def test_the_card_has_sources_stages_reasons_makers_and_limits(manifest: dict[str, Any]) -> None:
     text = render_card(manifest)
     for said in (
         "| test | 6 | CC BY 4.0 |",
@@ -110,7 +109,7 @@ def test_the_card_tells_sources_stages_reasons_makers_and_limits(manifest: dict[
     assert "/home/me" not in text
 
 
-def test_card_and_report_tell_what_models_cost_by_stage_and_in_all(manifest: dict[str, Any]) -> None:
+def test_card_and_report_have_model_costs_by_stage_and_in_total(manifest: dict[str, Any]) -> None:
     assert "What models cost" not in render_card(manifest)
     assert ">Cost<" not in render_report(manifest)
     bill = {"answers": 1_200, "prompt_tokens": 50_000, "completion_tokens": 7_000, "cost": 0.0123}
@@ -151,7 +150,7 @@ def test_no_text_breaks_a_table_of_the_card(text: str) -> None:
     assert "<" not in escape_markdown(text)
 
 
-def test_the_survey_counts_what_samples_hold() -> None:
+def test_contents_are_counted_over_samples() -> None:
     contents = count_contents(samples(6))
     assert contents["samples"] == contents["with_image"] == 6
     assert contents["texts"] == {
@@ -231,7 +230,7 @@ def test_samples_are_drawn_by_seed_whatever_their_order() -> None:
     assert all(sample.annotations for sample in drawn)
 
 
-def test_an_image_that_does_not_decode_is_told_in_its_place(manifest: dict[str, Any]) -> None:
+def test_an_image_that_does_not_decode_is_replaced_by_a_note(manifest: dict[str, Any]) -> None:
     broken = replace(samples(1)[0], image=b"\xff\xd8\xff")
     assert "does not decode" in render_report(manifest, [broken])
 
@@ -240,12 +239,12 @@ def test_an_image_that_does_not_decode_is_told_in_its_place(manifest: dict[str, 
     ("seconds", "said"),
     [(0.0213, "0.021 s"), (3.14, "3.1 s"), (45.2, "45 s"), (200.4, "3 min 20 s"), (7500, "2 h 5 min")],
 )
-def test_times_read_as_people_say_them(seconds: float, said: str) -> None:
+def test_durations_are_formatted_for_people(seconds: float, said: str) -> None:
     assert format_duration(seconds) == said
 
 
 @pytest.mark.parametrize(
     ("count", "said"), [(0, "0 bytes"), (18_400_000, "18.4 MB"), (512_000_000, "512 MB"), (3 * 10**12, "3.0 TB")]
 )
-def test_sizes_read_as_people_say_them(count: int, said: str) -> None:
+def test_sizes_are_formatted_for_people(count: int, said: str) -> None:
     assert format_size(count) == said

@@ -1,4 +1,4 @@
-"""The look into a dataset: counts that agree, a picture of samples."""
+"""Dataset overview and contact sheet."""
 
 import io
 from pathlib import Path
@@ -21,7 +21,7 @@ from pairwright.datasets.shards.webdataset import write_shards
 from tests.datasets.sample_builders import sample, samples
 
 
-def test_the_overview_counts_shards_and_tells_the_schema(tmp_path: Path) -> None:
+def test_the_overview_has_shard_counts_and_the_schema(tmp_path: Path) -> None:
     written = write_shards(samples(7), tmp_path / "s", max_samples=3)
     seen = summarize_dataset(tmp_path / "s")
     assert (seen["samples"], seen["shards"], seen["with_image"]) == (7, 3, 7)

@@ -1,4 +1,4 @@
-"""Whether a value has a shape, told fast and told with the reason."""
+"""Schema checks of sample JSON."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ leaves: st.SearchStrategy[Any] = st.sampled_from(
 @given(st.dictionaries(st.sampled_from([*RIGHT, "other"]), leaves), leaves)
 @example({}, [{"from": "b", "to_span": [1], "more": 1}])
 @example({}, [{"from": "b"}])
-def test_a_value_fits_where_nothing_misfits(changes: dict[str, Any], edit: Any) -> None:
+def test_the_fast_check_agrees_with_the_search_for_a_mismatch(changes: dict[str, Any], edit: Any) -> None:
     for value in (RIGHT, {**RIGHT, **changes}, {**RIGHT, "edit": edit}, changes, edit):
         assert compile_schema_check(SMALL)(value) == (find_schema_mismatch(value, SMALL) == "")
     assert compile_schema_check(SMALL)(RIGHT)

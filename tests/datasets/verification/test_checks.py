@@ -1,4 +1,4 @@
-"""`verify`: nothing to say of good shards, one line for each fault."""
+"""Verification of shards and builds: no problems for valid data, one line per problem otherwise."""
 
 import io
 import shutil
@@ -51,16 +51,16 @@ def test_text_only_shards_have_no_problems(tmp_path: Path) -> None:
     assert verify(tmp_path / "t") == []
 
 
-def test_a_changed_byte_is_told_by_the_check_sum(folder: Path) -> None:
+def test_a_changed_byte_is_reported_by_the_checksum(folder: Path) -> None:
     path = folder / "00001.tar"
     raw = bytearray(path.read_bytes())
     raw[raw.index(b"squares")] ^= 0x20
     path.write_bytes(raw)
-    assert any("check sum in SHA256SUMS" in problem for problem in verify(folder))
+    assert any("checksum in SHA256SUMS" in problem for problem in verify(folder))
     assert any("another caption" in problem for problem in verify(folder))
 
 
-def test_a_torn_tar_is_told_and_the_others_are_still_read(folder: Path) -> None:
+def test_a_damaged_tar_is_reported_and_the_others_are_still_read(folder: Path) -> None:
     path = folder / "00000.tar"
     path.write_bytes(path.read_bytes()[:-700])
     problems = verify(folder)
@@ -68,22 +68,22 @@ def test_a_torn_tar_is_told_and_the_others_are_still_read(folder: Path) -> None:
     assert not any(problem.startswith("00001.tar") for problem in problems)
 
 
-def test_a_missing_shard_and_missing_side_files_are_told(folder: Path) -> None:
+def test_a_missing_shard_and_missing_metadata_files_are_reported(folder: Path) -> None:
     (folder / "00000.tar").unlink()
     (folder / "sizes.json").unlink()
     problems = " ".join(verify(folder))
     assert "without gaps" in problems
     assert "sizes.json is missing" in problems
-    assert "SHA256SUMS does not name" in problems
+    assert "SHA256SUMS does not list" in problems
 
 
-def test_a_key_in_two_shards_is_told(folder: Path) -> None:
+def test_a_key_in_two_shards_is_reported(folder: Path) -> None:
     write_shard(samples(1), folder / "00002.tar")
     finish_shards(folder)
-    assert any("stands in 00000.tar too" in problem for problem in verify(folder))
+    assert any("is also in 00000.tar" in problem for problem in verify(folder))
 
 
-def test_differing_members_and_types_are_told(tmp_path: Path) -> None:
+def test_differing_members_and_types_are_reported(tmp_path: Path) -> None:
     image, text = sample(0, image=picture()), sample(1)
     key = text.pair.key
     parts = [c for ext, data in encode_members(image) for c in encode_member(f"{image.pair.key}.{ext}", data)]
@@ -95,7 +95,7 @@ def test_differing_members_and_types_are_told(tmp_path: Path) -> None:
     assert "caption is not a str" in problems
 
 
-def test_a_member_that_no_sample_of_ours_has_is_told_and_not_taken_for_the_image(tmp_path: Path) -> None:
+def test_a_foreign_member_is_reported_and_not_read_as_the_image(tmp_path: Path) -> None:
     good = sample(0, image=picture())
     members = [("cls", b"7"), *encode_members(good)]
     parts = [c for ext, data in members for c in encode_member(f"{good.pair.key}.{ext}", data)]
@@ -105,7 +105,7 @@ def test_a_member_that_no_sample_of_ours_has_is_told_and_not_taken_for_the_image
     assert problem.endswith("holds cls, jpg, txt, json instead of txt, json and at most one image")
 
 
-def test_a_picture_that_is_none_is_told(tmp_path: Path) -> None:
+def test_an_invalid_image_is_reported(tmp_path: Path) -> None:
     write_shards([sample(0, image=picture()[:200]), sample(2, image=b"GIF89a"), sample(4, image=picture())], tmp_path)
     problems = verify(tmp_path)
     assert len(problems) == 2
@@ -113,13 +113,13 @@ def test_a_picture_that_is_none_is_told(tmp_path: Path) -> None:
     assert "no known image format" in problems[1]
 
 
-def test_the_mark_of_an_image_in_a_text_is_told(tmp_path: Path) -> None:
+def test_an_image_token_in_a_text_is_reported(tmp_path: Path) -> None:
     odd = sample(0)
     write_shards([replace(odd, pair=replace(odd.pair, captions=("<image> a disc",)))], tmp_path)
-    assert any("a text holds <image>" in problem for problem in verify(tmp_path))
+    assert any("a text has <image>" in problem for problem in verify(tmp_path))
 
 
-def test_a_tar_with_pax_headers_is_told(tmp_path: Path) -> None:
+def test_a_tar_with_pax_headers_is_reported(tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "00000.tar", "w", format=tarfile.PAX_FORMAT) as tar:
         info = tarfile.TarInfo("k.txt")
         info.mtime, info.size = 1.5, 1
@@ -127,7 +127,7 @@ def test_a_tar_with_pax_headers_is_told(tmp_path: Path) -> None:
     assert any("PAX" in problem for problem in verify(tmp_path))
 
 
-def test_a_key_that_is_a_path_is_told_and_never_read_as_a_sample(tmp_path: Path) -> None:
+def test_a_key_that_is_a_path_is_reported_and_not_read_as_a_sample(tmp_path: Path) -> None:
     good = sample(0, image=picture())
     parts = [chunk for ext, data in encode_members(good) for chunk in encode_member(f"/etc/evil.{ext}", data)]
     (tmp_path / "00000.tar").write_bytes(b"".join([*parts, END_MARKER]))
@@ -141,14 +141,14 @@ def test_a_finished_build_has_no_problems(build: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pairs/00000.parquet", "shards/00000.tar", "shards/sizes.json"])
-def test_an_output_changed_by_hand_is_told_though_its_size_is_the_same(build: Path, name: str) -> None:
+def test_a_changed_output_of_equal_size_is_reported(build: Path, name: str) -> None:
     raw = bytearray((build / name).read_bytes())
     raw[len(raw) // 2] ^= 1
     (build / name).write_bytes(raw)
-    assert f"{name} does not have the check sum in manifest.json" in verify(build)
+    assert f"{name} does not match the checksum in manifest.json" in verify(build)
 
 
-def test_a_missing_and_a_shortened_output_are_told(build: Path) -> None:
+def test_a_missing_and_a_truncated_output_are_reported(build: Path) -> None:
     part = build / "pairs" / "00000.parquet"
     size = part.stat().st_size
     part.write_bytes(part.read_bytes()[:-1])
@@ -157,7 +157,7 @@ def test_a_missing_and_a_shortened_output_are_told(build: Path) -> None:
     assert verify(build) == ["pairs/00000.parquet is missing, manifest.json names it"]
 
 
-def test_a_build_whose_shards_are_gone_is_told_file_by_file(build: Path) -> None:
+def test_missing_shards_of_a_build_are_reported_file_by_file(build: Path) -> None:
     shutil.rmtree(build / "shards")
     problems = verify(build)
     assert "shards/00000.tar is missing, manifest.json names it" in problems
@@ -166,24 +166,24 @@ def test_a_build_whose_shards_are_gone_is_told_file_by_file(build: Path) -> None
 
 def test_an_unfinished_build_is_one_problem_with_or_without_shards(build: Path) -> None:
     (build / "manifest.json").unlink()
-    told = verify(build)
-    assert len(told) == 1
-    assert told[0].startswith(f"{build}: unfinished build (")
+    message = verify(build)
+    assert len(message) == 1
+    assert message[0].startswith(f"{build}: unfinished build (")
     shutil.rmtree(build / "shards")
-    assert verify(build) == told
+    assert verify(build) == message
 
 
 def test_a_build_that_stopped_before_any_job_was_done_is_unfinished_too(tmp_path: Path) -> None:
-    """Its mark is all that there is: it was no folder of shards that somebody forgot to fill."""
+    """It has only its marker: it is not an empty folder of shards."""
     (tmp_path / ".pairwright").touch()
-    told = "nothing is done yet). To resume it, run `pairwright build` with its config."
-    assert verify(tmp_path) == [f"{tmp_path}: unfinished build ({told}"]
+    message = "nothing is done yet). To resume it, run `pairwright build` with its config."
+    assert verify(tmp_path) == [f"{tmp_path}: unfinished build ({message}"]
     with pytest.raises(StorageError, match="unfinished build"):
         read_manifest(tmp_path)
 
 
 def test_folders_that_no_build_made_need_no_manifest(build: Path, folder: Path) -> None:
-    """Neither one that is only laid out like a build, nor shards beside the manifest of another program."""
+    """Neither a folder with the layout of a build, nor shards with the manifest of another program."""
     (build / "manifest.json").unlink()
     shutil.rmtree(build / "receipts")
     assert verify(build) == []
@@ -192,23 +192,23 @@ def test_folders_that_no_build_made_need_no_manifest(build: Path, folder: Path) 
 
 
 @pytest.mark.parametrize(
-    ("manifest", "told"),
+    ("manifest", "message"),
     [
         (b"{", "not a JSON object"),
         (b"[]", "not a JSON object"),
-        (b"{}", "does not tell the files"),
-        (b'{"files": []}', "does not tell the files"),
+        (b"{}", "does not list the files"),
+        (b'{"files": []}', "does not list the files"),
         (b'{"files": {"../../etc/passwd": {"bytes": 1, "sha256": ""}}}', "lies outside the build directory"),
         (b'{"files": {"/etc/passwd": {"bytes": 1, "sha256": ""}}}', "lies outside the build directory"),
         (b'{"files": {"shards/sizes.json": 3}}', "has no bytes and sha256"),
         (b'{"files": {"a\\u0000b": {"bytes": 1, "sha256": ""}}}', "is missing"),
     ],
 )
-def test_a_broken_manifest_is_told(build: Path, manifest: bytes, told: str) -> None:
+def test_an_invalid_manifest_is_reported(build: Path, manifest: bytes, message: str) -> None:
     (build / "manifest.json").write_bytes(manifest)
     problems = verify(build)
     assert len(problems) == 1
-    assert told in problems[0]
+    assert message in problems[0]
 
 
 def test_a_folder_without_shards_is_an_error(tmp_path: Path) -> None:

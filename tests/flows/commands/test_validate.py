@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.colorshape.corpus import CorpusSpec, write_corpus
-from pairwright.datasets.colorshape.oracle.judge import OracleVerdict, judge
+from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
 from pairwright.datasets.colorshape.scenes import Scene
 from pairwright.datasets.images.loading import open_image
 from pairwright.flows.commands.validate import Validation, ValidationRequest

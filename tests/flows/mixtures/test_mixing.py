@@ -12,11 +12,11 @@ import yaml
 from PIL import Image
 
 from pairwright.datasets.errors import ConfigError, InputError, UsageError
-from pairwright.datasets.exports.llava import check_llava
 from pairwright.datasets.record_tables import ANNOTATIONS
 from pairwright.datasets.records import Annotation, Origin, Turn
 from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.datasets.verification.checks import verify
+from pairwright.datasets.verification.llava_json import check_llava
 from pairwright.flows.mixtures import survey
 from pairwright.flows.mixtures.config import load_mixture
 from pairwright.flows.mixtures.mixing import MixtureRequest, mix, rejected_file
@@ -219,7 +219,7 @@ def broken(folder: Path) -> dict[str, Any]:
 def test_a_broken_row_stops_the_run_and_says_where(folder: Path) -> None:
     with pytest.raises(InputError, match=r"broken\.jsonl:1: broken_json") as told:
         mixed(folder, [broken(folder)])
-    assert str(told.value).endswith("To set such rows aside: `on_error: skip` of the source.")
+    assert str(told.value).endswith("To skip such rows: `on_error: skip` of the source.")
     assert not (folder / "out.json").exists()
 
 
@@ -272,7 +272,7 @@ def test_a_kind_that_there_is_not_is_an_error_that_names_those_there_are(folder:
 
 
 def test_more_rows_than_there_are_is_an_error_before_anything_is_written(folder: Path) -> None:
-    with pytest.raises(UsageError, match="source talks: 41 rows asked, 40 there"):
+    with pytest.raises(UsageError, match="source talks: 41 rows requested, 40 available"):
         mixed(folder, [{**TALKS, "count": 41}, TEXTS])
     assert {path.name for path in folder.iterdir()} == {
         *("coco", "gqa", "mixture.yaml", "talks.json", "texts.jsonl", "vqa.jsonl.gz")

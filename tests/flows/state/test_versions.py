@@ -180,7 +180,7 @@ def test_a_reader_waits_for_a_switch_in_progress_and_says_so_when_it_cannot_comp
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout
         holder.stdout.readline()
-        with pytest.raises(StorageError, match="a new version is being put in place"):
+        with pytest.raises(StorageError, match="is being replaced by a new version"):
             read_manifest(out)
         holder.kill()
     assert read_manifest(out)["build"]["number"] == 2

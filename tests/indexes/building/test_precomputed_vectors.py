@@ -185,15 +185,15 @@ def remove(name: str) -> Callable[[Path], object]:
 
 IMAGE, TEXT, METADATA = "img_emb/img_emb_1.npy", "text_emb/text_emb_1.npy", "metadata/metadata_1.parquet"
 DAMAGE: list[tuple[Callable[[Path], object], str]] = [
-    (cut(IMAGE, -7), r"img_emb_1\.npy: not a whole \.npy file"),
-    (cut(TEXT, 40), r"text_emb_1\.npy: not a whole \.npy file"),
+    (cut(IMAGE, -7), r"img_emb_1\.npy: not a complete \.npy file"),
+    (cut(TEXT, 40), r"text_emb_1\.npy: not a complete \.npy file"),
     (cut(METADATA, 4), r"metadata_1\.parquet: not a whole Parquet file"),
     (save(TEXT, np.ones((2, DIM))), r"text_emb_1\.npy: 2 vectors where metadata_1\.parquet has 3 rows"),
     (save(IMAGE, np.ones((3, 9))), r"img_emb_1\.npy: vectors of length 9 where those of img_emb_0\.npy have 8"),
     (save(TEXT, np.ones((3, 4))), r"text_emb_1\.npy: vectors of length 4 where those of img_emb_0\.npy have 8"),
     (save(IMAGE, np.ones((3, DIM), np.int8)), r"img_emb_1\.npy: values of type int8"),
     (save(IMAGE, np.ones(DIM)), r"img_emb_1\.npy: an array of shape \(8,\)"),
-    (remove(TEXT), r"text_emb_1\.npy: no such file, beside metadata_1\.parquet"),
+    (remove(TEXT), r"text_emb_1\.npy: no such file for metadata_1\.parquet"),
     (remove(METADATA), r"img_emb_1\.npy: 1 without metadata"),
 ]
 

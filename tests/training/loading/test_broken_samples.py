@@ -257,7 +257,7 @@ def test_a_run_with_broken_images_goes_on_to_the_same_weights_and_lists_them(tmp
 def test_a_run_that_stopped_at_a_broken_image_goes_on_when_told_to_skip(tmp_path: Path, given: Given) -> None:
     data = changed(given.scenes, tmp_path / "shards", broken(20))
     changes = ("schedule.steps=6", "save_every=1", "batches.window=0")
-    with pytest.raises(InputError, match=r"bad_image: does not decode .* set such rows aside: --on-error skip"):
+    with pytest.raises(InputError, match=r"bad_image: does not decode .* skip such rows: --on-error skip"):
         run("clip", data, given.model, tmp_path / "run", *changes, on_error="stop")
     report = run("clip", data, given.model, tmp_path / "run", *changes, resume=True)
     assert (report.steps, report.skipped) == (6, {"bad_image": 1})

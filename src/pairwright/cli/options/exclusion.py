@@ -25,7 +25,7 @@ def load_exclusion(paths: Sequence[str], by: "Sequence[MatchField]" = ()) -> "Ex
     whole = read_exclusions(paths, by or DEFAULT_MATCH_FIELDS)
     assert whole is not None
     counts = ", ".join(f"{count:,} by {name}" for name, count in whole.sizes.items())
-    skipped = f"; passed over {told}" if (told := whole.skipped.told()) else ""
+    skipped = f"; passed over {told}" if (told := whole.skipped.describe()) else ""
     unread = f"; {whole.unread:,} images could not be read and are not compared" if whole.unread else ""
     note(f"Leaving out what {' and '.join(paths)} hold{'s' * (len(paths) == 1)}: {counts}{skipped}{unread}")
     return whole

@@ -1,4 +1,4 @@
-"""A JSON list is read row by row, whatever its layout and however it is cut."""
+"""Streaming reader of JSON lists."""
 
 import gzip
 import json
@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.readers import json_stream
+from pairwright.datasets.readers import json_list
 from pairwright.datasets.readers.input_rows import InputRow
-from pairwright.datasets.readers.json_stream import stream_json_items
+from pairwright.datasets.readers.json_list import read_json_list
 from pairwright.datasets.rejects import Reject
 
 VALUES = st.recursive(
@@ -36,19 +36,17 @@ def test_rows_come_back_however_the_file_is_cut(
     path = tmp_path_factory.mktemp("items") / "rows.json"
     path.write_text(json.dumps(rows, indent=indent, ensure_ascii=ascii_), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_stream, "_CHUNK", chunk)
-        found = list(stream_json_items(path))
+        patch.setattr(json_list, "_CHUNK", chunk)
+        found = list(read_json_list(path))
     assert [row.fields for row in found if isinstance(row, InputRow)] == rows
     assert [row.place for row in found] == [f"{path}:item {number}" for number in range(1, len(rows) + 1)]
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 1000])
-def test_an_item_that_is_no_object_is_set_aside_whole(
-    tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_item_that_is_not_an_object_is_rejected(tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "rows.json").write_text('[12345, {"a": 1}, "text", {"a": NaN}, {"a": 2}]')
-    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
-    found = list(stream_json_items(tmp_path / "rows.json"))
+    monkeypatch.setattr(json_list, "_CHUNK", chunk)
+    found = list(read_json_list(tmp_path / "rows.json"))
     assert [row.reason if isinstance(row, Reject) else row.fields for row in found] == [
         "wrong_type",
         {"a": 1},
@@ -75,22 +73,22 @@ def test_an_item_that_is_no_object_is_set_aside_whole(
 def test_a_broken_list_is_an_error_that_says_where(tmp_path: Path, data: bytes, what: str) -> None:
     (tmp_path / "rows.json").write_bytes(data)
     with pytest.raises(InputError, match=what):
-        list(stream_json_items(tmp_path / "rows.json"))
+        list(read_json_list(tmp_path / "rows.json"))
 
 
-def test_a_gzipped_list_is_read_and_a_cut_off_one_is_told(tmp_path: Path) -> None:
+def test_a_gzipped_list_is_read_and_a_truncated_one_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "rows.json.gz"
     packed = gzip.compress(json.dumps([{"a": number} for number in range(5000)]).encode())
     path.write_bytes(packed)
-    assert sum(1 for _ in stream_json_items(path)) == 5000
+    assert sum(1 for _ in read_json_list(path)) == 5000
     path.write_bytes(packed[:-100])
     with pytest.raises(InputError, match="cannot be read"):
-        list(stream_json_items(path))
+        list(read_json_list(path))
 
 
 def test_a_row_larger_than_the_bound_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "rows.json").write_text(json.dumps([{"a": "x" * 500_000}]))
-    monkeypatch.setattr(json_stream, "_CHUNK", 1000)
-    monkeypatch.setattr(json_stream, "MAX_LINE", 10_000)
+    monkeypatch.setattr(json_list, "_CHUNK", 1000)
+    monkeypatch.setattr(json_list, "MAX_LINE", 10_000)
     with pytest.raises(InputError, match="item 1"):
-        list(stream_json_items(tmp_path / "rows.json"))
+        list(read_json_list(tmp_path / "rows.json"))

@@ -1,0 +1,62 @@
+"""Checks of LLaVA JSON files: ids, order of turns, image tokens, image files."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pairwright.datasets.errors import InputError, StorageError
+from pairwright.datasets.readers.text_files import read_text_bytes
+from pairwright.datasets.records import IMAGE_TOKEN
+
+
+def check_llava(path: Path, image_root: Path | None = None) -> list[str]:
+    """Return the problems of a LLaVA JSON file: ids, order of turns, number of image tokens, missing images.
+
+    Args:
+        path: of the JSON file.
+        image_root: folder of the images; None skips them.
+
+    Raises:
+        StorageError: if the file is not a JSON list.
+    """
+    try:
+        rows = json.loads(read_text_bytes(path))
+    except InputError as error:
+        raise StorageError(str(error)) from None
+    except ValueError as error:
+        raise StorageError(f"{path}: not a readable JSON file ({error}). Export it again.") from None
+    if not isinstance(rows, list):
+        raise StorageError(f"{path}: not a JSON list. Export it again.")
+    problems, seen = [], set[str]()
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict):
+            problems.append(f"row {number}: not an object, but {type(row).__name__}")
+            continue
+        row_id = str(row.get("id", ""))
+        name = f"row {row_id!r}" if row_id else f"row {number}"
+        problems += [f"{name}: {fault}" for fault in _row_problems(row, image_root)]
+        if not row_id or row_id in seen:
+            problems.append(f"{name}: the id is empty or repeated")
+        seen.add(row_id)
+    return problems
+
+
+def _row_problems(row: dict[str, Any], image_root: Path | None) -> Iterator[str]:
+    turns = row.get("conversations") or []
+    if not isinstance(turns, list) or not all(
+        isinstance(turn, dict) and isinstance(turn.get("value"), str) for turn in turns
+    ):
+        yield "its conversations are not a list of turns with from and value"
+        return
+    speakers = [turn.get("from") for turn in turns]
+    if not turns or speakers != ["human", "gpt"] * (len(turns) // 2):
+        yield f"turns by {speakers} instead of human, gpt, human, gpt ..."
+        return
+    if not all(turn["value"].replace(IMAGE_TOKEN, "").strip() for turn in turns):
+        yield "a turn is empty"
+    marks = [turn["value"].count(IMAGE_TOKEN) for turn in turns]
+    if marks[0] != int("image" in row) or any(marks[1:]):
+        yield f"{IMAGE_TOKEN} occurs {marks} times in its turns"
+    if "image" in row and image_root is not None and not (image_root / str(row["image"])).is_file():
+        yield f"no image {row['image']} in {image_root}"
