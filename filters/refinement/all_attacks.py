@@ -18,7 +18,14 @@ import polars as pl
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
 from pairwright.datasets.suggestions import require_known
-from pairwright.filters.attacks.accuracy import AttackChange, AttackSummary
+from pairwright.filters.attacks.accuracy import (
+    MIN_GROUPS,
+    MIN_ROWS,
+    AttackChange,
+    AttackSummary,
+    PreferenceRates,
+    SubsetEvaluator,
+)
 from pairwright.filters.attacks.evidence import (
     CLASSIFIERS,
     COMBINED,
@@ -29,8 +36,8 @@ from pairwright.filters.attacks.evidence import (
     TransferOptions,
     collect_evidence,
 )
-from pairwright.filters.attacks.subset_evaluation import MIN_GROUPS, MIN_ROWS, PreferenceRates, SubsetEvaluator
 from pairwright.filters.metrics.confidence_intervals import Z95
+from pairwright.filters.refinement.balanced_subset import max_balanced_rows
 from pairwright.filters.refinement.grid_balancing import BalancingStep
 from pairwright.filters.refinement.pair_selection import NOT_CHOSEN
 from pairwright.filters.refinement.rounds import (
@@ -41,7 +48,6 @@ from pairwright.filters.refinement.rounds import (
     transfer_goal,
 )
 from pairwright.filters.refinement.two_scorers import ROW_COLUMNS, Refinement, check_rows
-from pairwright.filters.refinement.upper_bound import max_balanced_rows
 from pairwright.filters.scorers.auxiliary import auxiliary_scorers
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
 from pairwright.generators.language.vocabulary import FloatArray, encode_names, normalize_text

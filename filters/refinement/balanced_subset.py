@@ -12,6 +12,7 @@ kept: their shares add up to one at most. Solved by projected gradient ascent wi
 (Nesterov, 1983; O'Donoghue and Candes, 2015), sparse products of one thread only: same input, same bytes.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -111,3 +112,24 @@ def _limit_slots(shares: FloatArray, slots: IntArray | None) -> FloatArray:
     last = starts + np.add.reduceat((values > lower).astype(np.int64), starts) - 1
     nearest[order] = np.clip(values - np.repeat(lower[last], size), 0.0, 1.0)
     return nearest
+
+
+def max_balanced_rows(gaps: Mapping[str, FloatArray], target: float) -> int:
+    """Return the upper bound on rows kept.
+
+    Args:
+        gaps: of each fixed scorer, float64 (n,), NaN for no score; all of one length.
+        target: folded accuracy that none may exceed, 0.5-1.
+    """
+    if not gaps:
+        raise ValueError("a bound needs at least one scorer")
+    signs = np.stack([np.sign(np.nan_to_num(gap)) for gap in gaps.values()], axis=1)
+    if not len(signs):
+        return 0
+    from scipy.optimize import linprog
+
+    classes, size = np.unique(signs, axis=0, return_counts=True)
+    slack = 2.0 * target - 1.0
+    limits = np.concatenate([classes.T - slack, -classes.T - slack])
+    solved = linprog(-np.ones(len(size)), limits, np.zeros(len(limits)), bounds=[(0, most) for most in size.tolist()])
+    return int(np.floor(-solved.fun + 1e-6))

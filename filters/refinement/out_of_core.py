@@ -12,8 +12,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import polars as pl
 
-from pairwright.filters.refinement.out_of_core_models import GRAMMAR, PLAUSIBILITY, TextModels, WordTable
-from pairwright.filters.refinement.out_of_core_texts import Numbers, TextFile
+from pairwright.filters.refinement.out_of_core_models import (
+    GRAMMAR,
+    PLAUSIBILITY,
+    Numbers,
+    TextFile,
+    TextModels,
+    WordTable,
+)
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, check_columns, refine_scored_rows
 from pairwright.filters.scorers.text_scorers import DECIMALS, assign_group_folds
 from pairwright.generators.language.vocabulary import FloatArray

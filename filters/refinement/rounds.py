@@ -26,17 +26,18 @@ import numpy as np
 
 from pairwright.datasets.progress import track
 from pairwright.datasets.rng import make_numpy_rng
-from pairwright.filters.attacks.evidence import TRANSFER, Evidence
-from pairwright.filters.attacks.subset_evaluation import (
+from pairwright.filters.attacks.accuracy import (
     EvaluatedSubset,
     KeptMask,
     PreferenceRates,
     RoundResult,
     SubsetEvaluator,
     check_limits,
+    preference_rate,
+    tightened_limit,
 )
+from pairwright.filters.attacks.evidence import TRANSFER, Evidence
 from pairwright.filters.refinement.balanced_subset import SubsetBalancer
-from pairwright.filters.refinement.trimming import trim_subset
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
 
 # Prices to begin with: of what classifiers read, of the scorers' gaps, of what is foreseen.
@@ -284,3 +285,71 @@ def _best_round(
     holds = bool(check_limits(last.leans, arena.names, demand.target).holds and last.kept.sum() >= demand.least)
     end = last if holds else one  # what does not hold anyway loses no rows for it
     return SelectedSubset(end.kept, end.told_by, (*rounds, *trims), end.leans, holds=holds, told=True)
+
+
+MAX_TRIMS = 8
+# How much of its limit an attack may use after a trim: what the next training finds is a little more. And what is left to
+# spare at the end: from folds to folds an attack on some thousand rows moves by half a point.
+_LIMIT_SHARE = 0.6
+_MARGIN = 0.004
+
+
+def trim_subset(
+    arena: SubsetEvaluator, start: EvaluatedSubset, target: float, least: int, seed: int
+) -> tuple[EvaluatedSubset, tuple[RoundResult, ...]]:
+    """Trim a subset until every attack is within its limit, or as long as it stays large enough.
+
+    Args:
+        arena: where attacks are tried.
+        start: the subset.
+        target: folded accuracy that no attack may exceed, 0.5-1.
+        least: rows below which it may not fall.
+        seed: of the folds.
+
+    Returns:
+        The nearest that was found, and what each trim came to, first of all the subset as it was.
+    """
+    now, best, rounds = start, start, []
+    for number in range(MAX_TRIMS + 1):
+        tried = arena.gaps(now.kept, *(f"{seed} trim {number} {time}" for time in (0, 1)))
+        now = EvaluatedSubset(now.kept, now.told_by, arena.leans(now.kept, tried))
+        rounds.append(check_limits(now.leans, arena.names, target))
+        if rounds[-1].over <= min(each.over for each in rounds):
+            best = now
+        left = _drop_most_confident(arena, now, tried, target)
+        rows = int(left.kept.sum())
+        if rows == now.kept.sum() or rows < max(least, 1) or not arena.tells(left.kept):
+            break
+        now = left
+    return best, tuple(rounds)
+
+
+def _drop_most_confident(
+    arena: SubsetEvaluator, found: EvaluatedSubset, tried: Sequence[Mapping[str, FloatArray]], target: float
+) -> EvaluatedSubset:
+    rows = np.flatnonzero(found.kept)
+    numbers = {name: number for number, name in enumerate(arena.evidence)}
+    kept, told_by, left = found.kept.copy(), found.told_by.copy(), np.ones(len(rows), np.bool_)
+    for name in tried[0]:
+        gaps = [each[name] for each in tried]
+        for label, part in zip(["", *arena.names], arena.parts(found.kept), strict=True):
+            gone = _most_confident(gaps, np.flatnonzero(part & left), target, label)
+            left[gone] = False
+            kept[rows[gone]] = False
+            # What is told by all there is together stays with the piece that speaks most.
+            told_by[rows[gone]] = numbers.get(name, told_by[rows[gone]])
+    return EvaluatedSubset(kept, told_by, found.leans)
+
+
+def _most_confident(gaps: list[FloatArray], rows: IntArray, target: float, label: str) -> IntArray:
+    # The fewest rows without which the attack is well within its limit; none where it is.
+    found = float(np.mean([preference_rate(each[rows]) for each in gaps]))
+    side, most = np.sign(found - 0.5), tightened_limit(target, len(rows), label)
+    if abs(found - 0.5) <= most - min(_MARGIN, (1.0 - _LIMIT_SHARE) * most):
+        return rows[:0]
+    # Of n rows a share p is on the side, and q is aimed at: d rows less, (p n - d) / (n - d) = q.
+    aim = 0.5 + _LIMIT_SHARE * most
+    share = max(found, 1.0 - found)
+    number = int(np.ceil((share - aim) * len(rows) / (1.0 - aim)))
+    sure = np.round(np.mean([side * np.nan_to_num(each[rows]) for each in gaps], axis=0), 9)
+    return rows[np.argsort(-sure, kind="stable")[:number]]

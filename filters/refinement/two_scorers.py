@@ -19,8 +19,7 @@ import polars as pl
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.progress import track
-from pairwright.filters.attacks.accuracy import AttackSummary, summarize_attacks, summarize_attacks_by_type
-from pairwright.filters.attacks.subset_evaluation import RoundResult
+from pairwright.filters.attacks.accuracy import AttackSummary, RoundResult, summarize_attacks, summarize_attacks_by_type
 from pairwright.filters.refinement.grid_balancing import BalancingStep, balance_grid
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, grammar_and_plausibility_scorers
 from pairwright.generators.language.vocabulary import FloatArray, normalize_text

@@ -18,9 +18,9 @@ from pairwright.datasets.records import Annotation, compact_json, edit_to_dict
 from pairwright.datasets.shards.sample_source import SampleSource
 from pairwright.datasets.shards.samples import Sample
 from pairwright.filters.candidates.rows import SCHEMA
+from pairwright.filters.review.decisions import ReviewVerdicts, RowVerdict
 from pairwright.filters.review.fix_checks import CheckedFix, CheckFixes, ReviewerText, check_fixes
 from pairwright.filters.review.rows import ReviewRows
-from pairwright.filters.review.verdicts import ReviewVerdicts, RowVerdict
 from pairwright.generators.balance import reject_excess_rows
 
 REASONS: Mapping[str, str] = {

@@ -9,15 +9,14 @@ given with all of them counted as bad, too. The interval takes rows as independe
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import polars as pl
 
 from pairwright.filters.metrics.confidence_intervals import wilson_interval
-from pairwright.filters.review.agreement import reviewer_agreement
-from pairwright.filters.review.decision_log import DECISION_WORDS
-from pairwright.filters.review.verdicts import ReviewVerdicts, RowVerdict, was_bad
+from pairwright.filters.review.decisions import DECISION_WORDS, ReviewVerdicts, RowVerdict, was_bad
 
 
 def review_report(entering: pl.DataFrame, judged: ReviewVerdicts) -> dict[str, Any]:
@@ -123,3 +122,36 @@ def _agreement_table(each: Mapping[str, Any]) -> tuple[str, list[list[object]]]:
     title = f"{one} and {other}: {each['rows']:,} rows, {each['agreed']:.1%} the same, Cohen's kappa {kappa}"
     rows: list[list[object]] = [[f"{one}: {first}", *second.values()] for first, second in each["table"].items()]
     return title, [["", *(f"{other}: {word}" for word in DECISION_WORDS)], *rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two people's words on the same rows.
+
+    Attributes:
+        rows: on which both said something.
+        agreed: share on which they said the same, 0-1; NaN without rows.
+        kappa: -1 to 1; NaN without rows, and when both said one and the same word throughout.
+        table: (word of the first, word of the second) to number of rows.
+    """
+
+    rows: int
+    agreed: float
+    kappa: float
+    table: Counter[tuple[str, str]]
+
+
+def reviewer_agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
+    """Return how far two people agree.
+
+    Args:
+        pairs: the word of the first and of the second, row by row.
+    """
+    rows, table = len(pairs), Counter(pairs)
+    if not rows:
+        return Agreement(0, math.nan, math.nan, table)
+    first, second = (Counter(words) for words in zip(*pairs, strict=True))
+    same = sum(count for (one, other), count in table.items() if one == other)
+    by_chance = sum(count * second[word] for word, count in first.items())  # of rows * rows
+    kappa = (same * rows - by_chance) / (rows * rows - by_chance) if by_chance < rows * rows else math.nan
+    return Agreement(rows, same / rows, kappa, table)

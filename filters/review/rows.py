@@ -16,6 +16,7 @@ import polars as pl
 from pairwright.datasets.build_manifest import is_build
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import edit_to_dict
+from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.sample_source import open_sample_source
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import find_shards
@@ -134,3 +135,25 @@ def _rows_of(sample: Sample) -> Iterator[dict[str, Any]]:
                 "edit": [edit_to_dict(edit) for edit in row.edits],
                 "scores": row.scores,
             }
+
+
+NAME = "review"
+
+
+def review_order(ids: Sequence[str], types: Sequence[str], seed: int) -> list[int]:
+    """Return the positions of the rows in the order of review.
+
+    Args:
+        ids: of the rows; each once.
+        types: of the rows.
+        seed: another seed, another order.
+    """
+    members: defaultdict[str, list[int]] = defaultdict(list)
+    for row, kind in enumerate(types):
+        members[kind].append(row)
+    places: list[tuple[float, str, int]] = []
+    for kind, rows in members.items():
+        drawn = sorted(rows, key=lambda row: (make_rng(seed, NAME, ids[row]).random(), ids[row]))
+        start = make_rng(seed, f"{NAME}-start", kind).random()
+        places += [((k + start) / len(rows), kind, row) for k, row in enumerate(drawn)]
+    return [row for _, _, row in sorted(places)]

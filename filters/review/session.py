@@ -6,10 +6,9 @@ from typing import Any
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.shards.samples import publishable_image_name
-from pairwright.filters.review.decision_log import DECISION_WORDS, UNDO, Decision, DecisionLog
+from pairwright.filters.review.decisions import DECISION_WORDS, UNDO, Decision, DecisionLog
 from pairwright.filters.review.images import BrowserImage, load_browser_image
-from pairwright.filters.review.rows import ReviewRows
-from pairwright.filters.review.sampling_order import review_order
+from pairwright.filters.review.rows import ReviewRows, review_order
 from pairwright.filters.review.text_diff import mark_differences
 from pairwright.generators.edit_checks.unwrapping import sameness
 

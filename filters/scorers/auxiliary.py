@@ -28,14 +28,19 @@ import numpy as np
 from pairwright.datasets.blas_threads import limit_blas_to_one_thread
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.scorers.character_model import CharacterModel
-from pairwright.filters.scorers.cooccurrence import FUNCTION_WORDS, Cooccurrence, content_words, cooccurrence_keys
-from pairwright.filters.scorers.text_features import add_boundaries
+from pairwright.filters.scorers.cooccurrence import (
+    FUNCTION_WORDS,
+    Cooccurrence,
+    add_boundaries,
+    content_words,
+    cooccurrence_keys,
+)
 from pairwright.filters.scorers.text_scorers import DECIMALS, CaptionCorpus, CrossFittedScorer, TextScorer
 from pairwright.generators.language.trigram_model import TrigramModel
 from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, sum_by_key, tokenize
 
 if TYPE_CHECKING:
-    from pairwright.filters.scorers.text_features import Differences
+    from scipy.sparse import csr_matrix
 
 DIMENSIONS = 48
 MIN_COUNT = 3
@@ -246,7 +251,7 @@ def _ppmi_factors(
     return vectors[0], vectors[1]
 
 
-def _truncated_svd(matrix: "Differences", number: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _truncated_svd(matrix: "csr_matrix", number: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     # The largest singular values with their vectors, by subspace iteration (Halko, Martinsson and Tropp, 2011, algorithm
     # 4.4). ARPACK, which starts anew from numbers of its own where a matrix is of low rank, gives other bytes each time.
     size = min(*matrix.shape, number + OVERSAMPLING)

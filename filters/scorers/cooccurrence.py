@@ -21,7 +21,9 @@ from functools import lru_cache
 import numpy as np
 
 from pairwright.generators.language.vocabulary import (
+    END,
     ID_BITS,
+    START,
     UNKNOWN,
     FloatArray,
     IntArray,
@@ -119,3 +121,12 @@ def cooccurrence_keys(flat: IntArray, lengths: IntArray, reach: int = WINDOW) ->
         keys.append((low << ID_BITS) | high)
         owners.append(owner[apart:][meet])
     return np.concatenate(keys), np.concatenate(owners)
+
+
+def add_boundaries(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Return each encoded text with a mark before and after, and the number of the text that each id belongs to."""
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    row = np.full(len(flat) + 2 * len(lengths), START, np.int64)
+    row[np.arange(len(flat)) + 2 * owner + 1] = flat
+    row[np.cumsum(lengths + 2) - 1] = END
+    return row, np.repeat(np.arange(len(lengths)), lengths + 2)

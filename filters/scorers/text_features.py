@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from pairwright.generators.language.vocabulary import END, ID_BITS, START, FloatArray, IntArray, Vocabulary, tokenize
+from pairwright.filters.scorers.cooccurrence import add_boundaries
+from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, tokenize
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -172,15 +173,6 @@ def format_differences(positives: Sequence[str], negatives: Sequence[str]) -> "D
 
     rows = [np.subtract(counted(better), counted(worse)) for better, worse in zip(positives, negatives, strict=True)]
     return csr_matrix(np.array(rows, np.float64).reshape(len(rows), len(_FORMAT)))
-
-
-def add_boundaries(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-    """Return each encoded text with a mark before and after, and the number of the text that each id belongs to."""
-    owner = np.repeat(np.arange(len(lengths)), lengths)
-    row = np.full(len(flat) + 2 * len(lengths), START, np.int64)
-    row[np.arange(len(flat)) + 2 * owner + 1] = flat
-    row[np.cumsum(lengths + 2) - 1] = END
-    return row, np.repeat(np.arange(len(lengths)), lengths + 2)
 
 
 def _character_ngrams(word: str) -> list[str]:

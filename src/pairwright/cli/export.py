@@ -187,9 +187,8 @@ def _apply_decisions(input_: Path, decisions: Path) -> "SampleSource":
     """Return the samples of INPUT as reviewers want them."""
     from pairwright.datasets.shards.sample_source import open_sample_source
     from pairwright.filters.review.decision_application import apply_to_source, review_outcomes
-    from pairwright.filters.review.decision_log import read_decisions
+    from pairwright.filters.review.decisions import combine_decisions, read_decisions
     from pairwright.filters.review.rows import read_rows
-    from pairwright.filters.review.verdicts import combine_decisions
 
     rows = read_rows(input_)
     judged = combine_decisions(rows.frame, read_decisions(decisions))

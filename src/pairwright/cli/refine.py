@@ -179,9 +179,8 @@ def _apply_decisions(path: Path, decisions: Path, screening: "InvalidRowPolicy")
     """Return the rows of a file as reviewers decided on them (``pairwright review --apply``)."""
     from pairwright.cli.review import note_uncounted
     from pairwright.filters.review.decision_application import apply_to_rows, count_outcomes, review_outcomes
-    from pairwright.filters.review.decision_log import read_decisions
+    from pairwright.filters.review.decisions import combine_decisions, read_decisions
     from pairwright.filters.review.rows import read_rows
-    from pairwright.filters.review.verdicts import combine_decisions
 
     rows = read_rows(path, screening=screening)
     judged = combine_decisions(rows.frame, read_decisions(decisions))

@@ -96,7 +96,7 @@ def review(
         result = _apply(rows, apply_, out, reviewer, only_reviewed=only_reviewed, only_kept=only_kept)
         emit(result, _applied_lines(result), as_json=as_json)
     else:
-        from pairwright.filters.review.decision_log import DecisionLog
+        from pairwright.filters.review.decisions import DecisionLog
         from pairwright.filters.review.session import ReviewSession
 
         log = DecisionLog(out or rows.decisions)
@@ -149,9 +149,8 @@ def _open_browser(url: str) -> None:
 
 
 def _report(rows: "ReviewRows", path: Path, reviewer: str, *, as_json: bool) -> None:
-    from pairwright.filters.review.decision_log import read_decisions
+    from pairwright.filters.review.decisions import combine_decisions, read_decisions
     from pairwright.filters.review.report import report_tables, review_report
-    from pairwright.filters.review.verdicts import combine_decisions
 
     judged = combine_decisions(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
     told = review_report(rows.entering(), judged)
@@ -175,9 +174,8 @@ def _apply(
 ) -> dict[str, Any]:
     from pairwright.filters.candidates.files import check_extension, write_candidates
     from pairwright.filters.review.decision_application import apply_to_rows, count_outcomes, review_outcomes
-    from pairwright.filters.review.decision_log import read_decisions
+    from pairwright.filters.review.decisions import combine_decisions, read_decisions
     from pairwright.filters.review.positives import check_positive_fixes, write_positives
-    from pairwright.filters.review.verdicts import combine_decisions
 
     check_extension(out)
     judged = combine_decisions(rows.frame, read_decisions(path), [reviewer] if reviewer else None)

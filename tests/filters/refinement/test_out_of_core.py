@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.refinement.out_of_core import OutOfCoreRefiner
-from pairwright.filters.refinement.out_of_core_texts import TextFile
+from pairwright.filters.refinement.out_of_core_models import TextFile
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.generators.language.vocabulary import normalize_text, tokenize

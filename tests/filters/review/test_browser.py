@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from pairwright.filters.review.access_control import RequestGuard
-from pairwright.filters.review.decision_log import DecisionLog, read_decisions
+from pairwright.filters.review.decisions import DecisionLog, read_decisions
 from pairwright.filters.review.rows import read_rows
 from pairwright.filters.review.server import serve_session
 from pairwright.filters.review.session import ReviewSession

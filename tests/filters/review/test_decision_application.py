@@ -18,11 +18,10 @@ from pairwright.filters.review.decision_application import (
     count_outcomes,
     review_outcomes,
 )
-from pairwright.filters.review.decision_log import DECISION_WORDS, Decision, Decisions
+from pairwright.filters.review.decisions import DECISION_WORDS, Decision, Decisions, combine_decisions
 from pairwright.filters.review.fix_checks import CheckedFix, ReviewerText, check_fixes
 from pairwright.filters.review.report import report_tables, review_report
 from pairwright.filters.review.rows import ReviewRows, read_rows
-from pairwright.filters.review.verdicts import combine_decisions
 
 
 def decided(rows: ReviewRows, **said: Mapping[str, str]) -> Decisions:

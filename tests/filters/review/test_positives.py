@@ -8,10 +8,9 @@ import pytest
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.filters.review.decision_application import apply_to_rows, review_outcomes
-from pairwright.filters.review.decision_log import DecisionLog, read_decisions
+from pairwright.filters.review.decisions import DecisionLog, combine_decisions, read_decisions
 from pairwright.filters.review.positives import check_positive_fixes, read_positives, write_positives
 from pairwright.filters.review.session import ReviewSession
-from pairwright.filters.review.verdicts import combine_decisions
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "image": "1.jpg", "caption": "A man on a bike.", "positive": "A man on a bicycle.", "mine": 7},

@@ -13,7 +13,7 @@ from yarl import URL
 
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.review.access_control import RequestGuard
-from pairwright.filters.review.decision_log import DecisionLog, read_decisions
+from pairwright.filters.review.decisions import DecisionLog, read_decisions
 from pairwright.filters.review.rows import read_rows
 from pairwright.filters.review.server import PAGE, serve_session
 from pairwright.filters.review.session import ReviewSession

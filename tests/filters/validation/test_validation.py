@@ -12,10 +12,19 @@ import pytest
 from PIL import Image
 
 from pairwright.datasets.records import Box, Pair
-from pairwright.filters.validation.answer_parsing import BOTH, FIRST, NEITHER, REFUSED, SECOND, UNCLEAR, parse_pick
 from pairwright.filters.validation.caption_context import collect_facts
 from pairwright.filters.validation.clip_margin import check_by_clip_margin
-from pairwright.filters.validation.llm_judge import NegativeJudge, pair_for_row
+from pairwright.filters.validation.llm_judge import (
+    BOTH,
+    FIRST,
+    NEITHER,
+    REFUSED,
+    SECOND,
+    UNCLEAR,
+    NegativeJudge,
+    pair_for_row,
+    parse_pick,
+)
 from pairwright.filters.validation.records import REASONS, ValidationRow
 from pairwright.generators.llm.client.messages import Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.filters.review.decision_log import (
+from pairwright.filters.review.decisions import (
     DECISION_WORDS,
     UNDO,
     Decision,

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.filters.attacks.accuracy import attack_accuracy
-from pairwright.filters.refinement.upper_bound import max_balanced_rows
+from pairwright.filters.refinement.balanced_subset import max_balanced_rows
 from tests.example_counts import examples
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.filters.review.agreement import reviewer_agreement
+from pairwright.filters.review.report import reviewer_agreement
 
 
 def pairs(table: dict[tuple[str, str], int]) -> list[tuple[str, str]]:
