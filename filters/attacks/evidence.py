@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from pairwright.datasets.progress import track
 from pairwright.datasets.suggestions import require_known
+from pairwright.filters.attacks.text_features import format_differences, letter_differences, word_differences
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
 from pairwright.filters.attacks.word_clusters import cluster_differences
-from pairwright.filters.scorers.text_features import format_differences, letter_differences, word_differences
 from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, encode_names
 
 if TYPE_CHECKING:
-    from pairwright.filters.scorers.text_features import Differences
+    from pairwright.filters.attacks.text_features import Differences
 
 BANDS = 6
 CLASSIFIERS = ("format", "words", "letters")

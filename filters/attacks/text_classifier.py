@@ -16,7 +16,7 @@ from pairwright.filters.scorers.text_scorers import assign_folds
 from pairwright.generators.language.vocabulary import FloatArray
 
 if TYPE_CHECKING:
-    from pairwright.filters.scorers.text_features import Differences
+    from pairwright.filters.attacks.text_features import Differences
 
 FOLDS = 5
 STEPS = 80

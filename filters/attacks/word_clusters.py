@@ -17,7 +17,7 @@ from pairwright.filters.scorers.cooccurrence import content_words
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from pairwright.filters.scorers.text_features import Differences
+    from pairwright.filters.attacks.text_features import Differences
 
 CLUSTER_COUNTS = (8, 32, 128, 512)
 MAX_CAPTIONS = 100_000

@@ -24,7 +24,7 @@ from pairwright.filters.attacks.text_classifier import largest_eigenvalue
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from pairwright.filters.scorers.text_features import Differences
+    from pairwright.filters.attacks.text_features import Differences
 
 STEPS = 300
 TOLERANCE = 1e-4

@@ -20,8 +20,8 @@ from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.filters.attacks.evidence import RowTexts, scale_to_unit_length
 from pairwright.filters.attacks.text_classifier import fit_weights
+from pairwright.filters.attacks.text_features import MIN_ROWS, VIEWS, named_differences
 from pairwright.filters.scorers.cooccurrence import Cooccurrence
-from pairwright.filters.scorers.text_features import MIN_ROWS, VIEWS, named_differences
 from pairwright.filters.scorers.text_scorers import (
     DECIMALS,
     CaptionCorpus,

@@ -7,8 +7,8 @@ import pytest
 
 from pairwright.datasets.errors import StorageError
 from pairwright.filters.attacks.evidence import RowTexts, classifier_evidence
+from pairwright.filters.attacks.text_features import VIEWS, named_differences
 from pairwright.filters.refinement.frozen_scorers import CLASSIFIER_WEIGHTS, GRAMMAR, PLAUSIBILITY, FrozenScorers
-from pairwright.filters.scorers.text_features import VIEWS, named_differences
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, CrossFittedScorer, GrammarScorer, PlausibilityScorer
 
 CAPTIONS = [

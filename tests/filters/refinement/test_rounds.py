@@ -85,7 +85,9 @@ def start(rows: int) -> EvaluatedSubset:
 def telling(share: float) -> FloatArray:
     """Gaps of which this share prefers the positive, and is the smaller the surer the others are: they add up to 0."""
     wins = round(share * TRIM_ROWS)
-    gaps = np.concatenate([np.linspace(0.1, 0.2, wins), -np.linspace(0.1, 0.2, TRIM_ROWS - wins) * wins / (TRIM_ROWS - wins)])
+    gaps = np.concatenate(
+        [np.linspace(0.1, 0.2, wins), -np.linspace(0.1, 0.2, TRIM_ROWS - wins) * wins / (TRIM_ROWS - wins)]
+    )
     assert abs(gaps.sum()) < 1e-9
     return gaps
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.filters.scorers.text_features import format_differences, letter_differences, word_differences
+from pairwright.filters.attacks.text_features import format_differences, letter_differences, word_differences
 from pairwright.generators.language.vocabulary import tokenize
 
 caption = st.lists(st.sampled_from(["a", "red", "cat", "cart", "."]), max_size=6).map(" ".join)
