@@ -34,14 +34,8 @@ import polars as pl
 from pairwright.datasets.errors import MissingResourceError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.filters.attacks.accuracy import attack_accuracy
-from pairwright.filters.attacks.evidence import (
-    CLASSIFIERS,
-    MEANING,
-    WORD_CLUSTERS,
-    Evidence,
-    classifier_evidence,
-    scale_to_unit_length,
-)
+from pairwright.filters.attacks.evidence import Evidence, classifier_evidence, scale_to_unit_length
+from pairwright.filters.attacks.registry import CLASSIFIERS, MEANING, WORD_CLUSTERS, auxiliary_scorers, fixed_scorers
 from pairwright.filters.attacks.text_classifier import held_out_gaps
 from pairwright.filters.attacks.word_clusters import cluster_differences
 from pairwright.filters.candidates.files import read_candidates
@@ -51,9 +45,8 @@ from pairwright.filters.refinement.all_attacks import AllAttacksOptions
 from pairwright.filters.refinement.grid_balancing import balance_grid
 from pairwright.filters.refinement.pair_selection import add_original_captions
 from pairwright.filters.refinement.two_scorers import RefineOptions
-from pairwright.filters.scorers.auxiliary import AUXILIARY_SCORERS, auxiliary_scorers
 from pairwright.filters.scorers.image_groups import text_group
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, fixed_scorers
+from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.flows.commands.generate import GenerateRequest, run_generator
 from pairwright.generators.language.trigram_model import TrigramModel
 
@@ -137,7 +130,7 @@ def leave_outs(data: Data, arguments: argparse.Namespace) -> None:
     """Print what each attack finds that took no part."""
     alone = [
         (name,)
-        for name in (*(scorer.name for scorer in fixed_scorers()), *AUXILIARY_SCORERS, *CLASSIFIERS, WORD_CLUSTERS)
+        for name in (*(scorer.name for scorer in (*fixed_scorers(), *auxiliary_scorers())), *CLASSIFIERS, WORD_CLUSTERS)
     ]
     asked = [tuple(names.split(",")) for names in arguments.without]
     print(HEAD)

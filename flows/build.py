@@ -20,6 +20,7 @@ from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.progress import use_listener
 from pairwright.datasets.remote.object_store import is_remote, open_store
 from pairwright.datasets.version_switch import discard_staged_version, finish_switch
+from pairwright.filters.attacks.registry import scorers_state
 from pairwright.flows.config.build import BuildConfig, dump_config, parse_config
 from pairwright.flows.config.vocabulary import config_with_vocabulary
 from pairwright.flows.generating_stages import generating_stages, quota_section
@@ -291,9 +292,9 @@ class _FullBuild(StageJobs):
                 made.append(await self.whole(name, made, balance_annotations, parts, this, limits))
         if config.refine:
             stages = [this.stage for this in generating_stages(config) if this.to_refine]
-            made.append(
-                await self.whole("refine", [pairs, *made], refine_negatives, stages, parts, config.refine, config.seed)
-            )
+            how = (stages, parts, config.refine, config.seed)
+            state = scorers_state(config.refine.add_attacks)
+            made.append(await self.whole("refine", [pairs, *made], refine_negatives, *how, state=state))
         if config.rationales:
             made += await self.rationales(config.rationales, parts, [*chosen, *made])
         shards = await self.shards(parts, [*chosen, *made])

@@ -14,10 +14,11 @@ import numpy.typing as npt
 import polars as pl
 
 from pairwright.datasets.progress import track
-from pairwright.filters.attacks.evidence import CLASSIFIERS, COMBINED, Evidence, RowTexts, collect_evidence
+from pairwright.filters.attacks.evidence import Evidence, RowTexts, collect_evidence
+from pairwright.filters.attacks.registry import CLASSIFIERS, COMBINED, fixed_scorers
 from pairwright.filters.attacks.text_classifier import held_out_gaps
 from pairwright.filters.metrics.confidence_intervals import Z95, wilson_interval
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
 
 COMBINED_COST = 3.0
@@ -102,7 +103,7 @@ def attack_gaps(evidence: Mapping[str, Evidence], groups: Sequence[str], seed: i
     """
     from scipy.sparse import hstack
 
-    evidence = {name: each for name, each in evidence.items() if not each.silent}
+    evidence = {name: each for name, each in evidence.items() if not each.balance_only}
     found = {
         name: held_out_gaps(each.features, groups, seed, cost=each.cost) if each.gaps is None else each.gaps
         for name, each in track(evidence.items(), "attacking", unit="attacks")
@@ -185,13 +186,13 @@ class EvaluatedSubset:
 
     Attributes:
         kept: bool (n,).
-        told_by: int64 (n,), for each row the number of the piece of evidence that speaks for its positive most.
-        leans: how the attacks stand on it.
+        detected_by: int64 (n,), for each row the number of the piece of evidence that speaks for its positive most.
+        rates: how the attacks stand on it.
     """
 
     kept: KeptMask
-    told_by: IntArray
-    leans: PreferenceRates
+    detected_by: IntArray
+    rates: PreferenceRates
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +214,7 @@ class SubsetEvaluator:
     def gaps(self, kept: KeptMask, *seeds: str) -> list[dict[str, FloatArray]]:
         """Return by how much each attack prefers the positive of each kept row, for each set of folds tried."""
         rows = np.flatnonzero(kept)
-        within = {name: each.of(kept) for name, each in self.evidence.items() if not each.silent}
+        within = {name: each.of(kept) for name, each in self.evidence.items() if not each.balance_only}
         groups = [self.groups[row] for row in rows.tolist()]
         # How rows fall into folds moves the accuracy on a small set by a point or two: there, the mean of three.
         times = 3 if len(rows) < _SMALL_SET else 1
@@ -224,7 +225,7 @@ class SubsetEvaluator:
         kinds = self.kind[kept]
         return [np.ones(len(kinds), np.bool_), *(kinds == number for number in range(len(self.names)))]
 
-    def leans(self, kept: KeptMask, tried: Sequence[Mapping[str, FloatArray]]) -> PreferenceRates:
+    def rates(self, kept: KeptMask, tried: Sequence[Mapping[str, FloatArray]]) -> PreferenceRates:
         """Return what each attack prefers: (share for the positive, rows) on all kept rows, then on each type.
 
         Args:
@@ -239,22 +240,22 @@ class SubsetEvaluator:
             for name in tried[0]
         }
 
-    def tells(self, kept: KeptMask) -> bool:
+    def is_large_enough(self, kept: KeptMask) -> bool:
         """Return whether attacks on so few rows tell anything: classifiers need some images to learn from."""
         rows = np.flatnonzero(kept).tolist()
         return len(rows) >= MIN_ROWS and len({self.groups[row] for row in rows}) >= MIN_GROUPS
 
 
-def check_limits(leans: PreferenceRates, names: Sequence[str], target: float) -> RoundResult:
+def check_limits(rates: PreferenceRates, names: Sequence[str], target: float) -> RoundResult:
     """Return whether every attack is within its limit, by a margin for other folds, and which is furthest out."""
     labels = ["", *names]
     worst = ("", 0.5, -1.0)
-    for attack, parts in leans.items():
+    for attack, parts in rates.items():
         for label, (share, rows) in zip(labels, parts, strict=True):
             over = abs(share - 0.5) - tightened_limit(target, rows, label)
             if over > worst[2]:
                 worst = (f"{attack} in {label}" if label else attack, 0.5 + abs(share - 0.5), over)
-    rows = next(iter(leans.values()))[0][1]
+    rows = next(iter(rates.values()))[0][1]
     return RoundResult(rows, worst[0], worst[1], worst[2], holds=worst[2] <= 0)
 
 

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.progress import track
-from pairwright.datasets.suggestions import require_known
-from pairwright.filters.attacks.text_features import format_differences, letter_differences, word_differences
+from pairwright.filters.attacks.registry import CLASSIFIERS, TRANSFER, WORD_CLUSTERS, classifier_features
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
 from pairwright.filters.attacks.word_clusters import cluster_differences
 from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer
@@ -25,11 +24,6 @@ if TYPE_CHECKING:
     from pairwright.filters.attacks.text_features import Differences
 
 BANDS = 6
-CLASSIFIERS = ("format", "words", "letters")
-COMBINED = "combined"
-MEANING = "meaning"
-WORD_CLUSTERS = "word_clusters"
-TRANSFER = "transfer"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +36,7 @@ class Evidence:
         gaps: of a fixed scorer, float64 (n,), NaN where it has none; None for a classifier.
         cost: inverse strength of the classifier's L2 penalty.
         silent: whether it is no attack of its own, only to be balanced (`foresight.py`).
-        goals_met: whether it counts as balanced on all rows of each type as they are, where it has goals to guard scorers
+        goals_met: whether it counts as balanced on all rows of each type as they are, where it has goals to transfer scorers
             to come (`auxiliary_evidence`, `foresight.py`); True where it has none.
     """
 
@@ -50,25 +44,18 @@ class Evidence:
     features: "Differences"
     gaps: FloatArray | None = None
     cost: float = 3.0
-    silent: bool = False
+    balance_only: bool = False
     within_goals: bool = True
 
     def of(self, rows: npt.NDArray[np.bool_]) -> "Evidence":
         """Return what an attack goes by on a subset of the rows; goals are of all rows alone."""
         gaps = None if self.gaps is None else self.gaps[rows]
-        return Evidence(self.name, self.features[rows], gaps, self.cost, silent=self.silent)
+        return Evidence(self.name, self.features[rows], gaps, self.cost, balance_only=self.balance_only)
 
 
 def classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence[str]) -> Evidence:
     """Return what the classifier ``name``, one of ``CLASSIFIERS`` or ``MEANING``, reads in the rows."""
-    read = {
-        "format": format_differences,
-        "words": word_differences,
-        "letters": letter_differences,
-        MEANING: meaning_differences,
-    }
-    require_known("no classifier", [name], read)
-    return Evidence(name, scale_to_unit_length(read[name](positives, negatives)))
+    return Evidence(name, scale_to_unit_length(classifier_features(name, positives, negatives)))
 
 
 def scorer_evidence(name: str, gaps: FloatArray) -> Evidence:
@@ -83,48 +70,35 @@ def scorer_evidence(name: str, gaps: FloatArray) -> Evidence:
     return Evidence(name, scale_to_unit_length(_band_features(gaps, np.full(len(gaps), 0.5))), gaps)
 
 
-def auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], lean: float) -> Evidence:
+def auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], expected_rate: float) -> Evidence:
     """Return the evidence of a scorer that has others of its kind, which nobody has seen, to be guarded against.
 
-    It counts as balanced where the scorer prefers the positive in the share ``lean`` of the rows; a type in which it
-    already stands between ``lean`` and its mirror image may stay as it is.
+    It counts as balanced where the scorer prefers the positive in the share ``expected_rate`` of the rows; a type in which it
+    already stands between ``expected_rate`` and its mirror image may stay as it is.
 
     Args:
         name: of the scorer.
         gaps: as of `scorer_evidence`.
         types: one a row.
-        lean: 0-1.
+        expected_rate: 0-1.
     """
     _, kind = encode_names(types)
     sign = np.sign(np.nan_to_num(gaps))
-    told, better = (np.bincount(kind, weights=each).astype(np.float64) for each in (sign != 0, sign > 0))
-    share = np.where(told > 0, better, 0.5) / np.maximum(told, 1.0)
-    goals = _clip_share(share, lean)
+    scored, better = (np.bincount(kind, weights=each).astype(np.float64) for each in (sign != 0, sign > 0))
+    share = np.where(scored > 0, better, 0.5) / np.maximum(scored, 1.0)
+    goals = _clip_share(share, expected_rate)
     features = scale_to_unit_length(_band_features(gaps, goals[kind]))
     return Evidence(name, features, gaps, within_goals=bool(np.all(goals == share)))
 
 
-def _clip_share(share: FloatArray, lean: float) -> FloatArray:
-    # The goal of each type: its share as it is, where that lies between the lean and its mirror image.
-    goals: FloatArray = np.clip(share, min(lean, 1.0 - lean), lean) if lean > 0.5 else np.full(len(share), lean)
+def _clip_share(share: FloatArray, expected_rate: float) -> FloatArray:
+    # The goal of each type: its share as it is, where that lies between the expected_rate and its mirror image.
+    goals: FloatArray = (
+        np.clip(share, min(expected_rate, 1.0 - expected_rate), expected_rate)
+        if expected_rate > 0.5
+        else np.full(len(share), expected_rate)
+    )
     return goals
-
-
-def meaning_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
-    """Return MiniLM's sentence embeddings of the positives less those of the negatives, float64 (n, 384).
-
-    Raises:
-        MissingResource: when sentence-transformers or the checkpoint is not there.
-    """
-    from scipy.sparse import csr_matrix
-
-    from pairwright.indexes.encoders.minilm import MiniLMEncoder
-
-    distinct = sorted({*positives, *negatives})
-    place = {text: number for number, text in enumerate(distinct)}
-    vectors = np.round(MiniLMEncoder().encode_texts(distinct).astype(np.float64), 6)
-    better, worse = ([place[text] for text in texts] for texts in (positives, negatives))
-    return csr_matrix(vectors[better] - vectors[worse])
 
 
 def scale_to_unit_length(features: "Differences") -> "Differences":
@@ -133,16 +107,17 @@ def scale_to_unit_length(features: "Differences") -> "Differences":
     return features / np.sqrt(mean) if mean else features
 
 
-def _band_features(gaps: FloatArray, lean: FloatArray) -> "Differences":
+def _band_features(gaps: FloatArray, expected_rate: FloatArray) -> "Differences":
     from scipy.sparse import csr_matrix
 
-    told = np.flatnonzero(np.nan_to_num(gaps))
-    size, sign = np.abs(gaps[told]), np.sign(gaps[told])
-    edges = np.quantile(size, np.arange(1, BANDS) / BANDS) if len(told) else np.zeros(0)
+    scored = np.flatnonzero(np.nan_to_num(gaps))
+    size, sign = np.abs(gaps[scored]), np.sign(gaps[scored])
+    edges = np.quantile(size, np.arange(1, BANDS) / BANDS) if len(scored) else np.zeros(0)
     band = 1 + np.searchsorted(edges, size)
-    columns = np.concatenate([np.zeros(len(told), np.int64), band])
+    columns = np.concatenate([np.zeros(len(scored), np.int64), band])
     return csr_matrix(
-        (np.tile(sign + 1.0 - 2.0 * lean[told], 2), (np.tile(told, 2), columns)), shape=(len(gaps), BANDS + 1)
+        (np.tile(sign + 1.0 - 2.0 * expected_rate[scored], 2), (np.tile(scored, 2), columns)),
+        shape=(len(gaps), BANDS + 1),
     )
 
 
@@ -163,12 +138,12 @@ class TransferOptions:
     What the scorers that are trained on captions foresee of those to come (`foresight.py`).
 
     Attributes:
-        lean: as of `auxiliary_evidence`.
+        expected_rate: as of `auxiliary_evidence`.
         foresee: share of the rows in which scorers to come shall be expected to prefer the positive, 0-1.
         captions: a classifier of the kinds of words that these tell takes part (`word_kinds.py`); none: it does not.
     """
 
-    lean: float
+    expected_rate: float
     target_share: float
     captions: Sequence[str] = ()
 
@@ -178,7 +153,7 @@ def collect_evidence(
     scorers: Sequence[GapScorer],
     seed: int,
     classifiers: Sequence[str] = CLASSIFIERS,
-    guard: "TransferOptions | None" = None,
+    transfer: "TransferOptions | None" = None,
 ) -> Mapping[str, Evidence]:
     """Return the evidence of the scorers and classifiers on the rows, by name.
 
@@ -187,7 +162,7 @@ def collect_evidence(
         scorers: fixed ones.
         seed: of the folds that scorers are cross-fitted over.
         classifiers: names among ``CLASSIFIERS``.
-        guard: what is to be balanced beside the attacks. Without: each scorer's gaps as they are.
+        transfer: what is to be balanced beside the attacks. Without: each scorer's gaps as they are.
     """
 
     def gaps(scorer: GapScorer) -> FloatArray:
@@ -197,29 +172,31 @@ def collect_evidence(
     trained: dict[str, SplitCorpusGaps] = {}
     for scorer in track(scorers, "training text-only scorers", unit="scorers"):
         # Length is length: nobody has another.
-        if guard is None or not isinstance(scorer, CrossFittedScorer):
+        if transfer is None or not isinstance(scorer, CrossFittedScorer):
             found[scorer.name] = scorer_evidence(scorer.name, gaps(scorer))
             continue
         akin = [gaps(replace(scorer, half=half)) for half in (0, 1)]
         trained[scorer.name] = SplitCorpusGaps(gaps(scorer), *akin)
-        found[scorer.name] = auxiliary_evidence(scorer.name, trained[scorer.name].whole, texts.types, guard.lean)
+        found[scorer.name] = auxiliary_evidence(
+            scorer.name, trained[scorer.name].whole, texts.types, transfer.expected_rate
+        )
     for name in track(classifiers, "reading features", unit="classifiers"):
         found[name] = classifier_evidence(name, texts.positives, texts.negatives)
-    if guard is not None and guard.captions:
-        read = cluster_differences(texts.positives, texts.negatives, guard.captions)
+    if transfer is not None and transfer.captions:
+        read = cluster_differences(texts.positives, texts.negatives, transfer.captions)
         found[WORD_CLUSTERS] = Evidence(WORD_CLUSTERS, scale_to_unit_length(read))
-    if guard is not None and trained:
-        found[TRANSFER] = _transfer_evidence(trained, texts.types, guard.target_share)
+    if transfer is not None and trained:
+        found[TRANSFER] = _transfer_evidence(trained, texts.types, transfer.target_share)
     return found
 
 
-def _transfer_evidence(trained: Mapping[str, SplitCorpusGaps], types: Sequence[str], lean: float) -> Evidence:
+def _transfer_evidence(trained: Mapping[str, SplitCorpusGaps], types: Sequence[str], expected_rate: float) -> Evidence:
     from scipy.sparse import csr_matrix
 
     _, kind = encode_names(types)
     likely = estimate_transfer(trained, types)
     share = np.bincount(kind, weights=likely) / np.maximum(np.bincount(kind), 1)
-    goals = _clip_share(share, lean)
+    goals = _clip_share(share, expected_rate)
     away = likely - goals[kind]
     features = scale_to_unit_length(csr_matrix(away[:, np.newaxis]))
-    return Evidence(TRANSFER, features, silent=True, within_goals=bool(np.all(goals == share)))
+    return Evidence(TRANSFER, features, balance_only=True, within_goals=bool(np.all(goals == share)))

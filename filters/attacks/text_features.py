@@ -175,6 +175,23 @@ def format_differences(positives: Sequence[str], negatives: Sequence[str]) -> "D
     return csr_matrix(np.array(rows, np.float64).reshape(len(rows), len(_FORMAT)))
 
 
+def meaning_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+    """Return MiniLM's sentence embeddings of the positives less those of the negatives, float64 (n, 384).
+
+    Raises:
+        MissingResource: when sentence-transformers or the checkpoint is not there.
+    """
+    from scipy.sparse import csr_matrix
+
+    from pairwright.indexes.encoders.minilm import MiniLMEncoder
+
+    distinct = sorted({*positives, *negatives})
+    place = {text: number for number, text in enumerate(distinct)}
+    vectors = np.round(MiniLMEncoder().encode_texts(distinct).astype(np.float64), 6)
+    better, worse = ([place[text] for text in texts] for texts in (positives, negatives))
+    return csr_matrix(vectors[better] - vectors[worse])
+
+
 def _character_ngrams(word: str) -> list[str]:
     framed = f"<{word}>"
     return [framed[at : at + size] for size in CHARACTER_NGRAMS for at in range(len(framed) - size + 1)]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import polars as pl
 
 from pairwright.filters.attacks.accuracy import MeasuredAttack, measure_attacks
-from pairwright.filters.attacks.evidence import CLASSIFIERS, MEANING
+from pairwright.filters.attacks.registry import CLASSIFIERS, MEANING, fixed_scorers
 from pairwright.filters.audit.text_leaks import TextLeaks, find_text_leaks
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 
 ALL = "all"
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pairwright.datasets.reports.figures import draw_histogram
 from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
+from pairwright.filters.attacks.registry import describe_attack
 from pairwright.filters.audit.charts import accuracy_bar, bar_chart, gap_heatmap
 from pairwright.filters.audit.hackability import ALL, Audit
 from pairwright.generators.language.vocabulary import FloatArray
@@ -19,20 +20,6 @@ _VERDICT_SENTENCES = {
     "hackable": "A model that never sees the image can tell positive from negative.",
     "unclear": "Whether a model that never sees the image can tell the two apart is not known:",
     "sound": "No attack tells positive from negative better than allowed.",
-}
-ATTACK_DESCRIPTIONS: Mapping[str, str] = {
-    "length": "number of letters",
-    "grammar": "trigram model of captions, per word",
-    "likelihood": "trigram model of captions, whole text",
-    "plausibility": "which words go together in captions",
-    "format": "classifier of capitals, marks and spaces",
-    "words": "classifier of words and runs of words",
-    "letters": "classifier of runs of letters",
-    "meaning": "classifier of sentence embeddings (MiniLM)",
-    "llm": "a language model's rating of both texts",
-    "cola": "grammar by a CoLA classifier",
-    "vera": "plausibility by Vera",
-    "combined": "classifier of all of these",
 }
 
 
@@ -114,7 +101,7 @@ def _attacks(audit: Audit) -> str:
     rows = [
         (
             escape(name),
-            f'<span class="note">{escape(ATTACK_DESCRIPTIONS.get(name, ""))}</span>',
+            f'<span class="note">{escape(describe_attack(name))}</span>',
             f"{one.accuracy:.1%}",
             f"{one.low:.1%} to {one.high:.1%}",
             accuracy_bar(one, audit.most),
@@ -208,7 +195,7 @@ def render_markdown(audit: Audit, name: str) -> str:
         *_markdown(
             ["attack", "what it goes by", "accuracy", "95%"],
             [
-                [each, ATTACK_DESCRIPTIONS.get(each, ""), f"{one.accuracy:.1%}", f"{one.low:.1%} to {one.high:.1%}"]
+                [each, describe_attack(each), f"{one.accuracy:.1%}", f"{one.low:.1%} to {one.high:.1%}"]
                 for each, one in audit.attacks.items()
             ],
         ),

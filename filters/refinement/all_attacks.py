@@ -26,15 +26,14 @@ from pairwright.filters.attacks.accuracy import (
     PreferenceRates,
     SubsetEvaluator,
 )
-from pairwright.filters.attacks.evidence import (
+from pairwright.filters.attacks.evidence import Evidence, RowTexts, TransferOptions, collect_evidence
+from pairwright.filters.attacks.registry import (
     CLASSIFIERS,
     COMBINED,
     MEANING,
     WORD_CLUSTERS,
-    Evidence,
-    RowTexts,
-    TransferOptions,
-    collect_evidence,
+    auxiliary_scorers,
+    fixed_scorers,
 )
 from pairwright.filters.metrics.confidence_intervals import Z95
 from pairwright.filters.refinement.balanced_subset import max_balanced_rows
@@ -48,8 +47,7 @@ from pairwright.filters.refinement.rounds import (
     transfer_goal,
 )
 from pairwright.filters.refinement.two_scorers import ROW_COLUMNS, Refinement, check_rows
-from pairwright.filters.scorers.auxiliary import auxiliary_scorers
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, encode_names, normalize_text
 
 TOO_FEW = "too_few_of_type"
@@ -111,10 +109,10 @@ def refine_against_all_attacks(
     evidence = collect_evidence(
         entering.texts, scorers, options.seed, classifiers, _transfer_options(corpus, entering.texts.positives, options)
     )
-    demand = entering.demand(options)
+    requirements = entering.requirements(options)
     strata = entering.texts.types if options.by_type else [""] * len(entering.order)
-    chosen = select_subset(evidence, entering.texts.groups, strata, demand, options.seed)
-    return _build_refinement(entering, evidence, chosen, demand, options)
+    chosen = select_subset(evidence, entering.texts.groups, strata, requirements, options.seed)
+    return _build_refinement(entering, evidence, chosen, requirements, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +150,18 @@ class _AttackedRows:
         """How many could be kept at most: one of each slot."""
         return len({self.slots[row] for row in self.order})
 
-    def demand(self, options: AllAttacksOptions) -> SubsetRequirements:
+    def requirements(self, options: AllAttacksOptions) -> SubsetRequirements:
         """Return what the subset has to meet."""
-        least = int(np.ceil(options.min_keep * self.offered))
+        min_rows = int(np.ceil(options.min_keep * self.offered))
         several = self.offered < len(self.order)
         slots = [self.slots[row] for row in self.order] if several else None
-        return SubsetRequirements(options.target, least, options.rounds, slots)
+        return SubsetRequirements(options.target, min_rows, options.rounds, slots)
 
     def reasons(self, chosen: SelectedSubset, names: Sequence[str]) -> list[str]:
         """Return for each of all rows why it goes, empty where it stays; ``names`` are those of the evidence."""
         reasons = [TOO_FEW if kind in self.few else "identical" for kind in self.rows["type"]]
         for place, row in enumerate(self.order):
-            reasons[row] = "" if chosen.kept[place] else f"detected_by_{names[chosen.told_by[place]]}"
+            reasons[row] = "" if chosen.kept[place] else f"detected_by_{names[chosen.detected_by[place]]}"
         return _one_row_per_slot(reasons, self.slots, self.rows["id"])
 
 
@@ -181,14 +179,14 @@ def _build_refinement(
     entering: _AttackedRows,
     evidence: Mapping[str, Evidence],
     chosen: SelectedSubset,
-    demand: SubsetRequirements,
+    requirements: SubsetRequirements,
     options: AllAttacksOptions,
 ) -> Refinement:
     """Tell what came of a selection: reasons, bounds, and how the attacks stand before and after."""
     types, ids = entering.rows["type"], entering.rows["id"]
     reasons = entering.reasons(chosen, list(evidence))
     gaps = {name: each.gaps for name, each in evidence.items() if each.gaps is not None}
-    bounds = {name: max_balanced_rows({name: gap}, demand.target) for name, gap in gaps.items()}
+    bounds = {name: max_balanced_rows({name: gap}, requirements.target) for name, gap in gaps.items()}
     offered = entering.offered
     counted = Counter(kind for kind, reason in zip(types, reasons, strict=True) if reason != NOT_CHOSEN)
     total, by_type = _summaries(evidence, entering.texts, chosen, counted, options.seed)
@@ -200,10 +198,10 @@ def _build_refinement(
         by_type=by_type,
         ledger=_ledger(reasons, types),
         rounds=len(chosen.rounds),
-        bound=min(max_balanced_rows(gaps, demand.target) if gaps else offered, offered),
+        bound=min(max_balanced_rows(gaps, requirements.target) if gaps else offered, offered),
         holds=chosen.holds and bool(chosen.kept.any()),
         history=chosen.rounds,
-        advice="" if chosen.holds else _advice(bounds, demand, chosen, offered, options.wording),
+        advice="" if chosen.holds else _advice(bounds, requirements, chosen, offered, options.wording),
     )
 
 
@@ -215,7 +213,7 @@ def _select_scorers(scorers: Sequence[GapScorer], without: Sequence[str]) -> tup
     left = [scorer for scorer in scorers if scorer.name not in without]
     classifiers = [name for name in CLASSIFIERS if name not in without]
     if not left and not classifiers:
-        raise UsageError("every attack was left out; refinement needs one at least")
+        raise UsageError("every attack was left out; refinement needs one at min_rows")
     return left, classifiers
 
 
@@ -238,15 +236,15 @@ def _summaries(
     evidence: Mapping[str, Evidence], texts: RowTexts, chosen: SelectedSubset, counted: Mapping[str, int], seed: int
 ) -> tuple[AttackSummary, dict[str, AttackSummary]]:
     names, kind = encode_names(texts.types)
-    arena = SubsetEvaluator(evidence, texts.groups, kind, names)
+    evaluator = SubsetEvaluator(evidence, texts.groups, kind, names)
     whole = np.ones(len(kind), np.bool_)
-    before = arena.leans(whole, arena.gaps(whole, f"{seed} before"))
-    total = AttackSummary(sum(counted.values()), int(chosen.kept.sum()), _attack_change(before, chosen.leans, 0))
+    before = evaluator.rates(whole, evaluator.gaps(whole, f"{seed} before"))
+    total = AttackSummary(sum(counted.values()), int(chosen.kept.sum()), _attack_change(before, chosen.rates, 0))
     # Pooled, the choice knew of no types: how the attacks stand in each is measured here.
     after = (
-        chosen.leans
-        if len(next(iter(chosen.leans.values()))) == len(names) + 1
-        else arena.leans(chosen.kept, arena.gaps(chosen.kept, f"{seed} types"))
+        chosen.rates
+        if len(next(iter(chosen.rates.values()))) == len(names) + 1
+        else evaluator.rates(chosen.kept, evaluator.gaps(chosen.kept, f"{seed} types"))
     )
     by_type = {}
     for number, name in enumerate(names):
@@ -258,7 +256,7 @@ def _summaries(
 
 def _attack_change(before: PreferenceRates, after: PreferenceRates, part: int) -> dict[str, AttackChange]:
     return {
-        name: AttackChange(*(0.5 + abs(leans[name][part][0] - 0.5) for leans in (before, after))) for name in before
+        name: AttackChange(*(0.5 + abs(rates[name][part][0] - 0.5) for rates in (before, after))) for name in before
     }
 
 
@@ -278,24 +276,24 @@ def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep
 
 
 def _advice(
-    bounds: Mapping[str, int], demand: SubsetRequirements, chosen: SelectedSubset, rows: int, wording: OptionNames
+    bounds: Mapping[str, int], requirements: SubsetRequirements, chosen: SelectedSubset, rows: int, wording: OptionNames
 ) -> str:
     kept = int(chosen.kept.sum())
     tight = min(bounds, key=bounds.__getitem__, default="")
-    if tight and bounds[tight] < max(demand.least, rows // 10):
+    if tight and bounds[tight] < max(requirements.min_rows, rows // 10):
         return (
-            f"{tight} alone tells nearly all rows: at most {bounds[tight]:,} of {rows:,} can be kept at {demand.target:.0%},"
+            f"{tight} alone tells nearly all rows: at most {bounds[tight]:,} of {rows:,} can be kept at {requirements.target:.0%},"
             f" whatever else is done. Dropping cannot mend rows that all lean one way;"
             f" generate negatives with {wording.flag('both_sides', 'under negatives')}, so that the positive is edited too."
         )
-    if not chosen.told:
+    if not chosen.conclusive:
         return (
             f"Whether the set holds cannot be told: on {kept:,} rows no attack can be trained and tried on other images."
-            f" It takes {MIN_ROWS} kept rows of {MIN_GROUPS} images at least."
+            f" It takes {MIN_ROWS} kept rows of {MIN_GROUPS} images at min_rows."
         )
     smaller = wording.option("min_keep") + ("" if wording.section else " or --fix format")  # a config has no such key
     return (
-        f"No subset of at least {demand.least:,} rows was found on which every attack is within {demand.target:.1%}."
+        f"No subset of at min_rows {requirements.min_rows:,} rows was found on which every attack is within {requirements.target:.1%}."
         f" By chance alone an attack on {kept:,} rows is within {0.5 + Z95 / 2 / max(kept, 1) ** 0.5:.1%} in 19 of 20 sets:"
         f" with fewer than 2,400 rows ask for a larger {wording.option('target')}. A smaller {smaller} may help too."
     )

@@ -26,9 +26,16 @@ from pairwright.filters.attacks.evidence import RowTexts
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions
 from pairwright.filters.refinement.frozen_scorers import FrozenScorers
 from pairwright.filters.refinement.grid_balancing import BalancingStep
-from pairwright.filters.refinement.two_scorers import ROW_COLUMNS, Refinement, RefineOptions, check_rows, refine_rows
-from pairwright.filters.scorers.text_scorers import CaptionCorpus
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names, normalize_text
+from pairwright.filters.refinement.two_scorers import (
+    ROW_COLUMNS,
+    Refinement,
+    RefineOptions,
+    check_rows,
+    equal_texts,
+    refine_scored_rows,
+)
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
 
 ROWS = "rows"
 _EXCESS_PER_STEP = 8  # rows that are too many, for each that goes at a time
@@ -54,17 +61,20 @@ def refine_appended_with_two_scorers(
     rows: pl.DataFrame, frozen: FrozenScorers, corpus: CaptionCorpus, options: RefineOptions
 ) -> AppendedRefinement:
     """Refine appended rows by Algorithm 1; arguments as of `refine_appended_against_all`."""
-    gaps = frozen.gaps(_texts(rows), corpus)
-    scorers = [_FixedGaps(name, gaps[name]) for name in ("grammar", "plausibility")]
-    return AppendedRefinement(refine_rows(rows, None, options, scorers))
+    texts = _texts(rows)
+    found = frozen.gaps(texts, corpus)
+    gaps = {name: found[name] for name in ("grammar", "plausibility")}
+    return AppendedRefinement(refine_scored_rows(rows["id"], texts.types, gaps, equal_texts(texts), options))
 
 
-def refine_appended_against_all(
+def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what judges them
     rows: pl.DataFrame,
     frozen: FrozenScorers,
     corpus: CaptionCorpus,
     options: AllAttacksOptions,
     carried: CarriedPreferences | None = None,
+    *,
+    scorers: Sequence[GapScorer] = (),
 ) -> AppendedRefinement:
     """Refine appended rows against all frozen scorers and classifiers.
 
@@ -73,30 +83,30 @@ def refine_appended_against_all(
         frozen: of the set.
         corpus: the captions that it was fitted on.
         options: of the set's refinement; target, type and seed are used.
-        carried: what the rows appended before have left.
+        carried: preferences over the rows that were appended before.
+        scorers: more scorers, pretrained or of other packages.
 
     Raises:
         UsageError: when a column is missing or ids repeat.
     """
     check_rows(rows)
     texts = _texts(rows)
-    same = [
-        normalize_text(one) == normalize_text(other)
-        for one, other in zip(texts.positives, texts.negatives, strict=True)
-    ]
+    same = equal_texts(texts)
     gaps = frozen.gaps(texts, corpus)
+    for scorer in scorers:
+        gaps[scorer.name] = scorer.gaps(texts.positives, texts.negatives, texts.groups, options.seed)
     signs = np.column_stack([np.sign(np.nan_to_num(gap)) for gap in gaps.values()]).astype(np.int64)
     names, kind = encode_names(texts.types if options.by_type else [""] * len(rows))
-    luck = np.zeros(len(rows), np.int64)
-    luck[np.argsort(np.array(rows["id"].to_list(), dtype=object))] = make_numpy_rng(
+    noise = np.zeros(len(rows), np.int64)
+    noise[np.argsort(np.array(rows["id"].to_list(), dtype=object))] = make_numpy_rng(
         options.seed, "appended"
     ).permutation(len(rows))
     before = carried or {}
     after = {name: dict(each) for name, each in before.items()}
     reasons = ["identical" if each else "" for each in same]
     for number, name in enumerate(names):
-        mine = np.flatnonzero((kind == number) & ~np.array(same, bool))
-        mine = mine[np.argsort(luck[mine])]
+        mine = np.flatnonzero((kind == number) & ~same)
+        mine = mine[np.argsort(noise[mine])]
         account = _PreferenceBalance.of(before.get(name, {}), list(gaps))
         for row, by in _excess_rows(signs[mine], account, options.target):
             reasons[mine[row]] = f"detected_by_{list(gaps)[by]}"
@@ -104,7 +114,7 @@ def refine_appended_against_all(
         after[name] = account.told(list(gaps), signs[left])
     kept = np.array([not reason for reason in reasons], bool)
     fixed = {name: gap for name, gap in gaps.items() if name not in frozen.weights}
-    entering = int(len(rows) - sum(same))
+    entering = int(np.count_nonzero(~same))
     return AppendedRefinement(
         Refinement(
             kept=kept,
@@ -160,18 +170,6 @@ def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep
         BalancingStep(reason or "kept", kind, number, 0 if reason else number)
         for (kind, reason), number in sorted(counts.items())
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _FixedGaps:
-    """A scorer whose gaps are known."""
-
-    name: str
-    found: FloatArray
-
-    def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
-        del positives, negatives, groups, seed
-        return self.found
 
 
 def _texts(rows: pl.DataFrame) -> RowTexts:

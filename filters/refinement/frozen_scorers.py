@@ -46,13 +46,13 @@ class FrozenScorers:
 
     Attributes:
         trigrams: of all captions of the set.
-        meetings: of all captions of the set.
+        cooccurrence: of all captions of the set.
         weights: of each classifier, by feature, as `text_features.named_differences` names it; classifiers without any
             weight take no part.
     """
 
     trigrams: TrigramModel
-    meetings: Cooccurrence
+    cooccurrence: Cooccurrence
     weights: Mapping[str, Mapping[str, float]]
 
     @classmethod
@@ -70,7 +70,7 @@ class FrozenScorers:
         """Write everything into ``folder``; equal content gives equal bytes. Return the files."""
         files = [folder / name for name in (GRAMMAR, PLAUSIBILITY, CLASSIFIER_WEIGHTS)]
         self.trigrams.save(files[0])
-        _save_cooccurrence(self.meetings, files[1])
+        _save_cooccurrence(self.cooccurrence, files[1])
         table = [(name, feature, weight) for name, each in self.weights.items() for feature, weight in each.items()]
         with replace_atomically(files[2]) as temporary:
             pl.DataFrame(table, schema=_SCHEMA, orient="row").write_parquet(temporary)
@@ -103,16 +103,16 @@ class FrozenScorers:
         found = {"length": LengthScorer().gaps(rows.positives, rows.negatives, rows.groups, 0)}
         grams = (GrammarScorer(self.trigrams), LikelihoodScorer(self.trigrams))
         grammar, likelihood = _score_unseen(rows, corpus, grams, _train_ngram_scorers)
-        (plausibility,) = _score_unseen(rows, corpus, [PlausibilityScorer(self.meetings)], _train_plausibility)
+        (plausibility,) = _score_unseen(rows, corpus, [PlausibilityScorer(self.cooccurrence)], _train_plausibility)
         found |= {"grammar": grammar, "likelihood": likelihood, "plausibility": plausibility}
         return found | {name: _classify(name, weights, rows) for name, weights in self.weights.items()}
 
 
-def _save_cooccurrence(meetings: Cooccurrence, path: Path) -> None:
-    text = "\n".join(meetings.vocabulary.words).encode("utf-8", "surrogatepass")
+def _save_cooccurrence(cooccurrence: Cooccurrence, path: Path) -> None:
+    text = "\n".join(cooccurrence.vocabulary.words).encode("utf-8", "surrogatepass")
     with replace_atomically(path) as temporary, temporary.open("wb") as handle:
         spelled = np.frombuffer(text, dtype=np.uint8)
-        np.savez(handle, words=spelled, met=meetings.met, pairs=meetings.pairs, times=meetings.times)
+        np.savez(handle, words=spelled, met=cooccurrence.totals, pairs=cooccurrence.pairs, times=cooccurrence.times)
 
 
 def _load_cooccurrence(path: Path) -> Cooccurrence:

@@ -177,14 +177,14 @@ class TextModels:
         table: of the file's words.
         trigrams: judges grammar.
         trigram_ids: int64, by the file's ids.
-        meetings: judge plausibility.
+        cooccurrence: judge plausibility.
         content_ids: int64, by the file's ids.
     """
 
     table: WordTable
     trigrams: TrigramModel
     trigram_ids: IntArray
-    meetings: Cooccurrence
+    cooccurrence: Cooccurrence
     content_ids: IntArray
 
     @classmethod
@@ -215,7 +215,7 @@ class TextModels:
     def scores(self, texts: TextChunk) -> dict[str, FloatArray]:
         """Return the score of each form by each model, float64 (k,) in 0-1."""
         total, tokens = self.trigrams.log_prob_encoded(self.trigram_ids[texts.flat], texts.lengths)
-        association = self.meetings.association_encoded(*_content(texts, self.table, self.content_ids))
+        association = self.cooccurrence.association_encoded(*_content(texts, self.table, self.content_ids))
         return {GRAMMAR: grammar_score(total, tokens), PLAUSIBILITY: plausibility_score(association)}
 
 

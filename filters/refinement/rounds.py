@@ -36,7 +36,8 @@ from pairwright.filters.attacks.accuracy import (
     preference_rate,
     tightened_limit,
 )
-from pairwright.filters.attacks.evidence import TRANSFER, Evidence
+from pairwright.filters.attacks.evidence import Evidence
+from pairwright.filters.attacks.registry import TRANSFER
 from pairwright.filters.refinement.balanced_subset import SubsetBalancer
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
 
@@ -61,13 +62,13 @@ class SubsetRequirements:
 
     Attributes:
         target: folded accuracy that no attack may exceed, 0.5-1.
-        least: rows below which the set may not fall.
+        min_rows: rows below which the set may not fall.
         rounds: how many are tried at most.
         slots: one a row, equal for rows of which one at most may be kept, all of one type; None: each by itself.
     """
 
     target: float = 0.52
-    least: int = 0
+    min_rows: int = 0
     rounds: int = 12
     slots: Sequence[str] | None = None
 
@@ -78,23 +79,27 @@ class SelectedSubset:
 
     Attributes:
         kept: bool (n,).
-        told_by: for each row the number of the piece of evidence that speaks for its positive most.
+        detected_by: for each row the number of the piece of evidence that speaks for its positive most.
         rounds: all of them, in order; last the check of the one taken.
-        leans: how the attacks stand on the subset.
-        holds: whether the subset met the demand.
+        rates: how the attacks stand on the subset.
+        holds: whether the subset met the requirements.
         told: whether there were rows enough to tell.
     """
 
     kept: KeptMask
-    told_by: IntArray
+    detected_by: IntArray
     rounds: tuple[RoundResult, ...]
-    leans: PreferenceRates
+    rates: PreferenceRates
     holds: bool
-    told: bool
+    conclusive: bool
 
 
 def select_subset(
-    evidence: Mapping[str, Evidence], groups: Sequence[str], types: Sequence[str], demand: SubsetRequirements, seed: int
+    evidence: Mapping[str, Evidence],
+    groups: Sequence[str],
+    types: Sequence[str],
+    requirements: SubsetRequirements,
+    seed: int,
 ) -> SelectedSubset:
     """Return the largest subset found on which no attack exceeds the target.
 
@@ -102,34 +107,36 @@ def select_subset(
         evidence: of all rows, by name.
         groups: one a row, for the folds.
         types: one a row; rows are balanced within each. All equal: in total alone.
-        demand: what has to be met.
+        requirements: what has to be met.
         seed: of the folds.
     """
     names, kind = encode_names(types)
-    slot = None if demand.slots is None else encode_names(demand.slots)[1]
+    slot = None if requirements.slots is None else encode_names(requirements.slots)[1]
     # Of rows with like evidence chance decides; were it the smallest trace of a word, that trace would be all gone.
-    luck = make_numpy_rng(seed, "worth").standard_normal(len(kind))
-    coins = np.where(make_numpy_rng(seed, "coins").random(len(kind)) < 0.5, -1.0, 1.0)
-    arena = SubsetEvaluator(evidence, groups, kind, names)
+    noise = make_numpy_rng(seed, "worth").standard_normal(len(kind))
+    random_signs = np.where(make_numpy_rng(seed, "coins").random(len(kind)) < 0.5, -1.0, 1.0)
+    evaluator = SubsetEvaluator(evidence, groups, kind, names)
     if slot is None and all(each.within_goals for each in evidence.values()):
-        whole = _select_all_rows(demand, arena, seed)
+        whole = _select_all_rows(requirements, evaluator, seed)
         if whole.holds:
             return whole
-    parts = [_TypePart(evidence, np.flatnonzero(kind == number), luck, coins, slot) for number in range(len(names))]
+    parts = [
+        _TypePart(evidence, np.flatnonzero(kind == number), noise, random_signs, slot) for number in range(len(names))
+    ]
     rounds, found = [], []
-    for number in track(range(demand.rounds), "refining", unit="rounds at most"):
-        kept, told_by = np.zeros(len(kind), np.bool_), np.zeros(len(kind), np.int64)
+    for number in track(range(requirements.rounds), "refining", unit="rounds at most"):
+        kept, detected_by = np.zeros(len(kind), np.bool_), np.zeros(len(kind), np.int64)
         for part in parts:
-            kept[part.rows], told_by[part.rows] = part.choose(demand.target)
-        leans = arena.leans(kept, arena.gaps(kept, f"{seed} {number}"))
-        rounds.append(check_limits(leans, names, demand.target))
-        found.append(EvaluatedSubset(kept, told_by, leans))
+            kept[part.rows], detected_by[part.rows] = part.choose(requirements.target)
+        rates = evaluator.rates(kept, evaluator.gaps(kept, f"{seed} {number}"))
+        rounds.append(check_limits(rates, names, requirements.target))
+        found.append(EvaluatedSubset(kept, detected_by, rates))
         if _enough_rounds_hold(rounds):
             break
         step = _PENALTY_STEP * float(np.sqrt(1.0 + number / 3.0))
         for place, part in enumerate(parts, 1):
-            part.answer({name: (each[0][0], each[place][0]) for name, each in leans.items()}, demand.target, step)
-    return _best_round(rounds, found, demand, arena, seed)
+            part.answer({name: (each[0][0], each[place][0]) for name, each in rates.items()}, requirements.target, step)
+    return _best_round(rounds, found, requirements, evaluator, seed)
 
 
 def scorer_goal(target: float) -> float:
@@ -162,42 +169,42 @@ class _TypePart:
         self,
         evidence: Mapping[str, Evidence],
         rows: IntArray,
-        luck: FloatArray,
-        coins: FloatArray,
+        noise: FloatArray,
+        random_signs: FloatArray,
         slot: IntArray | None,
     ) -> None:
         from scipy.sparse import hstack
 
         features = [each.features[rows] for each in evidence.values()]
         self.rows = rows
-        self.luck = luck[rows]
-        self.coins = coins[rows]
+        self.noise = noise[rows]
+        self.random_signs = random_signs[rows]
         self.names = list(evidence)
         self.scorers = [name for name, each in evidence.items() if each.gaps is not None]
         self.owner = np.repeat(np.arange(len(features)), [block.shape[1] for block in features])
         slots = None if slot is None else np.unique(slot[rows], return_inverse=True)[1]
         self.balancer = SubsetBalancer(hstack(features, format="csr"), slots)
         self.shares: FloatArray | None = None
-        self.prices = np.array([_initial_penalty(each) for each in evidence.values()])
+        self.penalties = np.array([_initial_penalty(each) for each in evidence.values()])
 
     def choose(self, target: float) -> tuple[KeptMask, IntArray]:
         """Return which rows are kept, and the number of the piece of evidence that speaks most for each positive."""
-        features, weights = self.balancer.features, self.prices[self.owner]
+        features, weights = self.balancer.features, self.penalties[self.owner]
         goal = self._tossed(target)
-        worth = 1.0 + _NOISE * self.luck + features @ (weights * goal)
+        worth = 1.0 + _NOISE * self.noise + features @ (weights * goal)
         # Which candidate was taken sticks; where there is a choice, each round begins afresh.
         self.shares = self.balancer.shares(weights, worth, self.shares if self.balancer.slots is None else None)
-        voice = weights * (features.T @ self.shares - goal)
-        by_name = [features @ np.where(self.owner == number, voice, 0.0) for number in range(len(self.names))]
-        told_by = np.argmax(np.round(np.stack(by_name, axis=1), 9), axis=1).astype(np.int64)
-        return self.balancer.whole(self.shares), told_by
+        pull = weights * (features.T @ self.shares - goal)
+        by_name = [features @ np.where(self.owner == number, pull, 0.0) for number in range(len(self.names))]
+        detected_by = np.argmax(np.round(np.stack(by_name, axis=1), 9), axis=1).astype(np.int64)
+        return self.balancer.whole(self.shares), detected_by
 
     def _tossed(self, target: float) -> FloatArray:
         # What the scorers' features would add up to had coins drawn the positives of the rows kept.
         shares = np.full(len(self.rows), _INITIAL_SHARE) if self.shares is None else self.shares
         # A loose target leaves all scorers on one side, so that none is balanced too well.
         tosses = _RANDOM_SUM_WEIGHT * min(1.0, _LOOSE_TARGET / max(target - 0.5, 1e-3))
-        sums = tosses * (self.balancer.features.T @ (self.coins * shares))
+        sums = tosses * (self.balancer.features.T @ (self.random_signs * shares))
         goal = np.zeros(len(self.owner))
         for number, name in enumerate(self.names):
             if name in self.scorers:
@@ -209,34 +216,34 @@ class _TypePart:
                 goal[block] = sums[block] - beyond * np.where(np.arange(len(block)) == 0, 1.0, 1.0 / (len(block) - 1))
         return goal
 
-    def answer(self, leans: Mapping[str, tuple[float, float]], target: float, step: float) -> None:
+    def answer(self, rates: Mapping[str, tuple[float, float]], target: float, step: float) -> None:
         """Raise the price of what tells more than its goal, lower that of what tells less.
 
         Args:
-            leans: of each attack, in all rows and in those of this type.
+            rates: of each attack, in all rows and in those of this type.
             target: as in `Demand`.
             step: how far from its goal an attack multiplies a price by e.
         """
         goal = max(target - _TRANSFER_SLACK, 0.5)
         tried = {
             name: (1.0 - _TYPE_WEIGHT) * total + _TYPE_WEIGHT * own
-            for name, (total, own) in leans.items()
+            for name, (total, own) in rates.items()
             if name not in self.scorers
         }
         # What one classifier still finds, others find in part; what one is wrong about, others are.
         middle = max(tried.values(), default=goal) - goal + min([0.0, *(each - 1.0 + goal for each in tried.values())])
         for number, name in enumerate(self.names):
             if name in tried:
-                self.prices[number] *= np.exp(np.clip((tried[name] - goal + middle) / 2.0 / step, -1.0, 1.0))
+                self.penalties[number] *= np.exp(np.clip((tried[name] - goal + middle) / 2.0 / step, -1.0, 1.0))
         # What is foreseen pulls all scorers to the negative: no further than the target allows.
-        far = max([0.0, *(1.0 - target + _TRANSFER_SLACK / 8 - leans[name][0] for name in self.scorers)])
+        far = max([0.0, *(1.0 - target + _TRANSFER_SLACK / 8 - rates[name][0] for name in self.scorers)])
         if TRANSFER in self.names:
-            self.prices[self.names.index(TRANSFER)] *= np.exp(-min(far / _TRANSFER_SLACK, 1.0))
-        self.prices = np.clip(self.prices, _MIN_PENALTY, _MAX_PENALTY)
+            self.penalties[self.names.index(TRANSFER)] *= np.exp(-min(far / _TRANSFER_SLACK, 1.0))
+        self.penalties = np.clip(self.penalties, _MIN_PENALTY, _MAX_PENALTY)
 
 
 def _initial_penalty(evidence: Evidence) -> float:
-    if evidence.silent:
+    if evidence.balance_only:
         return _TRANSFER_PENALTY
     return _CLASSIFIER_PENALTY if evidence.gaps is None else _SCORER_PENALTY
 
@@ -247,44 +254,55 @@ def _enough_rounds_hold(rounds: list[RoundResult]) -> bool:
     return len(holding) >= _MIN_HOLDING_ROUNDS and rounds[-1].holds and holding[-1] <= 1.005 * max(holding[:-1])
 
 
-def _select_all_rows(demand: SubsetRequirements, arena: SubsetEvaluator, seed: int) -> SelectedSubset:
-    kept, told_by = np.ones(len(arena.kind), np.bool_), np.zeros(len(arena.kind), np.int64)
-    if not arena.tells(kept):
-        return SelectedSubset(kept, told_by, (), {}, holds=False, told=False)
-    return _check_subset(EvaluatedSubset(kept, told_by, {}), [], demand, arena, seed)
+def _select_all_rows(requirements: SubsetRequirements, evaluator: SubsetEvaluator, seed: int) -> SelectedSubset:
+    kept, detected_by = np.ones(len(evaluator.kind), np.bool_), np.zeros(len(evaluator.kind), np.int64)
+    if not evaluator.is_large_enough(kept):
+        return SelectedSubset(kept, detected_by, (), {}, holds=False, conclusive=False)
+    return _check_subset(EvaluatedSubset(kept, detected_by, {}), [], requirements, evaluator, seed)
 
 
 def _check_subset(
-    one: EvaluatedSubset, rounds: Sequence[RoundResult], demand: SubsetRequirements, arena: SubsetEvaluator, seed: int
+    one: EvaluatedSubset,
+    rounds: Sequence[RoundResult],
+    requirements: SubsetRequirements,
+    evaluator: SubsetEvaluator,
+    seed: int,
 ) -> SelectedSubset:
     # How a subset stands under folds that steered nothing.
-    leans = arena.leans(one.kept, arena.gaps(one.kept, *(f"{seed} check {time}" for time in (0, 1))))
-    check = check_limits(leans, arena.names, demand.target)
-    return SelectedSubset(one.kept, one.told_by, (*rounds, check), leans, holds=check.holds, told=True)
+    rates = evaluator.rates(one.kept, evaluator.gaps(one.kept, *(f"{seed} check {time}" for time in (0, 1))))
+    check = check_limits(rates, evaluator.names, requirements.target)
+    return SelectedSubset(one.kept, one.detected_by, (*rounds, check), rates, holds=check.holds, conclusive=True)
 
 
 def _best_round(
     rounds: list[RoundResult],
     found: list[EvaluatedSubset],
-    demand: SubsetRequirements,
-    arena: SubsetEvaluator,
+    requirements: SubsetRequirements,
+    evaluator: SubsetEvaluator,
     seed: int,
 ) -> SelectedSubset:
     order = sorted(range(len(rounds)), key=lambda number: -rounds[number].kept)
     for number in order:
-        if rounds[number].holds and rounds[number].kept >= demand.least and arena.tells(found[number].kept):
-            checked = _check_subset(found[number], rounds, demand, arena, seed)
+        if (
+            rounds[number].holds
+            and rounds[number].kept >= requirements.min_rows
+            and evaluator.is_large_enough(found[number].kept)
+        ):
+            checked = _check_subset(found[number], rounds, requirements, evaluator, seed)
             if checked.holds:
                 return checked
     # None holds: of those that are large enough, the one that is nearest, less the rows that still tell.
-    large = [number for number in order if rounds[number].kept >= demand.least] or order[:1]
+    large = [number for number in order if rounds[number].kept >= requirements.min_rows] or order[:1]
     one = found[min(large, key=lambda number: rounds[number].over)]
-    if not arena.tells(one.kept):
-        return SelectedSubset(one.kept, one.told_by, tuple(rounds), one.leans, holds=False, told=False)
-    last, trims = trim_subset(arena, one, demand.target, demand.least, seed)
-    holds = bool(check_limits(last.leans, arena.names, demand.target).holds and last.kept.sum() >= demand.least)
+    if not evaluator.is_large_enough(one.kept):
+        return SelectedSubset(one.kept, one.detected_by, tuple(rounds), one.rates, holds=False, conclusive=False)
+    last, trims = trim_subset(evaluator, one, requirements.target, requirements.min_rows, seed)
+    holds = bool(
+        check_limits(last.rates, evaluator.names, requirements.target).holds
+        and last.kept.sum() >= requirements.min_rows
+    )
     end = last if holds else one  # what does not hold anyway loses no rows for it
-    return SelectedSubset(end.kept, end.told_by, (*rounds, *trims), end.leans, holds=holds, told=True)
+    return SelectedSubset(end.kept, end.detected_by, (*rounds, *trims), end.rates, holds=holds, conclusive=True)
 
 
 MAX_TRIMS = 8
@@ -295,15 +313,15 @@ _MARGIN = 0.004
 
 
 def trim_subset(
-    arena: SubsetEvaluator, start: EvaluatedSubset, target: float, least: int, seed: int
+    evaluator: SubsetEvaluator, start: EvaluatedSubset, target: float, min_rows: int, seed: int
 ) -> tuple[EvaluatedSubset, tuple[RoundResult, ...]]:
     """Trim a subset until every attack is within its limit, or as long as it stays large enough.
 
     Args:
-        arena: where attacks are tried.
+        evaluator: where attacks are tried.
         start: the subset.
         target: folded accuracy that no attack may exceed, 0.5-1.
-        least: rows below which it may not fall.
+        min_rows: rows below which it may not fall.
         seed: of the folds.
 
     Returns:
@@ -311,34 +329,34 @@ def trim_subset(
     """
     now, best, rounds = start, start, []
     for number in range(MAX_TRIMS + 1):
-        tried = arena.gaps(now.kept, *(f"{seed} trim {number} {time}" for time in (0, 1)))
-        now = EvaluatedSubset(now.kept, now.told_by, arena.leans(now.kept, tried))
-        rounds.append(check_limits(now.leans, arena.names, target))
+        tried = evaluator.gaps(now.kept, *(f"{seed} trim {number} {time}" for time in (0, 1)))
+        now = EvaluatedSubset(now.kept, now.detected_by, evaluator.rates(now.kept, tried))
+        rounds.append(check_limits(now.rates, evaluator.names, target))
         if rounds[-1].over <= min(each.over for each in rounds):
             best = now
-        left = _drop_most_confident(arena, now, tried, target)
+        left = _drop_most_confident(evaluator, now, tried, target)
         rows = int(left.kept.sum())
-        if rows == now.kept.sum() or rows < max(least, 1) or not arena.tells(left.kept):
+        if rows == now.kept.sum() or rows < max(min_rows, 1) or not evaluator.is_large_enough(left.kept):
             break
         now = left
     return best, tuple(rounds)
 
 
 def _drop_most_confident(
-    arena: SubsetEvaluator, found: EvaluatedSubset, tried: Sequence[Mapping[str, FloatArray]], target: float
+    evaluator: SubsetEvaluator, found: EvaluatedSubset, tried: Sequence[Mapping[str, FloatArray]], target: float
 ) -> EvaluatedSubset:
     rows = np.flatnonzero(found.kept)
-    numbers = {name: number for number, name in enumerate(arena.evidence)}
-    kept, told_by, left = found.kept.copy(), found.told_by.copy(), np.ones(len(rows), np.bool_)
+    numbers = {name: number for number, name in enumerate(evaluator.evidence)}
+    kept, detected_by, left = found.kept.copy(), found.detected_by.copy(), np.ones(len(rows), np.bool_)
     for name in tried[0]:
         gaps = [each[name] for each in tried]
-        for label, part in zip(["", *arena.names], arena.parts(found.kept), strict=True):
+        for label, part in zip(["", *evaluator.names], evaluator.parts(found.kept), strict=True):
             gone = _most_confident(gaps, np.flatnonzero(part & left), target, label)
             left[gone] = False
             kept[rows[gone]] = False
             # What is told by all there is together stays with the piece that speaks most.
-            told_by[rows[gone]] = numbers.get(name, told_by[rows[gone]])
-    return EvaluatedSubset(kept, told_by, found.leans)
+            detected_by[rows[gone]] = numbers.get(name, detected_by[rows[gone]])
+    return EvaluatedSubset(kept, detected_by, found.rates)
 
 
 def _most_confident(gaps: list[FloatArray], rows: IntArray, target: float, label: str) -> IntArray:

@@ -20,8 +20,10 @@ import polars as pl
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.progress import track
 from pairwright.filters.attacks.accuracy import AttackSummary, RoundResult, summarize_attacks, summarize_attacks_by_type
+from pairwright.filters.attacks.evidence import RowTexts
+from pairwright.filters.attacks.registry import grammar_and_plausibility_scorers
 from pairwright.filters.refinement.grid_balancing import BalancingStep, balance_grid
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, grammar_and_plausibility_scorers
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, normalize_text
 
 ROW_COLUMNS = ("id", "positive", "negative", "group", "type")
@@ -122,10 +124,7 @@ def refine_rows(
         scorer.name: scorer.gaps(positives, negatives, groups, options.seed)
         for scorer in track(scorers, "scoring", unit="scorers")
     }
-    texts = zip(positives, negatives, strict=True)
-    same = np.fromiter(
-        (normalize_text(better) == normalize_text(worse) for better, worse in texts), np.bool_, len(rows)
-    )
+    same = equal_texts(RowTexts(positives, negatives, groups, types))
     return refine_scored_rows(rows["id"], types, gaps, same, options)
 
 
@@ -169,6 +168,13 @@ def refine_scored_rows(
         by_type=summarize_attacks_by_type(types, gaps, kept),
         ledger=balanced.ledger,
     )
+
+
+def equal_texts(rows: RowTexts) -> npt.NDArray[np.bool_]:
+    """Return whether both texts of a row are equal except for case and spacing, bool (n,)."""
+    pairs = zip(rows.positives, rows.negatives, strict=True)
+    same = (normalize_text(better) == normalize_text(worse) for better, worse in pairs)
+    return np.fromiter(same, np.bool_, len(rows.positives))
 
 
 def check_rows(rows: pl.DataFrame) -> None:

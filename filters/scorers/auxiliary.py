@@ -19,7 +19,7 @@ in common is balanced and not the noise of one:
 They are `TextScorer`s as those of `scorers.py`, with scores in 0-1, and cross-fitted in the same way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ from pairwright.filters.scorers.cooccurrence import (
     content_words,
     cooccurrence_keys,
 )
-from pairwright.filters.scorers.text_scorers import DECIMALS, CaptionCorpus, CrossFittedScorer, TextScorer
+from pairwright.filters.scorers.text_scorers import DECIMALS
 from pairwright.generators.language.trigram_model import TrigramModel
 from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, sum_by_key, tokenize
 
@@ -181,21 +181,6 @@ class SpellingScorer:
         """Return the score of each text, float64 (n,) in 0-1."""
         total, letters = self.model.log_prob(texts)
         return _sigmoid(2.0 * (total / np.maximum(letters, 1) + 1.6))
-
-
-AUXILIARY_SCORERS: dict[str, Callable[[Sequence[str]], TextScorer]] = {
-    "frequency": FrequencyScorer.train,
-    "word_shapes": WordShapeScorer.train,
-    "cooccurrence": CooccurrenceScorer.train,
-    "similarity": SimilarityScorer.train,
-    "word_order": WordOrderScorer.train,
-    "spelling": SpellingScorer.train,
-}
-
-
-def auxiliary_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[CrossFittedScorer, ...]:
-    """Return all guards, as scorers that no row meets which they have read."""
-    return tuple(CrossFittedScorer(name, train, corpus, folds) for name, train in AUXILIARY_SCORERS.items())
 
 
 def word_shapes(text: str) -> str:

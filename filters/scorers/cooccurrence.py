@@ -8,7 +8,7 @@ frequencies explain is their pointwise mutual information,
     pmi(a, b) = ln((n(a, b) + 1) / (e(a, b) + 1)),   e(a, b) = n(a) n(b) / (2 n)
 
 with n(a, b) meetings of the two, n(a) meetings of a with anything and n meetings in all. The added ones pull
-pairs with little evidence to 0: two rare words that never met say nothing, two frequent ones do. A caption's
+pairs with little evidence to 0: two rare words that never totals say nothing, two frequent ones do. A caption's
 *association* is the mean over its meetings, a text in which nothing meets has association 0.
 
 Counts are sorted arrays (16 bytes a distinct pair), frozen once fitted.
@@ -50,36 +50,38 @@ FUNCTION_WORDS = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Cooccurrence:
-    """How often content words met in a set of captions; make one with `fit`.
+    """How often content words totals in a set of captions; make one with `fit`.
 
     Attributes:
         vocabulary: the content words.
-        met: int64, meetings of each id with anything.
-        pairs: ascending keys of the pairs that met, the smaller id first.
-        times: int64, how often each of them met.
-        reach: how many content words apart two may be that meet.
+        totals: int64, meetings of each id with anything.
+        pairs: ascending keys of the pairs that totals, the smaller id first.
+        times: int64, how often each of them totals.
+        window: how many content words apart two may be that meet.
     """
 
     vocabulary: Vocabulary
-    met: IntArray
+    totals: IntArray
     pairs: IntArray
     times: IntArray
-    reach: int = WINDOW
+    window: int = WINDOW
 
     @classmethod
-    def fit(cls, captions: Sequence[str], reach: int = WINDOW) -> "Cooccurrence":
+    def fit(cls, captions: Sequence[str], window: int = WINDOW) -> "Cooccurrence":
         """Return the counts of ``captions``; their order does not matter."""
         tokens = [content_words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
-        keys, _ = cooccurrence_keys(*vocabulary.encode(tokens), reach)
-        return cls.of_counts(vocabulary, *sum_by_key(keys), reach)
+        keys, _ = cooccurrence_keys(*vocabulary.encode(tokens), window)
+        return cls.of_counts(vocabulary, *sum_by_key(keys), window)
 
     @classmethod
-    def of_counts(cls, vocabulary: Vocabulary, pairs: IntArray, times: IntArray, reach: int = WINDOW) -> "Cooccurrence":
+    def of_counts(
+        cls, vocabulary: Vocabulary, pairs: IntArray, times: IntArray, window: int = WINDOW
+    ) -> "Cooccurrence":
         """Return the statistics of counted meetings: ascending keys as of `meetings`, and how often each was seen."""
-        met = np.bincount(pairs >> ID_BITS, weights=times, minlength=len(vocabulary))
-        met += np.bincount(pairs & _LOW_BITS, weights=times, minlength=len(vocabulary))
-        return cls(vocabulary, met.astype(np.int64), pairs, times, reach)
+        totals = np.bincount(pairs >> ID_BITS, weights=times, minlength=len(vocabulary))
+        totals += np.bincount(pairs & _LOW_BITS, weights=times, minlength=len(vocabulary))
+        return cls(vocabulary, totals.astype(np.int64), pairs, times, window)
 
     def association(self, texts: Sequence[str]) -> FloatArray:
         """Return the mean pmi over the meetings in each text, float64 (n,); 0 where no two known words meet."""
@@ -87,8 +89,8 @@ class Cooccurrence:
 
     def association_encoded(self, flat: IntArray, lengths: IntArray) -> FloatArray:
         """Return the same as `association` of the content words of texts, which the vocabulary has encoded."""
-        keys, owner = cooccurrence_keys(flat, lengths, self.reach)
-        expected = self.met[keys >> ID_BITS] * self.met[keys & _LOW_BITS] / max(2.0 * self.times.sum(), 1.0)
+        keys, owner = cooccurrence_keys(flat, lengths, self.window)
+        expected = self.totals[keys >> ID_BITS] * self.totals[keys & _LOW_BITS] / max(2.0 * self.times.sum(), 1.0)
         pmi = np.log((lookup_sorted(self.pairs, self.times, keys, 0) + 1.0) / (expected + 1.0))
         often = np.bincount(owner, minlength=len(lengths))
         total = np.bincount(owner, weights=pmi, minlength=len(lengths))
@@ -110,11 +112,11 @@ def is_content_word(word: str) -> bool:
     return word[0].isalpha() and word not in FUNCTION_WORDS
 
 
-def cooccurrence_keys(flat: IntArray, lengths: IntArray, reach: int = WINDOW) -> tuple[IntArray, IntArray]:
+def cooccurrence_keys(flat: IntArray, lengths: IntArray, window: int = WINDOW) -> tuple[IntArray, IntArray]:
     """Return the key of each meeting and the number of its caption; unknown words meet nobody: they have no statistics."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
     keys, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for apart in range(1, reach + 1):
+    for apart in range(1, window + 1):
         left, right = flat[:-apart], flat[apart:]
         meet = (owner[:-apart] == owner[apart:]) & (left != right) & (left != UNKNOWN) & (right != UNKNOWN)
         low, high = np.minimum(left, right)[meet], np.maximum(left, right)[meet]

@@ -233,23 +233,6 @@ class CrossFittedScorer:
         return gaps
 
 
-def grammar_and_plausibility_scorers(
-    corpus: CaptionCorpus | None = None, folds: int = 5
-) -> tuple[GapScorer, GapScorer]:
-    """Return the two scorers that need nothing but captions: grammar and plausibility."""
-    return (
-        CrossFittedScorer("grammar", GrammarScorer.train, corpus, folds),
-        CrossFittedScorer("plausibility", PlausibilityScorer.train, corpus, folds),
-    )
-
-
-def fixed_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
-    """Return all scorers that need nothing but captions: length, grammar, likelihood and plausibility."""
-    grammar, plausibility = grammar_and_plausibility_scorers(corpus, folds)
-    likelihood = CrossFittedScorer("likelihood", LikelihoodScorer.train, corpus, folds)
-    return LengthScorer(), grammar, likelihood, plausibility
-
-
 def assign_folds(groups: Sequence[str], folds: int, seed: int | str) -> IntArray:
     """Return the fold of each row, int64 (n,): equal groups, equal folds; folds of about equally many groups.
 

@@ -8,13 +8,14 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.pairs import ReadOptions
+from pairwright.filters.attacks.registry import fixed_scorers
 from pairwright.filters.audit.hackability import Audit, run_audit
 from pairwright.filters.audit.report import AuditGaps
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.rows import edit_type_name, usable_corpus
 from pairwright.filters.review.rows import read_rows
 from pairwright.filters.scorers.image_groups import build_corpus, text_group
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.flows.commands.annotation_files import require_candidate_rows
 from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 

@@ -340,6 +340,17 @@ class RefineSection(Section):
     target: float = Field(0.52, ge=0.505, le=1.0, description="general: accuracy that no attack may exceed")
     min_keep: float = Field(0.1, ge=0.0, le=1.0, description="general: share of the negatives to keep at least")
     by_type: bool = Field(default=True, description="balance each type of negative on its own")
+    add_attacks: tuple[str, ...] = Field(
+        (), description="general: more attacks: meaning, cola, vera, or scorers of other packages"
+    )
+
+    @model_validator(mode="after")
+    def _adds_attacks_to_the_general_method(self) -> "RefineSection":
+        if self.add_attacks and self.method == "reference":
+            raise ValueError("add_attacks: Algorithm 1 has two fixed scorers; set method: general")
+        if "llm" in self.add_attacks:
+            raise ValueError("add_attacks: llm asks a model, which a build does not do here; use `pairwright refine`")
+        return self
 
 
 class ShardsSection(Section):

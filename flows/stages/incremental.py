@@ -27,6 +27,7 @@ from pairwright.filters.refinement.two_scorers import Refinement
 from pairwright.flows.config.sections import RefineSection
 from pairwright.flows.stages.refine import (
     ROWS,
+    added_scorers,
     corpus_of_parts,
     general_options,
     reference_options,
@@ -95,7 +96,9 @@ def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
                 rows, frozen, corpus, reference_options(section, seed)
             )
         else:
-            found = refine_appended_against_all(rows, frozen, corpus, general_options(section, seed), carried)
+            scorers = added_scorers(section)
+            options = general_options(section, seed)
+            found = refine_appended_against_all(rows, frozen, corpus, options, carried, scorers=scorers)
         left["carried"] = found.carried
         return found.refinement
 

@@ -104,7 +104,8 @@ def audit(
 
 
 def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
-    from pairwright.filters.audit.report import ATTACK_DESCRIPTIONS, describe_exceeded_limits, summary_lines
+    from pairwright.filters.attacks.registry import describe_attack
+    from pairwright.filters.audit.report import describe_exceeded_limits, summary_lines
 
     rows: list[list[object]] = [["attack", "accuracy", "95%", "goes by"]]
     for name, one in sorted(found.attacks.items(), key=lambda attack: -attack[1].accuracy):
@@ -113,7 +114,7 @@ def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
                 name,
                 f"{one.accuracy:6.1%}",
                 f"{100 * one.low:.1f}-{100 * one.high:.1f}",
-                ATTACK_DESCRIPTIONS.get(name, ""),
+                describe_attack(name),
             ]
         )
     telling = [f"{tell.words} ({tell.positive:,}:{tell.negative:,})" for tell in found.tells.words[:8]]

@@ -168,7 +168,7 @@ def test_the_pages_tell_the_attacks_and_escape_the_words() -> None:
     assert 'class="scale over"' in page
     text = render_markdown(found, "mine.jsonl")
     assert "**hackable**" in text
-    assert "| length | number of letters |" in text
+    assert "| length | number of characters |" in text
     assert any("more words" in line for line in summary_lines(found))
 
 

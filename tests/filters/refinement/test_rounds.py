@@ -22,11 +22,11 @@ TYPES = ["add", "swap"] * (ROWS // 2)
 GROUPS = [str(row // 3) for row in range(ROWS)]
 
 
-def chosen(share: float, demand: SubsetRequirements, goal: float) -> SelectedSubset:
+def chosen(share: float, requirements: SubsetRequirements, goal: float) -> SelectedSubset:
     """What is taken before a scorer that prefers this share of the positives, in each type."""
     place = np.arange(ROWS) // 2  # of the row within its type
     gaps = np.where(place < share * ROWS / 2, 0.2, -0.2) + place / ROWS / 10
-    return select_subset({"seer": auxiliary_evidence("seer", gaps, TYPES, goal)}, GROUPS, TYPES, demand, 0)
+    return select_subset({"seer": auxiliary_evidence("seer", gaps, TYPES, goal)}, GROUPS, TYPES, requirements, 0)
 
 
 def test_rows_that_hold_a_loose_target_as_they_are_stay_without_a_round() -> None:
@@ -66,13 +66,13 @@ def test_on_too_few_rows_nothing_is_said_to_hold() -> None:
         evidence, [str(row) for row in range(40)], ["add"] * 40, SubsetRequirements(TARGET, rounds=1), 0
     )
     assert not found.holds
-    assert not found.told
+    assert not found.conclusive
 
 
 TRIM_ROWS = 400
 
 
-def arena(gaps: FloatArray, types: Sequence[int]) -> SubsetEvaluator:
+def evaluator(gaps: FloatArray, types: Sequence[int]) -> SubsetEvaluator:
     """Rows of two types and 100 images before a scorer of these gaps."""
     evidence = {"seer": scorer_evidence("seer", gaps)}
     return SubsetEvaluator(evidence, [str(row // 4) for row in range(len(gaps))], np.array(types), ["add", "swap"])
@@ -97,7 +97,7 @@ def test_an_attack_that_is_often_right_though_its_gaps_add_up_to_nothing_is_brou
     share: float,
 ) -> None:
     gaps = telling(share)
-    best, rounds = trim_subset(arena(gaps, [0] * TRIM_ROWS), start(TRIM_ROWS), 0.52, 100, 0)
+    best, rounds = trim_subset(evaluator(gaps, [0] * TRIM_ROWS), start(TRIM_ROWS), 0.52, 100, 0)
     left = gaps[best.kept]
     assert not rounds[0].holds
     assert rounds[-1].holds
@@ -107,32 +107,32 @@ def test_an_attack_that_is_often_right_though_its_gaps_add_up_to_nothing_is_brou
     side = np.sign(share - 0.5)
     assert (np.sign(gaps[gone]) == side).all()
     assert np.abs(gaps[gone]).min() >= np.abs(left[np.sign(left) == side]).max()
-    assert (best.told_by[gone] == 0).all()
-    assert (best.told_by[best.kept] == 1).all()
+    assert (best.detected_by[gone] == 0).all()
+    assert (best.detected_by[best.kept] == 1).all()
 
 
 def test_a_type_is_trimmed_for_itself_and_the_others_are_left_alone() -> None:
     gaps = np.tile([0.1, -0.1], TRIM_ROWS)
     gaps[:40] = 0.3
     types = [0] * 80 + [1] * (2 * TRIM_ROWS - 80)
-    best, rounds = trim_subset(arena(gaps, types), start(len(gaps)), 0.54, 100, 0)
+    best, rounds = trim_subset(evaluator(gaps, types), start(len(gaps)), 0.54, 100, 0)
     assert rounds[-1].holds
     assert np.flatnonzero(~best.kept).max() < 40
 
 
 def test_a_set_is_trimmed_no_further_than_it_may_fall_and_then_is_said_not_to_hold() -> None:
-    best, rounds = trim_subset(arena(telling(0.6), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.52, TRIM_ROWS - 10, 0)
+    best, rounds = trim_subset(evaluator(telling(0.6), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.52, TRIM_ROWS - 10, 0)
     assert best.kept.all()
     assert not rounds[-1].holds
 
 
 def test_a_set_within_its_limits_stays_whole() -> None:
-    best, rounds = trim_subset(arena(telling(0.5), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.52, 100, 0)
+    best, rounds = trim_subset(evaluator(telling(0.5), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.52, 100, 0)
     assert best.kept.all()
     assert [each.holds for each in rounds] == [True]
 
 
 def test_a_tight_target_takes_no_more_rows_than_it_must() -> None:
-    best, rounds = trim_subset(arena(telling(0.6), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.505, 100, 0)
+    best, rounds = trim_subset(evaluator(telling(0.6), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.505, 100, 0)
     assert rounds[-1].holds
     assert 0.78 * TRIM_ROWS < best.kept.sum() < 0.82 * TRIM_ROWS

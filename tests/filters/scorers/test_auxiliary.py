@@ -8,11 +8,12 @@ import pytest
 
 from pairwright.datasets.rng import make_numpy_rng, make_rng
 from pairwright.filters.attacks.accuracy import attack_gaps, preference_rate
-from pairwright.filters.attacks.evidence import TRANSFER, RowTexts, TransferOptions, collect_evidence
+from pairwright.filters.attacks.evidence import RowTexts, TransferOptions, collect_evidence
+from pairwright.filters.attacks.registry import TRANSFER, auxiliary_scorers, fixed_scorers
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
-from pairwright.filters.scorers.auxiliary import AUXILIARY_SCORERS, auxiliary_scorers, word_shapes
+from pairwright.filters.scorers.auxiliary import word_shapes
 from pairwright.filters.scorers.character_model import ORDER, CharacterModel
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, PlausibilityScorer, fixed_scorers
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, PlausibilityScorer
 
 THINGS = {
     "dog": ("grass", "leash"),
@@ -34,6 +35,9 @@ def captions(number: int = 600) -> list[str]:
         )
         texts.append(f"A {filler} {thing} with a {gear} near the {place}")
     return texts
+
+
+AUXILIARY_SCORERS = {scorer.name: scorer.train for scorer in auxiliary_scorers()}
 
 
 @pytest.mark.parametrize("name", sorted(AUXILIARY_SCORERS))
@@ -139,7 +143,7 @@ def test_what_is_foreseen_is_balanced_but_is_no_attack() -> None:
     found = collect_evidence(
         texts, [*fixed_scorers(), *auxiliary_scorers()], 0, ("words",), TransferOptions(0.485, 0.48)
     )
-    assert found[TRANSFER].silent
+    assert found[TRANSFER].balance_only
     attacks = attack_gaps(found, texts.groups, 0)
     assert TRANSFER not in attacks
     assert set(AUXILIARY_SCORERS) <= set(attacks)

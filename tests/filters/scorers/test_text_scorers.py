@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.records import Pair
+from pairwright.filters.attacks.registry import grammar_and_plausibility_scorers
 from pairwright.filters.scorers.cooccurrence import Cooccurrence, content_words
 from pairwright.filters.scorers.image_groups import build_corpus, image_group, text_group
 from pairwright.filters.scorers.text_scorers import (
@@ -17,7 +18,6 @@ from pairwright.filters.scorers.text_scorers import (
     GrammarScorer,
     PlausibilityScorer,
     assign_folds,
-    grammar_and_plausibility_scorers,
 )
 from pairwright.generators.language.vocabulary import FloatArray, normalize_text
 from tests.example_counts import examples

@@ -1,0 +1,208 @@
+"""Table of the text-only attacks, and the scorers that other packages add to it by entry point.
+
+`ATTACKS` has one entry per attack; `audit`, `refine`, their ``--add-attacks``, the reports and ``pairwright plugins``
+read it. To add an attack, add an entry. The entry's kind says what its factory takes and returns:
+
+- ``scorer``: captions to a `TextScorer` that is trained on them. Takes part in every audit and refinement.
+- ``auxiliary``: the same; takes part in the refinement against all attacks.
+- ``untrained``: no argument to a `GapScorer`. Takes part like ``scorer``.
+- ``classifier``: (positives, negatives) to sparse features, on which a linear classifier is trained.
+- ``pretrained``: a checkpoint's folder (empty: the default checkpoint) to a `GapScorer`.
+- ``derived``: no factory; built by the code that uses the name.
+
+A package adds a scorer with an entry point of the group ``pairwright.scorers``, a function from texts to one number in
+0-1 for each text, higher for the likelier caption. It is imported when it is named, not before.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.plugins import PluginRegistry
+from pairwright.datasets.suggestions import require_known
+from pairwright.filters.attacks.text_features import (
+    format_differences,
+    letter_differences,
+    meaning_differences,
+    word_differences,
+)
+from pairwright.filters.scorers.auxiliary import (
+    CooccurrenceScorer,
+    FrequencyScorer,
+    SimilarityScorer,
+    SpellingScorer,
+    WordOrderScorer,
+    WordShapeScorer,
+)
+from pairwright.filters.scorers.neural import load_cola, load_vera
+from pairwright.filters.scorers.text_scorers import (
+    DECIMALS,
+    CaptionCorpus,
+    CrossFittedScorer,
+    GapScorer,
+    GrammarScorer,
+    LengthScorer,
+    LikelihoodScorer,
+    PlausibilityScorer,
+)
+from pairwright.generators.language.vocabulary import FloatArray
+
+if TYPE_CHECKING:
+    from pairwright.filters.attacks.text_features import Differences
+
+MEANING, LLM, COMBINED, WORD_CLUSTERS, TRANSFER = "meaning", "llm", "combined", "word_clusters", "transfer"
+
+Kind = Literal["scorer", "auxiliary", "untrained", "classifier", "pretrained", "derived"]
+
+
+@dataclass(frozen=True)
+class Attack:
+    """One attack.
+
+    Attributes:
+        kind: see the module.
+        about: what it goes by, for reports.
+        factory: see the module.
+        optional: whether it takes part only where it is named.
+    """
+
+    kind: Kind
+    about: str
+    factory: Callable[..., Any] | None = None
+    optional: bool = False
+
+
+ATTACKS: dict[str, Attack] = {
+    "length": Attack("untrained", "number of characters", LengthScorer),
+    "grammar": Attack("scorer", "trigram model of captions, per word", GrammarScorer.train),
+    "likelihood": Attack("scorer", "trigram model of captions, whole text", LikelihoodScorer.train),
+    "plausibility": Attack("scorer", "co-occurrence of words in captions", PlausibilityScorer.train),
+    "frequency": Attack("auxiliary", "mean frequency of the words", FrequencyScorer.train),
+    "word_shapes": Attack("auxiliary", "trigram model of word shapes", WordShapeScorer.train),
+    "cooccurrence": Attack("auxiliary", "co-occurrence of words at any distance", CooccurrenceScorer.train),
+    "similarity": Attack("auxiliary", "distributional similarity of the words", SimilarityScorer.train),
+    "word_order": Attack("auxiliary", "word vectors of following words", WordOrderScorer.train),
+    "spelling": Attack("auxiliary", "character model of captions", SpellingScorer.train),
+    "format": Attack("classifier", "classifier of capitals, punctuation and spacing", format_differences),
+    "words": Attack("classifier", "classifier of words and word n-grams", word_differences),
+    "letters": Attack("classifier", "classifier of character n-grams", letter_differences),
+    WORD_CLUSTERS: Attack("derived", "classifier of word clusters"),
+    COMBINED: Attack("derived", "classifier of all of these"),
+    MEANING: Attack("classifier", "classifier of sentence embeddings (MiniLM)", meaning_differences, optional=True),
+    LLM: Attack("derived", "a language model's rating of both texts", optional=True),
+    "cola": Attack("pretrained", "grammar by a CoLA classifier", load_cola, optional=True),
+    "vera": Attack("pretrained", "plausibility by Vera", load_vera, optional=True),
+}
+CLASSIFIERS = tuple(name for name, attack in ATTACKS.items() if attack.kind == "classifier" and not attack.optional)
+
+REGISTRY = PluginRegistry(
+    "attack", ("pairwright.scorers",), ATTACKS, lambda attack: attack.about, cast("type", Callable)
+)
+
+
+def fixed_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
+    """Return the scorers that every audit and refinement uses, trained on ``corpus`` or cross-fitted on the rows."""
+    untrained = [attack.factory() for attack in ATTACKS.values() if attack.kind == "untrained" and attack.factory]
+    return (*untrained, *_cross_fitted("scorer", corpus, folds))
+
+
+def auxiliary_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[CrossFittedScorer, ...]:
+    """Return the scorers that only the refinement against all attacks uses; trained as `fixed_scorers`."""
+    return _cross_fitted("auxiliary", corpus, folds)
+
+
+def grammar_and_plausibility_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
+    """Return the two scorers of Algorithm 1, trained as `fixed_scorers`."""
+    return tuple(scorer for scorer in fixed_scorers(corpus, folds) if scorer.name in {"grammar", "plausibility"})
+
+
+def _cross_fitted(kind: Kind, corpus: CaptionCorpus | None, folds: int) -> tuple[CrossFittedScorer, ...]:
+    entries = [(name, attack.factory) for name, attack in ATTACKS.items() if attack.kind == kind]
+    return tuple(CrossFittedScorer(name, train, corpus, folds) for name, train in entries if train is not None)
+
+
+def classifier_features(name: str, positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+    """Return the features of a classifier of the table, float64 (n, d).
+
+    Raises:
+        UsageError: the table has no such classifier.
+    """
+    factories = {each: attack.factory for each, attack in ATTACKS.items() if attack.kind == "classifier"}
+    require_known("no classifier", [name], factories)
+    features = cast("Callable[[Sequence[str], Sequence[str]], Differences]", factories[name])
+    return features(positives, negatives)
+
+
+def describe_attack(name: str) -> str:
+    """Return what an attack goes by, in a few words; empty for a name that is not in the table."""
+    return ATTACKS[name].about if name in ATTACKS else ""
+
+
+def optional_attacks() -> list[str]:
+    """Return the names that ``--add-attacks`` takes: optional attacks of the table, then scorers of other packages."""
+    return [name for name in REGISTRY.names() if name not in ATTACKS or ATTACKS[name].optional]
+
+
+def takes_folder(name: str) -> bool:
+    """Return whether an attack reads a checkpoint, whose folder can be given."""
+    return name in ATTACKS and ATTACKS[name].kind == "pretrained"
+
+
+def load_scorer(name: str, folder: str = "") -> GapScorer:
+    """Return a pretrained scorer, or one of another package.
+
+    Args:
+        name: a name of `optional_attacks`.
+        folder: of the checkpoint, for pretrained scorers; empty: the default one.
+
+    Raises:
+        UsageError: the name is unknown or used twice, is no scorer, or its entry point cannot be loaded.
+        MissingResourceError: a package or checkpoint is missing.
+    """
+    point = REGISTRY.find_entry_point(name)
+    if point is not None:
+        return ExternalScorer(name, REGISTRY.load(point))
+    attack = ATTACKS[name]
+    if attack.kind != "pretrained" or attack.factory is None:
+        raise UsageError(f"{name} is no scorer that can be loaded. Choose from: {', '.join(optional_attacks())}.")
+    return cast("GapScorer", attack.factory(folder) if folder else attack.factory())
+
+
+def scorers_state(names: Sequence[str]) -> str:
+    """Return a text that changes when a named scorer of another package changes; empty without any.
+
+    Raises:
+        UsageError: a name is unknown, or the module of a scorer cannot be found.
+    """
+    require_known("no attack named", names, optional_attacks())
+    return "; ".join(REGISTRY.fingerprint(name) for name in names if name not in ATTACKS)
+
+
+@dataclass(frozen=True)
+class ExternalScorer:
+    """A scorer of another package, as a `GapScorer`.
+
+    Attributes:
+        name: of its entry point.
+        score: texts to one number in 0-1 for each text.
+    """
+
+    name: str
+    score: Callable[[Sequence[str]], Sequence[float]]
+
+    def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
+        """Return score(positive) - score(negative) of each row, float64 (n,) in -1..1.
+
+        Raises:
+            UsageError: the scorer does not return one number in 0-1 for each text.
+        """
+        del groups, seed
+        texts = [*positives, *negatives]
+        scores = np.asarray(self.score(texts), np.float64)
+        if scores.shape != (len(texts),) or not np.all((scores >= 0) & (scores <= 1)):
+            raise UsageError(f"scorer {self.name} must return one number in 0-1 for each of {len(texts):,} texts.")
+        gaps: FloatArray = np.round(scores[: len(positives)] - scores[len(positives) :], DECIMALS)
+        return gaps
