@@ -1,9 +1,11 @@
-"""How well a blind rule tells positives from negatives: the number that refinement has to bring to one half.
+"""Accuracy of text-only attacks on rows of a positive and a negative text.
 
-An *attack* picks one text of each row without seeing the image: the one that a fixed scorer likes better, or the one
-that a classifier picks which was trained on other images' rows (`blind_classifier.py`); *combined* is a classifier
-of all there is. Its accuracy is *folded*: a rule that is wrong in 70% of the rows is right in 70% when turned around, so
-it counts as 0.7. A tie, or a row that the scorer could not score, is a coin toss and counts half.
+An *attack* picks one text of each row without seeing the image: the text that a fixed scorer prefers, or the text that
+a classifier picks which was trained on the rows of other images (`text_classifier.py`); *combined* is one classifier
+of all features. The accuracy is *folded*, max(a, 1 - a): a rule that is wrong in 70% of the rows is right in 70% when
+inverted, so it counts as 0.7. A tie, or a row without a score, counts half.
+
+`SubsetEvaluator` measures the attacks on subsets of the rows, in all rows and within each edit type.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +28,7 @@ COMBINED_COST = 3.0
 
 @dataclass(frozen=True, slots=True)
 class AttackChange:
-    """Folded accuracy of one scorer on all rows and on the kept ones, each in 0.5-1."""
+    """Folded accuracy of one attack on all rows and on the kept rows, each in 0.5-1."""
 
     before: float
     after: float
@@ -34,28 +36,28 @@ class AttackChange:
 
 @dataclass(frozen=True, slots=True)
 class AttackSummary:
-    """Rows that came in, rows kept, and the attack of each scorer on them."""
+    """Numbers of all rows and of kept rows, and the accuracy of each attack on them."""
 
     rows: int
     kept: int
     attacks: Mapping[str, AttackChange]
 
     def as_json(self) -> dict[str, object]:
-        """Return this as JSON: ``in``, ``kept``, ``attacks`` (name to before and after)."""
+        """Return ``in``, ``kept`` and ``attacks`` (name to before and after)."""
         attacks = {name: {"before": each.before, "after": each.after} for name, each in self.attacks.items()}
         return {"in": self.rows, "kept": self.kept, "attacks": attacks}
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredAttack:
-    """An attack on a number of rows, with its 95% interval (Wilson's, about the folded accuracy).
+    """Accuracy of an attack on a number of rows, with its 95% Wilson interval.
 
     Attributes:
-        rows: how many.
+        rows: number of rows.
         accuracy: folded, 0.5-1.
-        low: lower end of the interval, 0-1; below 0.5 where the attack may be a coin's toss.
+        low: lower end of the interval, 0-1; below 0.5 where the attack may be at chance level.
         high: upper end, 0-1.
-        by_type: the same within each type of edit.
+        by_type: the same for the rows of each edit type.
     """
 
     rows: int
@@ -76,14 +78,14 @@ def measure_attacks(
     scorers: Sequence[GapScorer] | None = None,
     classifiers: Sequence[str] = CLASSIFIERS,
 ) -> dict[str, MeasuredAttack]:
-    """Return how well each blind attack does on the rows, always on held-out folds.
+    """Return the accuracy of each attack on the rows, always on held-out folds.
 
     Args:
         rows: string columns ``group``, ``positive``, ``negative``, ``type``, as for refinement.
         corpus: captions to train the fixed scorers on; without, the positives of the rows.
         seed: of the folds.
-        scorers: the fixed scorers; by default those that need no weights.
-        classifiers: those that are trained on the rows.
+        scorers: fixed scorers; by default `fixed_scorers`.
+        classifiers: names of the classifiers to train on the rows.
     """
     texts = RowTexts(*(rows[name].to_list() for name in ("positive", "negative", "group", "type")))
     fixed = fixed_scorers(corpus) if scorers is None else scorers
@@ -97,9 +99,9 @@ def measure_attacks(
 
 
 def attack_gaps(evidence: Mapping[str, Evidence], groups: Sequence[str], seed: int | str) -> dict[str, FloatArray]:
-    """Return by how much each attack prefers the positive of each row, float64 (n,) a name, *combined* last.
+    """Return how much each attack prefers the positive of each row, float64 (n,) by name, *combined* last.
 
-    Classifiers are trained on the rows given, each row being judged by one that saw no row of its group.
+    A row is judged by classifiers that were trained on the given rows of other groups.
     """
     from scipy.sparse import hstack
 
@@ -123,16 +125,16 @@ def preference_rate(gaps: FloatArray) -> float:
 
 
 def attack_accuracy(gaps: FloatArray) -> float:
-    """Return the folded accuracy of picking the text with the higher score, in 0.5-1; 0.5 for no rows.
+    """Return the folded accuracy of picking the text with the higher score, in 0.5-1; 0.5 without rows.
 
     Args:
-        gaps: float64 (n,), score of the positive minus score of the negative; NaN for no score.
+        gaps: float64 (n,), score of the positive minus score of the negative; NaN without a score.
     """
     return max(preference_rate(gaps), preference_rate(-gaps))
 
 
 def summarize_attacks(gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]) -> AttackSummary:
-    """Return how the scorers fare on all rows and on the kept ones."""
+    """Return the accuracy of the scorers on all rows and on the kept rows."""
     attacks = {name: AttackChange(attack_accuracy(gap), attack_accuracy(gap[kept])) for name, gap in gaps.items()}
     return AttackSummary(len(kept), int(np.count_nonzero(kept)), attacks)
 
@@ -140,7 +142,7 @@ def summarize_attacks(gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_
 def summarize_attacks_by_type(
     types: Sequence[str], gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]
 ) -> dict[str, AttackSummary]:
-    """Return the `standing` of the rows of each type, types in alphabetical order."""
+    """Return `summarize_attacks` for the rows of each type, types in alphabetical order."""
     names, member = encode_names(types)
     return {
         name: summarize_attacks({scorer: gap[member == number] for scorer, gap in gaps.items()}, kept[member == number])
@@ -163,14 +165,14 @@ PreferenceRates = Mapping[str, list[tuple[float, int]]]
 
 @dataclass(frozen=True, slots=True)
 class RoundResult:
-    """What one round came to.
+    """Result of one round of a selection.
 
     Attributes:
-        kept: rows it kept.
-        worst: the attack that did best on them, and in which type ("" for all rows).
+        kept: number of rows kept.
+        worst: the attack that is furthest beyond its limit, with the type unless it is that of all rows.
         accuracy: of that attack, folded.
-        over: how far it is beyond its limit, in accuracy; 0 or less: within.
-        holds: whether every attack was within its limit.
+        over: accuracy by which it exceeds its limit; 0 or less: it does not.
+        holds: whether every attack is within its limit.
     """
 
     kept: int
@@ -182,12 +184,12 @@ class RoundResult:
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedSubset:
-    """A subset.
+    """A subset of the rows and the preferences of the attacks on it.
 
     Attributes:
         kept: bool (n,).
-        detected_by: int64 (n,), for each row the number of the piece of evidence that speaks for its positive most.
-        rates: how the attacks stand on it.
+        detected_by: int64 (n,), for each row the number of the evidence that most favours its positive.
+        rates: preferences of the attacks, as of `SubsetEvaluator.rates`.
     """
 
     kept: KeptMask
@@ -197,13 +199,13 @@ class EvaluatedSubset:
 
 @dataclass(frozen=True, eq=False)
 class SubsetEvaluator:
-    """Where attacks are tried on subsets of the rows.
+    """Runs the attacks on subsets of the rows.
 
     Attributes:
-        evidence: of all rows.
-        groups: one a row.
-        kind: int64 (n,), the number of each row's type.
-        names: of the types.
+        evidence: evidence on all rows, by attack.
+        groups: group of each row.
+        kind: int64 (n,), number of each row's type.
+        names: names of the types.
     """
 
     evidence: Mapping[str, Evidence]
@@ -212,25 +214,26 @@ class SubsetEvaluator:
     names: Sequence[str]
 
     def gaps(self, kept: KeptMask, *seeds: str) -> list[dict[str, FloatArray]]:
-        """Return by how much each attack prefers the positive of each kept row, for each set of folds tried."""
+        """Return how much each attack prefers the positive of each kept row, one mapping per set of folds."""
         rows = np.flatnonzero(kept)
         within = {name: each.of(kept) for name, each in self.evidence.items() if not each.balance_only}
         groups = [self.groups[row] for row in rows.tolist()]
-        # How rows fall into folds moves the accuracy on a small set by a point or two: there, the mean of three.
+        # The folds move the accuracy on a small set by one or two points, so there the mean of three sets of folds is
+        # used.
         times = 3 if len(rows) < _SMALL_SET else 1
         return [attack_gaps(within, groups, f"{seed} {number}") for seed in seeds for number in range(times)]
 
     def parts(self, kept: KeptMask) -> list[KeptMask]:
-        """Return which of the kept rows are in all of them, then in each type."""
+        """Return masks over the kept rows: all of them, then those of each type."""
         kinds = self.kind[kept]
         return [np.ones(len(kinds), np.bool_), *(kinds == number for number in range(len(self.names)))]
 
     def rates(self, kept: KeptMask, tried: Sequence[Mapping[str, FloatArray]]) -> PreferenceRates:
-        """Return what each attack prefers: (share for the positive, rows) on all kept rows, then on each type.
+        """Return (share of rows in which the attack prefers the positive, rows) in all kept rows and in each type, by attack.
 
         Args:
             kept: bool (n,).
-            tried: the `gaps` on them.
+            tried: `gaps` of these rows.
         """
         return {
             name: [
@@ -241,13 +244,13 @@ class SubsetEvaluator:
         }
 
     def is_large_enough(self, kept: KeptMask) -> bool:
-        """Return whether attacks on so few rows tell anything: classifiers need some images to learn from."""
+        """Return whether classifiers can be trained and tested on the kept rows."""
         rows = np.flatnonzero(kept).tolist()
         return len(rows) >= MIN_ROWS and len({self.groups[row] for row in rows}) >= MIN_GROUPS
 
 
 def check_limits(rates: PreferenceRates, names: Sequence[str], target: float) -> RoundResult:
-    """Return whether every attack is within its limit, by a margin for other folds, and which is furthest out."""
+    """Return whether every attack is within its limit, and which attack is furthest beyond it."""
     labels = ["", *names]
     worst = ("", 0.5, -1.0)
     for attack, parts in rates.items():
@@ -260,16 +263,16 @@ def check_limits(rates: PreferenceRates, names: Sequence[str], target: float) ->
 
 
 def tightened_limit(target: float, rows: int, label: str) -> float:
-    """Return how far from one half an attack may be found in a part, less a margin for other folds.
+    """Return how far from one half an attack may be in a part of the rows, less a margin for other folds.
 
     Args:
         target: folded accuracy, 0.5-1.
-        rows: of the part.
-        label: its type; empty: all rows.
+        rows: number of rows of the part.
+        label: type of the part; empty: all rows.
     """
     return (allowed_deviation(target, rows) if label else target - 0.5) - _LIMIT_MARGIN
 
 
 def allowed_deviation(target: float, rows: int) -> float:
-    """Return how far from one half an attack may stand in a type of so many rows: the target, or its 95% interval."""
+    """Return how far from one half an attack may be in a type of ``rows`` rows: the target or the 95% interval."""
     return max(target - 0.5, float(Z95 * 0.5 / np.sqrt(max(rows, 1))))

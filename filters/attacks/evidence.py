@@ -1,9 +1,8 @@
-"""The evidence that a text alone gives: what each attack on a set of rows has to go by.
+"""Evidence of each attack on a set of rows: gaps of fixed scorers and features of classifiers.
 
-A piece of *evidence* is either the gaps of a fixed scorer, whose answer on a row does not depend on which other rows
-are kept, or the features of a classifier, which is trained anew on whatever is left. Both are odd: with positive and
-negative exchanged each number changes its sign. That is what lets a set be balanced: when the kept rows' features
-add up to about nothing, nothing linear can be learned from them.
+Gaps of a fixed scorer do not depend on which other rows are kept; a classifier is trained again on every subset.
+All features are odd: exchanging positive and negative changes the sign of each number. So a set can be balanced: when
+the features of the kept rows add up to about zero, nothing linear can be learned from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,16 +27,16 @@ BANDS = 6
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What one attack goes by.
+    """Features, and gaps where there are any, of one attack.
 
     Attributes:
         name: of the attack.
-        features: (n, d), odd in the exchange of positive and negative, mean squared row length 1 (or 0).
-        gaps: of a fixed scorer, float64 (n,), NaN where it has none; None for a classifier.
+        features: (n, d), odd, with a mean squared row length of 1 (or 0).
+        gaps: of a fixed scorer, float64 (n,), NaN without a score; None for a classifier.
         cost: inverse strength of the classifier's L2 penalty.
-        silent: whether it is no attack of its own, only to be balanced (`foresight.py`).
-        goals_met: whether it counts as balanced on all rows of each type as they are, where it has goals to transfer scorers
-            to come (`auxiliary_evidence`, `foresight.py`); True where it has none.
+        balance_only: whether it is only balanced and is no attack itself (`transfer_prior.py`).
+        within_goals: whether all rows of each type already meet the goals of `auxiliary_evidence` or `transfer_prior.py`;
+            True for evidence without goals.
     """
 
     name: str
@@ -48,38 +47,38 @@ class Evidence:
     within_goals: bool = True
 
     def of(self, rows: npt.NDArray[np.bool_]) -> "Evidence":
-        """Return what an attack goes by on a subset of the rows; goals are of all rows alone."""
+        """Return the evidence on a subset of the rows."""
         gaps = None if self.gaps is None else self.gaps[rows]
         return Evidence(self.name, self.features[rows], gaps, self.cost, balance_only=self.balance_only)
 
 
 def classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence[str]) -> Evidence:
-    """Return what the classifier ``name``, one of ``CLASSIFIERS`` or ``MEANING``, reads in the rows."""
+    """Return the features of the classifier ``name`` on the rows as evidence."""
     return Evidence(name, scale_to_unit_length(classifier_features(name, positives, negatives)))
 
 
 def scorer_evidence(name: str, gaps: FloatArray) -> Evidence:
     """Return the gaps of a fixed scorer as evidence: their sign, and the sign within each of six bands of size.
 
-    Rows of each band are to be balanced too, so that no rule that weighs large gaps otherwise than small ones tells.
+    Each band is balanced too, so that weighing large and small gaps differently detects nothing.
 
     Args:
         name: of the scorer.
-        gaps: float64 (n,), NaN for no score, which counts as a tie.
+        gaps: float64 (n,), NaN without a score, which counts as a tie.
     """
     return Evidence(name, scale_to_unit_length(_band_features(gaps, np.full(len(gaps), 0.5))), gaps)
 
 
 def auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], expected_rate: float) -> Evidence:
-    """Return the evidence of a scorer that has others of its kind, which nobody has seen, to be guarded against.
+    """Return the evidence of a scorer that shall also protect against held-out scorers of the same kind.
 
-    It counts as balanced where the scorer prefers the positive in the share ``expected_rate`` of the rows; a type in which it
-    already stands between ``expected_rate`` and its mirror image may stay as it is.
+    It counts as balanced where the scorer prefers the positive in the share ``expected_rate`` of the rows; a type whose
+    share is between ``expected_rate`` and 1 - ``expected_rate`` may stay unchanged.
 
     Args:
         name: of the scorer.
-        gaps: as of `scorer_evidence`.
-        types: one a row.
+        gaps: as in `scorer_evidence`.
+        types: type of each row.
         expected_rate: 0-1.
     """
     _, kind = encode_names(types)
@@ -92,7 +91,7 @@ def auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], expect
 
 
 def _clip_share(share: FloatArray, expected_rate: float) -> FloatArray:
-    # The goal of each type: its share as it is, where that lies between the expected_rate and its mirror image.
+    # The goal of a type is its present share where that is between the expected rate and its mirror image.
     goals: FloatArray = (
         np.clip(share, min(expected_rate, 1.0 - expected_rate), expected_rate)
         if expected_rate > 0.5
@@ -102,7 +101,7 @@ def _clip_share(share: FloatArray, expected_rate: float) -> FloatArray:
 
 
 def scale_to_unit_length(features: "Differences") -> "Differences":
-    """Return the features scaled such that the mean squared length of a row is 1."""
+    """Return the features, scaled to a mean squared row length of 1."""
     mean = float(np.sum(features.data**2)) / max(features.shape[0], 1)
     return features / np.sqrt(mean) if mean else features
 
@@ -123,7 +122,7 @@ def _band_features(gaps: FloatArray, expected_rate: FloatArray) -> "Differences"
 
 @dataclass(frozen=True, eq=False)
 class RowTexts:
-    """Rows as attacks see them, all of one length: the two texts, the group (image) and the type of the edit."""
+    """Rows as attacks see them, all of one length: both texts, the group (image) and the edit type."""
 
     positives: Sequence[str]
     negatives: Sequence[str]
@@ -133,14 +132,12 @@ class RowTexts:
 
 @dataclass(frozen=True, slots=True)
 class TransferOptions:
-    """What is balanced beside the attacks, so that others of their kind find as little.
-
-    What the scorers that are trained on captions foresee of those to come (`foresight.py`).
+    """Goals for evidence that protects against held-out attacks.
 
     Attributes:
-        expected_rate: as of `auxiliary_evidence`.
-        foresee: share of the rows in which scorers to come shall be expected to prefer the positive, 0-1.
-        captions: a classifier of the kinds of words that these tell takes part (`word_kinds.py`); none: it does not.
+        expected_rate: as in `auxiliary_evidence`.
+        target_share: share of the rows in which held-out scorers are to prefer the positive (`transfer_prior.py`), 0-1.
+        captions: for the word clusters (`word_clusters.py`); empty: no classifier of word clusters.
     """
 
     expected_rate: float
@@ -159,10 +156,10 @@ def collect_evidence(
 
     Args:
         texts: the rows.
-        scorers: fixed ones.
-        seed: of the folds that scorers are cross-fitted over.
-        classifiers: names among ``CLASSIFIERS``.
-        transfer: what is to be balanced beside the attacks. Without: each scorer's gaps as they are.
+        scorers: fixed scorers.
+        seed: of the folds for cross-fitting.
+        classifiers: names of classifiers of the table (`registry.py`).
+        transfer: goals of evidence against held-out attacks; without, the gaps of each scorer as they are.
     """
 
     def gaps(scorer: GapScorer) -> FloatArray:
@@ -171,7 +168,7 @@ def collect_evidence(
     found: dict[str, Evidence] = {}
     trained: dict[str, SplitCorpusGaps] = {}
     for scorer in track(scorers, "training text-only scorers", unit="scorers"):
-        # Length is length: nobody has another.
+        # Scorers without training data have no held-out variant.
         if transfer is None or not isinstance(scorer, CrossFittedScorer):
             found[scorer.name] = scorer_evidence(scorer.name, gaps(scorer))
             continue

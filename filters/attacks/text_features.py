@@ -1,14 +1,15 @@
-"""What a blind classifier reads: how a positive differs from its negative, as sparse counts.
+"""Features of text classifiers: differences of sparse counts between a positive and its negative.
 
-A row of each matrix is features(positive) - features(negative), so that a linear classifier of it picks the positive
-when its weights give a positive number. Three views of a text:
+A row of each matrix is features(positive) - features(negative), so a linear classifier picks the positive when its
+weights give a positive number. The views of a text:
 
-- *words*: runs of one to three words and marks, the two ends of the text being marks of their own;
-- *letters*: runs of two to four characters inside a word, its ends included ("cat" has "<c", "ca", ..., "t>");
-- *format*: how it is written rather than what it says (final mark, first letter, spacing, commas, ...).
+- *words*: n-grams of one to three words and punctuation marks, with boundary marks at both ends of the text;
+- *letters*: n-grams of two to four characters inside a word and its boundaries ("cat" has "<c", "ca", ..., "t>");
+- *format*: how it is written rather than what it says (final mark, first letter, spacing, commas, ...);
+- *meaning*: its sentence embedding (MiniLM).
 
-What both texts share cancels out, and a feature that tells apart fewer than two rows is left out: no classifier can
-have learned it elsewhere. Nothing here knows which text is the true one beyond the sign.
+What both texts share cancels out, and a feature that differs in fewer than two rows is dropped: no classifier can have
+learned it from other rows. Only the sign depends on which text is the positive.
 """
 
 import re
@@ -34,17 +35,17 @@ VIEWS = ("format", "words", "letters")
 
 
 def word_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
-    """Return the differing runs of words, float64 (n, features)."""
+    """Return the differing n-grams of words, float64 (n, features)."""
     return _drop_rare(_word_ngrams(positives, negatives)[0])
 
 
 def _word_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", IntArray, Vocabulary]:
-    # All differing runs; the packed ids of each column, and the words that the ids stand for.
+    # All differing n-grams; the packed ids of each column, and the vocabulary of the ids.
     from scipy.sparse import csr_matrix
 
-    vocabulary, pieces = _in_chunks(positives, negatives)
+    vocabulary, chunks = _in_chunks(positives, negatives)
     lengths, codes, values = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-    for flat, sizes in pieces:
+    for flat, sizes in chunks:
         run, text = _ngrams_of_words(flat, sizes)
         distinct, number = np.unique(run, return_inverse=True)
         apart = _differences(number, text, len(sizes) // 2)
@@ -60,20 +61,20 @@ def _word_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple["D
 def _in_chunks(
     positives: Sequence[str], negatives: Sequence[str]
 ) -> tuple[Vocabulary, Iterator[tuple[IntArray, IntArray]]]:
-    # The vocabulary of all texts; and of some rows at a time the positives and then the negatives, encoded. What both texts
-    # of a row share is most of them, and is gone before the next rows are read.
+    # The vocabulary of all texts; and chunks of rows as encoded texts, positives first. Most of the features of a row
+    # cancel out, and are dropped before the next chunk is read.
     vocabulary = Vocabulary.of(tokenize(text) for text in chain(positives, negatives))
 
-    def pieces() -> Iterator[tuple[IntArray, IntArray]]:
+    def chunks() -> Iterator[tuple[IntArray, IntArray]]:
         for start in range(0, len(positives), CHUNK_SIZE):
             some = slice(start, start + CHUNK_SIZE)
             yield vocabulary.encode([tokenize(text) for text in (*positives[some], *negatives[some])])
 
-    return vocabulary, pieces()
+    return vocabulary, chunks()
 
 
 def _ngrams_of_words(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-    # The packed ids of each run of words, and the number of its text.
+    # The packed ids of each n-gram, and the number of its text.
     row, owner = add_boundaries(flat, lengths)
     features, owners = [row], [owner]
     for longer in range(1, MAX_NGRAM):
@@ -86,25 +87,25 @@ def _ngrams_of_words(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntAr
 
 
 def letter_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
-    """Return the differing runs of characters inside words, float64 (n, features)."""
+    """Return the differing n-grams of characters inside words, float64 (n, features)."""
     return _drop_rare(_letter_ngrams(positives, negatives)[0])
 
 
 def _letter_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
-    # All differing runs, and the characters of each column.
+    # All differing n-grams, and the characters of each column.
     from scipy.sparse import csr_matrix, vstack
 
-    vocabulary, pieces = _in_chunks(positives, negatives)
+    vocabulary, chunks = _in_chunks(positives, negatives)
     runs = [_character_ngrams(word) for word in vocabulary.words]
     numbers: dict[str, int] = {}
     spelled = np.array([numbers.setdefault(run, len(numbers)) for each in runs for run in each], np.int64)
     size = np.array([len(each) for each in runs], np.int64)
     start = np.cumsum(size) - size
     found = [csr_matrix((0, len(numbers)))]
-    for flat, lengths in pieces:
+    for flat, lengths in chunks:
         rows = len(lengths) // 2
         word = flat - (len(vocabulary) - len(vocabulary.words))
-        # A word that both texts have spells nothing new: words are counted first, and only what is left is spelled out.
+        # Words of both texts cancel out before their n-grams are expanded.
         apart = _differences(word, np.repeat(np.arange(len(lengths)), lengths), rows)
         times = size[apart.indices]
         owner = np.repeat(np.repeat(np.arange(rows), np.diff(apart.indptr)), times)
@@ -165,7 +166,7 @@ _FORMAT = tuple(
 
 
 def format_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
-    """Return how often each mark of format stands in the positive more than in the negative, float64 (n, 13)."""
+    """Return how much more often each format pattern matches the positive than the negative, float64 (n, 13)."""
     from scipy.sparse import csr_matrix
 
     def counted(text: str) -> list[int]:
@@ -176,10 +177,10 @@ def format_differences(positives: Sequence[str], negatives: Sequence[str]) -> "D
 
 
 def meaning_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
-    """Return MiniLM's sentence embeddings of the positives less those of the negatives, float64 (n, 384).
+    """Return MiniLM's sentence embeddings of the positives minus those of the negatives, float64 (n, 384).
 
     Raises:
-        MissingResource: when sentence-transformers or the checkpoint is not there.
+        MissingResourceError: sentence-transformers or the checkpoint is missing.
     """
     from scipy.sparse import csr_matrix
 

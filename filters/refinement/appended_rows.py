@@ -1,15 +1,15 @@
-"""Refinement of rows that are appended to a refined set: by what is frozen, among themselves.
+"""Refinement of rows that are appended to a refined set, with frozen scorers.
 
-The set that stands is balanced, and its rows cannot be taken back. So a union of both is balanced when what is appended is.
+The refined set is balanced and its rows are final, so the union is balanced when the appended rows are.
 
-*reference*: Algorithm 1 over the two frozen language models. Cells are a fixed grid and the set has as many rows in a cell
-as in its mirror image, so the union has as well.
+*reference*: Algorithm 1 over the two frozen language models. Cells are a fixed grid, and both sets have as many rows in
+a cell as in its mirror image, so the union has too.
 
-*general*: rows go until each frozen scorer and classifier prefers the positive as often as the negative, within the target,
-in each type of edit. It is reckoned over all rows that were appended since the set was refined (`Carried`): were
-each small batch let off with one row too many, always on the side of what gives negatives away, the union would lean.
-Of all rows the one goes first that speaks most for what is over the target; chance decides between equals. Classifiers
-are not trained anew; whether a fresh one finds something in the union is for an audit to say.
+*general*: rows are dropped until each frozen scorer and classifier prefers the positive as often as the negative, within
+the target, in each edit type. It is computed over all rows appended since the set was refined (`CarriedPreferences`): if
+each small batch were allowed one row too many, always on the detectable side, the union would become unbalanced. The row
+that contributes most to the excess is dropped first; equal rows in random order. Classifiers are not trained again;
+whether a new one detects something in the union is measured by an audit.
 """
 
 from collections import Counter
@@ -38,19 +38,19 @@ from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
 
 ROWS = "rows"
-_EXCESS_PER_STEP = 8  # rows that are too many, for each that goes at a time
+_EXCESS_PER_STEP = 8  # excess rows per row dropped in one step
 
 CarriedPreferences = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, eq=False)
 class AppendedRefinement:
-    """What came of appended rows.
+    """Result for appended rows.
 
     Attributes:
         refinement: as of `refine_rows`.
-        carried: type to ``rows`` kept since the set was refined, and scorer to rows in which it prefers the positive less
-            those in which it prefers the negative.
+        carried: type to ``rows`` kept since the set was refined, and scorer to the rows in which it prefers the positive
+            minus those in which it prefers the negative.
     """
 
     refinement: Refinement
@@ -80,14 +80,14 @@ def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what 
 
     Args:
         rows: as of `refine_rows`.
-        frozen: of the set.
-        corpus: the captions that it was fitted on.
-        options: of the set's refinement; target, type and seed are used.
+        frozen: scorers of the set.
+        corpus: the captions that they were fitted on.
+        options: of the set's refinement; target, types and seed are used.
         carried: preferences over the rows that were appended before.
         scorers: more scorers, pretrained or of other packages.
 
     Raises:
-        UsageError: when a column is missing or ids repeat.
+        UsageError: a column is missing or ids repeat.
     """
     check_rows(rows)
     texts = _texts(rows)
@@ -105,13 +105,13 @@ def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what 
     after = {name: dict(each) for name, each in before.items()}
     reasons = ["identical" if each else "" for each in same]
     for number, name in enumerate(names):
-        mine = np.flatnonzero((kind == number) & ~same)
-        mine = mine[np.argsort(noise[mine])]
-        account = _PreferenceBalance.of(before.get(name, {}), list(gaps))
-        for row, by in _excess_rows(signs[mine], account, options.target):
-            reasons[mine[row]] = f"detected_by_{list(gaps)[by]}"
-        left = [row for row in mine.tolist() if not reasons[row]]
-        after[name] = account.told(list(gaps), signs[left])
+        members = np.flatnonzero((kind == number) & ~same)
+        members = members[np.argsort(noise[members])]
+        balance = _PreferenceBalance.of(before.get(name, {}), list(gaps))
+        for row, by in _excess_rows(signs[members], balance, options.target):
+            reasons[members[row]] = f"detected_by_{list(gaps)[by]}"
+        left = [row for row in members.tolist() if not reasons[row]]
+        after[name] = balance.with_rows(list(gaps), signs[left])
     kept = np.array([not reason for reason in reasons], bool)
     fixed = {name: gap for name, gap in gaps.items() if name not in frozen.weights}
     entering = int(np.count_nonzero(~same))
@@ -131,35 +131,35 @@ def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what 
 
 @dataclass(frozen=True, eq=False)
 class _PreferenceBalance:
-    # Rows appended before, and how far each scorer leans over them.
+    # Number of rows appended before, and the preference of each scorer over them.
     rows: int
-    leans: IntArray
+    preferences: IntArray
 
     @classmethod
-    def of(cls, told: Mapping[str, int], names: Sequence[str]) -> "_PreferenceBalance":
-        return cls(told.get(ROWS, 0), np.array([told.get(name, 0) for name in names], np.int64))
+    def of(cls, counts: Mapping[str, int], names: Sequence[str]) -> "_PreferenceBalance":
+        return cls(counts.get(ROWS, 0), np.array([counts.get(name, 0) for name in names], np.int64))
 
-    def told(self, names: Sequence[str], signs: IntArray) -> dict[str, int]:
-        leans = (self.leans + signs.sum(axis=0)).tolist()
-        return {ROWS: self.rows + len(signs), **dict(zip(names, leans, strict=True))}
+    def with_rows(self, names: Sequence[str], signs: IntArray) -> dict[str, int]:
+        preferences = (self.preferences + signs.sum(axis=0)).tolist()
+        return {ROWS: self.rows + len(signs), **dict(zip(names, preferences, strict=True))}
 
 
-def _excess_rows(signs: IntArray, account: _PreferenceBalance, target: float) -> list[tuple[int, int]]:
-    """Return the rows that have to go, each with the number of the scorer that tells it; rows stand in order of chance."""
+def _excess_rows(signs: IntArray, balance: _PreferenceBalance, target: float) -> list[tuple[int, int]]:
+    """Return the rows to drop, each with the number of the scorer that detects it; rows are in random order."""
     left: npt.NDArray[np.bool_] = np.ones(len(signs), bool)
     gone: list[tuple[int, int]] = []
     while left.any():
-        lean = account.leans + signs[left].sum(axis=0)
-        allowed = max(1.0, (2.0 * target - 1.0) * (account.rows + int(left.sum())))
-        over: FloatArray = np.sign(lean) * np.maximum(np.abs(lean) - allowed, 0.0)
-        voices = signs * over
-        speaks = np.where(left, voices.sum(axis=1), 0.0)
-        if not over.any() or speaks.max() <= 0:  # what is over comes from before, and nothing here adds to it
+        preference = balance.preferences + signs[left].sum(axis=0)
+        allowed = max(1.0, (2.0 * target - 1.0) * (balance.rows + int(left.sum())))
+        over: FloatArray = np.sign(preference) * np.maximum(np.abs(preference) - allowed, 0.0)
+        contributions = signs * over
+        contribution = np.where(left, contributions.sum(axis=1), 0.0)
+        if not over.any() or contribution.max() <= 0:  # the excess comes from earlier rows, and no row here adds to it
             break
         some = max(1, int(np.abs(over).max()) // _EXCESS_PER_STEP)
-        going = np.argsort(-speaks, kind="stable")[:some]
-        going = going[speaks[going] > 0]
-        gone += zip(going.tolist(), np.argmax(voices[going], axis=1).tolist(), strict=True)
+        going = np.argsort(-contribution, kind="stable")[:some]
+        going = going[contribution[going] > 0]
+        gone += zip(going.tolist(), np.argmax(contributions[going], axis=1).tolist(), strict=True)
         left[going] = False
     return gone
 

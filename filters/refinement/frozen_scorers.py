@@ -1,11 +1,11 @@
-"""What judged a refined set, kept as it was: to judge rows that are appended to the set later.
+"""Frozen scorers of a refined set, for rows that are appended later.
 
-*Frozen* are the language models of the captions that the set was made from, and classifiers of all rows that entered its
-refinement. They are fitted once, saved in plain files (`Frozen.save`: NumPy arrays and Parquet), and never trained on what is
-appended, so that a row's score does not depend on the day it came.
+They are the language models of the captions that the set was made from, and classifiers of all rows that entered its
+refinement. They are fitted once, saved in plain files (`FrozenScorers.save`: NumPy arrays and Parquet), and never
+trained on appended rows, so the score of a row does not depend on when it was added.
 
-A frozen model must not judge what it has read. A row whose image it knows, or of whose texts one is a caption that it
-has read, is judged by a model of the same captions without those of such rows.
+A frozen model must not score texts that it was trained on. A row whose image or one of whose texts is in its captions is
+scored by a model of the same captions without those of such rows.
 """
 
 import zipfile
@@ -42,13 +42,13 @@ _Train = Callable[[Sequence[str]], Sequence[TextScorer]]
 
 @dataclass(frozen=True, eq=False)
 class FrozenScorers:
-    """Scorers that learn nothing any more.
+    """Scorers that are not trained any more.
 
     Attributes:
         trigrams: of all captions of the set.
         cooccurrence: of all captions of the set.
-        weights: of each classifier, by feature, as `text_features.named_differences` names it; classifiers without any
-            weight take no part.
+        weights: of each classifier, by feature name (`text_features.named_differences`); classifiers without weights take
+            no part.
     """
 
     trigrams: TrigramModel
@@ -57,17 +57,17 @@ class FrozenScorers:
 
     @classmethod
     def of(cls, corpus: CaptionCorpus, rows: RowTexts | None) -> "FrozenScorers":
-        """Fit everything.
+        """Fit all models.
 
         Args:
             corpus: all captions of the set.
-            rows: all that entered refinement, those that it rejected too; None for language models alone.
+            rows: all rows that entered refinement, including rejected ones; None for language models only.
         """
         weights = {name: each for name in VIEWS if (each := _weights(name, rows))} if rows else {}
         return cls(TrigramModel.fit(corpus.captions), Cooccurrence.fit(corpus.captions), weights)
 
     def save(self, folder: Path) -> list[Path]:
-        """Write everything into ``folder``; equal content gives equal bytes. Return the files."""
+        """Write all models into ``folder`` and return the files; equal content gives equal bytes."""
         files = [folder / name for name in (GRAMMAR, PLAUSIBILITY, CLASSIFIER_WEIGHTS)]
         self.trigrams.save(files[0])
         _save_cooccurrence(self.cooccurrence, files[1])
@@ -78,27 +78,27 @@ class FrozenScorers:
 
     @classmethod
     def load(cls, folder: Path) -> "FrozenScorers":
-        """Read what `save` wrote.
+        """Read the files that `save` wrote.
 
         Raises:
-            StorageError: when a file is missing or torn.
+            StorageError: a file is missing or corrupt.
         """
         path = folder / CLASSIFIER_WEIGHTS
         try:
             table = pl.read_parquet(path, columns=_SCHEMA.names())
         except (OSError, pl.exceptions.PolarsError):
-            raise StorageError(f"{path}: no weights of classifiers. Delete it and build again.") from None
+            raise StorageError(f"{path}: missing or corrupt classifier weights. Delete it and build again.") from None
         weights: dict[str, dict[str, float]] = {}
         for name, feature, weight in table.iter_rows():
             weights.setdefault(name, {})[feature] = weight
         return cls(TrigramModel.load(folder / GRAMMAR), _load_cooccurrence(folder / PLAUSIBILITY), weights)
 
     def gaps(self, rows: RowTexts, corpus: CaptionCorpus) -> dict[str, FloatArray]:
-        """Return by how much each scorer prefers the positive of each row, float64 (n,); NaN where none can say.
+        """Return how much each scorer prefers the positive of each row, float64 (n,); NaN without a score.
 
         Args:
-            rows: to judge.
-            corpus: the captions that the language models have read.
+            rows: to score.
+            corpus: the captions that the language models were trained on.
         """
         found = {"length": LengthScorer().gaps(rows.positives, rows.negatives, rows.groups, 0)}
         grams = (GrammarScorer(self.trigrams), LikelihoodScorer(self.trigrams))
@@ -122,7 +122,9 @@ def _load_cooccurrence(path: Path) -> Cooccurrence:
             vocabulary = Vocabulary(tuple(text.split("\n")) if text else ())
             return Cooccurrence(vocabulary, stored["met"], stored["pairs"], stored["times"])
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise StorageError(f"{path}: no counts of words that meet ({error}). Delete it and build again.") from None
+        raise StorageError(
+            f"{path}: missing or corrupt co-occurrence counts ({error}). Delete it and build again."
+        ) from None
 
 
 def _train_ngram_scorers(captions: Sequence[str]) -> list[TextScorer]:
@@ -148,11 +150,11 @@ def _score_unseen(
     )
     gaps = [np.full(len(forms), np.nan) for _ in frozen]
     _score(gaps, rows, np.flatnonzero(~known).tolist(), frozen)
-    met = np.flatnonzero(known).tolist()
-    if met:
-        training = corpus.without({rows.groups[row] for row in met}, set().union(*(forms[row] for row in met)))
+    seen = np.flatnonzero(known).tolist()
+    if seen:
+        training = corpus.without({rows.groups[row] for row in seen}, set().union(*(forms[row] for row in seen)))
         if training:
-            _score(gaps, rows, met, train(training))
+            _score(gaps, rows, seen, train(training))
     return gaps
 
 
@@ -169,8 +171,8 @@ def _weights(name: str, rows: RowTexts) -> dict[str, float]:
     scaled = scale_to_unit_length(features)
     size = float(scaled.data[0] / features.data[0]) if len(features.data) else 1.0
     weights = np.round(fit_weights(scaled, COST) * size, DECIMALS)
-    told = ((names[column], weight) for column, weight in zip(often.tolist(), weights.tolist(), strict=True))
-    return {feature: weight for feature, weight in sorted(told) if weight}
+    named = ((names[column], weight) for column, weight in zip(often.tolist(), weights.tolist(), strict=True))
+    return {feature: weight for feature, weight in sorted(named) if weight}
 
 
 def _classify(name: str, weights: Mapping[str, float], rows: RowTexts) -> FloatArray:

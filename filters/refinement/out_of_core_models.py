@@ -1,7 +1,12 @@
-"""The two language models of Algorithm 1, fitted on texts that lie in a file and not in memory.
+"""Texts in a scratch file, and the two language models of Algorithm 1 fitted on them.
 
-They know and score what `GrammarScorer` and `PlausibilityScorer` do that have read the same captions, to the last bit;
-a caption that comes often is read once and counted as often as it comes.
+Each text is stored once per chunk as the ids of its words, four bytes per word. Texts with equal words are one *form*,
+whatever their case and spacing; forms are numbered when all texts have been added. Memory holds a few numbers per text,
+and each distinct word once. Forms are identified by 64 bits of their hash: among ten million different ones, the
+probability that any two collide is one in 400,000. The file is unnamed and removed with the process.
+
+The models and their scores equal those of `GrammarScorer` and `PlausibilityScorer` trained on the same captions, to the
+last bit; a repeated caption is read once and weighted by its count.
 """
 
 import hashlib
@@ -31,7 +36,7 @@ from pairwright.generators.language.vocabulary import (
 )
 
 GRAMMAR, PLAUSIBILITY = "grammar", "plausibility"
-_MERGE_EVERY = 16  # pieces whose counts are held apart before they are added up
+_MERGE_EVERY = 16  # chunks whose counts are merged at once
 
 
 Numbers = npt.NDArray[np.int32]
@@ -44,8 +49,8 @@ class TextChunk(NamedTuple):
 
     Attributes:
         forms: int32 (k,), their numbers.
-        flat: int64, the ids of all their words in one row.
-        lengths: int64 (k,), words of each.
+        flat: int64, the ids of all their words, concatenated.
+        lengths: int64 (k,), number of words of each.
     """
 
     forms: Numbers
@@ -54,10 +59,10 @@ class TextChunk(NamedTuple):
 
 
 class TextFile:
-    """Takes texts in pieces, and gives them back as ids of words; a context manager.
+    """Stores texts in chunks, and returns them as ids of words; a context manager.
 
     Args:
-        folder: where the scratch file lies, on a disk with four bytes to spare for each word.
+        folder: for the scratch file, which needs four bytes per word.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -88,7 +93,7 @@ class TextFile:
         return list(self._ids)
 
     def add(self, texts: Sequence[str]) -> Numbers:
-        """Store a piece of texts, and return their numbers."""
+        """Store a chunk of texts, and return their numbers."""
         place: dict[str, int] = {}
         local = np.fromiter((place.setdefault(text, len(place)) for text in texts), np.int32, len(texts))
         ids = self._ids
@@ -103,7 +108,7 @@ class TextFile:
         return numbers
 
     def seal(self) -> Numbers:
-        """Number the forms, when all texts are in; return the form of each text by its number."""
+        """Number the forms, when all texts have been added; return the form of each text by its number."""
         self._file.flush()
         hashes = np.concatenate([np.zeros(0, np.uint64), *self._hashes])
         self._hashes.clear()
@@ -115,7 +120,7 @@ class TextFile:
         return self._form
 
     def read(self, wanted: Flags) -> Iterator[TextChunk]:
-        """Yield the wanted forms, each once, piece by piece.
+        """Yield the wanted forms, each once, chunk by chunk.
 
         Args:
             wanted: bool (forms,).
@@ -142,12 +147,12 @@ def _hash_texts(flat: Numbers, lengths: Numbers) -> npt.NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class WordTable:
-    """What is known of each word of a `TextFile`, by its id there.
+    """Properties of each word of a `TextFile`, by its id there.
 
     Attributes:
         words: the words.
-        place: int64, of each word in the order of the alphabet.
-        content: bool, whether it names something (`cooccurrence.is_content`).
+        place: int64, alphabetical rank of each word.
+        content: bool, whether it is a content word (`cooccurrence.is_content_word`).
     """
 
     words: Sequence[str]
@@ -162,7 +167,7 @@ class WordTable:
         return cls(words, place, np.fromiter(map(is_content_word, words), np.bool_, len(words)))
 
     def vocabulary(self, times: FloatArray) -> tuple[Vocabulary, IntArray]:
-        """Return the vocabulary of words that come so often, as `Vocabulary.of` does, and its id of each of the file's."""
+        """Return the vocabulary of words with these counts, as of `Vocabulary.of`, and its id of each word of the file."""
         ranked = np.lexsort((self.place, -times))[: int(np.count_nonzero(times))][:MAX_WORDS]
         ids = np.full(len(self.words), UNKNOWN, np.int64)
         ids[ranked] = np.arange(len(ranked)) + SPECIAL
@@ -175,9 +180,9 @@ class TextModels:
 
     Attributes:
         table: of the file's words.
-        trigrams: judges grammar.
+        trigrams: grammar model.
         trigram_ids: int64, by the file's ids.
-        cooccurrence: judge plausibility.
+        cooccurrence: plausibility model.
         content_ids: int64, by the file's ids.
     """
 
@@ -193,7 +198,7 @@ class TextModels:
 
         Args:
             file: that holds them.
-            times: int64 (forms,), how often each form is read.
+            times: int64 (forms,), count of each form.
             table: of the file's words.
         """
 
@@ -206,10 +211,10 @@ class TextModels:
         vocabulary, ids = table.vocabulary(seen)
         content, content_ids = table.vocabulary(np.where(table.content, seen, 0.0))
         grams = _sum_counts((trigram_keys(ids[flat], lengths), times[forms]) for forms, flat, lengths in read())
-        pieces = ((_content(texts, table, content_ids), times[texts.forms]) for texts in read())
-        met = _sum_counts((cooccurrence_keys(*words), often) for words, often in pieces)
+        chunks = ((_content(texts, table, content_ids), times[texts.forms]) for texts in read())
+        pairs = _sum_counts((cooccurrence_keys(*words), often) for words, often in chunks)
         return cls(
-            table, TrigramModel.of_counts(vocabulary, *grams), ids, Cooccurrence.of_counts(content, *met), content_ids
+            table, TrigramModel.of_counts(vocabulary, *grams), ids, Cooccurrence.of_counts(content, *pairs), content_ids
         )
 
     def scores(self, texts: TextChunk) -> dict[str, FloatArray]:
@@ -225,10 +230,10 @@ def _content(texts: TextChunk, table: WordTable, ids: IntArray) -> tuple[IntArra
     return ids[texts.flat[inside]], np.bincount(owner, minlength=len(texts.lengths)).astype(np.int64)
 
 
-def _sum_counts(pieces: Iterator[tuple[tuple[IntArray, IntArray], IntArray]]) -> tuple[IntArray, IntArray]:
-    # Of (keys, their texts) and how often each text comes: the distinct keys, and how often each comes.
+def _sum_counts(chunks: Iterator[tuple[tuple[IntArray, IntArray], IntArray]]) -> tuple[IntArray, IntArray]:
+    # From (keys, their texts) and the count of each text: the distinct keys, and the count of each key.
     keys, times = np.zeros(0, np.int64), np.zeros(0, np.int64)
-    each = (sum_by_key(found, often[owner]) for (found, owner), often in pieces)
+    each = (sum_by_key(found, often[owner]) for (found, owner), often in chunks)
     while some := list(islice(each, _MERGE_EVERY)):
         keys, times = sum_by_key(
             np.concatenate([keys, *(key for key, _ in some)]), np.concatenate([times, *(n for _, n in some)])

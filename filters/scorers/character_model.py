@@ -1,11 +1,11 @@
-"""A character language model of captions: how usual are these letters, across the borders of words?
+"""Character language model of captions, across word boundaries.
 
-Interpolated Witten-Bell smoothing (Chen and Goodman, 1998, section 2.4): the share of a character after a context is
-(n(context, character) + t(context) lower) / (n(context) + t(context)), with t(context) different characters seen after
-the context and ``lower`` the same share under a context shorter by one; at the end, even shares. A run of up to
-``ORDER`` characters is one integer of 7 bits a character, so that fitting is sorting and scoring is binary search.
+Interpolated Witten-Bell smoothing (Chen and Goodman, 1998, section 2.4): the probability of a character after a context
+is (n(context, character) + t(context) lower) / (n(context) + t(context)), with t(context) the number of different
+characters seen after the context and ``lower`` the probability under a context shorter by one; uniform at the end. An
+n-gram of up to ``ORDER`` characters is one integer of 7 bits per character: fitting is sorting, scoring is binary search.
 
-Text is lower-cased, spaces joined; characters beyond the 124 most frequent ones are one unknown character.
+Text is lower-cased and its whitespace normalised; characters beyond the 124 most frequent share one unknown character.
 """
 
 from collections.abc import Sequence
@@ -23,15 +23,15 @@ _MAX_CHARACTERS = (1 << _BITS) - _FIRST
 
 @dataclass(frozen=True, eq=False)
 class CharacterModel:
-    """A fitted model; make one with `fit`.
+    """A fitted model; create one with `fit`.
 
     Attributes:
         letters: the known characters, the most frequent first.
-        runs: for each length 1 to ``ORDER`` the ascending keys of the runs seen.
-        times: how often each of them was seen.
-        before: for each length the ascending keys of the contexts, one character shorter than the run.
+        runs: for each length 1 to ``ORDER`` the ascending keys of the n-grams seen.
+        times: how often each n-gram was seen.
+        before: for each length the ascending keys of the contexts, one character shorter than the n-gram.
         total: how often each context was seen.
-        kinds: by how many different characters it was followed.
+        kinds: number of different characters that followed each context.
     """
 
     letters: str
@@ -58,7 +58,7 @@ class CharacterModel:
         return cls(letters, *(tuple(part) for part in zip(*parts, strict=True)))
 
     def log_prob(self, texts: Sequence[str]) -> tuple[FloatArray, IntArray]:
-        """Return the total natural log-probability of each text, float64 (n,), and over how many characters."""
+        """Return the total natural log-probability of each text, float64 (n,), and its number of characters."""
         plain = [_normalize(text) for text in texts]
         keys, owner = _windows(plain, self.letters)
         share = np.full(len(keys), 1.0 / (len(self.letters) + _FIRST))
@@ -82,7 +82,7 @@ def _code_points(text: str) -> IntArray:
 
 
 def _windows(texts: Sequence[str], letters: str) -> tuple[IntArray, IntArray]:
-    # The key of the ORDER characters up to each one, the text's end included, and the number of the text.
+    # The key of the ORDER characters up to each position, the end included, and the number of the text.
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     owner = np.repeat(np.arange(len(texts)), lengths)
     points = _code_points("".join(texts))
@@ -94,9 +94,9 @@ def _windows(texts: Sequence[str], letters: str) -> tuple[IntArray, IntArray]:
     keys = np.zeros(max(len(row) - margin, 0), np.int64)
     for place in range(ORDER):
         keys = keys << _BITS | row[place : place + len(keys)]
-    whose = np.repeat(np.arange(len(texts)), lengths + margin + 1)[margin:]
+    text = np.repeat(np.arange(len(texts)), lengths + margin + 1)[margin:]
     inside = np.ones(len(row), np.bool_)
     starts = np.cumsum(lengths + margin + 1) - (lengths + margin + 1)
     for place in range(margin):
         inside[starts + place] = False
-    return keys[inside[margin:]], whose[inside[margin:]]
+    return keys[inside[margin:]], text[inside[margin:]]
