@@ -292,9 +292,9 @@ class _FullBuild(StageJobs):
                 made.append(await self.whole(name, made, balance_annotations, parts, this, limits))
         if config.refine:
             stages = [this.stage for this in generating_stages(config) if this.to_refine]
-            how = (stages, parts, config.refine, config.seed)
+            arguments = (stages, parts, config.refine, config.seed)
             state = scorers_state(config.refine.add_attacks)
-            made.append(await self.whole("refine", [pairs, *made], refine_negatives, *how, state=state))
+            made.append(await self.whole("refine", [pairs, *made], refine_negatives, *arguments, state=state))
         if config.rationales:
             made += await self.rationales(config.rationales, parts, [*chosen, *made])
         shards = await self.shards(parts, [*chosen, *made])

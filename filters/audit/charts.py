@@ -1,6 +1,6 @@
-"""The figures of an audit's page: attacks on a scale from a coin's toss to certainty, and the square of two gaps.
+"""SVG charts of an audit: accuracy bars from 50% to 100%, heatmaps of two gaps, and histograms.
 
-SVG without a library, as in `datasets.report_figures`; every figure says its numbers in text as well.
+No plotting library, as in `datasets.reports.figures`; every chart states its numbers as text as well.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ CELLS = 25
 _SIDE = 240
 
 
-def accuracy_bar(measured: MeasuredAttack, most: float) -> str:
-    """Return a bar from 50% to 100% with the accuracy as a dot, its interval as a line and the bound as a tick."""
+def accuracy_bar(measured: MeasuredAttack, limit: float) -> str:
+    """Return a bar from 50% to 100% with the accuracy as a dot, its interval as a line and the limit as a tick."""
 
     def x(share: float) -> float:
         return 200 * min(max(share, 0.5), 1.0) - 100
 
-    low, high, at, bound = x(measured.low), x(measured.high), x(measured.accuracy), x(most)
-    broken = " over" if measured.accuracy > most and measured.low > 0.5 else ""
+    low, high, at, bound = x(measured.low), x(measured.high), x(measured.accuracy), x(limit)
+    broken = " over" if measured.accuracy > limit and measured.low > 0.5 else ""
     said = f"{measured.accuracy:.1%}, 95% {measured.low:.1%} to {measured.high:.1%}"
     return (
         f'<svg class="scale{broken}" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{said}">'
@@ -34,15 +34,15 @@ def accuracy_bar(measured: MeasuredAttack, most: float) -> str:
 
 
 def gap_heatmap(title: str, first: FloatArray, second: FloatArray, reach: tuple[float, float]) -> str:
-    """Return the square of two gaps, darker where more rows lie (after figure 4.4 of the SugarCrepe chapter).
+    """Return the heatmap of two gaps, darker where there are more rows (after figure 4.4 of the SugarCrepe chapter).
 
-    Symmetric about the middle means that neither scorer, nor any rule over both, knows the positive.
+    Symmetry about the centre means that neither scorer, nor any rule over both, detects the positive.
 
     Args:
-        title: above it.
-        first: float64 (n,) gap to the right; NaN is left out.
+        title: shown above it.
+        first: float64 (n,) gap to the right; NaN is skipped.
         second: float64 (n,) gap upwards.
-        reach: how far the two axes reach; what lies beyond counts at the edge.
+        reach: maximum of each axis; larger gaps count at the edge.
     """
     counts = count_cells(first, second, reach)
     most = counts.max() or 1
@@ -66,7 +66,7 @@ def gap_heatmap(title: str, first: FloatArray, second: FloatArray, reach: tuple[
 
 
 def count_cells(first: FloatArray, second: FloatArray, reach: tuple[float, float]) -> npt.NDArray[np.int64]:
-    """Return how many rows lie in each of `CELLS` x `CELLS` cells, rows from below."""
+    """Return the number of rows in each of `CELLS` x `CELLS` cells, rows of cells from the bottom."""
     whole = np.isfinite(first) & np.isfinite(second)
     places = [
         np.clip(((gap[whole] / far + 1) / 2 * CELLS).astype(np.int64), 0, CELLS - 1)
@@ -78,7 +78,7 @@ def count_cells(first: FloatArray, second: FloatArray, reach: tuple[float, float
 
 
 def bar_chart(counts: Sequence[int], names: tuple[str, str]) -> str:
-    """Return upright bars for counts from left to right; ``names`` stand at the two ends."""
+    """Return vertical bars for counts from left to right; ``names`` label the two ends."""
     most = max(counts) or 1
     width = 400 / len(counts)
     bars = "".join(

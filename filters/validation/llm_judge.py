@@ -1,7 +1,11 @@
-"""A model that sees the image judges caption against negative (SugarCrepe, stage 2, with a model for the person).
+"""Validation by a model that sees the image and chooses between caption and negative (SugarCrepe, stage 2).
 
-Models lean towards the text that is shown first or second, so each row is asked about twice, the texts changing
-places; only what both answers say counts. Both may be true: that is what a false negative is.
+Models prefer a position, so each row is requested twice with the texts exchanged; only what both answers agree on counts.
+Both texts may be true: then the negative is a false negative.
+
+Judges are asked for "(1)", "(2)", "both" or "neither", and mostly comply. Some repeat the text after its number, some
+explain first and choose at the end, some reject both and then name the closer one: that one is their pick. Any other
+answer is `UNCLEAR`, never a guess.
 """
 
 import random
@@ -30,13 +34,13 @@ _POSITIVE, _NEGATIVE = "positive", "negative"
 
 
 class NegativeJudge:
-    """The maker of verdicts (`protocols.LLMGenerator`): one annotation a row, whose ``reason`` is the verdict.
+    """LLM generator (`protocols.LLMGenerator`) that returns one annotation per row, whose ``reason`` is the verdict.
 
     Args:
         book: the prompts; ``judge`` is used.
-        model: its name at the server.
-        images: makes the images of messages.
-        questions: the rows; a pair is one of them (`pair_for_row`).
+        model: model name.
+        images: converts images for messages.
+        questions: the rows; a pair stands for one of them (`pair_for_row`).
     """
 
     name = NAME
@@ -57,12 +61,12 @@ class NegativeJudge:
     def annotate(
         self,
         pair: Pair,
-        tokens: Sequence[Token],  # noqa: ARG002 - the protocol's; texts are shown as they are
-        rng: random.Random,  # noqa: ARG002 - the protocol's; nothing is drawn
+        tokens: Sequence[Token],  # noqa: ARG002 - part of the protocol
+        rng: random.Random,  # noqa: ARG002 - part of the protocol
         *,
         attempt: int = 0,
     ) -> LLMStep[list[Annotation]]:
-        """Return the talk about a row, which ends in its verdict."""
+        """Return the steps of a row, which end in its verdict."""
         question = self._questions[pair.key]
         try:
             image = self._images.read(question.image) if question.image else None
@@ -96,12 +100,12 @@ class NegativeJudge:
 
 
 def pair_for_row(question: ValidationRow) -> Pair:
-    """Return the pair under which a row is asked about; rows have keys of their own."""
+    """Return the pair that stands for a row; every row has its own key."""
     return Pair(pair_key(NAME, question.id, question.positive), question.positive, image=question.image)
 
 
 def combine_answers(question: ValidationRow, outcomes: Sequence[RequestOutcome]) -> ValidationVerdict:
-    """Return what the two answers say together: first the one with the positive as (1), then the other way round.
+    """Return the verdict of the two answers: the one with the positive as (1), then the other.
 
     The score is 1 when both pick the positive, 0 when both find the negative true, and 0.5 otherwise.
     """
@@ -161,23 +165,23 @@ def parse_pick(answer: str, first: str = "", second: str = "") -> str:
     """Return which text an answer picks, one of `PICKS`.
 
     Args:
-        answer: what the judge said.
+        answer: answer of the judge.
         first: text (1), for answers that quote a text without its number.
         second: text (2).
     """
-    said = answer.strip()
-    labels = _labels(said)
-    if opening := _OPENING.match(said):
+    text = answer.strip()
+    labels = _labels(text)
+    if opening := _OPENING.match(text):
         one = _NUMBERED[opening["a"] or opening["b"]]
-        pick = one if len(_listed(said)) < 2 else _forced_choice(said) or UNCLEAR
-    elif _NEITHER.search(said):
-        pick = _forced_choice(said) or NEITHER
-    elif _BOTH.match(said):
+        pick = one if len(_listed(text)) < 2 else _forced_choice(text) or UNCLEAR
+    elif _NEITHER.search(text):
+        pick = _forced_choice(text) or NEITHER
+    elif _BOTH.match(text):
         pick = BOTH
     elif labels:
-        pick = labels[0] if len(set(labels)) == 1 else _forced_choice(said) or UNCLEAR
+        pick = labels[0] if len(set(labels)) == 1 else _forced_choice(text) or UNCLEAR
     else:
-        pick = _quoted(said, first, second) or (REFUSED if _REFUSAL.search(said) else UNCLEAR)
+        pick = _quoted(text, first, second) or (REFUSED if _REFUSAL.search(text) else UNCLEAR)
     return pick
 
 
@@ -185,27 +189,27 @@ def _labels(text: str) -> list[str]:
     return [_NUMBERED[found[1] or found[2]] for found in _LABELS.finditer(text)]
 
 
-def _listed(said: str) -> list[str]:
-    """Return the texts of the list that an answer begins with: both for "(1), (2)"."""
-    numbers = [Mention(found.start(), found.end(), found[1]) for found in _NUMBER.finditer(said)]
-    return listed_answers(said, numbers)
+def _listed(text: str) -> list[str]:
+    """Return the numbers of the list that an answer begins with: both for "(1), (2)"."""
+    numbers = [Mention(found.start(), found.end(), found[1]) for found in _NUMBER.finditer(text)]
+    return listed_answers(text, numbers)
 
 
-def _forced_choice(said: str) -> str:
-    """Return the text that is chosen in the end: the only one named in, or right behind, a sentence that chooses."""
-    sentences = _SENTENCE.split(said)
+def _forced_choice(text: str) -> str:
+    """Return the text that is chosen at the end: the only one named in, or right after, a sentence that chooses."""
+    sentences = _SENTENCE.split(text)
     for at in reversed(range(len(sentences))):
         if _FORCED.search(sentences[at]) and not _NEITHER.search(sentences[at]):
             following = " ".join(sentences[at + 1 : at + 2])
-            for text in (sentences[at], sentences[at] + " " + following):
-                named = set(_labels(text))
+            for part in (sentences[at], sentences[at] + " " + following):
+                named = set(_labels(part))
                 if len(named) == 1:
                     return named.pop()
     return ""
 
 
-def _quoted(said: str, first: str, second: str) -> str:
+def _quoted(text: str, first: str, second: str) -> str:
     """Return the text that the answer repeats, when it repeats one of the two."""
-    spoken = f" {normalize_text(said)} "
+    spoken = f" {normalize_text(text)} "
     held = [name for name, text in ((FIRST, first), (SECOND, second)) if text and f" {normalize_text(text)} " in spoken]
     return held[0] if len(held) == 1 else ""

@@ -82,7 +82,7 @@ def audit_rows(
     pool = _caption_pool(request.corpus, frame, note) if request.corpus else None
     rows = attack_frame(frame)
     attacked = rows.filter(pl.Series(kept))
-    found = run_audit(attacked, pool, most=request.most, seed=request.seed, also=also, meaning=request.meaning)
+    found = run_audit(attacked, pool, limit=request.most, seed=request.seed, also=also, meaning=request.meaning)
     if not request.with_gaps:
         return found, AuditGaps({}, kept)
     positives, negatives, groups = (rows[name].to_list() for name in ("positive", "negative", "group"))

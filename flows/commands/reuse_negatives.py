@@ -35,7 +35,7 @@ def add_reused_negatives(frame: pl.DataFrame, corpus: str, note: Callable[[str],
     """
     sayings = CaptionsByImage()
     for pair in _pairs(frame, corpus):
-        sayings.learn(pair)
+        sayings.add(pair)
     found = list(mirror_negatives(frame, sayings))
     if not found:
         note("No negative is a caption of another image: there is nothing to reuse. A larger --corpus may have some.")

@@ -116,7 +116,7 @@ def audit_all(  # noqa: PLR0913, PLR0917 - a job's arguments
     places = [*((home, part) for part in old), *((root, part) for part in new)]
     rows = pl.concat([ROWS.to_frame(), *rows_of(places, stages, annotations_path)])
     told = (
-        run_audit(rows, corpus_of_parts(places, pool=True), most=MAX_ACCURACY, seed=seed).as_json()
+        run_audit(rows, corpus_of_parts(places, pool=True), limit=MAX_ACCURACY, seed=seed).as_json()
         if rows.height
         else {}
     )

@@ -117,7 +117,7 @@ def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
                 describe_attack(name),
             ]
         )
-    telling = [f"{tell.words} ({tell.positive:,}:{tell.negative:,})" for tell in found.tells.words[:8]]
+    telling = [f"{tell.words} ({tell.positive:,}:{tell.negative:,})" for tell in found.text_leaks.words[:8]]
     more = [
         "",
         *summary_lines(found),
@@ -137,8 +137,8 @@ def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
 
 def _why(found: "Audit") -> str:
     if found.verdict == "hackable":
-        return f"attacks above {found.most:.0%}"
+        return f"attacks above {found.limit:.0%}"
     if found.doubt:
         return found.doubt
     highest = max(one.high for one in found.attacks.values())
-    return f"no attack is above {found.most:.0%}; the highest end of an interval is {highest:.1%}"
+    return f"no attack is above {found.limit:.0%}; the highest end of an interval is {highest:.1%}"

@@ -44,9 +44,9 @@ def exchangeable(rows: int, seed: int = 0) -> list[tuple[str, str]]:
 
 
 def test_a_set_that_nothing_tells_apart_is_sound() -> None:
-    found = run_audit(rows_of(exchangeable(1500), ("swap", "add")), most=0.56)
+    found = run_audit(rows_of(exchangeable(1500), ("swap", "add")), limit=0.56)
     assert found.verdict in {"sound", "unclear"}
-    assert not found.breaks
+    assert not found.exceeded
     for one in found.attacks.values():
         assert one.low <= 0.5 <= one.high
 
@@ -65,13 +65,13 @@ def test_what_gives_the_negative_away_is_found_by_its_attack(attack: str, spoil:
     found = run_audit(rows_of([(one, spoil(other)) for one, other in exchangeable(300)]))
     assert found.verdict == "hackable"
     assert found.attacks[attack].accuracy > 0.85
-    assert any(each.attack == attack for each in found.breaks)
+    assert any(each.attack == attack for each in found.exceeded)
 
 
 def test_a_type_that_can_be_hacked_breaks_a_set_that_cannot() -> None:
     pairs = [(one, f"{other} zebra" if at % 10 == 0 else other) for at, (one, other) in enumerate(exchangeable(1500))]
     found = run_audit(rows_of(pairs, ["add", *["swap"] * 9]))
-    assert {each.of for each in found.breaks if each.measured.accuracy > 0.9} == {"add"}
+    assert {each.of for each in found.exceeded if each.measured.accuracy > 0.9} == {"add"}
     assert describe_exceeded_limits(found)[0].startswith("add: ")
 
 
@@ -83,7 +83,7 @@ def test_few_rows_are_no_proof() -> None:
 
 def test_rows_of_one_image_cannot_be_called_sound() -> None:
     rows = rows_of(exchangeable(60)).with_columns(group=pl.lit("one"))
-    found = run_audit(rows, most=0.9)
+    found = run_audit(rows, limit=0.9)
     assert found.verdict == "unclear"
     assert "one image" in found.doubt
     with warnings.catch_warnings():
@@ -97,9 +97,9 @@ def test_rows_of_one_image_cannot_be_called_sound() -> None:
 
 
 def test_rows_whose_two_texts_are_the_same_cannot_be_called_sound() -> None:
-    found = run_audit(rows_of([(one, f"{one.capitalize()}.") for one, _ in exchangeable(8)]), most=1.0)
-    assert (found.verdict, found.tells.identical) == ("unclear", 8)
-    assert "same" in found.doubt
+    found = run_audit(rows_of([(one, f"{one.capitalize()}.") for one, _ in exchangeable(8)]), limit=1.0)
+    assert (found.verdict, found.text_leaks.identical) == ("unclear", 8)
+    assert "equal" in found.doubt
 
 
 @pytest.mark.parametrize(("times", "said"), [(1, "1 row that repeats an"), (2, "2 rows that repeat an")])
@@ -120,9 +120,12 @@ def test_repetitions_identities_and_leaks_are_counted() -> None:
     )
     assert (found.identical, found.repeated, found.shared) == (1, 1, 2)
     assert (found.longer, found.shorter) == (1, 0)
-    assert (found.leaks["final mark"].rows, found.leaks["final mark"].negative) == (2, 2)
-    assert (found.leaks["first letter is a capital"].rows, found.leaks["first letter is a capital"].negative) == (2, 1)
-    assert found.leaks["space before a mark"].rows == 1
+    assert (found.formats["final mark"].rows, found.formats["final mark"].negative) == (2, 2)
+    assert (found.formats["first letter is a capital"].rows, found.formats["first letter is a capital"].negative) == (
+        2,
+        1,
+    )
+    assert found.formats["space before a mark"].rows == 1
     assert found.format_rows == 3
 
 
@@ -141,7 +144,7 @@ def test_exchanging_both_texts_mirrors_what_is_counted(pairs: list[tuple[str, st
     assert (there.longer, there.shorter, there.identical) == (back.shorter, back.longer, back.identical)
     assert there.format_rows == back.format_rows
     assert {(tell.words, tell.positive) for tell in there.words} == {(tell.words, tell.negative) for tell in back.words}
-    assert len(there.places) == POSITION_BINS
+    assert len(there.positions) == POSITION_BINS
 
 
 def test_the_square_of_gaps_counts_each_row_once_and_mirrors() -> None:

@@ -83,7 +83,7 @@ def test_under_stop_the_first_is_told_with_how_to_skip_it(tmp_path: Path, flaw: 
     path = BROKEN[flaw][0](tmp_path)
     with pytest.raises(InputError) as told:
         read_candidates(path, InvalidRowPolicy())
-    assert str(told.value).endswith(" To set such rows aside: --on-error skip.")
+    assert str(told.value).endswith(" To skip such rows: --on-error skip.")
     with pytest.raises(InputError) as bare:  # for whoever has no such option
         read_candidates(path)
     assert str(told.value).startswith(str(bare.value))
@@ -106,7 +106,7 @@ def test_where_none_is_left_the_reasons_are_told(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"caption": "a"}\n{\n{"caption": "b"}\n')
     with pytest.raises(
-        InputError, match=r":1: no row is left of 3 rows \(empty_negative 2, broken_json 1\); the first: no neg"
+        InputError, match=r":1: all rows are invalid: 3 rows \(empty_negative 2, broken_json 1\); the first: no neg"
     ):
         read_candidates(path, InvalidRowPolicy("skip"))
 

@@ -174,8 +174,8 @@ def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) 
         ("a.jsonl", b'{"caption":"a","negative":"b"}\n{"caption":1}', r"a\.jsonl:2: caption is int"),
         ("b.jsonl", b'{"caption":"a"}', "1: no negative"),
         ("c.jsonl", b'{"caption":"  ","negative":"b"}', "1: no caption"),
-        ("d.jsonl", b"{oops", "1: broken JSON"),
-        ("e.jsonl", b'{"caption":"\xff"}', "1: broken JSON.*UTF-8"),
+        ("d.jsonl", b"{oops", "1: invalid JSON"),
+        ("e.jsonl", b'{"caption":"\xff"}', "1: invalid JSON.*UTF-8"),
         ("f.jsonl", b"5", "1: int instead of an object"),
         (
             "g.jsonl",
@@ -191,16 +191,16 @@ def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) 
         ("n.tsv", b"title\tx\n", "no column neg_caption"),
         ("o.tsv", b"", "no column neg_caption, title"),
         ("p.tsv", b"title\tneg_caption\nabc\tx\n", r"p\.tsv:2: neg_caption is not a list"),
-        ("q.tsv", b'title\tneg_caption\nabc\t"[\n', "broken TSV"),
-        ("q2.tsv", b"title\tneg_caption\na\t['b']\n\"a\"c\t['b']\n", r"q2\.tsv:3: broken TSV"),
+        ("q.tsv", b'title\tneg_caption\nabc\t"[\n', "invalid TSV"),
+        ("q2.tsv", b"title\tneg_caption\na\t['b']\n\"a\"c\t['b']\n", r"q2\.tsv:3: invalid TSV"),
         (
             "q3.tsv",
             b"filepath\ttitle\tneg_caption\n1\t\"a dog\t['b']\n2\ta cat\t['c']\n3\ta bird\"\t['d']\n",
-            r"q3\.tsv:4: a field between quotes holds line ends and tabs",
+            r"q3\.tsv:4: a quoted field contains line breaks and tabs",
         ),
         ("r.tsv", b"title\tneg_caption\nabc\t['x']\tmore\n", r"r\.tsv:2: more fields"),
         ("s.tsv", b"title\tneg_caption\n\xff\n", "not UTF-8 at byte 18"),
-        ("t.parquet", b"PAR1", "not a whole Parquet file"),
+        ("t.parquet", b"PAR1", "invalid Parquet file"),
     ],
 )
 def test_bad_input_is_one_line_with_file_and_place(tmp_path: Path, name: str, content: bytes, complaint: str) -> None:

@@ -53,9 +53,9 @@ def test_scores_are_the_two_numbers_of_the_first_line_or_nothing(text: str, scor
 
 def test_each_answer_has_the_mean_of_its_scores_in_both_places() -> None:
     judged = combine_judgements(QUESTION, [reply("6 8\nso"), reply("9 5\nso")])
-    assert (judged.model, judged.reference, judged.turned) == (5.5, 8.5, False)
+    assert (judged.model, judged.reference, judged.inconsistent) == (5.5, 8.5, False)
     first_wins = combine_judgements(QUESTION, [reply("8 6"), reply("7 6")])
-    assert first_wins.turned
+    assert first_wins.inconsistent
     assert (first_wins.model, first_wins.reference) == (7, 6.5)
 
 
@@ -69,12 +69,12 @@ def test_an_answer_without_two_judgements_has_no_score() -> None:
 def test_the_relative_score_is_the_ratio_of_sums_over_what_has_scores() -> None:
     rows = [
         AnswerJudgement(QUESTION, 4, 8),
-        AnswerJudgement(QUESTION, 9, 9, turned=True),
+        AnswerJudgement(QUESTION, 9, 9, inconsistent=True),
         AnswerJudgement(QUESTION, None, None, 2, "unparsed"),
     ]
     found = relative_score(rows)
     assert found.model.sum() / found.reference.sum() == 13 / 17
-    assert (found.turned, found.left_out, found.unparsed) == (1, {"unparsed": 1}, 2)
+    assert (found.inconsistent, found.unscored, found.unparsed) == (1, {"unparsed": 1}, 2)
 
 
 def test_the_interval_of_a_ratio_holds_as_often_as_it_says() -> None:

@@ -89,7 +89,7 @@ def test_every_layout_gives_the_same_scores(ending: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("", "no rows"), ('{"s_caption": 1}\n', "s_negative"), ("[1]\n", "not a JSON object"), ("{\n", ":1: broken")],
+    [("", "no rows"), ('{"s_caption": 1}\n', "s_negative"), ("[1]\n", "not a JSON object"), ("{\n", ":1: invalid")],
 )
 def test_a_file_that_cannot_be_read_says_what_is_wrong(text: str, told: str, tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"

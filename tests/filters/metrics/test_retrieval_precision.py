@@ -19,7 +19,7 @@ def test_it_is_the_mean_over_queries_of_average_precision(seed: int, rows: int, 
         return
     found = mean_average_precision(embeddings, names)
     assert found.queries == len(literal)
-    assert found.alone == rows - len(literal)
+    assert found.without_match == rows - len(literal)
     assert found.map == pytest.approx(np.mean(literal), abs=1e-6)
 
 
