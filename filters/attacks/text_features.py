@@ -116,17 +116,7 @@ def _letter_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple[
 
 
 def named_differences(view: str, positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
-    """Return all differing features of a view, rare ones too, and what each column stands for.
-
-    Args:
-        view: one of `VIEWS`.
-        positives: n texts.
-        negatives: n texts.
-
-    Returns:
-        float64 (n, features) and a name a column: a run of words joined by spaces (``<s>`` and ``</s>`` are the ends of
-        the text), a run of characters, or the number of a mark of format. A name means the same in any set of rows.
-    """
+    """Return all differing features of a view, including rare ones, and the name of each column."""
     if view == "format":
         return format_differences(positives, negatives), [str(number) for number in range(len(_FORMAT))]
     if view == "letters":

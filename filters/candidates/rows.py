@@ -95,7 +95,7 @@ def usable_corpus(corpus: CaptionCorpus, frame: pl.DataFrame) -> tuple[CaptionCo
     """Return ``corpus`` as the scorers of these rows can use it, and the number of captions left for training.
 
     Captions of images under test never train a scorer. If that would remove more than half of the corpus, the corpus is the
-    pool that the rows were made from; then it is cross-fitted: each row goes without the captions of its own image only.
+    pool that the rows were made from; then it is cross-fitted: only the captions of its own image are withheld from a row.
     """
     groups = {text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()}
     tested = {normalize_text(text) for name in ("caption", "negative", "positive") for text in frame[name]}

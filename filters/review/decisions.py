@@ -1,15 +1,16 @@
-"""Decisions of reviewers: a file that only ever grows, one JSON object a line.
+"""Decisions of reviewers: an append-only file with one JSON object per line, and the verdicts of several reviewers.
 
     {"id": "...", "reviewer": "ann", "decision": "keep", "candidate": "...", "text": "", "at": "2030-01-01T10:00:00Z"}
 
-A line is on the disk before the reviewer sees the next row, so a killed process or machine loses none that was
-acknowledged. Of a reviewer's lines about a row the last one holds. ``undo`` is a line too: it takes back the reviewer's
-last decision about the row, and what was decided before it holds again. Several reviewers may write into one file, also
-at the same time.
+A line is on the disk before the reviewer sees the next row, so a killed process or machine loses no acknowledged
+decision. Of a reviewer's lines about a row the last one holds. ``undo`` is a line too: it withdraws the reviewer's last
+decision about the row, and the one before holds again. Several reviewers may write into one file at the same time.
 
-``candidate`` is the text that was judged: a decision about another text than the row holds now is *stale* and counts
-for nothing. A line that broke off in the middle (no file system promises a whole one after a power cut) is passed over
-and counted.
+``candidate`` is the reviewed text: a decision about a text that the row no longer has is *stale* and not counted. A
+truncated line (after a power cut) is skipped and counted.
+
+Verdict of several reviewers: one *reject* rejects, as a reviewer who sees that a negative is true is not outvoted; *fix*
+wins over *keep*, as it has a better text; *keep* wins over *unsure*.
 """
 
 import fcntl
@@ -34,15 +35,15 @@ UNDO: Final = "undo"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a reviewer said of a row.
+    """Decision of a reviewer about a row.
 
     Attributes:
         id: of the row.
         reviewer: name of the person.
         decision: keep, reject, unsure, fix, or undo.
-        candidate: the text that was judged.
-        text: the text to take instead; of a fix only.
-        at: when, as ISO 8601 in UTC.
+        candidate: the reviewed text.
+        text: the replacement; of a fix only.
+        at: time, as ISO 8601 in UTC.
     """
 
     id: str
@@ -55,40 +56,40 @@ class Decision:
 
 @dataclass
 class Decisions:
-    """What holds after some lines.
+    """Decisions that hold after some lines.
 
     Attributes:
-        torn: lines that are not whole JSON.
+        truncated: lines that are not valid JSON.
     """
 
-    torn: int = 0
-    _standing: dict[str, list[Decision]] = field(default_factory=dict)
+    truncated: int = 0
+    _by_reviewer: dict[str, list[Decision]] = field(default_factory=dict)
 
     def add(self, line: Decision) -> None:
-        """Take one more line into account."""
-        mine = self._standing.setdefault(line.reviewer, [])
+        """Add a line."""
+        own = self._by_reviewer.setdefault(line.reviewer, [])
         if line.decision != UNDO:
-            mine.append(line)
+            own.append(line)
             return
-        last = next((at for at in range(len(mine) - 1, -1, -1) if mine[at].id == line.id), None)
+        last = next((at for at in range(len(own) - 1, -1, -1) if own[at].id == line.id), None)
         if last is not None:
-            del mine[last]
+            del own[last]
 
     @property
     def reviewers(self) -> list[str]:
-        """Names of those of whom a decision holds, sorted."""
-        return sorted(name for name, mine in self._standing.items() if mine)
+        """Names of the reviewers with decisions, sorted."""
+        return sorted(name for name, own in self._by_reviewer.items() if own)
 
     def of(self, reviewer: str) -> dict[str, Decision]:
-        """Return a reviewer's decisions by the id of the row."""
-        return {decision.id: decision for decision in self._standing.get(reviewer, ())}
+        """Return the decisions of a reviewer by the id of the row."""
+        return {decision.id: decision for decision in self._by_reviewer.get(reviewer, ())}
 
     def stack(self, reviewer: str) -> Sequence[Decision]:
-        """Return a reviewer's decisions that were not taken back, in the order in which they were made."""
-        return self._standing.get(reviewer, ())
+        """Return the decisions of a reviewer that were not withdrawn, in order."""
+        return self._by_reviewer.get(reviewer, ())
 
     def by_row(self, reviewers: Iterable[str] | None = None) -> dict[str, dict[str, Decision]]:
-        """Return id of the row to reviewer to decision, for all reviewers or those that are named."""
+        """Return id of the row to reviewer to decision, for all reviewers or the named ones."""
         rows: defaultdict[str, dict[str, Decision]] = defaultdict(dict)
         for name in self.reviewers if reviewers is None else reviewers:
             for id_, decision in self.of(name).items():
@@ -97,13 +98,13 @@ class Decisions:
 
 
 def read_decisions(path: Path) -> Decisions:
-    """Return what the lines of a file come to.
+    """Return the decisions in a file.
 
     Raises:
-        InputError: there is no such file, or a whole line is no decision.
+        InputError: the file is missing, or a valid line is no decision.
     """
     if not path.is_file():
-        raise InputError("no such file", where=str(path), fix="Name a file that `pairwright review` wrote.")
+        raise InputError("no such file", where=str(path), fix="Give a file that `pairwright review` wrote.")
     found = Decisions()
     for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
         if not line.strip():
@@ -111,7 +112,7 @@ def read_decisions(path: Path) -> Decisions:
         try:
             given = orjson.loads(line)
         except orjson.JSONDecodeError:
-            found.torn += 1
+            found.truncated += 1
             continue
         found.add(_decision(given, f"{path}:{number}"))
     return found
@@ -127,7 +128,7 @@ def _decision(given: Any, place: str) -> Decision:
         or not texts.get("reviewer")
         or texts.get("decision") not in {*DECISION_WORDS, UNDO}
     ):
-        fix = "Name a file that `pairwright review` wrote, or take the line out."
+        fix = "Give a file that `pairwright review` wrote, or remove the line."
         raise InputError("not a decision", where=place, fix=fix)
     return Decision(**texts)
 
@@ -136,10 +137,10 @@ class DecisionLog:
     """A file of decisions, open for appending.
 
     Args:
-        path: of the file; it and its folder are made when missing.
+        path: of the file; it and its folder are created if missing.
 
     Raises:
-        InputError: the file holds something else.
+        InputError: the file has other content.
         StorageError: it cannot be written.
     """
 
@@ -154,10 +155,10 @@ class DecisionLog:
         self.decisions = read_decisions(path)
 
     def append(self, decision: Decision) -> Decision:
-        """Write a decision to the disk, with the time; when this returns, it is there.
+        """Write a decision with the time to the disk; it is synced when this returns.
 
         Raises:
-            StorageError: it could not be written. Nothing is decided then.
+            StorageError: it could not be written. Then nothing is decided.
         """
         dated = {name: getattr(decision, name) for name in Decision.__dataclass_fields__}
         dated["at"] = decision.at or datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -180,17 +181,17 @@ class DecisionLog:
 
 
 def _write(handle: int, line: bytes) -> None:
-    # The caller holds the lock, so the end stays where it is.
+    # The caller holds the lock, so the end does not move.
     end = os.lseek(handle, 0, os.SEEK_END)
     if end and os.pread(handle, 1, end - 1) != b"\n":
-        line = b"\n" + line  # an earlier line broke off: this one must not be glued to it
+        line = b"\n" + line  # an earlier line was truncated: start a new one
     try:
         rest = memoryview(line)
         while rest:
             rest = rest[os.write(handle, rest) :]
         os.fsync(handle)
     except OSError:
-        os.ftruncate(handle, end)  # half a line (disk full) must not stand there as a decision
+        os.ftruncate(handle, end)  # a partial line (disk full) must not remain
         raise
 
 
@@ -203,7 +204,9 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _write_error(path: Path, error: OSError) -> StorageError:
-    return StorageError(f"{path}: cannot be written ({error.strerror or error}). Check the disk, or name another file.")
+    return StorageError(
+        f"{path}: cannot be written ({error.strerror or error}). Check the disk, or choose another file."
+    )
 
 
 _STRONGEST_FIRST: Final[tuple[DecisionWord, ...]] = ("reject", "fix", "keep", "unsure")
@@ -211,12 +214,12 @@ _STRONGEST_FIRST: Final[tuple[DecisionWord, ...]] = ("reject", "fix", "keep", "u
 
 @dataclass(frozen=True, slots=True)
 class RowVerdict:
-    """What became of a row.
+    """Verdict on a row.
 
     Attributes:
-        word: of `decisions.WORDS`.
+        word: of `DECISION_WORDS`.
         said: reviewer to decision.
-        text: the text to take instead, of a fix: the latest where there are several.
+        text: the replacement of a fix: the latest where there are several.
     """
 
     word: DecisionWord
@@ -226,27 +229,27 @@ class RowVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ReviewVerdicts:
-    """The decisions that count for some rows, and those that do not.
+    """Decisions that count for some rows, and numbers of those that do not.
 
     Attributes:
         verdicts: id of the row to verdict.
         decisions: id of the row to reviewer to the decision that counts.
-        stale: decisions about another text than the row has now.
-        unknown: decisions about rows that the input does not have, or that came in rejected.
-        torn: lines of the file that broke off.
+        stale: decisions about a text that the row no longer has.
+        unknown: decisions about rows that are not in the input, or were already rejected.
+        truncated: truncated lines of the file.
     """
 
     verdicts: Mapping[str, RowVerdict]
     decisions: Mapping[str, Mapping[str, Decision]]
     stale: int = 0
     unknown: int = 0
-    torn: int = 0
+    truncated: int = 0
 
     @property
     def uncounted(self) -> dict[str, int]:
-        """What does not count and why, without zeros."""
-        told = {"stale": self.stale, "unknown": self.unknown, "torn": self.torn}
-        return {reason: count for reason, count in told.items() if count}
+        """Reason to number of decisions that do not count, without zeros."""
+        counts = {"stale": self.stale, "unknown": self.unknown, "torn": self.truncated}
+        return {reason: count for reason, count in counts.items() if count}
 
 
 def combine_decisions(
@@ -255,9 +258,9 @@ def combine_decisions(
     """Return the verdicts on the rows of a candidate frame that are not rejected.
 
     Args:
-        frame: with ``candidates.SCHEMA``.
+        frame: with ``candidates.rows.SCHEMA``.
         decisions: of any reviewers.
-        reviewers: those who count; all when left out.
+        reviewers: those who count; default: all.
     """
     texts = dict(frame.filter(pl.col("status") == "kept").select("id", "negative").iter_rows())
     counting: dict[str, dict[str, Decision]] = {}
@@ -271,7 +274,7 @@ def combine_decisions(
         if fresh:
             counting[id_] = fresh
     return ReviewVerdicts(
-        {id_: _verdict(said) for id_, said in counting.items()}, counting, stale, unknown, decisions.torn
+        {id_: _verdict(said) for id_, said in counting.items()}, counting, stale, unknown, decisions.truncated
     )
 
 
@@ -283,5 +286,5 @@ def _verdict(said: Mapping[str, Decision]) -> RowVerdict:
 
 
 def was_bad(verdict: RowVerdict) -> bool:
-    """Say whether a row was no good as it stood: rejected, or in need of a fix."""
+    """Return whether a row was rejected or fixed."""
     return verdict.word in {"reject", "fix"}

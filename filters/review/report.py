@@ -1,9 +1,13 @@
-"""What a review found: words by reviewer, the share of bad negatives with its bound, and how far reviewers agree.
+"""Review report: decisions by reviewer, the share of bad negatives with its interval, and Cohen's kappa.
 
-A negative is *bad* when its verdict is reject or fix: as it stood it was true of the image, or no sentence. The share of
-bad ones among the reviewed bounds that of the rest (Wilson, 95%) as long as the reviewed ones are a fair sample: those
-of `--sample`, or any beginning of the order of review. Rows that nobody was sure of count in no share; the bound is
-given with all of them counted as bad, too. The interval takes rows as independent; rows of one image are not quite.
+A negative is *bad* when its verdict is reject or fix: it was true of the image, or no sentence. The share of bad negatives
+among the reviewed rows bounds that of the others (Wilson, 95%) if the reviewed rows are a fair sample: those of
+`--sample`, or any prefix of the order of review. Unsure rows count in no share; the bound is also given with all of them
+counted as bad. The interval takes rows as independent; rows of one image are not quite.
+
+Kappa (Cohen 1960) is the agreement beyond what two reviewers reach by chance with the same frequencies of decisions:
+(observed - expected) / (1 - expected). 1 is full agreement, 0 chance level, below 0 less than that. SciPy has no kappa;
+scikit-learn and statsmodels, which have, are no dependencies.
 """
 
 import math
@@ -28,8 +32,8 @@ def review_report(entering: pl.DataFrame, judged: ReviewVerdicts) -> dict[str, A
 
     Returns:
         ``rows``, ``reviewed``, ``reviewers`` (name to decision to number), ``bad`` and ``by_type`` (see `_share`),
-        ``agreement`` (one entry each two reviewers: ``reviewers``, ``rows``, ``agreed``, ``kappa``, ``table``; null
-        where a number is undefined), ``disagreements`` (id to reviewer to decision), ``uncounted`` (reason to number).
+        ``agreement`` (one entry per pair of reviewers: ``reviewers``, ``rows``, ``agreed``, ``kappa``, ``table``; null
+        where undefined), ``disagreements`` (id to reviewer to decision), ``uncounted`` (reason to number).
     """
     kinds: dict[str, list[str]] = {}
     for id_, kind in entering.select("id", "type").iter_rows():
@@ -96,7 +100,7 @@ def _number(value: float) -> float | None:
 
 
 def report_tables(report: Mapping[str, Any]) -> list[tuple[str, list[list[object]]]]:
-    """Return the report as titled tables, the first row of each its head."""
+    """Return the report as titled tables, each with a header row."""
     tables: list[tuple[str, list[list[object]]]] = []
     reviewers = report["reviewers"]
     if reviewers:
@@ -118,21 +122,21 @@ def _line(name: str, one: Mapping[str, Any]) -> list[object]:
 
 def _agreement_table(each: Mapping[str, Any]) -> tuple[str, list[list[object]]]:
     one, other = each["reviewers"]
-    kappa = "undefined (one word throughout)" if each["kappa"] is None else f"{each['kappa']:.2f}"
-    title = f"{one} and {other}: {each['rows']:,} rows, {each['agreed']:.1%} the same, Cohen's kappa {kappa}"
+    kappa = "undefined (one decision throughout)" if each["kappa"] is None else f"{each['kappa']:.2f}"
+    title = f"{one} and {other}: {each['rows']:,} rows, {each['agreed']:.1%} equal, Cohen's kappa {kappa}"
     rows: list[list[object]] = [[f"{one}: {first}", *second.values()] for first, second in each["table"].items()]
     return title, [["", *(f"{other}: {word}" for word in DECISION_WORDS)], *rows]
 
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two people's words on the same rows.
+    """Decisions of two reviewers on the same rows.
 
     Attributes:
-        rows: on which both said something.
-        agreed: share on which they said the same, 0-1; NaN without rows.
-        kappa: -1 to 1; NaN without rows, and when both said one and the same word throughout.
-        table: (word of the first, word of the second) to number of rows.
+        rows: number of rows that both decided on.
+        agreed: share with equal decisions, 0-1; NaN without rows.
+        kappa: -1 to 1; NaN without rows, and when both gave one and the same decision throughout.
+        table: (decision of the first, of the second) to number of rows.
     """
 
     rows: int
@@ -142,16 +146,16 @@ class Agreement:
 
 
 def reviewer_agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
-    """Return how far two people agree.
+    """Return the agreement of two reviewers.
 
     Args:
-        pairs: the word of the first and of the second, row by row.
+        pairs: decisions of the first and of the second, by row.
     """
     rows, table = len(pairs), Counter(pairs)
     if not rows:
         return Agreement(0, math.nan, math.nan, table)
     first, second = (Counter(words) for words in zip(*pairs, strict=True))
     same = sum(count for (one, other), count in table.items() if one == other)
-    by_chance = sum(count * second[word] for word, count in first.items())  # of rows * rows
-    kappa = (same * rows - by_chance) / (rows * rows - by_chance) if by_chance < rows * rows else math.nan
+    expected = sum(count * second[word] for word, count in first.items())  # of rows * rows
+    kappa = (same * rows - expected) / (rows * rows - expected) if expected < rows * rows else math.nan
     return Agreement(rows, same / rows, kappa, table)

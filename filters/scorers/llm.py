@@ -46,7 +46,7 @@ class LLMScorer:
     Args:
         book: the prompts; ``likelier`` is used.
         model: model name.
-        rows: the two texts of each row; a pair stands for one of them (`pair_for_row`).
+        rows: the two texts of each row; each pair represents one of them (`pair_for_row`).
     """
 
     name = NAME
@@ -99,7 +99,7 @@ class LLMScorer:
 
 
 def pair_for_row(row: TextPair) -> Pair:
-    """Return the pair that stands for a row; rows of equal texts have the same."""
+    """Return the pair that represents a row; rows of equal texts have the same."""
     positive, negative = row
     return Pair(pair_key(NAME, negative, positive), positive)
 

@@ -40,7 +40,7 @@ class NegativeJudge:
         book: the prompts; ``judge`` is used.
         model: model name.
         images: converts images for messages.
-        questions: the rows; a pair stands for one of them (`pair_for_row`).
+        questions: the rows; each pair represents one of them (`pair_for_row`).
     """
 
     name = NAME
@@ -100,7 +100,7 @@ class NegativeJudge:
 
 
 def pair_for_row(question: ValidationRow) -> Pair:
-    """Return the pair that stands for a row; every row has its own key."""
+    """Return the pair that represents a row; every row has its own key."""
     return Pair(pair_key(NAME, question.id, question.positive), question.positive, image=question.image)
 
 

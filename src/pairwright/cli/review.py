@@ -120,7 +120,7 @@ def _check(out: Path | None, report: Path | None, apply_: Path | None, *, sample
 def _serve(session: "ReviewSession", path: Path, port: int, *, browser: bool, as_json: bool) -> None:
     from pairwright.filters.review.server import serve_until_signal
 
-    before = session.standing()
+    before = session.progress()
 
     def announce(url: str) -> None:
         told = {"url": url, "pid": os.getpid(), "rows": len(session), "decided": before["decided"], "out": str(path)}
@@ -134,7 +134,7 @@ def _serve(session: "ReviewSession", path: Path, port: int, *, browser: bool, as
             _open_browser(url)
 
     serve_until_signal(session, port, announce)
-    now = session.standing()
+    now = session.progress()
     note(f"{now['decided']:,} of {len(session):,} rows are decided: {_listed(now['counts'])}.")
 
 

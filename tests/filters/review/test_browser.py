@@ -146,7 +146,7 @@ def test_a_fix_is_written_in_the_page_and_a_bad_one_is_refused_there(page: Any, 
     page.fill("#edited", caption)
     page.keyboard.press("Enter")
     page.wait_for_selector("#trouble:not([hidden])")
-    assert page.inner_text("#trouble") == "The text says what the caption says."
+    assert page.inner_text("#trouble") == "The text equals the caption."
     page.fill("#edited", "krufz")
     page.keyboard.press("Escape")
     assert read_decisions(rows_file.with_name("d.jsonl")).reviewers == []
@@ -253,7 +253,7 @@ def test_of_500_decisions_none_is_lost_when_the_server_is_killed_in_the_middle(
     while page.is_hidden("#done"):
         decide()
     found = read_decisions(Path(told["out"]))
-    assert found.torn == 0
+    assert found.truncated == 0
     assert {each.candidate: each.decision[0] for each in found.of("ann").values()} == {
         row["negative"]: "krukk"[n % 5] for n, row in enumerate(rows)
     }

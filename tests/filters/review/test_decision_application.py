@@ -218,7 +218,7 @@ def test_the_report_tells_how_far_two_reviewers_agree_and_on_what_they_do_not(ro
     assert both["table"]["keep"] == {"keep": 2, "reject": 1, "unsure": 0, "fix": 0}
     assert report["disagreements"] == {"c": {"ann": "keep", "bob": "reject"}}
     titles = [title for title, _ in report_tables(report)]
-    assert "ann and bob: 5 rows, 80.0% the same, Cohen's kappa 0.62" in titles
+    assert "ann and bob: 5 rows, 80.0% equal, Cohen's kappa 0.62" in titles
 
 
 def test_a_report_without_decisions_claims_nothing(rows_file: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_line_that_broke_off_is_passed_over_counted_and_not_glued_to_the_next(
     log.append(Decision("c", "ann", "reject"))
     log.close()
     assert said(path) == {"a": "keep", "c": "reject"}
-    assert read_decisions(path).torn == 1
+    assert read_decisions(path).truncated == 1
 
 
 def test_a_last_line_without_its_line_end_still_counts(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_two_reviewers_write_into_one_file_at_the_same_time(tmp_path: Path) -> N
     one.close()
     other.close()
     found = read_decisions(tmp_path / "d.jsonl")
-    assert (len(found.of("ann")), len(found.of("bob")), found.torn) == (50, 50, 0)
+    assert (len(found.of("ann")), len(found.of("bob")), found.truncated) == (50, 50, 0)
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_the_candidate_is_the_positive_and_rows_without_one_are_not_shown(path: 
     session = ReviewSession(read_positives(path), DecisionLog(tmp_path / "d.jsonl"), "ann")
     shown = {"".join(part for part, _ in session.row(at)["candidate"]) for at in range(len(session))}
     assert shown == {"A man on a bicycle.", "A crimson bus.", "A hound."}
-    assert session.standing()["positives"] is True
+    assert session.progress()["positives"] is True
 
 
 def test_decisions_end_in_the_rows_and_all_else_is_written_back(path: Path, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_another_caption_of_the_image_may_be_written_as_a_positive(tmp_path: Pat
     file.write_text(json.dumps(ROWS[0] | {"captions": ["A cyclist."]}) + "\n")
     session = ReviewSession(read_positives(file), DecisionLog(tmp_path / "d.jsonl"), "ann")
     session.decide(0, "fix", "A cyclist.")
-    with pytest.raises(UsageError, match="caption says"):
+    with pytest.raises(UsageError, match="equals the caption"):
         session.decide(0, "fix", "a man on a bike")
 
 

@@ -195,7 +195,7 @@ def test_a_key_that_no_shard_has_leads_to_the_file_or_nowhere(tmp_path: Path) ->
 
 
 def test_an_input_of_no_known_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no build directory, no shards"):
+    with pytest.raises(UsageError, match="not a build directory, shards"):
         read_rows(tmp_path / "rows.xlsx")
 
 

@@ -171,8 +171,8 @@ def test_a_fix_is_written_with_its_text_and_refused_when_it_can_be_no_negative(s
         for text, why in {
             "": "empty",
             " .": "empty",
-            "A red bus.": "what the caption says",
-            "a blue bus": "as it stands",
+            "A red bus.": "equals the caption",
+            "a blue bus": "equals the candidate",
             "A bus by a tree": "another caption",
             "x" * 10_001: "longer",
         }.items():
@@ -301,7 +301,7 @@ def test_another_run_goes_on_where_the_last_one_stopped_and_undoes_its_decisions
         first.decide(at, "keep")
     again = DecisionLog(log.path)
     second = ReviewSession(read_rows(rows_file), again, "ann")
-    assert second.standing()["next"] == 3
+    assert second.progress()["next"] == 3
     assert second.undo() == 2
     again.close()
 
@@ -309,7 +309,7 @@ def test_another_run_goes_on_where_the_last_one_stopped_and_undoes_its_decisions
 def test_a_second_reviewer_starts_afresh_and_sees_nothing_of_the_first(rows_file: Path, log: DecisionLog) -> None:
     ReviewSession(read_rows(rows_file), log, "ann").decide(0, "reject")
     second = ReviewSession(read_rows(rows_file), log, "bob")
-    assert second.standing()["marks"] == "------"
+    assert second.progress()["marks"] == "------"
     assert second.row(0)["decision"] == ""
     assert second.undo() is None
 
@@ -326,7 +326,7 @@ def test_a_decision_about_a_text_that_has_changed_since_does_not_count(rows_file
     for at in range(6):
         session.decide(at, "keep")
     rows_file.write_text(rows_file.read_text().replace("a blue bus", "a grey bus"))
-    assert ReviewSession(read_rows(rows_file), log, "ann").standing()["decided"] == 5
+    assert ReviewSession(read_rows(rows_file), log, "ann").progress()["decided"] == 5
 
 
 def test_undo_passes_over_decisions_that_do_not_count_any_more(rows_file: Path, log: DecisionLog) -> None:
@@ -341,9 +341,9 @@ def test_undo_passes_over_decisions_that_do_not_count_any_more(rows_file: Path, 
 def test_nothing_to_review_and_nobody_to_do_it_are_told(tmp_path: Path, rows_file: Path, log: DecisionLog) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
-    with pytest.raises(UsageError, match="nothing to review"):
+    with pytest.raises(UsageError, match="No rows to review"):
         ReviewSession(read_rows(empty), log, "ann")
-    with pytest.raises(UsageError, match="needs a name"):
+    with pytest.raises(UsageError, match="--reviewer"):
         ReviewSession(read_rows(rows_file), log, " ")
 
 
@@ -351,7 +351,7 @@ def test_a_port_that_is_taken_is_told(rows_file: Path, log: DecisionLog) -> None
     async def test() -> None:
         session = ReviewSession(read_rows(rows_file), log, "ann")
         async with serve_session(session, RequestGuard()) as url:
-            with pytest.raises(UsageError, match="cannot listen there"):
+            with pytest.raises(UsageError, match="cannot listen"):
                 async with serve_session(session, RequestGuard(), urlsplit(url).port or 0):
                     pass
 
