@@ -25,7 +25,7 @@ def letter_runs(text: str) -> Counter[str]:
 
 
 def columns_by_hand(pairs: list[tuple[str, str]], runs: Callable[[str], Counter[Any]]) -> Counter[tuple[int, ...]]:
-    """The columns of the differences, as a bag: which rows, by how much; those of at least two rows."""
+    """Return the columns of the differences as a multiset of rows and values; only those of at least two rows."""
     columns: dict[object, list[int]] = {}
     for row, (better, worse) in enumerate(pairs):
         counts = runs(better)
@@ -36,7 +36,7 @@ def columns_by_hand(pairs: list[tuple[str, str]], runs: Callable[[str], Counter[
 
 
 @given(rows)
-def test_word_and_letter_differences_are_those_counted_by_hand(pairs: list[tuple[str, str]]) -> None:
+def test_word_and_letter_differences_equal_a_plain_count(pairs: list[tuple[str, str]]) -> None:
     better, worse = (list(side) for side in zip(*pairs, strict=True))
     for found, runs in ((word_differences(better, worse), word_runs), (letter_differences(better, worse), letter_runs)):
         columns = Counter(tuple(int(value) for value in column) for column in found.toarray().T)
@@ -44,14 +44,14 @@ def test_word_and_letter_differences_are_those_counted_by_hand(pairs: list[tuple
 
 
 @given(rows)
-def test_with_the_texts_exchanged_every_difference_changes_its_sign(pairs: list[tuple[str, str]]) -> None:
+def test_exchanging_the_texts_changes_the_sign_of_every_difference(pairs: list[tuple[str, str]]) -> None:
     better, worse = (list(side) for side in zip(*pairs, strict=True))
     for differences in (word_differences, letter_differences, format_differences):
         one, other = differences(better, worse).toarray(), differences(worse, better).toarray()
         assert sorted(map(tuple, one.T)) == sorted(map(tuple, -other.T))
 
 
-def test_format_tells_marks_and_not_words() -> None:
+def test_format_features_count_marks_and_not_words() -> None:
     assert not format_differences(["A cat."], ["A dog."]).nnz
     for untidy in ("A cat", "a cat.", "A cat .", "A  cat.", "A cat. "):
         assert format_differences(["A cat."], [untidy]).nnz

@@ -11,11 +11,11 @@ from pairwright.filters.metrics.confidence_intervals import wilson_interval
     ("found", "seen", "low", "high"),
     [(0, 100, 0.0, 0.03699), (5, 50, 0.04348, 0.21360), (10, 10, 0.72247, 1.0), (50, 100, 0.40383, 0.59617)],
 )
-def test_wilson_bounds_are_those_of_the_tables(found: int, seen: int, low: float, high: float) -> None:
+def test_wilson_intervals_equal_tabulated_values(found: int, seen: int, low: float, high: float) -> None:
     assert list(wilson_interval(found, seen)) == pytest.approx([low, high], abs=2e-5)
 
 
-def test_nothing_seen_bounds_nothing() -> None:
+def test_without_draws_the_interval_is_0_to_1() -> None:
     assert wilson_interval(0, 0) == (0.0, 1.0)
 
 

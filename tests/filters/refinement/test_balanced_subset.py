@@ -26,6 +26,6 @@ def test_no_subset_within_the_target_has_more_rows_than_the_bound(rows: list[tup
     assert best <= max_balanced_rows({"one": gaps[:, 0], "other": gaps[:, 1]}, target)
 
 
-def test_rows_that_all_lean_one_way_leave_nothing() -> None:
+def test_rows_that_all_favour_one_side_have_a_bound_of_zero() -> None:
     assert max_balanced_rows({"length": np.ones(10)}, 0.52) == 0
     assert max_balanced_rows({"length": np.array([1.0, 1.0, -1.0])}, 0.5) == 2

@@ -24,7 +24,7 @@ def balanced(gaps: object, cells: int = 100, seed: int = 0, strata: list[str] | 
 
 
 def restated(points: list[tuple[float, float]], cells: int) -> int:
-    """The number of rows that Algorithm 1 keeps, in exact arithmetic and by dictionary."""
+    """Return the number of rows that Algorithm 1 keeps, in exact arithmetic with dictionaries."""
 
     def band(value: float) -> int:
         first = Fraction(2, cells) if cells % 2 == 0 else Fraction(1, cells)
@@ -37,7 +37,7 @@ def restated(points: list[tuple[float, float]], cells: int) -> int:
 
 @settings(deadline=None)
 @given(rows, st.sampled_from([2, 3, 4, 5, 7, 8, 16, 32, 33, 100, 101]), st.integers(0, 3))
-def test_as_many_rows_are_kept_as_in_a_restatement(
+def test_as_many_rows_are_kept_as_in_a_plain_implementation(
     given_rows: list[tuple[float, float, str]], cells: int, seed: int
 ) -> None:
     points = [(a, b) for a, b, _ in given_rows]
@@ -55,7 +55,7 @@ def test_away_from_edges_the_cells_are_those_of_a_plain_grid(cells: int) -> None
 
 @settings(deadline=None)
 @given(rows, st.integers(2, 101))
-def test_both_scorers_stand_at_exactly_one_half_on_what_is_kept(
+def test_both_scorers_have_an_accuracy_of_exactly_one_half_on_the_kept_rows(
     given_rows: list[tuple[float, float, str]], cells: int
 ) -> None:
     points = np.array([(a, b) for a, b, _ in given_rows], dtype=np.float64).reshape(-1, 2)
@@ -90,8 +90,8 @@ def test_each_stratum_has_the_grid_of_its_own_number_of_rows() -> None:
         assert kept[names == name].sum() == alone.kept.sum()
 
 
-def test_on_the_grid_of_a_small_set_no_weighting_of_both_scores_finds_much() -> None:
-    """Cells are coarse there, so a sum of both scores might still tell; the best sum of one half is tried on the other."""
+def test_on_the_grid_of_a_small_set_no_weighting_of_both_scores_detects_much() -> None:
+    """Cells are coarse, so a weighted sum of both scores might detect something: the best of one half is tested on the other."""
     points = np.random.default_rng(5).normal((0.08, 0.05), (0.15, 0.12), (600, 2)).clip(-1, 1)
     angles = np.linspace(0, 2 * np.pi, 73)
     weights = np.array([np.cos(angles), np.sin(angles)])
@@ -154,13 +154,13 @@ def test_gaps_of_exactly_one_belong_to_the_outermost_cells() -> None:
     assert balanced([(1, 1), (-1, -1), (0.999, -1), (-0.995, 1)]).kept.all()
 
 
-def test_the_emptier_cell_is_kept_whole_and_the_fuller_one_sampled() -> None:
+def test_of_two_mirrored_cells_the_smaller_is_kept_and_the_larger_sampled() -> None:
     kept = balanced([(0.5, 0.5)] * 7 + [(-0.5, -0.5)] * 3).kept
     assert kept[7:].all()
     assert kept[:7].sum() == 3
 
 
-def test_a_row_with_one_zero_gap_balances_on_the_other_axis_alone() -> None:
+def test_a_row_with_one_zero_gap_is_balanced_on_the_other_axis_only() -> None:
     result = balanced([(0, 0.3), (0, -0.3), (0, 0.3), (0.3, 0), (0.1, -0.3)])
     assert result.kept.tolist()[1] is True
     assert result.kept.sum() == 2
@@ -173,13 +173,13 @@ def test_a_row_with_two_zero_gaps_is_kept_and_one_without_a_score_is_not() -> No
 
 
 def test_the_middle_band_of_an_odd_grid_is_balanced_by_sign() -> None:
-    """In a grid of three all of these lie in the middle cell, which mirrors itself; still the signs balance."""
+    """In a grid of three all rows are in the middle cell, which mirrors itself; it is split by sign."""
     assert balanced([(0.1, 0.1)] * 5 + [(-0.1, -0.1)] * 2 + [(0.1, -0.1)], cells=3).kept.sum() == 4
 
 
 @settings(deadline=None)
 @given(rows, st.integers(2, 9))
-def test_the_ledger_adds_up_and_every_lost_row_has_a_reason(
+def test_the_ledger_adds_up_and_every_rejected_row_has_a_reason(
     given_rows: list[tuple[float, float, str]], cells: int
 ) -> None:
     points, types = [(a, b) for a, b, _ in given_rows], [name for _, _, name in given_rows]
@@ -199,7 +199,7 @@ def test_the_ledger_adds_up_and_every_lost_row_has_a_reason(
         ([[0.1, 0.1]], ["a"], 1, "at least 2 cells"),
     ],
 )
-def test_what_cannot_be_balanced_is_refused(
+def test_invalid_gaps_ids_and_cells_are_errors(
     gaps: list[list[float]], ids: list[str], cells: int, complaint: str
 ) -> None:
     with pytest.raises(UsageError, match=complaint):

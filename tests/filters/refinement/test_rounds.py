@@ -1,4 +1,4 @@
-"""The choice of rows: when all of them may stay as they are."""
+"""Selection in rounds: rows within a loose target, goals of auxiliary evidence, and trimming."""
 
 from collections.abc import Sequence
 
@@ -23,13 +23,13 @@ GROUPS = [str(row // 3) for row in range(ROWS)]
 
 
 def chosen(share: float, requirements: SubsetRequirements, goal: float) -> SelectedSubset:
-    """What is taken before a scorer that prefers this share of the positives, in each type."""
+    """Return the subset selected against a scorer that prefers this share of the positives in each type."""
     place = np.arange(ROWS) // 2  # of the row within its type
     gaps = np.where(place < share * ROWS / 2, 0.2, -0.2) + place / ROWS / 10
     return select_subset({"seer": auxiliary_evidence("seer", gaps, TYPES, goal)}, GROUPS, TYPES, requirements, 0)
 
 
-def test_rows_that_hold_a_loose_target_as_they_are_stay_without_a_round() -> None:
+def test_rows_within_a_loose_target_are_kept_without_a_round() -> None:
     whole = chosen(scorer_goal(TARGET) - 0.02, SubsetRequirements(TARGET), scorer_goal(TARGET))
     assert whole.kept.all()
     assert whole.holds
@@ -37,13 +37,15 @@ def test_rows_that_hold_a_loose_target_as_they_are_stay_without_a_round() -> Non
 
 
 @pytest.mark.parametrize(("share", "goal"), [(0.66, scorer_goal(TARGET)), (0.45, 0.49)])
-def test_rows_within_the_target_are_balanced_where_scorers_to_come_would_find_more(share: float, goal: float) -> None:
+def test_rows_within_the_target_are_balanced_where_held_out_scorers_would_detect_more(
+    share: float, goal: float
+) -> None:
     found = chosen(share, SubsetRequirements(TARGET), goal)
     assert not found.kept.all()
     assert found.holds
 
 
-def test_goals_are_met_or_not_in_every_type_by_itself() -> None:
+def test_goals_are_checked_in_every_type() -> None:
     one, other = np.array([0.1, -0.1] * 50), np.array([0.1] * 50 + [-0.1] * 50)
     types = ["add"] * 50 + ["swap"] * 50
     assert auxiliary_evidence("seer", one, types, 0.6).within_goals
@@ -52,14 +54,14 @@ def test_goals_are_met_or_not_in_every_type_by_itself() -> None:
     assert auxiliary_evidence("seer", silent, types, 0.6).within_goals
 
 
-def test_of_candidates_for_one_place_one_at_most_is_taken_however_loose_the_target() -> None:
+def test_at_most_one_row_per_slot_is_kept_however_loose_the_target() -> None:
     slots = [str(row // 4 * 2 + row % 2) for row in range(ROWS)]
     found = chosen(0.5, SubsetRequirements(TARGET, slots=slots), scorer_goal(TARGET))
     taken = np.array(slots)[found.kept].tolist()
     assert len(taken) == len(set(taken)) > ROWS / 4
 
 
-def test_on_too_few_rows_nothing_is_said_to_hold() -> None:
+def test_too_few_rows_give_no_conclusive_result() -> None:
     gaps = np.array([0.1, -0.1] * 20)
     evidence = {"seer": auxiliary_evidence("seer", gaps, ["add"] * 40, 0.6)}
     found = select_subset(
@@ -73,7 +75,7 @@ TRIM_ROWS = 400
 
 
 def evaluator(gaps: FloatArray, types: Sequence[int]) -> SubsetEvaluator:
-    """Rows of two types and 100 images before a scorer of these gaps."""
+    """Return an evaluator of rows of two types and 100 images, with a scorer of these gaps."""
     evidence = {"seer": scorer_evidence("seer", gaps)}
     return SubsetEvaluator(evidence, [str(row // 4) for row in range(len(gaps))], np.array(types), ["add", "swap"])
 
@@ -83,7 +85,7 @@ def start(rows: int) -> EvaluatedSubset:
 
 
 def telling(share: float) -> FloatArray:
-    """Gaps of which this share prefers the positive, and is the smaller the surer the others are: they add up to 0."""
+    """Return gaps that add up to 0, of which this share prefers the positive."""
     wins = round(share * TRIM_ROWS)
     gaps = np.concatenate(
         [np.linspace(0.1, 0.2, wins), -np.linspace(0.1, 0.2, TRIM_ROWS - wins) * wins / (TRIM_ROWS - wins)]
@@ -93,7 +95,7 @@ def telling(share: float) -> FloatArray:
 
 
 @pytest.mark.parametrize("share", [0.6, 0.4])
-def test_an_attack_that_is_often_right_though_its_gaps_add_up_to_nothing_is_brought_within_its_limit(
+def test_trimming_brings_an_attack_with_balanced_sums_but_uneven_counts_within_its_limit(
     share: float,
 ) -> None:
     gaps = telling(share)
@@ -111,7 +113,7 @@ def test_an_attack_that_is_often_right_though_its_gaps_add_up_to_nothing_is_brou
     assert (best.detected_by[best.kept] == 1).all()
 
 
-def test_a_type_is_trimmed_for_itself_and_the_others_are_left_alone() -> None:
+def test_only_the_type_that_exceeds_its_limit_is_trimmed() -> None:
     gaps = np.tile([0.1, -0.1], TRIM_ROWS)
     gaps[:40] = 0.3
     types = [0] * 80 + [1] * (2 * TRIM_ROWS - 80)
@@ -120,19 +122,19 @@ def test_a_type_is_trimmed_for_itself_and_the_others_are_left_alone() -> None:
     assert np.flatnonzero(~best.kept).max() < 40
 
 
-def test_a_set_is_trimmed_no_further_than_it_may_fall_and_then_is_said_not_to_hold() -> None:
+def test_trimming_stops_at_the_minimum_number_of_rows_and_reports_that_the_set_does_not_hold() -> None:
     best, rounds = trim_subset(evaluator(telling(0.6), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.52, TRIM_ROWS - 10, 0)
     assert best.kept.all()
     assert not rounds[-1].holds
 
 
-def test_a_set_within_its_limits_stays_whole() -> None:
+def test_a_set_within_its_limits_is_not_trimmed() -> None:
     best, rounds = trim_subset(evaluator(telling(0.5), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.52, 100, 0)
     assert best.kept.all()
     assert [each.holds for each in rounds] == [True]
 
 
-def test_a_tight_target_takes_no_more_rows_than_it_must() -> None:
+def test_a_tight_target_drops_no_more_rows_than_necessary() -> None:
     best, rounds = trim_subset(evaluator(telling(0.6), [0] * TRIM_ROWS), start(TRIM_ROWS), 0.505, 100, 0)
     assert rounds[-1].holds
     assert 0.78 * TRIM_ROWS < best.kept.sum() < 0.82 * TRIM_ROWS

@@ -73,7 +73,7 @@ def test_only_reviewed_rows_are_kept_when_that_is_asked_for(rows_file: Path) -> 
 
 
 @given(st.dictionaries(st.sampled_from(["ann", "bob", "cid"]), st.sampled_from(DECISION_WORDS), min_size=1))
-def test_of_several_reviewers_the_strongest_word_counts(said: dict[str, str]) -> None:
+def test_of_several_reviewers_the_strongest_decision_counts(said: dict[str, str]) -> None:
     frame = pl.DataFrame({"id": ["a"], "negative": ["x"], "status": ["kept"]})
     found = Decisions()
     for name, word in said.items():
@@ -84,7 +84,7 @@ def test_of_several_reviewers_the_strongest_word_counts(said: dict[str, str]) ->
     assert bool(verdict.text) == (verdict.word == "fix")
 
 
-def test_decisions_about_other_texts_and_other_rows_are_counted_and_change_nothing(rows_file: Path) -> None:
+def test_stale_and_unknown_decisions_are_counted_and_change_nothing(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     found = decided(rows, ann={"a": "reject", "g": "keep", "nowhere": "reject"})
     found.add(Decision("b", "ann", "reject", "a text that is not there any more"))
@@ -93,7 +93,7 @@ def test_decisions_about_other_texts_and_other_rows_are_counted_and_change_nothi
     assert judged.uncounted == {"stale": 1, "unknown": 2}
 
 
-def test_the_decisions_of_one_reviewer_can_be_taken_alone(rows_file: Path) -> None:
+def test_the_decisions_of_one_reviewer_can_be_applied_alone(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     both = decided(rows, ann={"a": "keep"}, bob={"a": "reject", "b": "keep"})
     assert {id_: verdict.word for id_, verdict in combine_decisions(rows.frame, both, ["ann"]).verdicts.items()} == {
@@ -106,18 +106,18 @@ def test_counts_add_up(rows_file: Path) -> None:
     judged = combine_decisions(
         rows.frame, decided(rows, ann={"a": "reject", "b": "fix: a lorry by a tree", "c": "keep"})
     )
-    told = count_outcomes(rows.frame, review_outcomes(rows, judged, check=as_written))
-    assert told == {
+    counts = count_outcomes(rows.frame, review_outcomes(rows, judged, check=as_written))
+    assert counts == {
         "rows": 7,
         "reviewed": 3,
         "kept": 5,
         "fixed": 1,
         "rejected": {"left_out": 1, "reviewer_rejected": 1},
     }
-    assert told["rows"] == told["kept"] + sum(told["rejected"].values())
+    assert counts["rows"] == counts["kept"] + sum(counts["rejected"].values())
 
 
-def test_a_fix_is_checked_against_the_negatives_that_stay(rows_file: Path) -> None:
+def test_a_fix_is_checked_against_the_remaining_negatives(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     seen: list[ReviewerText] = []
 
@@ -140,7 +140,7 @@ def test_fixes_are_put_into_the_format_of_the_caption_with_their_spans_and_type(
     assert [(edit.before, edit.after) for edit in found.edits] == [("bus", "car")]
 
 
-def test_fixes_that_may_be_true_are_turned_away_and_others_are_the_reviewers_right() -> None:
+def test_fixes_that_may_be_true_are_rejected_and_other_objections_overruled() -> None:
     others = ("a blue bus by a tree",)
     texts = {
         "a red bus by a tree": "identical",
@@ -155,12 +155,12 @@ def test_fixes_that_may_be_true_are_turned_away_and_others_are_the_reviewers_rig
     assert found[2].edits == ()
 
 
-def test_a_reviewer_is_believed_where_a_dictionary_takes_two_words_for_one() -> None:
+def test_a_reviewer_overrules_a_synonym_of_the_dictionary() -> None:
     (found,) = check_fixes([ReviewerText("A white bus.", (), "replace-attribute", "a grey bus")], ["a white bus"])
     assert (found.text, found.reason) == ("A grey bus.", "")
 
 
-def test_nothing_is_loaded_when_nobody_wrote_anything() -> None:
+def test_nothing_is_loaded_without_fixes() -> None:
     assert check_fixes([], iter("x")) == []
 
 
@@ -174,18 +174,18 @@ def annotation(key: str, kind: str, text: str, positive_id: str = "") -> Annotat
     )  # fmt: skip
 
 
-def test_samples_lose_what_was_rejected_and_the_positive_that_only_it_was_compared_with() -> None:
+def test_samples_lose_rejected_negatives_and_positives_without_negatives() -> None:
     key = pair_key("s", "1", "a red bus")
     positive = annotation(key, "hard_positive", "a scarlet bus")
     gone, fixed = annotation(key, "hard_negative", "a car", positive.id), annotation(key, "hard_negative", "a van")
-    talk = annotation(key, "conversation", "")
+    turns = annotation(key, "conversation", "")
     edits = (Edit("bus", "lorry", (6, 9), (6, 11)),)
     said = {"ann": "fix"}
     found = {
         gone.id: ReviewOutcome("reviewer_rejected"),
         fixed.id: ReviewOutcome("", CheckedFix("a red lorry", "replace-object", edits), said),
     }
-    source = source_from_records([Pair(key, "a red bus")], [positive, gone, fixed, talk])
+    source = source_from_records([Pair(key, "a red bus")], [positive, gone, fixed, turns])
     (sample,) = apply_to_source(source, found).samples()
     assert [(row.kind, row.text) for row in sample.annotations] == [
         ("hard_negative", "a red lorry"),
@@ -195,7 +195,7 @@ def test_samples_lose_what_was_rejected_and_the_positive_that_only_it_was_compar
     assert apply_to_source(source, found).shards == ()
 
 
-def test_the_report_bounds_what_nobody_saw(rows_file: Path) -> None:
+def test_the_report_bounds_the_share_of_unreviewed_rows(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     judged = combine_decisions(rows.frame, decided(rows, ann={"a": "keep", "b": "reject", "c": "keep", "d": "unsure"}))
     bad = review_report(rows.entering(), judged)["bad"]
@@ -207,7 +207,7 @@ def test_the_report_bounds_what_nobody_saw(rows_file: Path) -> None:
     assert bad["rest_at_most"] == 2
 
 
-def test_the_report_tells_how_far_two_reviewers_agree_and_on_what_they_do_not(rows_file: Path) -> None:
+def test_the_report_has_agreement_and_disagreements_of_two_reviewers(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     ann = {"a": "keep", "b": "reject", "c": "keep", "d": "reject", "e": "keep"}
     found = decided(rows, ann=ann, bob={**ann, "c": "reject", "f": "keep"})
@@ -221,7 +221,7 @@ def test_the_report_tells_how_far_two_reviewers_agree_and_on_what_they_do_not(ro
     assert "ann and bob: 5 rows, 80.0% equal, Cohen's kappa 0.62" in titles
 
 
-def test_a_report_without_decisions_claims_nothing(rows_file: Path) -> None:
+def test_a_report_without_decisions_has_no_shares(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     report = review_report(rows.entering(), combine_decisions(rows.frame, Decisions()))
     assert (report["bad"]["share"], report["bad"]["high"], report["bad"]["rest_at_most"]) == (None, 1.0, 6)

@@ -35,7 +35,7 @@ def test_the_candidate_is_the_positive_and_rows_without_one_are_not_shown(path: 
     assert session.progress()["positives"] is True
 
 
-def test_decisions_end_in_the_rows_and_all_else_is_written_back(path: Path, tmp_path: Path) -> None:
+def test_decisions_are_applied_and_other_columns_written_back(path: Path, tmp_path: Path) -> None:
     rows, log, out = read_positives(path), tmp_path / "d.jsonl", tmp_path / "out.jsonl"
     session = ReviewSession(rows, DecisionLog(log), "ann")
     wanted = {"A man on a bicycle.": ("keep", ""), "A crimson bus.": ("reject", ""), "A hound.": ("fix", "a puppy")}

@@ -1,4 +1,4 @@
-"""Scorers that stand guard beside the named attacks, and what they foresee of those to come."""
+"""Auxiliary scorers, and the transfer estimate from halves of the captions."""
 
 import math
 from collections import Counter
@@ -24,15 +24,13 @@ THINGS = {
 
 
 def captions(number: int = 600) -> list[str]:
-    """A thing with what belongs to it, so that order, company and spelling can be learned."""
+    """A thing with what belongs to it, so that order, scores and spelling can be learned."""
     texts = []
     for index in range(number):
-        chance = make_rng("guards", index)
-        thing = chance.choice(sorted(THINGS))
+        rng = make_rng("guards", index)
+        thing = rng.choice(sorted(THINGS))
         place, gear = THINGS[thing]
-        filler = chance.choice(
-            [f"{one}{two}" for one in ("big", "old", "new", "red") for two in ("ger", "ish", "ling")]
-        )
+        filler = rng.choice([f"{one}{two}" for one in ("big", "old", "new", "red") for two in ("ger", "ish", "ling")])
         texts.append(f"A {filler} {thing} with a {gear} near the {place}")
     return texts
 
@@ -62,22 +60,22 @@ def test_scores_are_shares_equal_for_equal_texts_and_the_same_in_any_order(name:
         ("spelling", "A bgiger dgo wiht a lsaeh naer the grsas"),
     ],
 )
-def test_each_guard_sees_what_it_is_there_for(name: str, worse: str) -> None:
+def test_each_auxiliary_scorer_detects_what_it_is_for(name: str, worse: str) -> None:
     vocabulary = "bigger oldish newling redger bigish"
     read = [*captions(), *(f"a {word} place where {vocabulary} stand" for word in map(chr, range(97, 123)))]
     better, bad = AUXILIARY_SCORERS[name](read).score(["A bigger dog with a leash near the grass", worse])
     assert better > bad
 
 
-def test_company_sees_what_goes_together_from_further_off_than_plausibility() -> None:
+def test_cooccurrence_has_a_wider_window_than_plausibility() -> None:
     read = [f"{thing} seen here today {places[0]}" for thing, places in THINGS.items()] * 50
     better, worse = "dog seen here today grass", "dog seen here today lake"
     assert np.ptp(PlausibilityScorer.train(read).score([better, worse])) < 0.01
-    company = AUXILIARY_SCORERS["cooccurrence"](read).score([better, worse])
-    assert company[0] > company[1] + 0.01
+    scores = AUXILIARY_SCORERS["cooccurrence"](read).score([better, worse])
+    assert scores[0] > scores[1] + 0.01
 
 
-def test_a_guard_never_scores_a_row_by_what_it_has_read_of_it() -> None:
+def test_no_auxiliary_scorer_is_trained_on_the_rows_that_it_scores() -> None:
     read = captions(60)
     groups = [str(number) for number in range(60)]
     negatives = [text.replace("near", "far from") for text in read]
@@ -93,7 +91,7 @@ def test_shapes_keep_function_words_and_endings() -> None:
     assert word_shapes("The boats, sailing by 3 docks") == "the tsx , ngx by 3 ksx"
 
 
-def test_letters_follow_the_formula_of_witten_and_bell() -> None:
+def test_the_character_model_follows_the_formula_of_witten_and_bell() -> None:
     read = ["ab", "ab", "ac"]
     model = CharacterModel.fit(read)
     total, letters = model.log_prob(["ab"])
@@ -119,15 +117,15 @@ def _restated(read: list[str], text: str) -> list[float]:
     return found
 
 
-def test_what_is_unknown_has_a_finite_probability() -> None:
+def test_unknown_characters_have_a_finite_probability() -> None:
     total, _ = CharacterModel.fit(captions(30)).log_prob(["ß漢字", "", "\udcff"])
     assert np.isfinite(total).all()
 
 
-def test_the_chance_that_is_foreseen_is_that_of_a_scorer_which_took_no_part() -> None:
-    chance = make_numpy_rng(0, "foresight")
-    truth = chance.normal(0.8, 1.0, 4_000)
-    one, two, three, unseen = (truth + chance.normal(0.0, 1.0, 4_000) for _ in range(4))
+def test_the_transfer_estimate_predicts_a_held_out_scorer() -> None:
+    rng = make_numpy_rng(0, "foresight")
+    truth = rng.normal(0.8, 1.0, 4_000)
+    one, two, three, unseen = (truth + rng.normal(0.0, 1.0, 4_000) for _ in range(4))
     likely = estimate_transfer({"one": SplitCorpusGaps(three, one, two)}, ["replace"] * 4_000)
     assert np.mean(likely) == pytest.approx(np.mean(unseen > 0), abs=0.05)
     for low, high in ((0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0)):
@@ -135,7 +133,7 @@ def test_the_chance_that_is_foreseen_is_that_of_a_scorer_which_took_no_part() ->
         assert np.mean(unseen[rows] > 0) == pytest.approx(np.mean(likely[rows]), abs=0.12)
 
 
-def test_what_is_foreseen_is_balanced_but_is_no_attack() -> None:
+def test_the_transfer_estimate_is_balanced_and_is_no_attack() -> None:
     read = captions(120)
     texts = RowTexts(
         read, [text.replace("near", "on") for text in read], [str(n) for n in range(120)], ["replace"] * 120
