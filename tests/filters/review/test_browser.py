@@ -145,8 +145,8 @@ def test_a_fix_is_written_in_the_page_and_a_bad_one_is_refused_there(page: Any, 
     assert page.is_hidden("#keys")
     page.fill("#edited", caption)
     page.keyboard.press("Enter")
-    page.wait_for_selector("#trouble:not([hidden])")
-    assert page.inner_text("#trouble") == "The text equals the caption."
+    page.wait_for_selector("#error:not([hidden])")
+    assert page.inner_text("#error") == "The text equals the caption."
     page.fill("#edited", "krufz")
     page.keyboard.press("Escape")
     assert read_decisions(rows_file.with_name("d.jsonl")).reviewers == []
@@ -155,7 +155,7 @@ def test_a_fix_is_written_in_the_page_and_a_bad_one_is_refused_there(page: Any, 
     press(page, "Enter")
     (fix,) = read_decisions(rows_file.with_name("d.jsonl")).of("ann").values()
     assert (fix.decision, fix.text) == ("fix", "a bus on the moon")
-    assert page.is_hidden("#trouble")
+    assert page.is_hidden("#error")
 
 
 def test_texts_of_the_input_are_never_run_as_html(page: Any, serve: Serve, tmp_path: Path) -> None:
@@ -239,10 +239,10 @@ def test_of_500_decisions_none_is_lost_when_the_server_is_killed_in_the_middle(
     page.keyboard.press("krukk"[int(page.inner_text("#candidate").split()[0]) % 5])
     os.kill(served["pid"], signal.SIGKILL)  # while a decision may be under way
     served["process"].wait()
-    if page.is_hidden("#trouble"):  # that one got through: the next cannot
+    if page.is_hidden("#error"):  # that one got through: the next cannot
         page.keyboard.press("k")
-    page.wait_for_selector("#trouble:not([hidden])")
-    assert "Not saved" in page.inner_text("#trouble")
+    page.wait_for_selector("#error:not([hidden])")
+    assert "Not saved" in page.inner_text("#error")
     kept = {each.candidate: each.decision[0] for each in read_decisions(Path(served["out"])).of("ann").values()}
     assert confirmed.items() <= kept.items()
     assert len(kept) - len(confirmed) <= 1
