@@ -20,7 +20,7 @@ from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.progress import use_listener
 from pairwright.datasets.remote.object_store import is_remote, open_store
 from pairwright.datasets.version_switch import discard_staged_version, finish_switch
-from pairwright.filters.attacks.registry import scorers_state
+from pairwright.filters.attacks.registry import fingerprint_scorers
 from pairwright.flows.config.build import BuildConfig, dump_config, parse_config
 from pairwright.flows.config.vocabulary import config_with_vocabulary
 from pairwright.flows.generating_stages import generating_stages, quota_section
@@ -293,7 +293,7 @@ class _FullBuild(StageJobs):
         if config.refine:
             stages = [this.stage for this in generating_stages(config) if this.to_refine]
             arguments = (stages, parts, config.refine, config.seed)
-            state = scorers_state(config.refine.add_attacks)
+            state = fingerprint_scorers(config.refine.add_attacks)
             made.append(await self.whole("refine", [pairs, *made], refine_negatives, *arguments, state=state))
         if config.rationales:
             made += await self.rationales(config.rationales, parts, [*chosen, *made])

@@ -16,7 +16,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.redaction import redact
 from pairwright.datasets.shards.content_counts import add_counts, count_contents
 from pairwright.datasets.version_switch import discard_staged_version, switch_version
-from pairwright.filters.attacks.registry import scorers_state
+from pairwright.filters.attacks.registry import fingerprint_scorers
 from pairwright.flows.config.build import BuildConfig, dump_config
 from pairwright.flows.config.sections import IndexSection
 from pairwright.flows.generating_stages import generating_stages, quota_section
@@ -195,7 +195,7 @@ class Increment(StageJobs):
         frozen = await at_home.whole("freeze", [], freeze, stages, base.full, section, state=json_hash(full.hex()))
         carried = base.manifest["stages"]["refine"]["facts"].get("carried", {})
         how = (base.root, stages, parts, base.full, section, config.seed, carried)
-        state = base.state + (scorers_state(section.add_attacks) if section else "")
+        state = base.state + (fingerprint_scorers(section.add_attacks) if section else "")
         return await self.whole("refine", [frozen, *made], refine_new, *how, state=state)
 
     async def _append(self, base: IncrementBase, made: Sequence[Receipt], parts: list[str]) -> None:

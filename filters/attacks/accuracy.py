@@ -17,8 +17,8 @@ import polars as pl
 
 from pairwright.datasets.progress import track
 from pairwright.filters.attacks.evidence import Evidence, RowTexts, collect_evidence
-from pairwright.filters.attacks.registry import CLASSIFIERS, COMBINED, fixed_scorers
-from pairwright.filters.attacks.text_classifier import held_out_gaps
+from pairwright.filters.attacks.registry import CLASSIFIERS, COMBINED, build_fixed_scorers
+from pairwright.filters.attacks.text_classifier import compute_held_out_gaps
 from pairwright.filters.metrics.confidence_intervals import Z95, wilson_interval
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
@@ -84,21 +84,23 @@ def measure_attacks(
         rows: string columns ``group``, ``positive``, ``negative``, ``type``, as for refinement.
         corpus: captions to train the fixed scorers on; without, the positives of the rows.
         seed: of the folds.
-        scorers: fixed scorers; by default `fixed_scorers`.
+        scorers: fixed scorers; by default `build_fixed_scorers`.
         classifiers: names of the classifiers to train on the rows.
     """
     texts = RowTexts(*(rows[name].to_list() for name in ("positive", "negative", "group", "type")))
-    fixed = fixed_scorers(corpus) if scorers is None else scorers
+    fixed = build_fixed_scorers(corpus) if scorers is None else scorers
     evidence = collect_evidence(texts, fixed, seed, classifiers)
     names, kind = encode_names(texts.types)
     found = {}
-    for name, gap in attack_gaps(evidence, texts.groups, seed).items():
+    for name, gap in compute_attack_gaps(evidence, texts.groups, seed).items():
         by_type = {each: _measure(gap[kind == number], {}) for number, each in enumerate(names)}
         found[name] = _measure(gap, by_type)
     return found
 
 
-def attack_gaps(evidence: Mapping[str, Evidence], groups: Sequence[str], seed: int | str) -> dict[str, FloatArray]:
+def compute_attack_gaps(
+    evidence: Mapping[str, Evidence], groups: Sequence[str], seed: int | str
+) -> dict[str, FloatArray]:
     """Return how much each attack prefers the positive of each row, float64 (n,) by name, *combined* last.
 
     A row is judged by classifiers that were trained on the given rows of other groups.
@@ -107,16 +109,16 @@ def attack_gaps(evidence: Mapping[str, Evidence], groups: Sequence[str], seed: i
 
     evidence = {name: each for name, each in evidence.items() if not each.balance_only}
     found = {
-        name: held_out_gaps(each.features, groups, seed, cost=each.cost) if each.gaps is None else each.gaps
+        name: compute_held_out_gaps(each.features, groups, seed, cost=each.cost) if each.gaps is None else each.gaps
         for name, each in track(evidence.items(), "attacking", unit="attacks")
     }
     if len(evidence) > 1:
         together = hstack([each.features for each in evidence.values()], format="csr")
-        found[COMBINED] = held_out_gaps(together, groups, seed, cost=COMBINED_COST)
+        found[COMBINED] = compute_held_out_gaps(together, groups, seed, cost=COMBINED_COST)
     return found
 
 
-def preference_rate(gaps: FloatArray) -> float:
+def compute_preference_rate(gaps: FloatArray) -> float:
     """Return the share of rows in which the positive is preferred, ties and missing scores counting half, in 0-1."""
     if not len(gaps):
         return 0.5
@@ -124,18 +126,21 @@ def preference_rate(gaps: FloatArray) -> float:
     return 0.5 + (wins - losses) / (2 * len(gaps))
 
 
-def attack_accuracy(gaps: FloatArray) -> float:
+def compute_attack_accuracy(gaps: FloatArray) -> float:
     """Return the folded accuracy of picking the text with the higher score, in 0.5-1; 0.5 without rows.
 
     Args:
         gaps: float64 (n,), score of the positive minus score of the negative; NaN without a score.
     """
-    return max(preference_rate(gaps), preference_rate(-gaps))
+    return max(compute_preference_rate(gaps), compute_preference_rate(-gaps))
 
 
 def summarize_attacks(gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]) -> AttackSummary:
     """Return the accuracy of the scorers on all rows and on the kept rows."""
-    attacks = {name: AttackChange(attack_accuracy(gap), attack_accuracy(gap[kept])) for name, gap in gaps.items()}
+    attacks = {
+        name: AttackChange(compute_attack_accuracy(gap), compute_attack_accuracy(gap[kept]))
+        for name, gap in gaps.items()
+    }
     return AttackSummary(len(kept), int(np.count_nonzero(kept)), attacks)
 
 
@@ -151,8 +156,8 @@ def summarize_attacks_by_type(
 
 
 def _measure(gaps: FloatArray, by_type: Mapping[str, MeasuredAttack]) -> MeasuredAttack:
-    low, high = wilson_interval(attack_accuracy(gaps) * len(gaps), len(gaps))
-    return MeasuredAttack(len(gaps), attack_accuracy(gaps), low, high, by_type)
+    low, high = wilson_interval(compute_attack_accuracy(gaps) * len(gaps), len(gaps))
+    return MeasuredAttack(len(gaps), compute_attack_accuracy(gaps), low, high, by_type)
 
 
 _SMALL_SET = 5_000
@@ -221,7 +226,7 @@ class SubsetEvaluator:
         # The folds move the accuracy on a small set by one or two points, so there the mean of three sets of folds is
         # used.
         times = 3 if len(rows) < _SMALL_SET else 1
-        return [attack_gaps(within, groups, f"{seed} {number}") for seed in seeds for number in range(times)]
+        return [compute_attack_gaps(within, groups, f"{seed} {number}") for seed in seeds for number in range(times)]
 
     def parts(self, kept: KeptMask) -> list[KeptMask]:
         """Return masks over the kept rows: all of them, then those of each type."""
@@ -237,7 +242,7 @@ class SubsetEvaluator:
         """
         return {
             name: [
-                (float(np.mean([preference_rate(gaps[name][part]) for gaps in tried])), int(part.sum()))
+                (float(np.mean([compute_preference_rate(gaps[name][part]) for gaps in tried])), int(part.sum()))
                 for part in self.parts(kept)
             ]
             for name in tried[0]
@@ -255,14 +260,14 @@ def check_limits(rates: PreferenceRates, names: Sequence[str], target: float) ->
     worst = ("", 0.5, -1.0)
     for attack, parts in rates.items():
         for label, (share, rows) in zip(labels, parts, strict=True):
-            over = abs(share - 0.5) - tightened_limit(target, rows, label)
+            over = abs(share - 0.5) - tighten_limit(target, rows, label)
             if over > worst[2]:
                 worst = (f"{attack} in {label}" if label else attack, 0.5 + abs(share - 0.5), over)
     rows = next(iter(rates.values()))[0][1]
     return RoundResult(rows, worst[0], worst[1], worst[2], holds=worst[2] <= 0)
 
 
-def tightened_limit(target: float, rows: int, label: str) -> float:
+def tighten_limit(target: float, rows: int, label: str) -> float:
     """Return how far from one half an attack may be in a part of the rows, less a margin for other folds.
 
     Args:
@@ -270,9 +275,9 @@ def tightened_limit(target: float, rows: int, label: str) -> float:
         rows: number of rows of the part.
         label: type of the part; empty: all rows.
     """
-    return (allowed_deviation(target, rows) if label else target - 0.5) - _LIMIT_MARGIN
+    return (compute_allowed_deviation(target, rows) if label else target - 0.5) - _LIMIT_MARGIN
 
 
-def allowed_deviation(target: float, rows: int) -> float:
+def compute_allowed_deviation(target: float, rows: int) -> float:
     """Return how far from one half an attack may be in a type of ``rows`` rows: the target or the 95% interval."""
     return max(target - 0.5, float(Z95 * 0.5 / np.sqrt(max(rows, 1))))

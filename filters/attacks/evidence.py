@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.progress import track
-from pairwright.filters.attacks.registry import CLASSIFIERS, TRANSFER, WORD_CLUSTERS, classifier_features
+from pairwright.filters.attacks.registry import CLASSIFIERS, TRANSFER, WORD_CLUSTERS, compute_classifier_features
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
-from pairwright.filters.attacks.word_clusters import cluster_differences
+from pairwright.filters.attacks.word_clusters import compute_cluster_differences
 from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, encode_names
 
@@ -35,7 +35,7 @@ class Evidence:
         gaps: of a fixed scorer, float64 (n,), NaN without a score; None for a classifier.
         cost: inverse strength of the classifier's L2 penalty.
         balance_only: whether it is only balanced and is no attack itself (`transfer_prior.py`).
-        within_goals: whether all rows of each type already meet the goals of `auxiliary_evidence` or `transfer_prior.py`;
+        within_goals: whether all rows of each type already meet the goals of `build_auxiliary_evidence` or `transfer_prior.py`;
             True for evidence without goals.
     """
 
@@ -52,12 +52,12 @@ class Evidence:
         return Evidence(self.name, self.features[rows], gaps, self.cost, balance_only=self.balance_only)
 
 
-def classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence[str]) -> Evidence:
+def build_classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence[str]) -> Evidence:
     """Return the features of the classifier ``name`` on the rows as evidence."""
-    return Evidence(name, scale_to_unit_length(classifier_features(name, positives, negatives)))
+    return Evidence(name, scale_to_unit_length(compute_classifier_features(name, positives, negatives)))
 
 
-def scorer_evidence(name: str, gaps: FloatArray) -> Evidence:
+def build_scorer_evidence(name: str, gaps: FloatArray) -> Evidence:
     """Return the gaps of a fixed scorer as evidence: their sign, and the sign within each of six bands of size.
 
     Each band is balanced too, so that weighing large and small gaps differently detects nothing.
@@ -66,10 +66,10 @@ def scorer_evidence(name: str, gaps: FloatArray) -> Evidence:
         name: of the scorer.
         gaps: float64 (n,), NaN without a score, which counts as a tie.
     """
-    return Evidence(name, scale_to_unit_length(_band_features(gaps, np.full(len(gaps), 0.5))), gaps)
+    return Evidence(name, scale_to_unit_length(_compute_band_features(gaps, np.full(len(gaps), 0.5))), gaps)
 
 
-def auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], expected_rate: float) -> Evidence:
+def build_auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], expected_rate: float) -> Evidence:
     """Return the evidence of a scorer that shall also protect against held-out scorers of the same kind.
 
     It counts as balanced where the scorer prefers the positive in the share ``expected_rate`` of the rows; a type whose
@@ -77,7 +77,7 @@ def auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], expect
 
     Args:
         name: of the scorer.
-        gaps: as in `scorer_evidence`.
+        gaps: as in `build_scorer_evidence`.
         types: type of each row.
         expected_rate: 0-1.
     """
@@ -86,7 +86,7 @@ def auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], expect
     scored, better = (np.bincount(kind, weights=each).astype(np.float64) for each in (sign != 0, sign > 0))
     share = np.where(scored > 0, better, 0.5) / np.maximum(scored, 1.0)
     goals = _clip_share(share, expected_rate)
-    features = scale_to_unit_length(_band_features(gaps, goals[kind]))
+    features = scale_to_unit_length(_compute_band_features(gaps, goals[kind]))
     return Evidence(name, features, gaps, within_goals=bool(np.all(goals == share)))
 
 
@@ -106,7 +106,7 @@ def scale_to_unit_length(features: "Differences") -> "Differences":
     return features / np.sqrt(mean) if mean else features
 
 
-def _band_features(gaps: FloatArray, expected_rate: FloatArray) -> "Differences":
+def _compute_band_features(gaps: FloatArray, expected_rate: FloatArray) -> "Differences":
     from scipy.sparse import csr_matrix
 
     scored = np.flatnonzero(np.nan_to_num(gaps))
@@ -135,7 +135,7 @@ class TransferOptions:
     """Goals for evidence that protects against held-out attacks.
 
     Attributes:
-        expected_rate: as in `auxiliary_evidence`.
+        expected_rate: as in `build_auxiliary_evidence`.
         target_share: share of the rows in which held-out scorers are to prefer the positive (`transfer_prior.py`), 0-1.
         captions: for the word clusters (`word_clusters.py`); empty: no classifier of word clusters.
     """
@@ -170,24 +170,26 @@ def collect_evidence(
     for scorer in track(scorers, "training text-only scorers", unit="scorers"):
         # Scorers without training data have no held-out variant.
         if transfer is None or not isinstance(scorer, CrossFittedScorer):
-            found[scorer.name] = scorer_evidence(scorer.name, gaps(scorer))
+            found[scorer.name] = build_scorer_evidence(scorer.name, gaps(scorer))
             continue
         akin = [gaps(replace(scorer, half=half)) for half in (0, 1)]
         trained[scorer.name] = SplitCorpusGaps(gaps(scorer), *akin)
-        found[scorer.name] = auxiliary_evidence(
+        found[scorer.name] = build_auxiliary_evidence(
             scorer.name, trained[scorer.name].whole, texts.types, transfer.expected_rate
         )
     for name in track(classifiers, "reading features", unit="classifiers"):
-        found[name] = classifier_evidence(name, texts.positives, texts.negatives)
+        found[name] = build_classifier_evidence(name, texts.positives, texts.negatives)
     if transfer is not None and transfer.captions:
-        read = cluster_differences(texts.positives, texts.negatives, transfer.captions)
+        read = compute_cluster_differences(texts.positives, texts.negatives, transfer.captions)
         found[WORD_CLUSTERS] = Evidence(WORD_CLUSTERS, scale_to_unit_length(read))
     if transfer is not None and trained:
-        found[TRANSFER] = _transfer_evidence(trained, texts.types, transfer.target_share)
+        found[TRANSFER] = _build_transfer_evidence(trained, texts.types, transfer.target_share)
     return found
 
 
-def _transfer_evidence(trained: Mapping[str, SplitCorpusGaps], types: Sequence[str], expected_rate: float) -> Evidence:
+def _build_transfer_evidence(
+    trained: Mapping[str, SplitCorpusGaps], types: Sequence[str], expected_rate: float
+) -> Evidence:
     from scipy.sparse import csr_matrix
 
     _, kind = encode_names(types)

@@ -24,10 +24,10 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.plugins import PluginRegistry
 from pairwright.datasets.suggestions import require_known
 from pairwright.filters.attacks.text_features import (
-    format_differences,
-    letter_differences,
-    meaning_differences,
-    word_differences,
+    compute_format_differences,
+    compute_letter_differences,
+    compute_meaning_differences,
+    compute_word_differences,
 )
 from pairwright.filters.scorers.auxiliary import (
     CooccurrenceScorer,
@@ -86,12 +86,14 @@ ATTACKS: dict[str, Attack] = {
     "similarity": Attack("auxiliary", "distributional similarity of the words", SimilarityScorer.train),
     "word_order": Attack("auxiliary", "word vectors of following words", WordOrderScorer.train),
     "spelling": Attack("auxiliary", "character model of captions", SpellingScorer.train),
-    "format": Attack("classifier", "classifier of capitals, punctuation and spacing", format_differences),
-    "words": Attack("classifier", "classifier of words and word n-grams", word_differences),
-    "letters": Attack("classifier", "classifier of character n-grams", letter_differences),
+    "format": Attack("classifier", "classifier of capitals, punctuation and spacing", compute_format_differences),
+    "words": Attack("classifier", "classifier of words and word n-grams", compute_word_differences),
+    "letters": Attack("classifier", "classifier of character n-grams", compute_letter_differences),
     WORD_CLUSTERS: Attack("derived", "classifier of word clusters"),
     COMBINED: Attack("derived", "classifier of all of these"),
-    MEANING: Attack("classifier", "classifier of sentence embeddings (MiniLM)", meaning_differences, optional=True),
+    MEANING: Attack(
+        "classifier", "classifier of sentence embeddings (MiniLM)", compute_meaning_differences, optional=True
+    ),
     LLM: Attack("derived", "a language model's rating of both texts", optional=True),
     "cola": Attack("pretrained", "grammar by a CoLA classifier", load_cola, optional=True),
     "vera": Attack("pretrained", "plausibility by Vera", load_vera, optional=True),
@@ -103,28 +105,28 @@ REGISTRY = PluginRegistry(
 )
 
 
-def fixed_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
+def build_fixed_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
     """Return the scorers that every audit and refinement uses, trained on ``corpus`` or cross-fitted on the rows."""
     untrained = [attack.factory() for attack in ATTACKS.values() if attack.kind == "untrained" and attack.factory]
-    return (*untrained, *_cross_fitted("scorer", corpus, folds))
+    return (*untrained, *_cross_fit("scorer", corpus, folds))
 
 
-def auxiliary_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[CrossFittedScorer, ...]:
-    """Return the scorers that only the refinement against all attacks uses; trained as `fixed_scorers`."""
-    return _cross_fitted("auxiliary", corpus, folds)
+def build_auxiliary_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[CrossFittedScorer, ...]:
+    """Return the scorers that only the refinement against all attacks uses; trained as `build_fixed_scorers`."""
+    return _cross_fit("auxiliary", corpus, folds)
 
 
-def grammar_and_plausibility_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
-    """Return the two scorers of Algorithm 1, trained as `fixed_scorers`."""
-    return tuple(scorer for scorer in fixed_scorers(corpus, folds) if scorer.name in {"grammar", "plausibility"})
+def build_paper_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
+    """Return the two scorers of Algorithm 1, trained as `build_fixed_scorers`."""
+    return tuple(scorer for scorer in build_fixed_scorers(corpus, folds) if scorer.name in {"grammar", "plausibility"})
 
 
-def _cross_fitted(kind: Kind, corpus: CaptionCorpus | None, folds: int) -> tuple[CrossFittedScorer, ...]:
+def _cross_fit(kind: Kind, corpus: CaptionCorpus | None, folds: int) -> tuple[CrossFittedScorer, ...]:
     entries = [(name, attack.factory) for name, attack in ATTACKS.items() if attack.kind == kind]
     return tuple(CrossFittedScorer(name, train, corpus, folds) for name, train in entries if train is not None)
 
 
-def classifier_features(name: str, positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+def compute_classifier_features(name: str, positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
     """Return the features of a classifier of the table, float64 (n, d).
 
     Raises:
@@ -141,7 +143,7 @@ def describe_attack(name: str) -> str:
     return ATTACKS[name].about if name in ATTACKS else ""
 
 
-def optional_attacks() -> list[str]:
+def list_optional_attacks() -> list[str]:
     """Return the names that ``--add-attacks`` takes: optional attacks of the table, then scorers of other packages."""
     return [name for name in REGISTRY.names() if name not in ATTACKS or ATTACKS[name].optional]
 
@@ -155,7 +157,7 @@ def load_scorer(name: str, folder: str = "") -> GapScorer:
     """Return a pretrained scorer, or one of another package.
 
     Args:
-        name: a name of `optional_attacks`.
+        name: a name of `list_optional_attacks`.
         folder: of the checkpoint, for pretrained scorers; empty: the default one.
 
     Raises:
@@ -167,17 +169,17 @@ def load_scorer(name: str, folder: str = "") -> GapScorer:
         return ExternalScorer(name, REGISTRY.load(point))
     attack = ATTACKS[name]
     if attack.kind != "pretrained" or attack.factory is None:
-        raise UsageError(f"{name} is no scorer that can be loaded. Choose from: {', '.join(optional_attacks())}.")
+        raise UsageError(f"{name} is no scorer that can be loaded. Choose from: {', '.join(list_optional_attacks())}.")
     return cast("GapScorer", attack.factory(folder) if folder else attack.factory())
 
 
-def scorers_state(names: Sequence[str]) -> str:
+def fingerprint_scorers(names: Sequence[str]) -> str:
     """Return a text that changes when a named scorer of another package changes; empty without any.
 
     Raises:
         UsageError: a name is unknown, or the module of a scorer cannot be found.
     """
-    require_known("no attack named", names, optional_attacks())
+    require_known("no attack named", names, list_optional_attacks())
     return "; ".join(REGISTRY.fingerprint(name) for name in names if name not in ATTACKS)
 
 

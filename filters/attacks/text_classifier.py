@@ -23,7 +23,7 @@ STEPS = 80
 GRADIENT_TOLERANCE = 1e-3
 
 
-def held_out_gaps(
+def compute_held_out_gaps(
     features: "Differences", groups: Sequence[str], seed: int | str, *, cost: float = 1.0, folds: int = FOLDS
 ) -> FloatArray:
     """Return how much the classifier prefers the positive of each row, float64 (n,); 0 without training rows.
@@ -46,7 +46,7 @@ def held_out_gaps(
 def fit_weights(features: "Differences", cost: float) -> FloatArray:
     """Return the weights w, float64 (d,), that minimise |w|^2 / 2 + cost * sum(log(1 + exp(-features w)))."""
     transposed = features.T  # a view
-    step = 1.0 / (1.0 + cost * largest_eigenvalue(features, transposed) / 4.0)
+    step = 1.0 / (1.0 + cost * estimate_largest_eigenvalue(features, transposed) / 4.0)
     weights = np.zeros(features.shape[1])
     ahead, pace = weights, 1.0
     for _ in range(STEPS):
@@ -64,7 +64,9 @@ def fit_weights(features: "Differences", cost: float) -> FloatArray:
     return weights
 
 
-def largest_eigenvalue(features: "Differences", transposed: "Differences", weights: FloatArray | float = 1.0) -> float:
+def estimate_largest_eigenvalue(
+    features: "Differences", transposed: "Differences", weights: FloatArray | float = 1.0
+) -> float:
     """Return slightly more than the largest eigenvalue of F diag(weights) F', by power iteration.
 
     Args:

@@ -34,21 +34,23 @@ CHUNK_SIZE = 10_000  # rows that are read at a time
 VIEWS = ("format", "words", "letters")
 
 
-def word_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+def compute_word_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
     """Return the differing n-grams of words, float64 (n, features)."""
-    return _drop_rare(_word_ngrams(positives, negatives)[0])
+    return _drop_rare(_count_word_ngrams(positives, negatives)[0])
 
 
-def _word_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", IntArray, Vocabulary]:
+def _count_word_ngrams(
+    positives: Sequence[str], negatives: Sequence[str]
+) -> tuple["Differences", IntArray, Vocabulary]:
     # All differing n-grams; the packed ids of each column, and the vocabulary of the ids.
     from scipy.sparse import csr_matrix
 
-    vocabulary, chunks = _in_chunks(positives, negatives)
+    vocabulary, chunks = _encode_in_chunks(positives, negatives)
     lengths, codes, values = [np.zeros(1, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     for flat, sizes in chunks:
-        run, text = _ngrams_of_words(flat, sizes)
+        run, text = _pack_ngrams(flat, sizes)
         distinct, number = np.unique(run, return_inverse=True)
-        apart = _differences(number, text, len(sizes) // 2)
+        apart = _subtract(number, text, len(sizes) // 2)
         lengths.append(np.diff(apart.indptr))
         codes.append(distinct[apart.indices])
         values.append(apart.data)
@@ -58,7 +60,7 @@ def _word_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple["D
     return matrix, known, vocabulary
 
 
-def _in_chunks(
+def _encode_in_chunks(
     positives: Sequence[str], negatives: Sequence[str]
 ) -> tuple[Vocabulary, Iterator[tuple[IntArray, IntArray]]]:
     # The vocabulary of all texts; and chunks of rows as encoded texts, positives first. Most of the features of a row
@@ -73,7 +75,7 @@ def _in_chunks(
     return vocabulary, chunks()
 
 
-def _ngrams_of_words(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+def _pack_ngrams(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
     # The packed ids of each n-gram, and the number of its text.
     row, owner = add_boundaries(flat, lengths)
     features, owners = [row], [owner]
@@ -86,17 +88,17 @@ def _ngrams_of_words(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntAr
     return feature[feature >= 0], text[feature >= 0]
 
 
-def letter_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+def compute_letter_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
     """Return the differing n-grams of characters inside words, float64 (n, features)."""
-    return _drop_rare(_letter_ngrams(positives, negatives)[0])
+    return _drop_rare(_count_letter_ngrams(positives, negatives)[0])
 
 
-def _letter_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
+def _count_letter_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
     # All differing n-grams, and the characters of each column.
     from scipy.sparse import csr_matrix, vstack
 
-    vocabulary, chunks = _in_chunks(positives, negatives)
-    runs = [_character_ngrams(word) for word in vocabulary.words]
+    vocabulary, chunks = _encode_in_chunks(positives, negatives)
+    runs = [_split_into_ngrams(word) for word in vocabulary.words]
     numbers: dict[str, int] = {}
     spelled = np.array([numbers.setdefault(run, len(numbers)) for each in runs for run in each], np.int64)
     size = np.array([len(each) for each in runs], np.int64)
@@ -106,23 +108,25 @@ def _letter_ngrams(positives: Sequence[str], negatives: Sequence[str]) -> tuple[
         rows = len(lengths) // 2
         word = flat - (len(vocabulary) - len(vocabulary.words))
         # Words of both texts cancel out before their n-grams are expanded.
-        apart = _differences(word, np.repeat(np.arange(len(lengths)), lengths), rows)
+        apart = _subtract(word, np.repeat(np.arange(len(lengths)), lengths), rows)
         times = size[apart.indices]
         owner = np.repeat(np.repeat(np.arange(rows), np.diff(apart.indptr)), times)
         step = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
         feature = spelled[np.repeat(start[apart.indices], times) + step]
-        found.append(_summed(feature, owner, np.repeat(apart.data, times), rows, len(numbers)))
+        found.append(_sum_features(feature, owner, np.repeat(apart.data, times), rows, len(numbers)))
     return vstack(found, format="csr"), list(numbers)
 
 
-def named_differences(view: str, positives: Sequence[str], negatives: Sequence[str]) -> tuple["Differences", list[str]]:
+def compute_named_differences(
+    view: str, positives: Sequence[str], negatives: Sequence[str]
+) -> tuple["Differences", list[str]]:
     """Return all differing features of a view, including rare ones, and the name of each column."""
     if view == "format":
-        return format_differences(positives, negatives), [str(number) for number in range(len(_FORMAT))]
+        return compute_format_differences(positives, negatives), [str(number) for number in range(len(_FORMAT))]
     if view == "letters":
-        matrix, runs = _letter_ngrams(positives, negatives)
+        matrix, runs = _count_letter_ngrams(positives, negatives)
         return matrix, runs
-    matrix, codes, vocabulary = _word_ngrams(positives, negatives)
+    matrix, codes, vocabulary = _count_word_ngrams(positives, negatives)
     spelled = ["<unknown>", "<s>", "</s>", *vocabulary.words]
     return matrix, [_describe_feature(int(code), spelled) for code in codes]
 
@@ -155,7 +159,7 @@ _FORMAT = tuple(
 )
 
 
-def format_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+def compute_format_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
     """Return how much more often each format pattern matches the positive than the negative, float64 (n, 13)."""
     from scipy.sparse import csr_matrix
 
@@ -166,7 +170,7 @@ def format_differences(positives: Sequence[str], negatives: Sequence[str]) -> "D
     return csr_matrix(np.array(rows, np.float64).reshape(len(rows), len(_FORMAT)))
 
 
-def meaning_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
+def compute_meaning_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
     """Return MiniLM's sentence embeddings of the positives minus those of the negatives, float64 (n, 384).
 
     Raises:
@@ -183,17 +187,17 @@ def meaning_differences(positives: Sequence[str], negatives: Sequence[str]) -> "
     return csr_matrix(vectors[better] - vectors[worse])
 
 
-def _character_ngrams(word: str) -> list[str]:
+def _split_into_ngrams(word: str) -> list[str]:
     framed = f"<{word}>"
     return [framed[at : at + size] for size in CHARACTER_NGRAMS for at in range(len(framed) - size + 1)]
 
 
-def _differences(feature: IntArray, text: IntArray, rows: int) -> "Differences":
+def _subtract(feature: IntArray, text: IntArray, rows: int) -> "Differences":
     # Texts are numbered positives first, then negatives.
-    return _summed(feature, text % max(rows, 1), np.where(text < rows, 1.0, -1.0), rows)
+    return _sum_features(feature, text % max(rows, 1), np.where(text < rows, 1.0, -1.0), rows)
 
 
-def _summed(
+def _sum_features(
     feature: IntArray, row: IntArray, value: FloatArray, rows: int, features: int | None = None
 ) -> "Differences":
     from scipy.sparse import csr_matrix

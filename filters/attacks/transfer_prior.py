@@ -49,7 +49,7 @@ def estimate_transfer(gaps: Mapping[str, SplitCorpusGaps], types: Sequence[str])
     if not types:
         return np.zeros(0)
     whole, first, second = (
-        _regression_inputs([getattr(each, part) for each in gaps.values()], types)
+        _build_regression_inputs([getattr(each, part) for each in gaps.values()], types)
         for part in ("whole", "first", "second")
     )
     # A sample of the rows, taken at even steps, is enough to fit.
@@ -64,7 +64,7 @@ def estimate_transfer(gaps: Mapping[str, SplitCorpusGaps], types: Sequence[str])
     return result
 
 
-def _regression_inputs(gaps: Sequence[FloatArray], types: Sequence[str]) -> FloatArray:
+def _build_regression_inputs(gaps: Sequence[FloatArray], types: Sequence[str]) -> FloatArray:
     # Inputs of a row: each gap, unscaled and sharpened, its absolute size, and the type.
     names, kind = encode_names(types)
     filled = np.nan_to_num(np.stack(gaps, axis=1))

@@ -13,7 +13,7 @@ import numpy as np
 from pairwright.datasets.blas_threads import limit_blas_to_one_thread
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.scorers.auxiliary import SimilarityScorer
-from pairwright.filters.scorers.cooccurrence import content_words
+from pairwright.filters.scorers.cooccurrence import extract_content_words
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ _ITERATIONS = 12
 _DECIMALS = 9
 
 
-def cluster_differences(positives: Sequence[str], negatives: Sequence[str], captions: Sequence[str]) -> "Differences":
+def compute_cluster_differences(
+    positives: Sequence[str], negatives: Sequence[str], captions: Sequence[str]
+) -> "Differences":
     """Return how much more often each word cluster is in the positive than in the negative, float64 (n, clusters).
 
     Args:
@@ -39,7 +41,7 @@ def cluster_differences(positives: Sequence[str], negatives: Sequence[str], capt
     known = np.flatnonzero((model.vectors**2).sum(axis=1))
     place = np.full(len(model.vocabulary), len(known), np.int64)
     place[known] = np.arange(len(known))
-    flat, lengths = model.vocabulary.encode([content_words(text) for text in (*positives, *negatives)])
+    flat, lengths = model.vocabulary.encode([extract_content_words(text) for text in (*positives, *negatives)])
     text = np.repeat(np.arange(len(lengths)), lengths)
     rows = len(positives)
     sign = np.where(text < rows, 1.0, -1.0)

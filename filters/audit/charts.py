@@ -16,7 +16,7 @@ CELLS = 25
 _SIDE = 240
 
 
-def accuracy_bar(measured: MeasuredAttack, limit: float) -> str:
+def draw_accuracy_bar(measured: MeasuredAttack, limit: float) -> str:
     """Return a bar from 50% to 100% with the accuracy as a dot, its interval as a line and the limit as a tick."""
 
     def x(share: float) -> float:
@@ -33,7 +33,7 @@ def accuracy_bar(measured: MeasuredAttack, limit: float) -> str:
     )
 
 
-def gap_heatmap(title: str, first: FloatArray, second: FloatArray, reach: tuple[float, float]) -> str:
+def draw_gap_heatmap(title: str, first: FloatArray, second: FloatArray, reach: tuple[float, float]) -> str:
     """Return the heatmap of two gaps, darker where there are more rows (after figure 4.4 of the SugarCrepe chapter).
 
     Symmetry about the centre means that neither scorer, nor any rule over both, detects the positive.
@@ -77,7 +77,7 @@ def count_cells(first: FloatArray, second: FloatArray, reach: tuple[float, float
     return counts
 
 
-def bar_chart(counts: Sequence[int], names: tuple[str, str]) -> str:
+def draw_bar_chart(counts: Sequence[int], names: tuple[str, str]) -> str:
     """Return vertical bars for counts from left to right; ``names`` label the two ends."""
     most = max(counts) or 1
     width = 400 / len(counts)

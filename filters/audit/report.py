@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pairwright.datasets.reports.figures import draw_histogram
 from pairwright.datasets.reports.html_page import render_page, render_section, render_tiles
 from pairwright.filters.attacks.registry import describe_attack
-from pairwright.filters.audit.charts import accuracy_bar, bar_chart, gap_heatmap
+from pairwright.filters.audit.charts import draw_accuracy_bar, draw_bar_chart, draw_gap_heatmap
 from pairwright.filters.audit.hackability import ALL, Audit
 from pairwright.generators.language.vocabulary import FloatArray
 
@@ -70,7 +70,7 @@ def render_html(audit: Audit, name: str, gaps: AuditGaps) -> str:
         render_section("Gaps", "Score of the positive minus score of the negative.", _histograms(gaps)),
     ]
     about = (
-        verdict_sentence(audit),
+        describe_verdict(audit),
         f"allowed: {audit.limit:.0%}",
         "50% is chance level",
         "classifiers are tested on held-out rows only",
@@ -78,7 +78,7 @@ def render_html(audit: Audit, name: str, gaps: AuditGaps) -> str:
     return render_page(name, "audit", about, bodies, _STYLE.read_text(encoding="utf-8"))
 
 
-def verdict_sentence(audit: Audit) -> str:
+def describe_verdict(audit: Audit) -> str:
     """Return the verdict as a sentence."""
     return (
         f"{_VERDICT_SENTENCES[audit.verdict]} {audit.doubt}."
@@ -104,7 +104,7 @@ def _attacks(audit: Audit) -> str:
             f'<span class="note">{escape(describe_attack(name))}</span>',
             f"{one.accuracy:.1%}",
             f"{one.low:.1%} to {one.high:.1%}",
-            accuracy_bar(one, audit.limit),
+            draw_accuracy_bar(one, audit.limit),
         )
         for name, one in audit.attacks.items()
     ]
@@ -151,7 +151,7 @@ def _format(audit: Audit) -> str:
 
 
 def _places(audit: Audit) -> str:
-    return bar_chart(audit.text_leaks.positions, ("start", "end")) if any(audit.text_leaks.positions) else ""
+    return draw_bar_chart(audit.text_leaks.positions, ("start", "end")) if any(audit.text_leaks.positions) else ""
 
 
 def _heatmaps(gaps: AuditGaps) -> str:
@@ -164,7 +164,7 @@ def _heatmaps(gaps: AuditGaps) -> str:
     shown = [("Audited", gaps.audited)]
     if not gaps.audited.all():
         shown.insert(0, ("All rows of the file", np.ones_like(gaps.audited)))
-    figures = [gap_heatmap(title, both[0][rows], both[1][rows], (reach[0], reach[1])) for title, rows in shown]
+    figures = [draw_gap_heatmap(title, both[0][rows], both[1][rows], (reach[0], reach[1])) for title, rows in shown]
     return f'<div class="pair">{"".join(figures)}</div>'
 
 
@@ -188,7 +188,7 @@ def render_markdown(audit: Audit, name: str) -> str:
     lines = [
         f"# Audit of {name}",
         "",
-        f"**{audit.verdict}**: {verdict_sentence(audit)}",
+        f"**{audit.verdict}**: {describe_verdict(audit)}",
         "",
         f"{audit.rows:,} rows; best attack {worst} at {measured.accuracy:.1%}; allowed {audit.limit:.0%}.",
         "",
@@ -221,7 +221,7 @@ def render_markdown(audit: Audit, name: str) -> str:
             ],
         ),
         "",
-        *(f"- {said}" for said in summary_lines(audit)),
+        *(f"- {said}" for said in format_summary(audit)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -234,7 +234,7 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [lines[0], "|" + "---|" * len(head), *lines[1:]]
 
 
-def summary_lines(audit: Audit) -> list[str]:
+def format_summary(audit: Audit) -> list[str]:
     """Return the counts of `TextLeaks`, one line each."""
     leaks = audit.text_leaks
     counts = [

@@ -105,7 +105,7 @@ def find_text_leaks(pairs: TextPairs, most: int = 30) -> TextLeaks:
         seen = Counter(formal)
         positives = {positive for positive, _ in formal}
         lengths = [len(negative.split()) - len(positive.split()) for positive, negative in pairs]
-        leaks = {name: leak for name, has in FORMATS.items() if (leak := _format_leak(pairs, has)).rows}
+        leaks = {name: leak for name, has in FORMATS.items() if (leak := _count_format_leak(pairs, has)).rows}
         return TextLeaks(
             identical=sum(positive == negative for positive, negative in formal),
             repeated=sum(count - 1 for count in seen.values()),
@@ -114,20 +114,20 @@ def find_text_leaks(pairs: TextPairs, most: int = 30) -> TextLeaks:
             format_rows=sum(any(has(one) != has(other) for has in FORMATS.values()) for one, other in pairs),
             longer=sum(length > 0 for length in lengths),
             shorter=sum(length < 0 for length in lengths),
-            words=_leaking_words(formal, most),
-            positions=_edit_positions(formal),
+            words=_find_leaking_words(formal, most),
+            positions=_count_edit_positions(formal),
         )
 
 
-def _format_leak(pairs: TextPairs, has: Callable[[str], bool]) -> FormatLeak:
+def _count_format_leak(pairs: TextPairs, has: Callable[[str], bool]) -> FormatLeak:
     sides = [(has(positive), has(negative)) for positive, negative in pairs]
     return FormatLeak(sum(one != other for one, other in sides), sum(other and not one for one, other in sides))
 
 
-def _leaking_words(formal: TextPairs, most: int) -> tuple[WordLeak, ...]:
+def _find_leaking_words(formal: TextPairs, most: int) -> tuple[WordLeak, ...]:
     ours, theirs = Counter[str](), Counter[str]()
     for positive, negative in track(formal, "counting words"):
-        one, other = _ngrams(positive), _ngrams(negative)
+        one, other = _split_into_ngrams(positive), _split_into_ngrams(negative)
         ours.update(one - other)
         theirs.update(other - one)
     found = (WordLeak(words, ours[words], theirs[words]) for words in ours.keys() | theirs.keys())
@@ -135,10 +135,10 @@ def _leaking_words(formal: TextPairs, most: int) -> tuple[WordLeak, ...]:
         (leak for leak in found if leak.positive + leak.negative >= _MIN_ROWS and leak.positive != leak.negative),
         key=lambda leak: (-abs(leak.weight), leak.words),
     )
-    return tuple(_without_parts(strong, most))
+    return tuple(_drop_parts(strong, most))
 
 
-def _without_parts(found: Iterable[WordLeak], most: int) -> list[WordLeak]:
+def _drop_parts(found: Iterable[WordLeak], most: int) -> list[WordLeak]:
     """Skip words that share a word with a stronger entry of the same direction: "a single" after "single"."""
     chosen: list[WordLeak] = []
     used: set[tuple[str, bool]] = set()
@@ -152,12 +152,12 @@ def _without_parts(found: Iterable[WordLeak], most: int) -> list[WordLeak]:
     return chosen
 
 
-def _ngrams(text: str) -> set[str]:
+def _split_into_ngrams(text: str) -> set[str]:
     words = [word for word in text.split() if any(letter.isalnum() for letter in word)]
     return {*words, *(f"{one} {other}" for one, other in pairwise(words))}
 
 
-def _edit_positions(formal: TextPairs) -> tuple[int, ...]:
+def _count_edit_positions(formal: TextPairs) -> tuple[int, ...]:
     found = [0] * POSITION_BINS
     for positive, negative in track(formal, "locating edits"):
         one, other = positive.split(), negative.split()

@@ -23,7 +23,7 @@ from pairwright.datasets.record_tables import EDIT, SCORE, STATUSES, make_column
 from pairwright.datasets.records import compact_json
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
-from pairwright.filters.refinement.pair_selection import slot_keys
+from pairwright.filters.refinement.pair_selection import build_slot_keys
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
@@ -138,7 +138,7 @@ def refine_candidates(
         ),
     )
     if choose:
-        rows = rows.with_columns(slot=pl.Series(slot_keys(entering), dtype=pl.String))
+        rows = rows.with_columns(slot=pl.Series(build_slot_keys(entering), dtype=pl.String))
     if isinstance(options, AllAttacksOptions):
         outcome = refine_against_all_attacks(rows, corpus, options, scorers)
     else:

@@ -24,7 +24,7 @@ from pairwright.generators.language.tokens import Token
 MIN_PAIRS, MAX_PAIRS = 3, 100
 
 
-def concept_phrases(tokens: Sequence[Token]) -> frozenset[str]:
+def extract_concept_phrases(tokens: Sequence[Token]) -> frozenset[str]:
     """Return the noun phrases of a caption: adjectives and nouns in lower case, the head as its lemma."""
     found = set()
     for phrase in noun_phrases(tokens):
@@ -73,7 +73,7 @@ class ConceptCoverage:
 
     def add(self, key: str, tokens: Sequence[Token]) -> None:
         """Add a caption."""
-        for phrase in concept_phrases(tokens):
+        for phrase in extract_concept_phrases(tokens):
             self._holders[phrase].append(len(self._keys))
         self._keys.append(key)
 

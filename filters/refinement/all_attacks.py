@@ -32,19 +32,19 @@ from pairwright.filters.attacks.registry import (
     COMBINED,
     MEANING,
     WORD_CLUSTERS,
-    auxiliary_scorers,
-    fixed_scorers,
+    build_auxiliary_scorers,
+    build_fixed_scorers,
 )
 from pairwright.filters.metrics.confidence_intervals import Z95
-from pairwright.filters.refinement.balanced_subset import max_balanced_rows
+from pairwright.filters.refinement.balanced_subset import bound_balanced_rows
 from pairwright.filters.refinement.grid_balancing import BalancingStep
 from pairwright.filters.refinement.pair_selection import NOT_CHOSEN
 from pairwright.filters.refinement.rounds import (
     SelectedSubset,
     SubsetRequirements,
-    scorer_goal,
+    compute_scorer_goal,
+    compute_transfer_goal,
     select_subset,
-    transfer_goal,
 )
 from pairwright.filters.refinement.two_scorers import ROW_COLUMNS, Refinement, check_rows
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
@@ -100,14 +100,18 @@ def refine_against_all_attacks(
         InputError: every caption of a corpus from elsewhere is under test.
     """
     options = options or AllAttacksOptions()
-    built_in = [*fixed_scorers(corpus, options.folds), *auxiliary_scorers(corpus, options.folds)]
+    built_in = [*build_fixed_scorers(corpus, options.folds), *build_auxiliary_scorers(corpus, options.folds)]
     scorers, classifiers = _select_scorers([*built_in, *(scorers or ())], options.without)
     if options.meaning:
         classifiers = [*classifiers, MEANING]
     check_rows(rows)
     attacked = _AttackedRows.of(rows, by_type=options.by_type)
     evidence = collect_evidence(
-        attacked.texts, scorers, options.seed, classifiers, _transfer_options(corpus, attacked.texts.positives, options)
+        attacked.texts,
+        scorers,
+        options.seed,
+        classifiers,
+        _choose_transfer_options(corpus, attacked.texts.positives, options),
     )
     requirements = attacked.requirements(options)
     strata = attacked.texts.types if options.by_type else [""] * len(attacked.order)
@@ -140,7 +144,7 @@ class _AttackedRows:
         pairs = enumerate(zip(read["positive"], read["negative"], strict=True))
         differing = [row for row, (true, false) in pairs if normalize_text(true) != normalize_text(false)]
         order = sorted(differing, key=read["id"].__getitem__)
-        few = _rows_of_small_types(read["type"], slots, order) if by_type else set()
+        few = _find_small_types(read["type"], slots, order) if by_type else set()
         order = [row for row in order if read["type"][row] not in few]
         texts = RowTexts(*([read[name][row] for row in order] for name in ("positive", "negative", "group", "type")))
         return cls(read, slots, few, order, texts)
@@ -162,16 +166,16 @@ class _AttackedRows:
         reasons = [TOO_FEW if kind in self.few else "identical" for kind in self.rows["type"]]
         for place, row in enumerate(self.order):
             reasons[row] = "" if chosen.kept[place] else f"detected_by_{names[chosen.detected_by[place]]}"
-        return _one_row_per_slot(reasons, self.slots, self.rows["id"])
+        return _keep_one_row_per_slot(reasons, self.slots, self.rows["id"])
 
 
-def _transfer_options(
+def _choose_transfer_options(
     corpus: CaptionCorpus | None, positives: Sequence[str], options: AllAttacksOptions
 ) -> TransferOptions:
     """Return the goals of evidence against held-out scorers, and the captions for word clusters."""
     captions = corpus.captions if corpus else list(dict.fromkeys(positives))
     read_so_far = len(corpus.captions) if corpus else len(positives)
-    goals = scorer_goal(options.target), transfer_goal(options.target, read_so_far)
+    goals = compute_scorer_goal(options.target), compute_transfer_goal(options.target, read_so_far)
     return TransferOptions(*goals, () if WORD_CLUSTERS in options.without else captions)
 
 
@@ -186,22 +190,22 @@ def _build_refinement(
     types, ids = attacked.rows["type"], attacked.rows["id"]
     reasons = attacked.reasons(chosen, list(evidence))
     gaps = {name: each.gaps for name, each in evidence.items() if each.gaps is not None}
-    bounds = {name: max_balanced_rows({name: gap}, requirements.target) for name, gap in gaps.items()}
+    bounds = {name: bound_balanced_rows({name: gap}, requirements.target) for name, gap in gaps.items()}
     max_kept = attacked.max_kept
     counted = Counter(kind for kind, reason in zip(types, reasons, strict=True) if reason != NOT_CHOSEN)
-    total, by_type = _summaries(evidence, attacked.texts, chosen, counted, options.seed)
+    total, by_type = _summarize(evidence, attacked.texts, chosen, counted, options.seed)
     return Refinement(
         kept=np.array([not reason for reason in reasons], np.bool_),
         reasons=tuple(reasons),
-        gaps=_gaps_by_id(gaps, attacked.order, ids),
+        gaps=_align_gaps(gaps, attacked.order, ids),
         total=total,
         by_type=by_type,
-        ledger=_ledger(reasons, types),
+        ledger=_build_ledger(reasons, types),
         rounds=len(chosen.rounds),
-        bound=min(max_balanced_rows(gaps, requirements.target) if gaps else max_kept, max_kept),
+        bound=min(bound_balanced_rows(gaps, requirements.target) if gaps else max_kept, max_kept),
         holds=chosen.holds and bool(chosen.kept.any()),
         history=chosen.rounds,
-        advice="" if chosen.holds else _advice(bounds, requirements, chosen, max_kept, options.wording),
+        advice="" if chosen.holds else _write_advice(bounds, requirements, chosen, max_kept, options.wording),
     )
 
 
@@ -217,14 +221,14 @@ def _select_scorers(scorers: Sequence[GapScorer], without: Sequence[str]) -> tup
     return left, classifiers
 
 
-def _rows_of_small_types(types: Sequence[str], slots: Sequence[str], rows: Sequence[int]) -> set[str]:
+def _find_small_types(types: Sequence[str], slots: Sequence[str], rows: Sequence[int]) -> set[str]:
     # Types with too few rows to train and test an attack; none if all types are.
     size = Counter(kind for kind, _ in {(types[row], slots[row]) for row in rows})
     few = {kind for kind, number in size.items() if number < MIN_ROWS}
     return few if len(few) < len(size) else set()
 
 
-def _one_row_per_slot(reasons: Sequence[str], slots: Sequence[str], ids: Sequence[str]) -> list[str]:
+def _keep_one_row_per_slot(reasons: Sequence[str], slots: Sequence[str], ids: Sequence[str]) -> list[str]:
     # One row of each slot has the reason of the slot: the kept one, else the first by id. The others are not chosen.
     speaks: dict[str, int] = {}
     for row in sorted(range(len(ids)), key=lambda row: (bool(reasons[row]), ids[row])):
@@ -232,14 +236,14 @@ def _one_row_per_slot(reasons: Sequence[str], slots: Sequence[str], ids: Sequenc
     return [reason if speaks[slots[row]] == row else NOT_CHOSEN for row, reason in enumerate(reasons)]
 
 
-def _summaries(
+def _summarize(
     evidence: Mapping[str, Evidence], texts: RowTexts, chosen: SelectedSubset, counted: Mapping[str, int], seed: int
 ) -> tuple[AttackSummary, dict[str, AttackSummary]]:
     names, kind = encode_names(texts.types)
     evaluator = SubsetEvaluator(evidence, texts.groups, kind, names)
     whole = np.ones(len(kind), np.bool_)
     before = evaluator.rates(whole, evaluator.gaps(whole, f"{seed} before"))
-    total = AttackSummary(sum(counted.values()), int(chosen.kept.sum()), _attack_change(before, chosen.rates, 0))
+    total = AttackSummary(sum(counted.values()), int(chosen.kept.sum()), _compare_attacks(before, chosen.rates, 0))
     # The rates have no types when the rows were balanced in total: measure them here.
     after = (
         chosen.rates
@@ -249,25 +253,25 @@ def _summaries(
     by_type = {}
     for number, name in enumerate(names):
         inside = kind == number
-        attacks = _attack_change(before, after, number + 1)
+        attacks = _compare_attacks(before, after, number + 1)
         by_type[name] = AttackSummary(counted[name], int(chosen.kept[inside].sum()), attacks)
     return total, by_type
 
 
-def _attack_change(before: PreferenceRates, after: PreferenceRates, part: int) -> dict[str, AttackChange]:
+def _compare_attacks(before: PreferenceRates, after: PreferenceRates, part: int) -> dict[str, AttackChange]:
     return {
         name: AttackChange(*(0.5 + abs(rates[name][part][0] - 0.5) for rates in (before, after))) for name in before
     }
 
 
-def _gaps_by_id(gaps: Mapping[str, FloatArray], order: Sequence[int], ids: Sequence[str]) -> pl.DataFrame:
+def _align_gaps(gaps: Mapping[str, FloatArray], order: Sequence[int], ids: Sequence[str]) -> pl.DataFrame:
     columns = {name: np.full(len(ids), np.nan) for name in gaps}
     for name, gap in gaps.items():
         columns[name][order] = gap
     return pl.DataFrame({"id": pl.Series(ids, dtype=pl.String), **columns})
 
 
-def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:
+def _build_ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:
     counts = Counter(zip(types, reasons, strict=True))
     return tuple(
         BalancingStep(reason or "kept", type_, number, 0 if reason else number)
@@ -275,7 +279,7 @@ def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep
     )
 
 
-def _advice(
+def _write_advice(
     bounds: Mapping[str, int], requirements: SubsetRequirements, chosen: SelectedSubset, rows: int, wording: OptionNames
 ) -> str:
     kept = int(chosen.kept.sum())

@@ -31,7 +31,7 @@ from pairwright.filters.refinement.two_scorers import (
     Refinement,
     RefineOptions,
     check_rows,
-    equal_texts,
+    find_equal_texts,
     refine_scored_rows,
 )
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
@@ -61,10 +61,10 @@ def refine_appended_with_two_scorers(
     rows: pl.DataFrame, frozen: FrozenScorers, corpus: CaptionCorpus, options: RefineOptions
 ) -> AppendedRefinement:
     """Refine appended rows by Algorithm 1; arguments as of `refine_appended_against_all`."""
-    texts = _texts(rows)
+    texts = _read_texts(rows)
     found = frozen.gaps(texts, corpus)
     gaps = {name: found[name] for name in ("grammar", "plausibility")}
-    return AppendedRefinement(refine_scored_rows(rows["id"], texts.types, gaps, equal_texts(texts), options))
+    return AppendedRefinement(refine_scored_rows(rows["id"], texts.types, gaps, find_equal_texts(texts), options))
 
 
 def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what judges them
@@ -90,8 +90,8 @@ def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what 
         UsageError: a column is missing or ids repeat.
     """
     check_rows(rows)
-    texts = _texts(rows)
-    same = equal_texts(texts)
+    texts = _read_texts(rows)
+    same = find_equal_texts(texts)
     gaps = frozen.gaps(texts, corpus)
     for scorer in scorers:
         gaps[scorer.name] = scorer.gaps(texts.positives, texts.negatives, texts.groups, options.seed)
@@ -108,7 +108,7 @@ def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what 
         members = np.flatnonzero((kind == number) & ~same)
         members = members[np.argsort(noise[members])]
         balance = _PreferenceBalance.of(before.get(name, {}), list(gaps))
-        for row, by in _excess_rows(signs[members], balance, options.target):
+        for row, by in _find_excess_rows(signs[members], balance, options.target):
             reasons[members[row]] = f"detected_by_{list(gaps)[by]}"
         left = [row for row in members.tolist() if not reasons[row]]
         after[name] = balance.with_rows(list(gaps), signs[left])
@@ -122,7 +122,7 @@ def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what 
             gaps=pl.DataFrame({"id": rows["id"], **fixed}),
             total=summarize_attacks(gaps, kept),
             by_type=summarize_attacks_by_type(texts.types, gaps, kept),
-            ledger=_ledger(reasons, texts.types),
+            ledger=_build_ledger(reasons, texts.types),
             holds=int(kept.sum()) >= options.min_keep * entering,
         ),
         after,
@@ -144,7 +144,7 @@ class _PreferenceBalance:
         return {ROWS: self.rows + len(signs), **dict(zip(names, preferences, strict=True))}
 
 
-def _excess_rows(signs: IntArray, balance: _PreferenceBalance, target: float) -> list[tuple[int, int]]:
+def _find_excess_rows(signs: IntArray, balance: _PreferenceBalance, target: float) -> list[tuple[int, int]]:
     """Return the rows to drop, each with the number of the scorer that detects it; rows are in random order."""
     left: npt.NDArray[np.bool_] = np.ones(len(signs), bool)
     gone: list[tuple[int, int]] = []
@@ -164,7 +164,7 @@ def _excess_rows(signs: IntArray, balance: _PreferenceBalance, target: float) ->
     return gone
 
 
-def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:
+def _build_ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:
     counts = Counter(zip(types, reasons, strict=True))
     return tuple(
         BalancingStep(reason or "kept", kind, number, 0 if reason else number)
@@ -172,6 +172,6 @@ def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep
     )
 
 
-def _texts(rows: pl.DataFrame) -> RowTexts:
+def _read_texts(rows: pl.DataFrame) -> RowTexts:
     check_rows(rows)
     return RowTexts(*(rows[name].to_list() for name in ROW_COLUMNS[1:]))

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.filters.attacks.text_classifier import largest_eigenvalue
+from pairwright.filters.attacks.text_classifier import estimate_largest_eigenvalue
 from pairwright.generators.language.vocabulary import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class SubsetBalancer:
             start: initial shares.
         """
         rows = self.features.shape[0]
-        step = 1.0 / (largest_eigenvalue(self.features, self._transposed, weights) + 1e-12)
+        step = 1.0 / (estimate_largest_eigenvalue(self.features, self._transposed, weights) + 1e-12)
         own = self._squares @ weights
         shares = np.full(rows, 0.5) if start is None else start
         ahead, pace = shares, 1.0
@@ -119,7 +119,7 @@ def _limit_slots(shares: FloatArray, slots: IntArray | None) -> FloatArray:
     return nearest
 
 
-def max_balanced_rows(gaps: Mapping[str, FloatArray], target: float) -> int:
+def bound_balanced_rows(gaps: Mapping[str, FloatArray], target: float) -> int:
     """Return the upper bound on the number of kept rows.
 
     Args:

@@ -20,7 +20,7 @@ from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
 from pairwright.filters.attacks.evidence import RowTexts, scale_to_unit_length
 from pairwright.filters.attacks.text_classifier import fit_weights
-from pairwright.filters.attacks.text_features import MIN_ROWS, VIEWS, named_differences
+from pairwright.filters.attacks.text_features import MIN_ROWS, VIEWS, compute_named_differences
 from pairwright.filters.scorers.cooccurrence import Cooccurrence
 from pairwright.filters.scorers.text_scorers import (
     DECIMALS,
@@ -63,7 +63,7 @@ class FrozenScorers:
             corpus: all captions of the set.
             rows: all rows that entered refinement, including rejected ones; None for language models only.
         """
-        weights = {name: each for name in VIEWS if (each := _weights(name, rows))} if rows else {}
+        weights = {name: each for name in VIEWS if (each := _fit_named_weights(name, rows))} if rows else {}
         return cls(TrigramModel.fit(corpus.captions), Cooccurrence.fit(corpus.captions), weights)
 
     def save(self, folder: Path) -> list[Path]:
@@ -164,8 +164,8 @@ def _score(gaps: Sequence[FloatArray], rows: RowTexts, chosen: Sequence[int], sc
         gap[chosen] = np.round(scorer.score(better) - scorer.score(worse), DECIMALS)
 
 
-def _weights(name: str, rows: RowTexts) -> dict[str, float]:
-    matrix, names = named_differences(name, rows.positives, rows.negatives)
+def _fit_named_weights(name: str, rows: RowTexts) -> dict[str, float]:
+    matrix, names = compute_named_differences(name, rows.positives, rows.negatives)
     often = np.flatnonzero(np.bincount(matrix.indices, minlength=matrix.shape[1]) >= MIN_ROWS)
     features = matrix[:, often]
     scaled = scale_to_unit_length(features)
@@ -176,7 +176,7 @@ def _weights(name: str, rows: RowTexts) -> dict[str, float]:
 
 
 def _classify(name: str, weights: Mapping[str, float], rows: RowTexts) -> FloatArray:
-    matrix, names = named_differences(name, rows.positives, rows.negatives)
+    matrix, names = compute_named_differences(name, rows.positives, rows.negatives)
     found: FloatArray = np.round(
         matrix @ np.array([weights.get(feature, 0.0) for feature in names], np.float64), DECIMALS
     )

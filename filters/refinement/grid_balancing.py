@@ -10,7 +10,7 @@ both scorers on the kept rows is exactly one half:
 - Edges: cells are half-open away from zero, [a, b) for positive gaps and (-b, -a] for negative ones; gaps of 1
   and -1 belong to the outermost cells.
 - K is given, or depends on the number of scored rows of a stratum: the even number nearest its square root, 10 to 100
-  (`grid_size`). On a finer grid most rows of a small set have no row in the mirrored cell.
+  (`choose_grid_size`). On a finer grid most rows of a small set have no row in the mirrored cell.
 - Odd K: the middle band of an axis is split at zero, as a cell that mirrors itself would balance nothing.
 - One gap of exactly 0: the row is balanced on the other axis only, K cells in one dimension.
 - Both gaps 0: kept; neither scorer has a preference.
@@ -77,19 +77,19 @@ def balance_grid(
         gaps: float64 (n, 2), in -1..1 or NaN.
         ids: unique id of each row; the sample depends on them and not on the order of the rows.
         strata: rows with equal values are balanced together; without, all rows (the paper's rule).
-        cells: K, cells along each axis, at least 2; None for `grid_size` of each stratum.
+        cells: K, cells along each axis, at least 2; None for `choose_grid_size` of each stratum.
         seed: of the sample; it changes which rows are kept, never how many.
 
     Raises:
         UsageError: sizes differ, ids repeat, K is below 2 or a gap is outside -1..1.
     """
-    order = _checked_order(gaps, ids, strata, cells)
+    order = _check_and_sort(gaps, ids, strata, cells)
     names, stratum = encode_names(strata if strata is not None else [""] * len(ids))
     ordered, stratum_of = gaps[order], stratum[order]
     scored: npt.NDArray[np.bool_] = np.logical_not(np.isnan(ordered).any(axis=1))
     sizes = np.bincount(stratum_of, weights=scored, minlength=len(names))
-    along = np.array([cells or grid_size(int(size)) for size in sizes], np.int64)[stratum_of][:, None]
-    bands = signed_band(np.where(scored[:, None], ordered, 0.0), along)
+    along = np.array([cells or choose_grid_size(int(size)) for size in sizes], np.int64)[stratum_of][:, None]
+    bands = assign_signed_bands(np.where(scored[:, None], ordered, 0.0), along)
     rank_of = make_numpy_rng(seed, "balance").permutation(len(order))
     keep = scored & _balance_cells(bands, stratum_of, rank_of)
     rule = np.where(scored, 1 + np.count_nonzero(bands, axis=1), 0)
@@ -97,10 +97,12 @@ def balance_grid(
     kept[order] = keep
     code = np.zeros(len(order), np.int64)
     code[order] = np.where(keep, 0, np.where(scored, 2, 1))
-    return Balance(kept, tuple(REASONS[number] for number in code.tolist()), _ledger(rule, stratum_of, keep, names))
+    return Balance(
+        kept, tuple(REASONS[number] for number in code.tolist()), _build_ledger(rule, stratum_of, keep, names)
+    )
 
 
-def grid_size(rows: int) -> int:
+def choose_grid_size(rows: int) -> int:
     """Return K for ``rows`` rows: the even number nearest the square root, at least 10 and at most 100.
 
     With 10 or more cells per axis, weighted sums of both scores stay within 1 to 5 points of chance level; the paper's 100
@@ -109,7 +111,7 @@ def grid_size(rows: int) -> int:
     return min(max(2 * round(math.sqrt(rows) / 2), _MIN_CELLS), _MAX_CELLS)
 
 
-def signed_band(gaps: FloatArray, cells: int | IntArray) -> IntArray:
+def assign_signed_bands(gaps: FloatArray, cells: int | IntArray) -> IntArray:
     """Return the band of each gap on its axis: 1, 2, ... away from zero, negative for negative gaps, 0 for 0.
 
     Args:
@@ -118,7 +120,7 @@ def signed_band(gaps: FloatArray, cells: int | IntArray) -> IntArray:
             all gaps, or an array that broadcasts against them.
 
     Returns:
-        int64, the same shape; ``signed_band(-gaps)`` is ``-signed_band(gaps)``.
+        int64, the same shape; ``assign_signed_bands(-gaps)`` is ``-signed_band(gaps)``.
     """
     half = cells / 2
     outermost = (cells + 1) // 2
@@ -126,7 +128,7 @@ def signed_band(gaps: FloatArray, cells: int | IntArray) -> IntArray:
     return np.sign(gaps).astype(np.int64) * np.minimum(distance, outermost)
 
 
-def _checked_order(
+def _check_and_sort(
     gaps: FloatArray, ids: Sequence[str] | pl.Series, strata: Sequence[str] | None, cells: int | None
 ) -> IntArray:
     if gaps.shape != (len(ids), 2) or (strata is not None and len(strata) != len(ids)):
@@ -163,7 +165,7 @@ def _balance_cells(bands: IntArray, stratum: IntArray, rank_of: IntArray) -> npt
     return keep
 
 
-def _ledger(
+def _build_ledger(
     rule: IntArray, stratum: IntArray, keep: npt.NDArray[np.bool_], names: Sequence[str]
 ) -> tuple[BalancingStep, ...]:
     cell = stratum * len(STEPS) + rule

@@ -80,7 +80,7 @@ class OutOfCoreRefiner:
         captions = _NumberedCaptions(form[text[once]], group[whose[once]], named[once])
         better, worse, owner, type_ = _concatenate(self._rows, 4)
         rows = _NumberedRows(form[better], form[worse], group[owner], kind[type_])
-        gaps = _gaps(self._texts, len(groups), captions, rows, options)
+        gaps = _compute_gaps(self._texts, len(groups), captions, rows, options)
         names = types.to_list()
         ids = pl.concat([pl.Series("id", [], pl.String), *self._ids])
         each = [names[number] for number in rows.type.tolist()]
@@ -111,7 +111,7 @@ def _concatenate(pieces: list[Any], columns: int) -> list[Numbers]:
     return joined
 
 
-def _gaps(
+def _compute_gaps(
     texts: TextFile, groups: int, captions: _NumberedCaptions, rows: _NumberedRows, options: RefineOptions
 ) -> dict[str, FloatArray]:
     # As `CrossFittedScorer.gaps` over a pool: each fold by models trained without its groups and texts.

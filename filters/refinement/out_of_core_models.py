@@ -21,8 +21,8 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.filters.scorers.cooccurrence import Cooccurrence, cooccurrence_keys, is_content_word
-from pairwright.filters.scorers.text_scorers import grammar_score, plausibility_score
+from pairwright.filters.scorers.cooccurrence import Cooccurrence, find_cooccurrences, is_content_word
+from pairwright.filters.scorers.text_scorers import compute_grammar_score, compute_plausibility_score
 from pairwright.generators.language.trigram_model import TrigramModel, trigram_keys
 from pairwright.generators.language.vocabulary import (
     MAX_WORDS,
@@ -211,8 +211,8 @@ class TextModels:
         vocabulary, ids = table.vocabulary(seen)
         content, content_ids = table.vocabulary(np.where(table.content, seen, 0.0))
         grams = _sum_counts((trigram_keys(ids[flat], lengths), times[forms]) for forms, flat, lengths in read())
-        chunks = ((_content(texts, table, content_ids), times[texts.forms]) for texts in read())
-        pairs = _sum_counts((cooccurrence_keys(*words), often) for words, often in chunks)
+        chunks = ((_encode_content_words(texts, table, content_ids), times[texts.forms]) for texts in read())
+        pairs = _sum_counts((find_cooccurrences(*words), often) for words, often in chunks)
         return cls(
             table, TrigramModel.of_counts(vocabulary, *grams), ids, Cooccurrence.of_counts(content, *pairs), content_ids
         )
@@ -220,11 +220,11 @@ class TextModels:
     def scores(self, texts: TextChunk) -> dict[str, FloatArray]:
         """Return the score of each form by each model, float64 (k,) in 0-1."""
         total, tokens = self.trigrams.log_prob_encoded(self.trigram_ids[texts.flat], texts.lengths)
-        association = self.cooccurrence.association_encoded(*_content(texts, self.table, self.content_ids))
-        return {GRAMMAR: grammar_score(total, tokens), PLAUSIBILITY: plausibility_score(association)}
+        association = self.cooccurrence.association_encoded(*_encode_content_words(texts, self.table, self.content_ids))
+        return {GRAMMAR: compute_grammar_score(total, tokens), PLAUSIBILITY: compute_plausibility_score(association)}
 
 
-def _content(texts: TextChunk, table: WordTable, ids: IntArray) -> tuple[IntArray, IntArray]:
+def _encode_content_words(texts: TextChunk, table: WordTable, ids: IntArray) -> tuple[IntArray, IntArray]:
     inside = table.content[texts.flat]
     owner = np.repeat(np.arange(len(texts.lengths)), texts.lengths)[inside]
     return ids[texts.flat[inside]], np.bincount(owner, minlength=len(texts.lengths)).astype(np.int64)

@@ -32,7 +32,7 @@ def add_original_captions(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([frame, plain])
 
 
-def slot_keys(frame: pl.DataFrame) -> list[str]:
+def build_slot_keys(frame: pl.DataFrame) -> list[str]:
     """Return a text for each candidate row, equal for rows of the same caption and type."""
     rows = frame.select("image", "key", "caption", *SLOT_COLUMNS).iter_rows()
     return ["\n".join((text_group(image, key, caption), caption, *kind)) for image, key, caption, *kind in rows]

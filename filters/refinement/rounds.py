@@ -39,8 +39,8 @@ from pairwright.filters.attacks.accuracy import (
     RoundResult,
     SubsetEvaluator,
     check_limits,
-    preference_rate,
-    tightened_limit,
+    compute_preference_rate,
+    tighten_limit,
 )
 from pairwright.filters.attacks.evidence import Evidence
 from pairwright.filters.attacks.registry import TRANSFER
@@ -145,10 +145,10 @@ def select_subset(
             part.update_penalties(
                 {name: (each[0][0], each[place][0]) for name, each in rates.items()}, requirements.target, step
             )
-    return _best_round(rounds, found, requirements, evaluator, seed)
+    return _choose_best_round(rounds, found, requirements, evaluator, seed)
 
 
-def scorer_goal(target: float) -> float:
+def compute_scorer_goal(target: float) -> float:
     """Return the share of rows in which a fixed scorer is to prefer the positive.
 
     Slightly below one half where the target allows it: another scorer of the same kind, trained on other captions, prefers
@@ -157,7 +157,7 @@ def scorer_goal(target: float) -> float:
     return max(target - 0.06, 1.01 - target)
 
 
-def transfer_goal(target: float, captions: int) -> float:
+def compute_transfer_goal(target: float, captions: int) -> float:
     """Return the share of rows in which held-out scorers are to be expected to prefer the positive.
 
     Below the target by a margin for the error of the estimate; by more where the scorers at hand have read fewer captions
@@ -194,7 +194,7 @@ class _TypePart:
         slots = None if slot is None else np.unique(slot[rows], return_inverse=True)[1]
         self.balancer = SubsetBalancer(hstack(features, format="csr"), slots)
         self.shares: FloatArray | None = None
-        self.penalties = np.array([_initial_penalty(each) for each in evidence.values()])
+        self.penalties = np.array([_choose_initial_penalty(each) for each in evidence.values()])
 
     def choose(self, target: float) -> tuple[KeptMask, IntArray]:
         """Return which rows are kept, and for each row the number of the evidence that most favours its positive."""
@@ -251,7 +251,7 @@ class _TypePart:
         self.penalties = np.clip(self.penalties, _MIN_PENALTY, _MAX_PENALTY)
 
 
-def _initial_penalty(evidence: Evidence) -> float:
+def _choose_initial_penalty(evidence: Evidence) -> float:
     if evidence.balance_only:
         return _TRANSFER_PENALTY
     return _CLASSIFIER_PENALTY if evidence.gaps is None else _SCORER_PENALTY
@@ -283,7 +283,7 @@ def _check_subset(
     return SelectedSubset(one.kept, one.detected_by, (*rounds, check), rates, holds=check.holds, conclusive=True)
 
 
-def _best_round(
+def _choose_best_round(
     rounds: list[RoundResult],
     found: list[EvaluatedSubset],
     requirements: SubsetRequirements,
@@ -360,7 +360,7 @@ def _drop_most_confident(
     for name in tried[0]:
         gaps = [each[name] for each in tried]
         for label, part in zip(["", *evaluator.names], evaluator.parts(found.kept), strict=True):
-            gone = _most_confident(gaps, np.flatnonzero(part & left), target, label)
+            gone = _find_most_confident(gaps, np.flatnonzero(part & left), target, label)
             left[gone] = False
             kept[rows[gone]] = False
             # Rows that only the combined classifier detects keep the evidence they had.
@@ -368,10 +368,10 @@ def _drop_most_confident(
     return EvaluatedSubset(kept, detected_by, found.rates)
 
 
-def _most_confident(gaps: list[FloatArray], rows: IntArray, target: float, label: str) -> IntArray:
+def _find_most_confident(gaps: list[FloatArray], rows: IntArray, target: float, label: str) -> IntArray:
     # The fewest rows without which the attack is well within its limit; none where it is already.
-    rate = float(np.mean([preference_rate(each[rows]) for each in gaps]))
-    side, limit = np.sign(rate - 0.5), tightened_limit(target, len(rows), label)
+    rate = float(np.mean([compute_preference_rate(each[rows]) for each in gaps]))
+    side, limit = np.sign(rate - 0.5), tighten_limit(target, len(rows), label)
     if abs(rate - 0.5) <= limit - min(_MARGIN, (1.0 - _LIMIT_SHARE) * limit):
         return rows[:0]
     # With d of n rows dropped from the preferred side, its share p falls to q: (p n - d) / (n - d) = q.

@@ -21,7 +21,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.progress import track
 from pairwright.filters.attacks.accuracy import AttackSummary, RoundResult, summarize_attacks, summarize_attacks_by_type
 from pairwright.filters.attacks.evidence import RowTexts
-from pairwright.filters.attacks.registry import grammar_and_plausibility_scorers
+from pairwright.filters.attacks.registry import build_paper_scorers
 from pairwright.filters.refinement.grid_balancing import BalancingStep, balance_grid
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, normalize_text
@@ -117,14 +117,14 @@ def refine_rows(
         InputError: every caption of a corpus from elsewhere is under test.
     """
     options = options or RefineOptions()
-    scorers = grammar_and_plausibility_scorers(corpus, options.folds) if scorers is None else scorers
+    scorers = build_paper_scorers(corpus, options.folds) if scorers is None else scorers
     _check_scorers(rows, scorers)
     positives, negatives, groups, types = (rows[name].to_list() for name in ROW_COLUMNS[1:])
     gaps = {
         scorer.name: scorer.gaps(positives, negatives, groups, options.seed)
         for scorer in track(scorers, "scoring", unit="scorers")
     }
-    same = equal_texts(RowTexts(positives, negatives, groups, types))
+    same = find_equal_texts(RowTexts(positives, negatives, groups, types))
     return refine_scored_rows(rows["id"], types, gaps, same, options)
 
 
@@ -170,7 +170,7 @@ def refine_scored_rows(
     )
 
 
-def equal_texts(rows: RowTexts) -> npt.NDArray[np.bool_]:
+def find_equal_texts(rows: RowTexts) -> npt.NDArray[np.bool_]:
     """Return whether both texts of a row are equal except for case and spacing, bool (n,)."""
     pairs = zip(rows.positives, rows.negatives, strict=True)
     same = (normalize_text(better) == normalize_text(worse) for better, worse in pairs)

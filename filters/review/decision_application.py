@@ -46,7 +46,7 @@ class ReviewOutcome:
     said: Mapping[str, str] | None = None
 
 
-def review_outcomes(
+def decide_outcomes(
     rows: ReviewRows, judged: ReviewVerdicts, *, only_reviewed: bool = False, check: CheckFixes | None = None
 ) -> dict[str, ReviewOutcome]:
     """Return the results for the rows that were not rejected before, by id; unchanged rows are not in it.
@@ -70,7 +70,7 @@ def review_outcomes(
             if only_reviewed:
                 found[id_] = ReviewOutcome("not_reviewed")
         elif verdict.word == "fix":
-            taken = _remaining_negatives(texts[image or key, caption], id_, judged.verdicts)
+            taken = _find_remaining_negatives(texts[image or key, caption], id_, judged.verdicts)
             written[id_] = ReviewerText(caption, rows.others.get(id_, ()), kind, verdict.text, taken)
         else:
             found[id_] = ReviewOutcome(_REASON_OF_DECISION.get(verdict.word, ""), said=verdict.said)
@@ -79,7 +79,9 @@ def review_outcomes(
     return found
 
 
-def _remaining_negatives(texts: Mapping[str, str], own: str, verdicts: Mapping[str, RowVerdict]) -> tuple[str, ...]:
+def _find_remaining_negatives(
+    texts: Mapping[str, str], own: str, verdicts: Mapping[str, RowVerdict]
+) -> tuple[str, ...]:
     """Return the other negatives of the caption that are neither rejected nor fixed."""
     going = {id_ for id_ in texts if id_ == own or (id_ in verdicts and verdicts[id_].word != "keep")}
     return tuple(text for id_, text in texts.items() if id_ not in going)
@@ -93,13 +95,13 @@ def apply_to_rows(frame: pl.DataFrame, found: Mapping[str, ReviewOutcome]) -> pl
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA}
     for row in frame.iter_rows(named=True):
         outcome = found.get(row["id"])
-        changed = row if outcome is None else row | _changed(row, outcome)
+        changed = row if outcome is None else row | _apply_outcome(row, outcome)
         for name, values in columns.items():
             values.append(changed[name])
     return pl.DataFrame([make_column(name, values, SCHEMA[name]) for name, values in columns.items()])
 
 
-def _changed(row: Mapping[str, Any], outcome: ReviewOutcome) -> dict[str, Any]:
+def _apply_outcome(row: Mapping[str, Any], outcome: ReviewOutcome) -> dict[str, Any]:
     changed: dict[str, Any] = {"status": "rejected" if outcome.reason else "kept", "reason": outcome.reason}
     extra = orjson.loads(row["extra"])
     if outcome.said is not None:
@@ -138,7 +140,7 @@ def apply_to_source(source: SampleSource, found: Mapping[str, ReviewOutcome]) ->
 
     def samples() -> Iterator[Sample]:
         for sample in source.samples():
-            rows = [_fixed(row, found[row.id]) if row.id in found else row for row in sample.annotations]
+            rows = [_apply_fix(row, found[row.id]) if row.id in found else row for row in sample.annotations]
             gone = {row.id: found[row.id].reason for row in rows if row.id in found and found[row.id].reason}
             kept = tuple(row for row in reject_excess_rows(rows, gone) if row.status == "kept")
             yield replace(sample, annotations=kept)
@@ -146,7 +148,7 @@ def apply_to_source(source: SampleSource, found: Mapping[str, ReviewOutcome]) ->
     return SampleSource(samples, manifest=source.manifest, examples=source.examples)
 
 
-def _fixed(row: Annotation, outcome: ReviewOutcome) -> Annotation:
+def _apply_fix(row: Annotation, outcome: ReviewOutcome) -> Annotation:
     fixed = outcome.fixed
     if fixed is None:
         return row

@@ -114,11 +114,11 @@ def read_decisions(path: Path) -> Decisions:
         except orjson.JSONDecodeError:
             found.truncated += 1
             continue
-        found.add(_decision(given, f"{path}:{number}"))
+        found.add(_parse_decision(given, f"{path}:{number}"))
     return found
 
 
-def _decision(given: Any, place: str) -> Decision:
+def _parse_decision(given: Any, place: str) -> Decision:
     names = Decision.__dataclass_fields__
     texts = {name: value for name, value in given.items() if name in names} if isinstance(given, dict) else {}
     whole = all(isinstance(value, str) for value in texts.values())
@@ -151,7 +151,7 @@ class DecisionLog:
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             _sync_folder(path.parent)
         except OSError as error:
-            raise _write_error(path, error) from None
+            raise _make_write_error(path, error) from None
         self.decisions = read_decisions(path)
 
     def append(self, decision: Decision) -> Decision:
@@ -170,7 +170,7 @@ class DecisionLog:
             finally:
                 fcntl.flock(self._handle, fcntl.LOCK_UN)
         except OSError as error:
-            raise _write_error(self.path, error) from None
+            raise _make_write_error(self.path, error) from None
         written = Decision(**dated)
         self.decisions.add(written)
         return written
@@ -203,7 +203,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def _write_error(path: Path, error: OSError) -> StorageError:
+def _make_write_error(path: Path, error: OSError) -> StorageError:
     return StorageError(
         f"{path}: cannot be written ({error.strerror or error}). Check the disk, or choose another file."
     )
@@ -274,11 +274,11 @@ def combine_decisions(
         if fresh:
             counting[id_] = fresh
     return ReviewVerdicts(
-        {id_: _verdict(said) for id_, said in counting.items()}, counting, stale, unknown, decisions.truncated
+        {id_: _combine(said) for id_, said in counting.items()}, counting, stale, unknown, decisions.truncated
     )
 
 
-def _verdict(said: Mapping[str, Decision]) -> RowVerdict:
+def _combine(said: Mapping[str, Decision]) -> RowVerdict:
     words = {name: each.decision for name, each in sorted(said.items())}
     word = next(word for word in _STRONGEST_FIRST if word in words.values())
     fixes = sorted((each.at, name, each.text) for name, each in said.items() if each.decision == "fix")

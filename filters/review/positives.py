@@ -19,7 +19,7 @@ from pairwright.filters.candidates.files import read_raw_rows
 from pairwright.filters.candidates.rows import candidate_frame, candidate_rows
 from pairwright.filters.review.fix_checks import CheckedFix, ReviewerText, match_caption_format
 from pairwright.filters.review.images import FolderImages
-from pairwright.filters.review.rows import ReviewRows, captions_of_images
+from pairwright.filters.review.rows import ReviewRows, collect_image_captions
 from pairwright.generators.edit_checks.unwrapping import sameness
 
 _BEFORE_REVIEW: Final = "before_review"  # in ``extra``: former values of columns that the review uses
@@ -41,7 +41,7 @@ def read_positives(path: Path, image_root: str = "") -> ReviewRows:
         raise InputError("no row that is not rejected has a positive", where=str(path), fix="Give hard positives.")
     roots = [Path(image_root)] if image_root else [path.parent, Path.cwd()]
     decisions = path.with_name(f"{path.name}.positives.decisions.jsonl")
-    return ReviewRows(frame, captions_of_images(frame), FolderImages(roots), decisions, positives=True)
+    return ReviewRows(frame, collect_image_captions(frame), FolderImages(roots), decisions, positives=True)
 
 
 def write_positives(frame: pl.DataFrame, path: Path, *, only_kept: bool = False) -> int:

@@ -23,7 +23,7 @@ from pairwright.filters.metrics.confidence_intervals import wilson_interval
 from pairwright.filters.review.decisions import DECISION_WORDS, ReviewVerdicts, RowVerdict, was_bad
 
 
-def review_report(entering: pl.DataFrame, judged: ReviewVerdicts) -> dict[str, Any]:
+def build_review_report(entering: pl.DataFrame, judged: ReviewVerdicts) -> dict[str, Any]:
     """Return the report, JSON-ready.
 
     Args:
@@ -43,13 +43,13 @@ def review_report(entering: pl.DataFrame, judged: ReviewVerdicts) -> dict[str, A
     return {
         "rows": len(entering),
         "reviewed": len(verdicts),
-        "reviewers": {name: _words(judged, name) for name in names},
-        "bad": _share(len(entering), list(verdicts.values())),
+        "reviewers": {name: _count_decisions(judged, name) for name in names},
+        "bad": _measure_share(len(entering), list(verdicts.values())),
         "by_type": {
-            kind: _share(len(ids), [verdicts[id_] for id_ in ids if id_ in verdicts])
+            kind: _measure_share(len(ids), [verdicts[id_] for id_ in ids if id_ in verdicts])
             for kind, ids in sorted(kinds.items())
         },
-        "agreement": [_agreement(judged, *two) for two in combinations(names, 2)],
+        "agreement": [_compare_reviewers(judged, *two) for two in combinations(names, 2)],
         "disagreements": {
             id_: dict(verdict.said) for id_, verdict in sorted(verdicts.items()) if len(set(verdict.said.values())) > 1
         },
@@ -57,12 +57,12 @@ def review_report(entering: pl.DataFrame, judged: ReviewVerdicts) -> dict[str, A
     }
 
 
-def _words(judged: ReviewVerdicts, name: str) -> dict[str, int]:
+def _count_decisions(judged: ReviewVerdicts, name: str) -> dict[str, int]:
     counts = Counter(said[name].decision for said in judged.decisions.values() if name in said)
     return {word: counts[word] for word in DECISION_WORDS}
 
 
-def _share(rows: int, verdicts: Sequence[RowVerdict]) -> dict[str, Any]:
+def _measure_share(rows: int, verdicts: Sequence[RowVerdict]) -> dict[str, Any]:
     """Return rows, seen (decided), unsure, found (bad), share, low, high, high_with_unsure, rest, rest_at_most."""
     words = Counter(verdict.word for verdict in verdicts)
     found, unsure = sum(map(was_bad, verdicts)), words["unsure"]
@@ -83,23 +83,23 @@ def _share(rows: int, verdicts: Sequence[RowVerdict]) -> dict[str, Any]:
     }
 
 
-def _agreement(judged: ReviewVerdicts, one: str, other: str) -> dict[str, Any]:
+def _compare_reviewers(judged: ReviewVerdicts, one: str, other: str) -> dict[str, Any]:
     both = [(said[one].decision, said[other].decision) for said in judged.decisions.values() if {one, other} <= {*said}]
-    found = reviewer_agreement(both)
+    found = measure_agreement(both)
     return {
         "reviewers": [one, other],
         "rows": found.rows,
-        "agreed": _number(found.agreed),
-        "kappa": _number(found.kappa),
+        "agreed": _replace_nan(found.agreed),
+        "kappa": _replace_nan(found.kappa),
         "table": {first: {second: found.table[first, second] for second in DECISION_WORDS} for first in DECISION_WORDS},
     }
 
 
-def _number(value: float) -> float | None:
+def _replace_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def report_tables(report: Mapping[str, Any]) -> list[tuple[str, list[list[object]]]]:
+def format_report_tables(report: Mapping[str, Any]) -> list[tuple[str, list[list[object]]]]:
     """Return the report as titled tables, each with a header row."""
     tables: list[tuple[str, list[list[object]]]] = []
     reviewers = report["reviewers"]
@@ -108,19 +108,21 @@ def report_tables(report: Mapping[str, Any]) -> list[tuple[str, list[list[object
         tables.append(("Decisions", [["reviewer", *DECISION_WORDS, "decided"], *rows]))
     head: list[object] = ["type", "rows", "seen", "unsure", "bad", "share", "95% interval", "unsure as bad", "rest"]
     sets = {"all": report["bad"], **report["by_type"]}
-    tables.append(("Bad negatives (rejected or fixed)", [head, *(_line(name, one) for name, one in sets.items())]))
-    tables += [_agreement_table(each) for each in report["agreement"] if each["rows"]]
+    tables.append(
+        ("Bad negatives (rejected or fixed)", [head, *(_format_line(name, one) for name, one in sets.items())])
+    )
+    tables += [_format_agreement(each) for each in report["agreement"] if each["rows"]]
     return tables
 
 
-def _line(name: str, one: Mapping[str, Any]) -> list[object]:
+def _format_line(name: str, one: Mapping[str, Any]) -> list[object]:
     share = "-" if one["share"] is None else f"{one['share']:.1%}"
     interval = f"{one['low']:.1%} - {one['high']:.1%}"
     ending = [share, interval, f"at most {one['high_with_unsure']:.1%}", f"{one['rest']:,}"]
     return [name, one["rows"], one["seen"], one["unsure"], one["found"], *ending]
 
 
-def _agreement_table(each: Mapping[str, Any]) -> tuple[str, list[list[object]]]:
+def _format_agreement(each: Mapping[str, Any]) -> tuple[str, list[list[object]]]:
     one, other = each["reviewers"]
     kappa = "undefined (one decision throughout)" if each["kappa"] is None else f"{each['kappa']:.2f}"
     title = f"{one} and {other}: {each['rows']:,} rows, {each['agreed']:.1%} equal, Cohen's kappa {kappa}"
@@ -145,7 +147,7 @@ class Agreement:
     table: Counter[tuple[str, str]]
 
 
-def reviewer_agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
+def measure_agreement(pairs: Sequence[tuple[str, str]]) -> Agreement:
     """Return the agreement of two reviewers.
 
     Args:

@@ -55,10 +55,10 @@ class ReviewRows:
     def entering(self) -> pl.DataFrame:
         """Return the rows to review, with a column ``type``."""
         kept = self.frame.filter(pl.col("status") == "kept")
-        return kept.with_columns(type=pl.Series(edit_types(kept), dtype=pl.String))
+        return kept.with_columns(type=pl.Series(list_edit_types(kept), dtype=pl.String))
 
 
-def edit_types(frame: pl.DataFrame) -> list[str]:
+def list_edit_types(frame: pl.DataFrame) -> list[str]:
     """Return the edit type of each row: ``replace-object``; ``other`` when unknown."""
     return [edit_type_name(*row) for row in frame.select("form", "target").iter_rows()]
 
@@ -77,21 +77,21 @@ def read_rows(path: Path, image_root: str = "", screening: InvalidRowPolicy | No
         StorageError: the build is unfinished, or a file of it is corrupt.
     """
     if find_sugarcrepe_files(path) or (path.suffix.lower() in _FILES and not path.is_dir()):
-        return _of_file(path, image_root, screening)
+        return _read_file(path, image_root, screening)
     if not (path.is_dir() or path.suffix == ".tar"):
         known = ", ".join(sorted(_FILES))
         raise UsageError(f"{path}: not a build directory, shards, or a file with extension {known}.")
-    return _of_samples(path)
+    return _read_samples(path)
 
 
-def _of_file(path: Path, image_root: str, screening: InvalidRowPolicy | None) -> ReviewRows:
+def _read_file(path: Path, image_root: str, screening: InvalidRowPolicy | None) -> ReviewRows:
     frame = read_candidates(path, screening)
     roots = [Path(image_root)] if image_root else [path if path.is_dir() else path.parent, Path.cwd()]
     decisions = path.with_name(f"{path.name}.decisions.jsonl")
-    return ReviewRows(frame, captions_of_images(frame), FolderImages(roots), decisions)
+    return ReviewRows(frame, collect_image_captions(frame), FolderImages(roots), decisions)
 
 
-def captions_of_images(frame: pl.DataFrame) -> dict[str, tuple[str, ...]]:
+def collect_image_captions(frame: pl.DataFrame) -> dict[str, tuple[str, ...]]:
     """Return the other captions of each row's image: its own ``captions``, and captions of other rows of the image."""
     captions: defaultdict[str, dict[str, None]] = defaultdict(dict)
     rows = [
@@ -106,12 +106,12 @@ def captions_of_images(frame: pl.DataFrame) -> dict[str, tuple[str, ...]]:
     return {id_: tuple(each for each in captions[group] if each != caption) for id_, caption, group, _ in rows}
 
 
-def _of_samples(path: Path) -> ReviewRows:
+def _read_samples(path: Path) -> ReviewRows:
     others: dict[str, tuple[str, ...]] = {}
 
     def rows() -> Iterator[tuple[str, dict[str, Any]]]:
         for sample in open_sample_source(path).samples():
-            for row in _rows_of(sample):
+            for row in _iter_rows(sample):
                 others[row["id"]] = sample.pair.captions
                 yield f"{path}: {row['id']}", row
 
@@ -123,7 +123,7 @@ def _of_samples(path: Path) -> ReviewRows:
     return ReviewRows(frame, others, ShardImages(tars, images=build), folder / "review" / "decisions.jsonl")
 
 
-def _rows_of(sample: Sample) -> Iterator[dict[str, Any]]:
+def _iter_rows(sample: Sample) -> Iterator[dict[str, Any]]:
     positives = {row.id: row.text for row in sample.annotations if row.kind == "hard_positive"}
     for row in sample.annotations:
         if row.kind == "hard_negative":
@@ -145,7 +145,7 @@ def _rows_of(sample: Sample) -> Iterator[dict[str, Any]]:
 NAME = "review"
 
 
-def review_order(ids: Sequence[str], types: Sequence[str], seed: int) -> list[int]:
+def order_for_review(ids: Sequence[str], types: Sequence[str], seed: int) -> list[int]:
     """Return the positions of the rows in the order of review.
 
     Args:

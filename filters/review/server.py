@@ -32,7 +32,7 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 _MAX_BODY = 2**17  # bytes of a request
 
 
-def review_app(session: ReviewSession, guard: RequestGuard) -> web.Application:
+def build_app(session: ReviewSession, guard: RequestGuard) -> web.Application:
     """Return the application without its socket."""
     handlers = _Handlers(session)
     app = web.Application(middlewares=[guard.middleware()], client_max_size=_MAX_BODY)
@@ -62,7 +62,7 @@ async def serve_session(session: ReviewSession, guard: RequestGuard, port: int =
     Raises:
         UsageError: the server cannot listen on the port.
     """
-    runner = web.AppRunner(review_app(session, guard), access_log=None, shutdown_timeout=1)
+    runner = web.AppRunner(build_app(session, guard), access_log=None, shutdown_timeout=1)
     await runner.setup()
     try:
         await web.TCPSite(runner, LOOPBACK, port).start()

@@ -8,7 +8,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.shards.samples import publishable_image_name
 from pairwright.filters.review.decisions import DECISION_WORDS, UNDO, Decision, DecisionLog
 from pairwright.filters.review.images import BrowserImage, load_browser_image
-from pairwright.filters.review.rows import ReviewRows, review_order
+from pairwright.filters.review.rows import ReviewRows, order_for_review
 from pairwright.filters.review.text_diff import mark_differences
 from pairwright.generators.edit_checks.unwrapping import sameness
 
@@ -35,7 +35,7 @@ class ReviewSession:
         entering = rows.entering()
         if not len(entering):
             raise UsageError("No rows to review: all rows of the input are rejected.")
-        order = review_order(entering["id"].to_list(), entering["type"].to_list(), seed)
+        order = order_for_review(entering["id"].to_list(), entering["type"].to_list(), seed)
         self.reviewer, self.of = reviewer, len(entering)
         self._all, self._log = rows, log
         self._rows: list[dict[str, Any]] = entering[order[: sample or len(order)]].to_dicts()

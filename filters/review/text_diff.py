@@ -22,7 +22,7 @@ def mark_differences(
         edits: from, to, from_span, to_span, as in annotations. If they do not fit both texts, or there are none, the texts
             are compared word by word.
     """
-    spans = _spans_of_edits(caption, candidate, edits) or _spans_of_diff(caption, candidate)
+    spans = _find_edit_spans(caption, candidate, edits) or _find_diff_spans(caption, candidate)
     return _split_at_spans(caption, [one for one, _ in spans]), _split_at_spans(
         candidate, [other for _, other in spans]
     )
@@ -31,7 +31,7 @@ def mark_differences(
 _Spans = list[tuple[tuple[int, int], tuple[int, int]]]
 
 
-def _spans_of_edits(caption: str, candidate: str, edits: Sequence[Mapping[str, Any]]) -> _Spans:
+def _find_edit_spans(caption: str, candidate: str, edits: Sequence[Mapping[str, Any]]) -> _Spans:
     spans: _Spans = []
     for edit in edits:
         one, other = list(edit["from_span"]), list(edit["to_span"])
@@ -45,9 +45,9 @@ def _fits(span: Sequence[int], words: str, text: str) -> bool:
     return len(span) == 2 and 0 <= span[0] <= span[1] <= len(text) and text[span[0] : span[1]] == words
 
 
-def _spans_of_diff(caption: str, candidate: str) -> _Spans:
+def _find_diff_spans(caption: str, candidate: str) -> _Spans:
     words, new_words = _WORDS.findall(caption), _WORDS.findall(candidate)
-    starts, new_starts = _starts(words), _starts(new_words)
+    starts, new_starts = _compute_starts(words), _compute_starts(new_words)
 
     matcher = SequenceMatcher(a=words, b=new_words, autojunk=False)
     return [
@@ -57,7 +57,7 @@ def _spans_of_diff(caption: str, candidate: str) -> _Spans:
     ]
 
 
-def _starts(words: Sequence[str]) -> list[int]:
+def _compute_starts(words: Sequence[str]) -> list[int]:
     starts = [0]
     for word in words:
         starts.append(starts[-1] + len(word))

@@ -28,8 +28,8 @@ from pairwright.filters.scorers.cooccurrence import (
     FUNCTION_WORDS,
     Cooccurrence,
     add_boundaries,
-    content_words,
-    cooccurrence_keys,
+    extract_content_words,
+    find_cooccurrences,
 )
 from pairwright.filters.scorers.text_scorers import DECIMALS
 from pairwright.generators.language.trigram_model import TrigramModel
@@ -78,11 +78,11 @@ class WordShapeScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "WordShapeScorer":
         """Return the scorer trained on ``captions``."""
-        return cls(TrigramModel.fit([word_shapes(caption) for caption in captions]))
+        return cls(TrigramModel.fit([describe_word_shapes(caption) for caption in captions]))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
-        total, tokens = self.model.log_prob([word_shapes(text) for text in texts])
+        total, tokens = self.model.log_prob([describe_word_shapes(text) for text in texts])
         return _sigmoid(total / tokens + 2.0)
 
 
@@ -112,14 +112,14 @@ class SimilarityScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "SimilarityScorer":
         """Return the scorer trained on ``captions``."""
-        tokens = [content_words(caption) for caption in captions]
+        tokens = [extract_content_words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
-        keys, _ = cooccurrence_keys(*vocabulary.encode(tokens))
-        return cls(vocabulary, _cooccurrence_factors(*sum_by_key(keys), len(vocabulary)))
+        keys, _ = find_cooccurrences(*vocabulary.encode(tokens))
+        return cls(vocabulary, _compute_cooccurrence_factors(*sum_by_key(keys), len(vocabulary)))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1; 0.5 without two known words."""
-        keys, owner = cooccurrence_keys(*self.vocabulary.encode([content_words(text) for text in texts]))
+        keys, owner = find_cooccurrences(*self.vocabulary.encode([extract_content_words(text) for text in texts]))
         cosine = np.einsum("nd,nd->n", self.vectors[keys >> ID_BITS], self.vectors[keys & _LOW_BITS])
         times = np.bincount(owner, minlength=len(texts))
         total = np.bincount(owner, weights=cosine, minlength=len(texts))
@@ -143,11 +143,11 @@ class WordOrderScorer:
         tokens = [tokenize(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
         size = len(vocabulary)
-        left, right, _ = _following_pairs(*vocabulary.encode(tokens), size)
+        left, right, _ = _find_following_pairs(*vocabulary.encode(tokens), size)
         keys, times = sum_by_key(left * (FOLLOWING_WORDS * size) + right)
         return cls(
             vocabulary,
-            *_ppmi_factors(
+            *_factorize_ppmi(
                 keys // (FOLLOWING_WORDS * size), keys % (FOLLOWING_WORDS * size), times, (size, FOLLOWING_WORDS * size)
             ),
         )
@@ -155,7 +155,7 @@ class WordOrderScorer:
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
         flat, lengths = self.vocabulary.encode([tokenize(text) for text in texts])
-        left, right, owner = _following_pairs(flat, lengths, len(self.vocabulary))
+        left, right, owner = _find_following_pairs(flat, lengths, len(self.vocabulary))
         fit = np.einsum("nd,nd->n", self.before[left], self.after[right])
         places = np.bincount(owner, minlength=len(texts))
         total = np.bincount(owner, weights=fit, minlength=len(texts))
@@ -179,24 +179,24 @@ class SpellingScorer:
         return _sigmoid(2.0 * (total / np.maximum(letters, 1) + 1.6))
 
 
-def word_shapes(text: str) -> str:
+def describe_word_shapes(text: str) -> str:
     """Return the shape of each word of ``text``: function words and punctuation unchanged, else the last two letters."""
     return " ".join(
         word if word in FUNCTION_WORDS or not word[0].isalpha() else f"{word[-2:]}x" for word in tokenize(text)
     )
 
 
-def _cooccurrence_factors(pairs: IntArray, times: IntArray, size: int) -> FloatArray:
+def _compute_cooccurrence_factors(pairs: IntArray, times: IntArray, size: int) -> FloatArray:
     # Unit vectors (size, d) of the words, 0 for rare words.
     often = times >= MIN_COUNT
     low, high, times = pairs[often] >> ID_BITS, pairs[often] & _LOW_BITS, times[often]
     both = np.concatenate([low, high]), np.concatenate([high, low])
-    vectors, _ = _ppmi_factors(*both, np.tile(times, 2), (size, size))
+    vectors, _ = _factorize_ppmi(*both, np.tile(times, 2), (size, size))
     vectors /= np.maximum(np.sqrt((vectors**2).sum(axis=1, keepdims=True)), 1e-9)
     return vectors
 
 
-def _following_pairs(flat: IntArray, lengths: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
+def _find_following_pairs(flat: IntArray, lengths: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
     # (word, following word as distance and id in one number, number of the text) for each distance, boundaries
     # included.
     row, owner = add_boundaries(flat, lengths)
@@ -210,7 +210,7 @@ def _following_pairs(flat: IntArray, lengths: IntArray, size: int) -> tuple[IntA
     return left, right, owners
 
 
-def _ppmi_factors(
+def _factorize_ppmi(
     row: IntArray, column: IntArray, times: IntArray, shape: tuple[int, int]
 ) -> tuple[FloatArray, FloatArray]:
     # Vectors of rows and of columns whose products approximate the positive mutual information of the two.
@@ -230,12 +230,12 @@ def _ppmi_factors(
     if dimensions:
         places = np.searchsorted(known, row[used]), np.searchsorted(columns, column[used])
         matrix = csr_matrix((pmi[used], places), (len(known), len(columns)))
-        left, strength, right = _truncated_svd(matrix, dimensions)
+        left, strength, right = _compute_truncated_svd(matrix, dimensions)
         vectors[0][known], vectors[1][columns] = left * np.sqrt(strength), right * np.sqrt(strength)
     return vectors[0], vectors[1]
 
 
-def _truncated_svd(matrix: "csr_matrix", number: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _compute_truncated_svd(matrix: "csr_matrix", number: int) -> tuple[FloatArray, FloatArray, FloatArray]:
     # The largest singular values with their vectors, by subspace iteration (Halko, Martinsson and Tropp, 2011,
     # algorithm 4.4). ARPACK restarts with random numbers on matrices of low rank, so its output differs from run to
     # run.

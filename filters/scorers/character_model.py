@@ -45,10 +45,10 @@ class CharacterModel:
     def fit(cls, captions: Sequence[str]) -> "CharacterModel":
         """Return the model of ``captions``; their order does not matter."""
         texts = [_normalize(caption) for caption in captions]
-        found, counts = np.unique(_code_points("".join(texts)), return_counts=True)
+        found, counts = np.unique(_read_code_points("".join(texts)), return_counts=True)
         ranked = found[np.lexsort((found, -counts))][:_MAX_CHARACTERS]
         letters = "".join(map(chr, ranked.tolist()))
-        keys, _ = _windows(texts, letters)
+        keys, _ = _build_windows(texts, letters)
         parts: list[tuple[IntArray, ...]] = []
         longest, seen = sum_by_key(keys)
         for length in range(1, ORDER + 1):
@@ -60,7 +60,7 @@ class CharacterModel:
     def log_prob(self, texts: Sequence[str]) -> tuple[FloatArray, IntArray]:
         """Return the total natural log-probability of each text, float64 (n,), and its number of characters."""
         plain = [_normalize(text) for text in texts]
-        keys, owner = _windows(plain, self.letters)
+        keys, owner = _build_windows(plain, self.letters)
         share = np.full(len(keys), 1.0 / (len(self.letters) + _FIRST))
         for length in range(1, ORDER + 1):
             part = length - 1
@@ -77,17 +77,17 @@ def _normalize(text: str) -> str:
     return " ".join(tokenize(text))
 
 
-def _code_points(text: str) -> IntArray:
+def _read_code_points(text: str) -> IntArray:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
 
 
-def _windows(texts: Sequence[str], letters: str) -> tuple[IntArray, IntArray]:
+def _build_windows(texts: Sequence[str], letters: str) -> tuple[IntArray, IntArray]:
     # The key of the ORDER characters up to each position, the end included, and the number of the text.
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     owner = np.repeat(np.arange(len(texts)), lengths)
-    points = _code_points("".join(texts))
-    known = np.argsort(_code_points(letters), kind="stable")
-    codes = lookup_sorted(_code_points(letters)[known], known + _FIRST, points, _UNKNOWN)
+    points = _read_code_points("".join(texts))
+    known = np.argsort(_read_code_points(letters), kind="stable")
+    codes = lookup_sorted(_read_code_points(letters)[known], known + _FIRST, points, _UNKNOWN)
     margin = ORDER - 1
     row = np.full(len(codes) + (margin + 1) * len(texts), _BOUNDARY, np.int64)
     row[np.arange(len(codes)) + (margin + 1) * owner + margin] = codes

@@ -68,27 +68,27 @@ class Cooccurrence:
     @classmethod
     def fit(cls, captions: Sequence[str], window: int = WINDOW) -> "Cooccurrence":
         """Return the counts of ``captions``; their order does not matter."""
-        tokens = [content_words(caption) for caption in captions]
+        tokens = [extract_content_words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
-        keys, _ = cooccurrence_keys(*vocabulary.encode(tokens), window)
+        keys, _ = find_cooccurrences(*vocabulary.encode(tokens), window)
         return cls.of_counts(vocabulary, *sum_by_key(keys), window)
 
     @classmethod
     def of_counts(
         cls, vocabulary: Vocabulary, pairs: IntArray, times: IntArray, window: int = WINDOW
     ) -> "Cooccurrence":
-        """Return the statistics of counted pairs: ascending keys as of `cooccurrence_keys`, and how often each was seen."""
+        """Return the statistics of counted pairs: ascending keys as of `find_cooccurrences`, and how often each was seen."""
         totals = np.bincount(pairs >> ID_BITS, weights=times, minlength=len(vocabulary))
         totals += np.bincount(pairs & _LOW_BITS, weights=times, minlength=len(vocabulary))
         return cls(vocabulary, totals.astype(np.int64), pairs, times, window)
 
     def association(self, texts: Sequence[str]) -> FloatArray:
         """Return the mean pmi of the co-occurring pairs of each text, float64 (n,); 0 without two known words."""
-        return self.association_encoded(*self.vocabulary.encode([content_words(text) for text in texts]))
+        return self.association_encoded(*self.vocabulary.encode([extract_content_words(text) for text in texts]))
 
     def association_encoded(self, flat: IntArray, lengths: IntArray) -> FloatArray:
         """Return `association` of texts whose content words the vocabulary has encoded."""
-        keys, owner = cooccurrence_keys(flat, lengths, self.window)
+        keys, owner = find_cooccurrences(flat, lengths, self.window)
         expected = self.totals[keys >> ID_BITS] * self.totals[keys & _LOW_BITS] / max(2.0 * self.times.sum(), 1.0)
         pmi = np.log((lookup_sorted(self.pairs, self.times, keys, 0) + 1.0) / (expected + 1.0))
         pairs = np.bincount(owner, minlength=len(lengths))
@@ -96,13 +96,13 @@ class Cooccurrence:
         return np.asarray(total / np.maximum(pairs, 1), np.float64)
 
 
-def content_words(text: str) -> list[str]:
+def extract_content_words(text: str) -> list[str]:
     """Return the words of ``text`` without function words, punctuation and digits."""
-    return list(_content_words(text))
+    return list(_extract_content_words(text))
 
 
 @lru_cache(maxsize=16_384)  # as in `tokenize`
-def _content_words(text: str) -> tuple[str, ...]:
+def _extract_content_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in tokenize(text) if is_content_word(word))
 
 
@@ -111,7 +111,7 @@ def is_content_word(word: str) -> bool:
     return word[0].isalpha() and word not in FUNCTION_WORDS
 
 
-def cooccurrence_keys(flat: IntArray, lengths: IntArray, window: int = WINDOW) -> tuple[IntArray, IntArray]:
+def find_cooccurrences(flat: IntArray, lengths: IntArray, window: int = WINDOW) -> tuple[IntArray, IntArray]:
     """Return the key of each co-occurring pair and the number of its caption; unknown words are ignored."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
     keys, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]

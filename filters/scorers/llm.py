@@ -81,7 +81,7 @@ class LLMScorer:
             for first, second in ((positive, negative), (negative, positive))
         ]
         answers = yield from request_answers(requests, Ratings)
-        gap = gap_from_answers(answers)
+        gap = compute_gap(answers)
         reason = next((answer.reason for answer in answers if answer.value is None), "")
         origin = Origin(NAME, VERSION, 0, self._model, self._prompt.id, answers[0].key)
         return [
@@ -104,7 +104,7 @@ def pair_for_row(row: TextPair) -> Pair:
     return Pair(pair_key(NAME, negative, positive), positive)
 
 
-def gap_from_answers(answers: Sequence[Answer[Ratings]]) -> float | None:
+def compute_gap(answers: Sequence[Answer[Ratings]]) -> float | None:
     """Return how much higher the positive is rated, in -1..1, over both orders; None when an answer is missing."""
     [one, other] = [answer.value for answer in answers]
     if one is None or other is None:

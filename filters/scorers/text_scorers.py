@@ -66,7 +66,7 @@ class GrammarScorer:
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the fluency of each text, float64 (n,) in 0-1."""
-        return grammar_score(*self.model.log_prob(texts))
+        return compute_grammar_score(*self.model.log_prob(texts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ class PlausibilityScorer:
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the plausibility of each text, float64 (n,) in 0-1."""
-        return plausibility_score(self.model.association(texts))
+        return compute_plausibility_score(self.model.association(texts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,12 +123,12 @@ class LengthScorer:
         return result
 
 
-def grammar_score(total: FloatArray, tokens: IntArray) -> FloatArray:
+def compute_grammar_score(total: FloatArray, tokens: IntArray) -> FloatArray:
     """Return the grammar score, float64 (n,) in 0-1, of texts with these total log-probabilities and numbers of tokens."""
     return _logistic(total / tokens + 3.5)
 
 
-def plausibility_score(association: FloatArray) -> FloatArray:
+def compute_plausibility_score(association: FloatArray) -> FloatArray:
     """Return the plausibility score, float64 (n,) in 0-1, of texts with this association."""
     return _logistic(2.0 * (association - 0.75))
 
@@ -208,7 +208,7 @@ class CrossFittedScorer:
         Raises:
             InputError: every caption of a corpus from elsewhere is under test.
         """
-        corpus = self.corpus or _unique_captions(positives, groups)
+        corpus = self.corpus or _collect_unique_captions(positives, groups)
         if self.half is not None:
             corpus = corpus.halves[self.half]
         fold = assign_folds(groups, self.folds, seed) if corpus.pool else np.zeros(len(groups), np.int64)
@@ -247,6 +247,6 @@ def assign_group_folds(groups: int, folds: int, seed: int | str) -> IntArray:
     return (shuffled % folds).astype(np.int64)
 
 
-def _unique_captions(positives: Sequence[str], groups: Sequence[str]) -> CaptionCorpus:
+def _collect_unique_captions(positives: Sequence[str], groups: Sequence[str]) -> CaptionCorpus:
     rows = dict.fromkeys(zip(positives, groups, strict=True))
     return CaptionCorpus([caption for caption, _ in rows], [group for _, group in rows], pool=True)

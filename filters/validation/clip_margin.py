@@ -48,14 +48,14 @@ def check_by_clip_margin(
     """
     waiting: list[tuple[list[ValidationRow], Image.Image | None]] = []
     for locator, rows in groupby(questions, key=lambda question: question.image):
-        waiting.append((list(rows), _image(locator)))
+        waiting.append((list(rows), _load_image(locator)))
         if len(waiting) == _BATCH:
             yield from _judge_batch(waiting, encoder, margin)
             waiting = []
     yield from _judge_batch(waiting, encoder, margin)
 
 
-def _image(locator: str) -> "Image.Image | None":
+def _load_image(locator: str) -> "Image.Image | None":
     try:
         return decode_image(open_image(locator), locator) if locator else None
     except (UnusableImageError, InputError):

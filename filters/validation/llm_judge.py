@@ -119,7 +119,7 @@ def combine_answers(question: ValidationRow, outcomes: Sequence[RequestOutcome])
     texts = (question.positive, question.negative), (question.negative, question.positive)
     picked = set()
     for outcome, role, shown in zip(outcomes, roles, texts, strict=True):
-        pick = parse_pick(_picked(outcome), *shown)
+        pick = parse_pick(_read_answer(outcome), *shown)
         picked.add(role.get(pick, pick))
     if picked == {_POSITIVE}:
         return ValidationVerdict("", ((SCORE, 1.0),))
@@ -128,7 +128,7 @@ def combine_answers(question: ValidationRow, outcomes: Sequence[RequestOutcome])
     return ValidationVerdict("caption_doubted" if picked == {NEITHER} else "judge_undecided", ((SCORE, 0.5),))
 
 
-def _picked(outcome: RequestOutcome) -> str:
+def _read_answer(outcome: RequestOutcome) -> str:
     if not isinstance(outcome, Reply):
         return ""
     text, _ = strip_control_tokens(strip_thinking(outcome.text)[0])
@@ -170,45 +170,45 @@ def parse_pick(answer: str, first: str = "", second: str = "") -> str:
         second: text (2).
     """
     text = answer.strip()
-    labels = _labels(text)
+    labels = _find_labels(text)
     if opening := _OPENING.match(text):
         one = _NUMBERED[opening["a"] or opening["b"]]
-        pick = one if len(_listed(text)) < 2 else _forced_choice(text) or UNCLEAR
+        pick = one if len(_find_list(text)) < 2 else _find_forced_choice(text) or UNCLEAR
     elif _NEITHER.search(text):
-        pick = _forced_choice(text) or NEITHER
+        pick = _find_forced_choice(text) or NEITHER
     elif _BOTH.match(text):
         pick = BOTH
     elif labels:
-        pick = labels[0] if len(set(labels)) == 1 else _forced_choice(text) or UNCLEAR
+        pick = labels[0] if len(set(labels)) == 1 else _find_forced_choice(text) or UNCLEAR
     else:
-        pick = _quoted(text, first, second) or (REFUSED if _REFUSAL.search(text) else UNCLEAR)
+        pick = _find_quoted(text, first, second) or (REFUSED if _REFUSAL.search(text) else UNCLEAR)
     return pick
 
 
-def _labels(text: str) -> list[str]:
+def _find_labels(text: str) -> list[str]:
     return [_NUMBERED[found[1] or found[2]] for found in _LABELS.finditer(text)]
 
 
-def _listed(text: str) -> list[str]:
+def _find_list(text: str) -> list[str]:
     """Return the numbers of the list that an answer begins with: both for "(1), (2)"."""
     numbers = [Mention(found.start(), found.end(), found[1]) for found in _NUMBER.finditer(text)]
     return listed_answers(text, numbers)
 
 
-def _forced_choice(text: str) -> str:
+def _find_forced_choice(text: str) -> str:
     """Return the text that is chosen at the end: the only one named in, or right after, a sentence that chooses."""
     sentences = _SENTENCE.split(text)
     for at in reversed(range(len(sentences))):
         if _FORCED.search(sentences[at]) and not _NEITHER.search(sentences[at]):
             following = " ".join(sentences[at + 1 : at + 2])
             for part in (sentences[at], sentences[at] + " " + following):
-                named = set(_labels(part))
+                named = set(_find_labels(part))
                 if len(named) == 1:
                     return named.pop()
     return ""
 
 
-def _quoted(text: str, first: str, second: str) -> str:
+def _find_quoted(text: str, first: str, second: str) -> str:
     """Return the text that the answer repeats, when it repeats one of the two."""
     spoken = f" {normalize_text(text)} "
     held = [name for name, text in ((FIRST, first), (SECOND, second)) if text and f" {normalize_text(text)} " in spoken]

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from pairwright.datasets.errors import ConfigError, UsageError
-from pairwright.filters.attacks.registry import ExternalScorer, load_scorer, optional_attacks, scorers_state
+from pairwright.filters.attacks.registry import ExternalScorer, fingerprint_scorers, list_optional_attacks, load_scorer
 from pairwright.flows.build import build
 from pairwright.flows.config.build import parse_config
 
@@ -72,7 +72,7 @@ def test_an_installed_scorer_is_listed_without_being_imported(install: Install) 
         {"kind": "attack", "name": "word-count", "from": "word-count-plugin", "about": "word_count:score"}
     ]  # fmt: skip
     assert "word_count" not in sys.modules
-    assert optional_attacks() == ["meaning", "llm", "cola", "vera", "word-count"]
+    assert list_optional_attacks() == ["meaning", "llm", "cola", "vera", "word-count"]
 
 
 def test_the_audit_attacks_with_the_scorer(install: Install, rows: Path) -> None:
@@ -106,9 +106,9 @@ def test_a_build_refines_against_the_scorer_and_runs_the_stage_again_when_its_so
     }
     manifest = build(parse_config(config, where="test"), tmp_path / "out", prefect=False)
     assert "word-count" in manifest["stages"]["refine"]["facts"]["attacks"]
-    before = scorers_state(["word-count"])
+    before = fingerprint_scorers(["word-count"])
     module.write_text(module.read_text() + "\n# changed\n")
-    assert scorers_state(["word-count"]) != before
+    assert fingerprint_scorers(["word-count"]) != before
 
 
 def test_a_build_takes_no_added_attack_with_algorithm_1() -> None:

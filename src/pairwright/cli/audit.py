@@ -105,7 +105,7 @@ def audit(
 
 def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
     from pairwright.filters.attacks.registry import describe_attack
-    from pairwright.filters.audit.report import describe_exceeded_limits, summary_lines
+    from pairwright.filters.audit.report import describe_exceeded_limits, format_summary
 
     rows: list[list[object]] = [["attack", "accuracy", "95%", "goes by"]]
     for name, one in sorted(found.attacks.items(), key=lambda attack: -attack[1].accuracy):
@@ -120,7 +120,7 @@ def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
     telling = [f"{tell.words} ({tell.positive:,}:{tell.negative:,})" for tell in found.text_leaks.words[:8]]
     more = [
         "",
-        *summary_lines(found),
+        *format_summary(found),
         *([f"telling words (positive:negative): {', '.join(telling)}"] if telling else []),
     ]
     left = len(rows) - 1 - _SHOWN

@@ -11,14 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pairwright.filters.attacks.accuracy import MeasuredAttack
-from pairwright.filters.audit.charts import CELLS, accuracy_bar, count_cells, gap_heatmap
+from pairwright.filters.audit.charts import CELLS, count_cells, draw_accuracy_bar, draw_gap_heatmap
 from pairwright.filters.audit.hackability import Audit, run_audit
 from pairwright.filters.audit.report import (
     AuditGaps,
     describe_exceeded_limits,
+    format_summary,
     render_html,
     render_markdown,
-    summary_lines,
 )
 from pairwright.filters.audit.text_leaks import POSITION_BINS, find_text_leaks
 
@@ -106,7 +106,7 @@ def test_rows_with_equal_texts_are_inconclusive() -> None:
 def test_counts_are_stated_in_singular_or_plural(times: int, said: str) -> None:
     pairs = exchangeable(20)
     found = run_audit(rows_of([*pairs, *pairs[:times]]))
-    assert any(line.startswith(said) for line in summary_lines(found))
+    assert any(line.startswith(said) for line in format_summary(found))
 
 
 def test_repetitions_identities_and_leaks_are_counted() -> None:
@@ -155,7 +155,7 @@ def test_the_heatmap_counts_each_row_once_and_mirrors() -> None:
     assert counts.shape == (CELLS, CELLS)
     first[0] = np.nan
     assert count_cells(first, second, (1.0, 1.0)).sum() == 499
-    assert "500 rows" in gap_heatmap("x", first, second, (1.0, 1.0))
+    assert "500 rows" in draw_gap_heatmap("x", first, second, (1.0, 1.0))
 
 
 def test_the_reports_list_the_attacks_and_escape_the_words() -> None:
@@ -172,9 +172,9 @@ def test_the_reports_list_the_attacks_and_escape_the_words() -> None:
     text = render_markdown(found, "mine.jsonl")
     assert "**hackable**" in text
     assert "| length | number of characters |" in text
-    assert any("more words" in line for line in summary_lines(found))
+    assert any("more words" in line for line in format_summary(found))
 
 
 def test_the_accuracy_bar_is_clipped_at_its_ends() -> None:
-    assert 'x="0.00"' in accuracy_bar(MeasuredAttack(10, 0.5, 0.2, 0.8, {}), 0.55)
-    assert "over" not in accuracy_bar(MeasuredAttack(10, 0.6, 0.3, 0.8, {}), 0.55)
+    assert 'x="0.00"' in draw_accuracy_bar(MeasuredAttack(10, 0.5, 0.2, 0.8, {}), 0.55)
+    assert "over" not in draw_accuracy_bar(MeasuredAttack(10, 0.6, 0.3, 0.8, {}), 0.55)

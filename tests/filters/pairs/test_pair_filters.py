@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Pair
-from pairwright.filters.pairs.concept_coverage import ConceptCoverage, concept_phrases
+from pairwright.filters.pairs.concept_coverage import ConceptCoverage, extract_concept_phrases
 from pairwright.filters.pairs.size_limits import SizeLimits
 from pairwright.generators.language.tagger import load_tagger
 from tests.example_counts import examples
@@ -96,7 +96,7 @@ def concepts_of(
 
 def test_phrases_are_adjectives_and_nouns_without_articles_and_counts() -> None:
     (tokens,) = load_tagger().tag(["Two large red buses near the fire hydrant"])
-    assert concept_phrases(tokens) == {"large red bus", "fire hydrant"}
+    assert extract_concept_phrases(tokens) == {"large red bus", "fire hydrant"}
 
 
 def test_every_frequent_concept_is_kept_and_a_common_one_is_capped() -> None:
@@ -115,8 +115,10 @@ def test_every_frequent_concept_is_kept_and_a_common_one_is_capped() -> None:
 def test_a_frequent_phrase_is_in_as_many_captions_as_its_cap_allows_at_least(captions: list[str], seed: int) -> None:
     kept, _, _ = concepts_of(captions, floor=2, cap=3, seed=seed)
     tokens = load_tagger().tag(captions)
-    held = Counter(phrase for words in tokens for phrase in concept_phrases(words))
-    left = Counter(phrase for words, one in zip(tokens, kept, strict=True) if one for phrase in concept_phrases(words))
+    held = Counter(phrase for words in tokens for phrase in extract_concept_phrases(words))
+    left = Counter(
+        phrase for words, one in zip(tokens, kept, strict=True) if one for phrase in extract_concept_phrases(words)
+    )
     assert all(left[phrase] >= min(count, 3) for phrase, count in held.items() if count >= 2)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pairwright.datasets.errors import StorageError
-from pairwright.filters.attacks.evidence import RowTexts, classifier_evidence
-from pairwright.filters.attacks.text_features import VIEWS, named_differences
+from pairwright.filters.attacks.evidence import RowTexts, build_classifier_evidence
+from pairwright.filters.attacks.text_features import VIEWS, compute_named_differences
 from pairwright.filters.refinement.frozen_scorers import CLASSIFIER_WEIGHTS, GRAMMAR, PLAUSIBILITY, FrozenScorers
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, CrossFittedScorer, GrammarScorer, PlausibilityScorer
 
@@ -85,16 +85,16 @@ def test_without_rows_only_language_models_are_fitted() -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_named_features_equal_those_of_the_classifiers(view: str) -> None:
-    matrix, names = named_differences(view, ROWS.positives, ROWS.negatives)
+    matrix, names = compute_named_differences(view, ROWS.positives, ROWS.negatives)
     assert len(names) == len(set(names)) == matrix.shape[1]
     often = np.bincount(matrix.indices, minlength=matrix.shape[1]) >= (1 if view == "format" else 2)
-    read = classifier_evidence(view, ROWS.positives, ROWS.negatives).features
+    read = build_classifier_evidence(view, ROWS.positives, ROWS.negatives).features
     assert (read != 0).nnz == (matrix[:, np.flatnonzero(often)] != 0).nnz
 
 
 def test_a_name_means_the_same_in_any_rows() -> None:
     for view in ("words", "letters"):
-        whole, names = named_differences(view, ROWS.positives, ROWS.negatives)
-        one, own = named_differences(view, ROWS.positives[5:6], ROWS.negatives[5:6])
+        whole, names = compute_named_differences(view, ROWS.positives, ROWS.negatives)
+        one, own = compute_named_differences(view, ROWS.positives[5:6], ROWS.negatives[5:6])
         expected = {names[column]: value for column, value in zip(whole[5].indices, whole[5].data, strict=True)}
         assert expected == {own[column]: value for column, value in zip(one.indices, one.data, strict=True)}

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.attacks.accuracy import attack_accuracy
-from pairwright.filters.refinement.grid_balancing import Balance, balance_grid, grid_size, signed_band
+from pairwright.filters.attacks.accuracy import compute_attack_accuracy
+from pairwright.filters.refinement.grid_balancing import Balance, assign_signed_bands, balance_grid, choose_grid_size
 from pairwright.generators.language.vocabulary import FloatArray
 
 # Multiples of 1/16 fall on edges of cells, on zero and on both ends; they are exact, so edges are decided alike.
@@ -60,11 +60,11 @@ def test_both_scorers_have_an_accuracy_of_exactly_one_half_on_the_kept_rows(
 ) -> None:
     points = np.array([(a, b) for a, b, _ in given_rows], dtype=np.float64).reshape(-1, 2)
     kept = points[balanced(points, cells).kept]
-    assert [attack_accuracy(kept[:, 0]), attack_accuracy(kept[:, 1])] == [0.5, 0.5]
+    assert [compute_attack_accuracy(kept[:, 0]), compute_attack_accuracy(kept[:, 1])] == [0.5, 0.5]
 
 
 def test_without_a_number_of_cells_the_grid_follows_the_number_of_rows() -> None:
-    assert [grid_size(rows) for rows in (0, 1, 90, 300, 900, 2_305, 10_000, 1_000_000)] == [
+    assert [choose_grid_size(rows) for rows in (0, 1, 90, 300, 900, 2_305, 10_000, 1_000_000)] == [
         10,
         10,
         10,
@@ -144,8 +144,8 @@ def test_another_seed_keeps_other_rows_but_as_many() -> None:
 
 @given(st.lists(st.floats(-1, 1), min_size=1), st.integers(2, 101))
 def test_opposite_gaps_fall_into_mirrored_bands_and_none_outside(gaps: list[float], cells: int) -> None:
-    bands = signed_band(np.array(gaps), cells)
-    assert (signed_band(-np.array(gaps), cells) == -bands).all()
+    bands = assign_signed_bands(np.array(gaps), cells)
+    assert (assign_signed_bands(-np.array(gaps), cells) == -bands).all()
     assert (np.abs(bands) <= (cells + 1) // 2).all()
     assert ((bands == 0) == (np.array(gaps) == 0)).all()
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from pairwright.filters.attacks.accuracy import EvaluatedSubset, SubsetEvaluator, tightened_limit
-from pairwright.filters.attacks.evidence import auxiliary_evidence, scorer_evidence
+from pairwright.filters.attacks.accuracy import EvaluatedSubset, SubsetEvaluator, tighten_limit
+from pairwright.filters.attacks.evidence import build_auxiliary_evidence, build_scorer_evidence
 from pairwright.filters.refinement.rounds import (
     SelectedSubset,
     SubsetRequirements,
-    scorer_goal,
+    compute_scorer_goal,
     select_subset,
     trim_subset,
 )
@@ -26,17 +26,17 @@ def chosen(share: float, requirements: SubsetRequirements, goal: float) -> Selec
     """Return the subset selected against a scorer that prefers this share of the positives in each type."""
     place = np.arange(ROWS) // 2  # of the row within its type
     gaps = np.where(place < share * ROWS / 2, 0.2, -0.2) + place / ROWS / 10
-    return select_subset({"seer": auxiliary_evidence("seer", gaps, TYPES, goal)}, GROUPS, TYPES, requirements, 0)
+    return select_subset({"seer": build_auxiliary_evidence("seer", gaps, TYPES, goal)}, GROUPS, TYPES, requirements, 0)
 
 
 def test_rows_within_a_loose_target_are_kept_without_a_round() -> None:
-    whole = chosen(scorer_goal(TARGET) - 0.02, SubsetRequirements(TARGET), scorer_goal(TARGET))
+    whole = chosen(compute_scorer_goal(TARGET) - 0.02, SubsetRequirements(TARGET), compute_scorer_goal(TARGET))
     assert whole.kept.all()
     assert whole.holds
     assert [(each.kept, each.holds) for each in whole.rounds] == [(ROWS, True)]
 
 
-@pytest.mark.parametrize(("share", "goal"), [(0.66, scorer_goal(TARGET)), (0.45, 0.49)])
+@pytest.mark.parametrize(("share", "goal"), [(0.66, compute_scorer_goal(TARGET)), (0.45, 0.49)])
 def test_rows_within_the_target_are_balanced_where_held_out_scorers_would_detect_more(
     share: float, goal: float
 ) -> None:
@@ -48,22 +48,22 @@ def test_rows_within_the_target_are_balanced_where_held_out_scorers_would_detect
 def test_goals_are_checked_in_every_type() -> None:
     one, other = np.array([0.1, -0.1] * 50), np.array([0.1] * 50 + [-0.1] * 50)
     types = ["add"] * 50 + ["swap"] * 50
-    assert auxiliary_evidence("seer", one, types, 0.6).within_goals
-    assert not auxiliary_evidence("seer", other, types, 0.6).within_goals
+    assert build_auxiliary_evidence("seer", one, types, 0.6).within_goals
+    assert not build_auxiliary_evidence("seer", other, types, 0.6).within_goals
     silent = np.where(np.arange(100) < 50, one, np.nan)
-    assert auxiliary_evidence("seer", silent, types, 0.6).within_goals
+    assert build_auxiliary_evidence("seer", silent, types, 0.6).within_goals
 
 
 def test_at_most_one_row_per_slot_is_kept_however_loose_the_target() -> None:
     slots = [str(row // 4 * 2 + row % 2) for row in range(ROWS)]
-    found = chosen(0.5, SubsetRequirements(TARGET, slots=slots), scorer_goal(TARGET))
+    found = chosen(0.5, SubsetRequirements(TARGET, slots=slots), compute_scorer_goal(TARGET))
     taken = np.array(slots)[found.kept].tolist()
     assert len(taken) == len(set(taken)) > ROWS / 4
 
 
 def test_too_few_rows_give_no_conclusive_result() -> None:
     gaps = np.array([0.1, -0.1] * 20)
-    evidence = {"seer": auxiliary_evidence("seer", gaps, ["add"] * 40, 0.6)}
+    evidence = {"seer": build_auxiliary_evidence("seer", gaps, ["add"] * 40, 0.6)}
     found = select_subset(
         evidence, [str(row) for row in range(40)], ["add"] * 40, SubsetRequirements(TARGET, rounds=1), 0
     )
@@ -76,7 +76,7 @@ TRIM_ROWS = 400
 
 def evaluator(gaps: FloatArray, types: Sequence[int]) -> SubsetEvaluator:
     """Return an evaluator of rows of two types and 100 images, with a scorer of these gaps."""
-    evidence = {"seer": scorer_evidence("seer", gaps)}
+    evidence = {"seer": build_scorer_evidence("seer", gaps)}
     return SubsetEvaluator(evidence, [str(row // 4) for row in range(len(gaps))], np.array(types), ["add", "swap"])
 
 
@@ -103,7 +103,7 @@ def test_trimming_brings_an_attack_with_balanced_sums_but_uneven_counts_within_i
     left = gaps[best.kept]
     assert not rounds[0].holds
     assert rounds[-1].holds
-    assert abs(np.mean(left > 0) - 0.5) <= tightened_limit(0.52, len(left), "")
+    assert abs(np.mean(left > 0) - 0.5) <= tighten_limit(0.52, len(left), "")
     assert len(left) > 0.8 * TRIM_ROWS
     gone = np.flatnonzero(~best.kept)
     side = np.sign(share - 0.5)

@@ -16,11 +16,11 @@ from pairwright.filters.review.decision_application import (
     apply_to_rows,
     apply_to_source,
     count_outcomes,
-    review_outcomes,
+    decide_outcomes,
 )
 from pairwright.filters.review.decisions import DECISION_WORDS, Decision, Decisions, combine_decisions
 from pairwright.filters.review.fix_checks import CheckedFix, ReviewerText, check_fixes
-from pairwright.filters.review.report import report_tables, review_report
+from pairwright.filters.review.report import build_review_report, format_report_tables
 from pairwright.filters.review.rows import ReviewRows, read_rows
 
 
@@ -36,7 +36,7 @@ def decided(rows: ReviewRows, **said: Mapping[str, str]) -> Decisions:
 
 
 def applied(rows: ReviewRows, decisions: Decisions, *, only_reviewed: bool = False) -> dict[str, dict[str, object]]:
-    found = review_outcomes(
+    found = decide_outcomes(
         rows, combine_decisions(rows.frame, decisions), only_reviewed=only_reviewed, check=as_written
     )
     return {row["id"]: row for row in apply_to_rows(rows.frame, found).iter_rows(named=True)}
@@ -106,7 +106,7 @@ def test_counts_add_up(rows_file: Path) -> None:
     judged = combine_decisions(
         rows.frame, decided(rows, ann={"a": "reject", "b": "fix: a lorry by a tree", "c": "keep"})
     )
-    counts = count_outcomes(rows.frame, review_outcomes(rows, judged, check=as_written))
+    counts = count_outcomes(rows.frame, decide_outcomes(rows, judged, check=as_written))
     assert counts == {
         "rows": 7,
         "reviewed": 3,
@@ -126,7 +126,7 @@ def test_a_fix_is_checked_against_the_remaining_negatives(rows_file: Path) -> No
         return [CheckedFix(each.text, each.type, reason="duplicate") for each in written]
 
     judged = combine_decisions(rows.frame, decided(rows, ann={"a": "fix: a pink bus", "b": "keep"}))
-    found = review_outcomes(rows, judged, check=check)
+    found = decide_outcomes(rows, judged, check=check)
     assert seen == [ReviewerText("a red bus", ("a bus by a tree",), "replace-attribute", "a pink bus", ())]
     assert found["a"].reason == "duplicate"
 
@@ -198,7 +198,7 @@ def test_samples_lose_rejected_negatives_and_positives_without_negatives() -> No
 def test_the_report_bounds_the_share_of_unreviewed_rows(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     judged = combine_decisions(rows.frame, decided(rows, ann={"a": "keep", "b": "reject", "c": "keep", "d": "unsure"}))
-    bad = review_report(rows.entering(), judged)["bad"]
+    bad = build_review_report(rows.entering(), judged)["bad"]
     assert {name: bad[name] for name in ("rows", "seen", "unsure", "found", "rest")} == {
         "rows": 6, "seen": 3, "unsure": 1, "found": 1, "rest": 2,
     }  # fmt: skip
@@ -211,19 +211,19 @@ def test_the_report_has_agreement_and_disagreements_of_two_reviewers(rows_file: 
     rows = read_rows(rows_file)
     ann = {"a": "keep", "b": "reject", "c": "keep", "d": "reject", "e": "keep"}
     found = decided(rows, ann=ann, bob={**ann, "c": "reject", "f": "keep"})
-    report = review_report(rows.entering(), combine_decisions(rows.frame, found))
+    report = build_review_report(rows.entering(), combine_decisions(rows.frame, found))
     (both,) = report["agreement"]
     assert (both["reviewers"], both["rows"], both["agreed"]) == (["ann", "bob"], 5, 0.8)
     assert both["kappa"] == pytest.approx((0.8 - 0.48) / (1 - 0.48))
     assert both["table"]["keep"] == {"keep": 2, "reject": 1, "unsure": 0, "fix": 0}
     assert report["disagreements"] == {"c": {"ann": "keep", "bob": "reject"}}
-    titles = [title for title, _ in report_tables(report)]
+    titles = [title for title, _ in format_report_tables(report)]
     assert "ann and bob: 5 rows, 80.0% equal, Cohen's kappa 0.62" in titles
 
 
 def test_a_report_without_decisions_has_no_shares(rows_file: Path) -> None:
     rows = read_rows(rows_file)
-    report = review_report(rows.entering(), combine_decisions(rows.frame, Decisions()))
+    report = build_review_report(rows.entering(), combine_decisions(rows.frame, Decisions()))
     assert (report["bad"]["share"], report["bad"]["high"], report["bad"]["rest_at_most"]) == (None, 1.0, 6)
     assert orjson.dumps(report)
-    assert report_tables(report)
+    assert format_report_tables(report)

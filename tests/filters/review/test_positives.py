@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.filters.review.decision_application import apply_to_rows, review_outcomes
+from pairwright.filters.review.decision_application import apply_to_rows, decide_outcomes
 from pairwright.filters.review.decisions import DecisionLog, combine_decisions, read_decisions
 from pairwright.filters.review.positives import check_positive_fixes, read_positives, write_positives
 from pairwright.filters.review.session import ReviewSession
@@ -42,7 +42,7 @@ def test_decisions_are_applied_and_other_columns_written_back(path: Path, tmp_pa
     for at in range(len(session)):
         session.decide(at, *wanted["".join(part for part, _ in session.row(at)["candidate"])])
     judged = combine_decisions(rows.frame, read_decisions(log), None)
-    found = review_outcomes(rows, judged, check=check_positive_fixes)
+    found = decide_outcomes(rows, judged, check=check_positive_fixes)
     assert write_positives(apply_to_rows(rows.frame, found), out) == len(ROWS)
     written = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
     states = {name: (row["positive"], row["status"], row["reason"]) for name, row in written.items()}

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from pairwright.datasets.rng import make_numpy_rng, make_rng
-from pairwright.filters.attacks.accuracy import attack_gaps, preference_rate
+from pairwright.filters.attacks.accuracy import compute_attack_gaps, compute_preference_rate
 from pairwright.filters.attacks.evidence import RowTexts, TransferOptions, collect_evidence
-from pairwright.filters.attacks.registry import TRANSFER, auxiliary_scorers, fixed_scorers
+from pairwright.filters.attacks.registry import TRANSFER, build_auxiliary_scorers, build_fixed_scorers
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
-from pairwright.filters.scorers.auxiliary import word_shapes
+from pairwright.filters.scorers.auxiliary import describe_word_shapes
 from pairwright.filters.scorers.character_model import ORDER, CharacterModel
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, PlausibilityScorer
 
@@ -35,7 +35,7 @@ def captions(number: int = 600) -> list[str]:
     return texts
 
 
-AUXILIARY_SCORERS = {scorer.name: scorer.train for scorer in auxiliary_scorers()}
+AUXILIARY_SCORERS = {scorer.name: scorer.train for scorer in build_auxiliary_scorers()}
 
 
 @pytest.mark.parametrize("name", sorted(AUXILIARY_SCORERS))
@@ -79,7 +79,7 @@ def test_no_auxiliary_scorer_is_trained_on_the_rows_that_it_scores() -> None:
     read = captions(60)
     groups = [str(number) for number in range(60)]
     negatives = [text.replace("near", "far from") for text in read]
-    whole = auxiliary_scorers(CaptionCorpus(read, groups, pool=True))
+    whole = build_auxiliary_scorers(CaptionCorpus(read, groups, pool=True))
     for scorer in whole:
         gaps = scorer.gaps(read, negatives, groups, 3)
         assert np.isfinite(gaps).all()
@@ -88,7 +88,7 @@ def test_no_auxiliary_scorer_is_trained_on_the_rows_that_it_scores() -> None:
 
 
 def test_shapes_keep_function_words_and_endings() -> None:
-    assert word_shapes("The boats, sailing by 3 docks") == "the tsx , ngx by 3 ksx"
+    assert describe_word_shapes("The boats, sailing by 3 docks") == "the tsx , ngx by 3 ksx"
 
 
 def test_the_character_model_follows_the_formula_of_witten_and_bell() -> None:
@@ -139,10 +139,10 @@ def test_the_transfer_estimate_is_balanced_and_is_no_attack() -> None:
         read, [text.replace("near", "on") for text in read], [str(n) for n in range(120)], ["replace"] * 120
     )
     found = collect_evidence(
-        texts, [*fixed_scorers(), *auxiliary_scorers()], 0, ("words",), TransferOptions(0.485, 0.48)
+        texts, [*build_fixed_scorers(), *build_auxiliary_scorers()], 0, ("words",), TransferOptions(0.485, 0.48)
     )
     assert found[TRANSFER].balance_only
-    attacks = attack_gaps(found, texts.groups, 0)
+    attacks = compute_attack_gaps(found, texts.groups, 0)
     assert TRANSFER not in attacks
     assert set(AUXILIARY_SCORERS) <= set(attacks)
-    assert all(0 <= preference_rate(gaps) <= 1 for gaps in attacks.values())
+    assert all(0 <= compute_preference_rate(gaps) <= 1 for gaps in attacks.values())

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.records import Pair
-from pairwright.filters.attacks.registry import grammar_and_plausibility_scorers
-from pairwright.filters.scorers.cooccurrence import Cooccurrence, content_words
+from pairwright.filters.attacks.registry import build_paper_scorers
+from pairwright.filters.scorers.cooccurrence import Cooccurrence, extract_content_words
 from pairwright.filters.scorers.image_groups import build_corpus, image_group, text_group
 from pairwright.filters.scorers.text_scorers import (
     CaptionCorpus,
@@ -149,11 +149,11 @@ def test_words_that_co_occur_more_often_than_expected_are_associated() -> None:
 
 
 def test_content_words_exclude_function_words_digits_and_punctuation() -> None:
-    assert content_words("There are 2 dogs, on the man's Sofa!") == ["dogs", "man's", "sofa"]
+    assert extract_content_words("There are 2 dogs, on the man's Sofa!") == ["dogs", "man's", "sofa"]
 
 
 def test_the_two_scorers_are_named_grammar_and_plausibility() -> None:
-    assert [scorer.name for scorer in grammar_and_plausibility_scorers()] == ["grammar", "plausibility"]
+    assert [scorer.name for scorer in build_paper_scorers()] == ["grammar", "plausibility"]
 
 
 @pytest.mark.parametrize(

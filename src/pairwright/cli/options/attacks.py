@@ -36,11 +36,11 @@ class ExtraAttacks:
             UsageError: there is no such attack, it takes no folder, or options about a model would do nothing.
         """
         from pairwright.datasets.errors import UsageError
-        from pairwright.filters.attacks.registry import LLM, optional_attacks, takes_folder
+        from pairwright.filters.attacks.registry import LLM, list_optional_attacks, takes_folder
 
         parts = [part.strip().partition("=") for part in written.split(",") if part.strip()]
         folders = {name: folder for name, _, folder in parts}
-        require_known("--also: no such attack:", folders, optional_attacks())
+        require_known("--also: no such attack:", folders, list_optional_attacks())
         if folders.get(LLM):
             raise UsageError(f"--also llm takes no value: name the model with --model {folders[LLM]}.")
         if refusing := [name for name, folder in folders.items() if folder and not takes_folder(name)]:
