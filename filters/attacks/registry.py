@@ -1,6 +1,6 @@
 """Table of the text-only attacks, and the scorers that other packages add to it by entry point.
 
-`ATTACKS` has one entry per attack; `audit`, `refine`, their ``--add-attacks``, the reports and ``pairwright plugins``
+`BUILT_IN` has one entry per attack; `audit`, `refine`, their ``--add-attacks``, the reports and ``pairwright plugins``
 read it. To add an attack, add an entry. The entry's kind says what its factory takes and returns:
 
 - ``scorer``: captions to a `TextScorer` that is trained on them. Takes part in every audit and refinement.
@@ -75,7 +75,7 @@ class Attack:
     optional: bool = False
 
 
-ATTACKS: dict[str, Attack] = {
+BUILT_IN: dict[str, Attack] = {
     "length": Attack("untrained", "number of characters", LengthScorer),
     "grammar": Attack("scorer", "trigram model of captions, per word", GrammarScorer.train),
     "likelihood": Attack("scorer", "trigram model of captions, whole text", LikelihoodScorer.train),
@@ -98,16 +98,16 @@ ATTACKS: dict[str, Attack] = {
     "cola": Attack("pretrained", "grammar by a CoLA classifier", load_cola, optional=True),
     "vera": Attack("pretrained", "plausibility by Vera", load_vera, optional=True),
 }
-CLASSIFIERS = tuple(name for name, attack in ATTACKS.items() if attack.kind == "classifier" and not attack.optional)
+CLASSIFIERS = tuple(name for name, attack in BUILT_IN.items() if attack.kind == "classifier" and not attack.optional)
 
-REGISTRY = PluginRegistry(
-    "attack", ("pairwright.scorers",), ATTACKS, lambda attack: attack.about, cast("type", Callable)
+ATTACKS = PluginRegistry(
+    "attack", ("pairwright.scorers",), BUILT_IN, lambda attack: attack.about, cast("type", Callable)
 )
 
 
 def build_fixed_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
     """Return the scorers that every audit and refinement uses, trained on ``corpus`` or cross-fitted on the rows."""
-    untrained = [attack.factory() for attack in ATTACKS.values() if attack.kind == "untrained" and attack.factory]
+    untrained = [attack.factory() for attack in BUILT_IN.values() if attack.kind == "untrained" and attack.factory]
     return (*untrained, *_cross_fit("scorer", corpus, folds))
 
 
@@ -122,7 +122,7 @@ def build_paper_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> 
 
 
 def _cross_fit(kind: Kind, corpus: CaptionCorpus | None, folds: int) -> tuple[CrossFittedScorer, ...]:
-    entries = [(name, attack.factory) for name, attack in ATTACKS.items() if attack.kind == kind]
+    entries = [(name, attack.factory) for name, attack in BUILT_IN.items() if attack.kind == kind]
     return tuple(CrossFittedScorer(name, train, corpus, folds) for name, train in entries if train is not None)
 
 
@@ -132,7 +132,7 @@ def compute_classifier_features(name: str, positives: Sequence[str], negatives: 
     Raises:
         UsageError: the table has no such classifier.
     """
-    factories = {each: attack.factory for each, attack in ATTACKS.items() if attack.kind == "classifier"}
+    factories = {each: attack.factory for each, attack in BUILT_IN.items() if attack.kind == "classifier"}
     require_known("no classifier", [name], factories)
     features = cast("Callable[[Sequence[str], Sequence[str]], Differences]", factories[name])
     return features(positives, negatives)
@@ -140,17 +140,17 @@ def compute_classifier_features(name: str, positives: Sequence[str], negatives: 
 
 def describe_attack(name: str) -> str:
     """Return what an attack goes by, in a few words; empty for a name that is not in the table."""
-    return ATTACKS[name].about if name in ATTACKS else ""
+    return BUILT_IN[name].about if name in BUILT_IN else ""
 
 
 def list_optional_attacks() -> list[str]:
     """Return the names that ``--add-attacks`` takes: optional attacks of the table, then scorers of other packages."""
-    return [name for name in REGISTRY.names() if name not in ATTACKS or ATTACKS[name].optional]
+    return [name for name in ATTACKS.names() if name not in BUILT_IN or BUILT_IN[name].optional]
 
 
 def takes_folder(name: str) -> bool:
     """Return whether an attack reads a checkpoint, whose folder can be given."""
-    return name in ATTACKS and ATTACKS[name].kind == "pretrained"
+    return name in BUILT_IN and BUILT_IN[name].kind == "pretrained"
 
 
 def load_scorer(name: str, folder: str = "") -> GapScorer:
@@ -164,10 +164,10 @@ def load_scorer(name: str, folder: str = "") -> GapScorer:
         UsageError: the name is unknown or used twice, is no scorer, or its entry point cannot be loaded.
         MissingResourceError: a package or checkpoint is missing.
     """
-    point = REGISTRY.find_entry_point(name)
+    point = ATTACKS.find_entry_point(name)
     if point is not None:
-        return ExternalScorer(name, REGISTRY.load(point))
-    attack = ATTACKS[name]
+        return ExternalScorer(name, ATTACKS.load(point))
+    attack = BUILT_IN[name]
     if attack.kind != "pretrained" or attack.factory is None:
         raise UsageError(f"{name} is no scorer that can be loaded. Choose from: {', '.join(list_optional_attacks())}.")
     return cast("GapScorer", attack.factory(folder) if folder else attack.factory())
@@ -180,7 +180,7 @@ def fingerprint_scorers(names: Sequence[str]) -> str:
         UsageError: a name is unknown, or the module of a scorer cannot be found.
     """
     require_known("no attack named", names, list_optional_attacks())
-    return "; ".join(REGISTRY.fingerprint(name) for name in names if name not in ATTACKS)
+    return "; ".join(ATTACKS.fingerprint(name) for name in names if name not in BUILT_IN)
 
 
 @dataclass(frozen=True)

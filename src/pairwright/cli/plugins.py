@@ -19,7 +19,7 @@ def plugins(
     """
     from pairwright.datasets.exports.formats import EXPORT_FORMATS
     from pairwright.datasets.readers.formats import FORMAT_DESCRIPTIONS
-    from pairwright.filters.attacks.registry import REGISTRY as ATTACKS
+    from pairwright.filters.attacks.registry import ATTACKS
     from pairwright.generators.registry import list_generators
     from pairwright.indexes.encoders.registry import DESCRIPTIONS as ENCODERS
 
