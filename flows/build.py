@@ -20,7 +20,6 @@ from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.progress import use_listener
 from pairwright.datasets.remote.object_store import is_remote, open_store
 from pairwright.datasets.version_switch import discard_staged_version, finish_switch
-from pairwright.filters.attacks.registry import fingerprint_scorers
 from pairwright.flows.config.build import BuildConfig, dump_config, parse_config
 from pairwright.flows.config.vocabulary import config_with_vocabulary
 from pairwright.flows.generating_stages import generating_stages, quota_section
@@ -50,7 +49,7 @@ from pairwright.flows.stages.generate_with_model import has_failed_rows
 from pairwright.flows.stages.index import index_state, retrieve_state
 from pairwright.flows.stages.pairs import Intake, read_input
 from pairwright.flows.stages.rationales import STAGE as RATIONALES
-from pairwright.flows.stages.refine import refine_negatives
+from pairwright.flows.stages.refine import refine_negatives, scorers_state
 from pairwright.flows.stages.shards import write_shard_sizes
 from pairwright.flows.stages.tag import merge_statistics
 from pairwright.flows.state.inputs import input_state, named_state, read_options, with_local_inputs
@@ -293,7 +292,7 @@ class _FullBuild(StageJobs):
         if config.refine:
             stages = [this.stage for this in generating_stages(config) if this.to_refine]
             arguments = (stages, parts, config.refine, config.seed)
-            state = fingerprint_scorers(config.refine.add_attacks)
+            state = scorers_state(config.refine)
             made.append(await self.whole("refine", [pairs, *made], refine_negatives, *arguments, state=state))
         if config.rationales:
             made += await self.rationales(config.rationales, parts, [*chosen, *made])

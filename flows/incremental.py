@@ -16,7 +16,6 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.redaction import redact
 from pairwright.datasets.shards.content_counts import add_counts, count_contents
 from pairwright.datasets.version_switch import discard_staged_version, switch_version
-from pairwright.filters.attacks.registry import fingerprint_scorers
 from pairwright.flows.config.build import BuildConfig, dump_config
 from pairwright.flows.config.sections import IndexSection
 from pairwright.flows.generating_stages import generating_stages, quota_section
@@ -31,6 +30,7 @@ from pairwright.flows.stages.incremental import audit_all, freeze, refine_new, w
 from pairwright.flows.stages.index import PRECOMPUTED, index_state, retrieve_state
 from pairwright.flows.stages.new_pairs import read_new_pairs
 from pairwright.flows.stages.pairs import Intake
+from pairwright.flows.stages.refine import scorers_state
 from pairwright.flows.stages.tag import statistics_path
 from pairwright.flows.state.inputs import input_state, named_state, read_options
 from pairwright.flows.state.layout import DOWNLOADS, part_name
@@ -195,7 +195,7 @@ class Increment(StageJobs):
         frozen = await at_home.whole("freeze", [], freeze, stages, base.full, section, state=json_hash(full.hex()))
         carried = base.manifest["stages"]["refine"]["facts"].get("carried", {})
         how = (base.root, stages, parts, base.full, section, config.seed, carried)
-        state = base.state + (fingerprint_scorers(section.add_attacks) if section else "")
+        state = base.state + scorers_state(section)
         return await self.whole("refine", [frozen, *made], refine_new, *how, state=state)
 
     async def _append(self, base: IncrementBase, made: Sequence[Receipt], parts: list[str]) -> None:

@@ -15,7 +15,7 @@ import polars as pl
 from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
-from pairwright.filters.attacks.registry import MEANING, load_scorer
+from pairwright.filters.attacks.registry import MEANING, fingerprint_scorers, load_scorer
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
 from pairwright.filters.refinement.out_of_core import OutOfCoreRefiner
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions
@@ -141,6 +141,11 @@ def general_options(section: RefineSection, seed: int) -> AllAttacksOptions:
 def added_scorers(section: RefineSection) -> list[GapScorer]:
     """Return the scorers that ``add_attacks`` names, loaded."""
     return [load_scorer(name) for name in section.add_attacks if name != MEANING]
+
+
+def scorers_state(section: RefineSection | None) -> str:
+    """Return a text that changes when a scorer of another package changes."""
+    return fingerprint_scorers(section.add_attacks) if section else ""
 
 
 def rows_of(
