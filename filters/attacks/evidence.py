@@ -83,8 +83,8 @@ def build_auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], 
     """
     _, kind = encode_names(types)
     sign = np.sign(np.nan_to_num(gaps))
-    scored, better = (np.bincount(kind, weights=each).astype(np.float64) for each in (sign != 0, sign > 0))
-    share = np.where(scored > 0, better, 0.5) / np.maximum(scored, 1.0)
+    scored, preferred = (np.bincount(kind, weights=each).astype(np.float64) for each in (sign != 0, sign > 0))
+    share = np.where(scored > 0, preferred, 0.5) / np.maximum(scored, 1.0)
     goals = _clip_share(share, expected_rate)
     features = scale_to_unit_length(_compute_band_features(gaps, goals[kind]))
     return Evidence(name, features, gaps, within_goals=bool(np.all(goals == share)))

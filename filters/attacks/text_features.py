@@ -166,7 +166,10 @@ def compute_format_differences(positives: Sequence[str], negatives: Sequence[str
     def counted(text: str) -> list[int]:
         return [len(pattern.findall(text)) for pattern in _FORMAT]
 
-    rows = [np.subtract(counted(better), counted(worse)) for better, worse in zip(positives, negatives, strict=True)]
+    rows = [
+        np.subtract(counted(positive), counted(negative))
+        for positive, negative in zip(positives, negatives, strict=True)
+    ]
     return csr_matrix(np.array(rows, np.float64).reshape(len(rows), len(_FORMAT)))
 
 
@@ -183,8 +186,8 @@ def compute_meaning_differences(positives: Sequence[str], negatives: Sequence[st
     distinct = sorted({*positives, *negatives})
     place = {text: number for number, text in enumerate(distinct)}
     vectors = np.round(MiniLMEncoder().encode_texts(distinct).astype(np.float64), 6)
-    better, worse = ([place[text] for text in texts] for texts in (positives, negatives))
-    return csr_matrix(vectors[better] - vectors[worse])
+    positive, negative = ([place[text] for text in texts] for texts in (positives, negatives))
+    return csr_matrix(vectors[positive] - vectors[negative])
 
 
 def _split_into_ngrams(word: str) -> list[str]:

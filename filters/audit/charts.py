@@ -24,9 +24,9 @@ def draw_accuracy_bar(measured: MeasuredAttack, limit: float) -> str:
 
     low, high, at, bound = x(measured.low), x(measured.high), x(measured.accuracy), x(limit)
     broken = " over" if measured.accuracy > limit and measured.low > 0.5 else ""
-    said = f"{measured.accuracy:.1%}, 95% {measured.low:.1%} to {measured.high:.1%}"
+    label = f"{measured.accuracy:.1%}, 95% {measured.low:.1%} to {measured.high:.1%}"
     return (
-        f'<svg class="scale{broken}" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{said}">'
+        f'<svg class="scale{broken}" viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label="{label}">'
         f'<rect class="ground" width="100" height="10"/><rect class="reach" x="{low:.2f}" width="{max(high - low, 0.4):.2f}" '
         f'y="3" height="4"/><rect class="dot" x="{max(at - 0.5, 0):.2f}" width="1" height="10"/>'
         f'<line class="bound" x1="{bound:.2f}" x2="{bound:.2f}" y1="0" y2="10"/></svg>'
@@ -55,13 +55,13 @@ def draw_gap_heatmap(title: str, first: FloatArray, second: FloatArray, reach: t
     half = _SIDE / 2
     right = float(np.mean(np.nan_to_num(first) > 0)) if len(first) else 0.5
     up = float(np.mean(np.nan_to_num(second) > 0)) if len(second) else 0.5
-    said = f"{len(first):,} rows; {right:.0%} right of the middle, {up:.0%} above it"
+    label = f"{len(first):,} rows; {right:.0%} right of the middle, {up:.0%} above it"
     return (
         f'<figure class="square"><figcaption>{escape(title)}</figcaption>'
-        f'<svg viewBox="0 0 {_SIDE} {_SIDE}" role="img" aria-label="{escape(said)}">'
+        f'<svg viewBox="0 0 {_SIDE} {_SIDE}" role="img" aria-label="{escape(label)}">'
         f'<rect class="ground" width="{_SIDE}" height="{_SIDE}"/><g class="cells">{rects}</g>'
         f'<line class="axis" x1="{half}" x2="{half}" y1="0" y2="{_SIDE}"/>'
-        f'<line class="axis" x1="0" x2="{_SIDE}" y1="{half}" y2="{half}"/></svg><p class="note">{escape(said)}</p></figure>'
+        f'<line class="axis" x1="0" x2="{_SIDE}" y1="{half}" y2="{half}"/></svg><p class="note">{escape(label)}</p></figure>'
     )
 
 
@@ -86,9 +86,9 @@ def draw_bar_chart(counts: Sequence[int], names: tuple[str, str]) -> str:
         f"<title>{count:,}</title></rect>"
         for at, count in enumerate(counts)
     )
-    said = ", ".join(f"{count:,}" for count in counts)
+    label = ", ".join(f"{count:,}" for count in counts)
     return (
-        f'<figure class="histogram places"><svg viewBox="0 0 400 120" role="img" aria-label="{said}"><g class="after">{bars}</g>'
+        f'<figure class="histogram places"><svg viewBox="0 0 400 120" role="img" aria-label="{label}"><g class="after">{bars}</g>'
         f'<line class="axis" x1="0" x2="400" y1="100" y2="100"/><text x="0" y="116">{escape(names[0])}</text>'
         f'<text x="400" y="116" text-anchor="end">{escape(names[1])}</text></svg></figure>'
     )

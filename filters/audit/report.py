@@ -221,7 +221,7 @@ def render_markdown(audit: Audit, name: str) -> str:
             ],
         ),
         "",
-        *(f"- {said}" for said in format_summary(audit)),
+        *(f"- {line}" for line in format_summary(audit)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -249,8 +249,8 @@ def format_summary(audit: Audit) -> list[str]:
 
 
 def _count_line(count: int, what: str, of: int) -> str:
-    said = what if count != 1 else what.replace("rows", "row", 1).replace("that repeat", "that repeats")
-    return f"{count:,} {said} ({count / of:.1%})"
+    text = what if count != 1 else what.replace("rows", "row", 1).replace("that repeat", "that repeats")
+    return f"{count:,} {text} ({count / of:.1%})"
 
 
 def describe_exceeded_limits(audit: Audit, most: int = 8) -> list[str]:

@@ -40,14 +40,14 @@ def normalize_rows(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _normalize_with_offsets(text: str) -> tuple[str, list[int]]:
     # The normalised text, and for each offset of the original (its end included) the offset in the new text.
-    gone = [False] * len(text)
+    removed = [False] * len(text)
     for cut in _REMOVED.finditer(text):
-        gone[cut.start() : cut.end()] = [True] * (cut.end() - cut.start())
+        removed[cut.start() : cut.end()] = [True] * (cut.end() - cut.start())
     places: list[int] = []
     kept: list[str] = []
-    for letter, cut_out in zip(text, gone, strict=True):
+    for letter, is_removed in zip(text, removed, strict=True):
         places.append(len(kept))
-        if not cut_out:
+        if not is_removed:
             kept.append(" " if _BLANK.match(letter) else letter)
     places.append(len(kept))
     if kept and len(kept[0].upper()) == 1:

@@ -147,7 +147,7 @@ class _PreferenceBalance:
 def _find_excess_rows(signs: IntArray, balance: _PreferenceBalance, target: float) -> list[tuple[int, int]]:
     """Return the rows to drop, each with the number of the scorer that detects it; rows are in random order."""
     left: npt.NDArray[np.bool_] = np.ones(len(signs), bool)
-    gone: list[tuple[int, int]] = []
+    dropped: list[tuple[int, int]] = []
     while left.any():
         preference = balance.preferences + signs[left].sum(axis=0)
         allowed = max(1.0, (2.0 * target - 1.0) * (balance.rows + int(left.sum())))
@@ -157,11 +157,11 @@ def _find_excess_rows(signs: IntArray, balance: _PreferenceBalance, target: floa
         if not over.any() or contribution.max() <= 0:  # the excess comes from earlier rows, and no row here adds to it
             break
         some = max(1, int(np.abs(over).max()) // _EXCESS_PER_STEP)
-        going = np.argsort(-contribution, kind="stable")[:some]
-        going = going[contribution[going] > 0]
-        gone += zip(going.tolist(), np.argmax(contributions[going], axis=1).tolist(), strict=True)
-        left[going] = False
-    return gone
+        dropping = np.argsort(-contribution, kind="stable")[:some]
+        dropping = dropping[contribution[dropping] > 0]
+        dropped += zip(dropping.tolist(), np.argmax(contributions[dropping], axis=1).tolist(), strict=True)
+        left[dropping] = False
+    return dropped
 
 
 def _build_ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:

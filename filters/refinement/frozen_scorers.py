@@ -142,8 +142,8 @@ def _score_unseen(
     read = {normalize_text(caption) for caption in corpus.captions}
     images = set(corpus.groups)
     forms = [
-        {normalize_text(better), normalize_text(worse)}
-        for better, worse in zip(rows.positives, rows.negatives, strict=True)
+        {normalize_text(positive), normalize_text(negative)}
+        for positive, negative in zip(rows.positives, rows.negatives, strict=True)
     ]
     known = np.array(
         [group in images or bool(form & read) for group, form in zip(rows.groups, forms, strict=True)], bool
@@ -159,9 +159,9 @@ def _score_unseen(
 
 
 def _score(gaps: Sequence[FloatArray], rows: RowTexts, chosen: Sequence[int], scorers: Sequence[TextScorer]) -> None:
-    better, worse = [rows.positives[row] for row in chosen], [rows.negatives[row] for row in chosen]
+    positives, negatives = [rows.positives[row] for row in chosen], [rows.negatives[row] for row in chosen]
     for gap, scorer in zip(gaps, scorers, strict=True):
-        gap[chosen] = np.round(scorer.score(better) - scorer.score(worse), DECIMALS)
+        gap[chosen] = np.round(scorer.score(positives) - scorer.score(negatives), DECIMALS)
 
 
 def _fit_named_weights(name: str, rows: RowTexts) -> dict[str, float]:

@@ -62,8 +62,10 @@ class OutOfCoreRefiner:
             UsageError: a column is missing or not of strings.
         """
         check_columns(rows)
-        better, worse = (self._texts.add(rows[name].to_list()) for name in ("positive", "negative"))
-        self._rows.append(_NumberedRows(better, worse, self._groups.add(rows["group"]), self._types.add(rows["type"])))
+        positive, negative = (self._texts.add(rows[name].to_list()) for name in ("positive", "negative"))
+        self._rows.append(
+            _NumberedRows(positive, negative, self._groups.add(rows["group"]), self._types.add(rows["type"]))
+        )
         self._ids.append(rows["id"])
 
     def refine(self, options: RefineOptions) -> Refinement:
@@ -78,8 +80,8 @@ class OutOfCoreRefiner:
         text, whose, named = _concatenate(self._captions, 3)
         once = np.unique(named, return_index=True)[1]
         captions = _NumberedCaptions(form[text[once]], group[whose[once]], named[once])
-        better, worse, owner, type_ = _concatenate(self._rows, 4)
-        rows = _NumberedRows(form[better], form[worse], group[owner], kind[type_])
+        positive, negative, owner, type_ = _concatenate(self._rows, 4)
+        rows = _NumberedRows(form[positive], form[negative], group[owner], kind[type_])
         gaps = _compute_gaps(self._texts, len(groups), captions, rows, options)
         names = types.to_list()
         ids = pl.concat([pl.Series("id", [], pl.String), *self._ids])

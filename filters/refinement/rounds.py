@@ -360,11 +360,11 @@ def _drop_most_confident(
     for name in tried[0]:
         gaps = [each[name] for each in tried]
         for label, part in zip(["", *evaluator.names], evaluator.parts(found.kept), strict=True):
-            gone = _find_most_confident(gaps, np.flatnonzero(part & left), target, label)
-            left[gone] = False
-            kept[rows[gone]] = False
+            dropped = _find_most_confident(gaps, np.flatnonzero(part & left), target, label)
+            left[dropped] = False
+            kept[rows[dropped]] = False
             # Rows that only the combined classifier detects keep the evidence they had.
-            detected_by[rows[gone]] = numbers.get(name, detected_by[rows[gone]])
+            detected_by[rows[dropped]] = numbers.get(name, detected_by[rows[dropped]])
     return EvaluatedSubset(kept, detected_by, found.rates)
 
 

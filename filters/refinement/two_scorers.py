@@ -173,7 +173,7 @@ def refine_scored_rows(
 def find_equal_texts(rows: RowTexts) -> npt.NDArray[np.bool_]:
     """Return whether both texts of a row are equal except for case and spacing, bool (n,)."""
     pairs = zip(rows.positives, rows.negatives, strict=True)
-    same = (normalize_text(better) == normalize_text(worse) for better, worse in pairs)
+    same = (normalize_text(positive) == normalize_text(negative) for positive, negative in pairs)
     return np.fromiter(same, np.bool_, len(rows.positives))
 
 

@@ -38,12 +38,12 @@ class ReviewOutcome:
     Attributes:
         reason: of the rejection; empty when it is kept.
         fixed: replacement text; None when its own text is kept.
-        said: reviewer to decision.
+        by_reviewer: reviewer to decision.
     """
 
     reason: str = ""
     fixed: CheckedFix | None = None
-    said: Mapping[str, str] | None = None
+    by_reviewer: Mapping[str, str] | None = None
 
 
 def decide_outcomes(
@@ -73,9 +73,9 @@ def decide_outcomes(
             taken = _find_remaining_negatives(texts[image or key, caption], id_, judged.verdicts)
             written[id_] = ReviewerText(caption, rows.others.get(id_, ()), kind, verdict.text, taken)
         else:
-            found[id_] = ReviewOutcome(_REASON_OF_DECISION.get(verdict.word, ""), said=verdict.said)
+            found[id_] = ReviewOutcome(_REASON_OF_DECISION.get(verdict.word, ""), by_reviewer=verdict.by_reviewer)
     for id_, fixed in zip(written, check(list(written.values())), strict=True):
-        found[id_] = ReviewOutcome(fixed.reason, fixed, judged.verdicts[id_].said)
+        found[id_] = ReviewOutcome(fixed.reason, fixed, judged.verdicts[id_].by_reviewer)
     return found
 
 
@@ -104,8 +104,8 @@ def apply_to_rows(frame: pl.DataFrame, found: Mapping[str, ReviewOutcome]) -> pl
 def _apply_outcome(row: Mapping[str, Any], outcome: ReviewOutcome) -> dict[str, Any]:
     changed: dict[str, Any] = {"status": "rejected" if outcome.reason else "kept", "reason": outcome.reason}
     extra = orjson.loads(row["extra"])
-    if outcome.said is not None:
-        extra["reviewed_by"] = dict(outcome.said)
+    if outcome.by_reviewer is not None:
+        extra["reviewed_by"] = dict(outcome.by_reviewer)
     if outcome.fixed is not None:
         extra["fixed_from"] = row["negative"]
         form, _, target = outcome.fixed.type.partition("-")
@@ -125,7 +125,7 @@ def count_outcomes(frame: pl.DataFrame, found: Mapping[str, ReviewOutcome]) -> d
     reasons = Counter(reason or "rejected_before" for id_, reason in current.items() if reason or id_ in came_rejected)
     return {
         "rows": len(frame),
-        "reviewed": sum(outcome.said is not None for outcome in found.values()),
+        "reviewed": sum(outcome.by_reviewer is not None for outcome in found.values()),
         "kept": len(frame) - reasons.total(),
         "fixed": sum(outcome.fixed is not None and not outcome.reason for outcome in found.values()),
         "rejected": dict(sorted(reasons.items())),
@@ -141,8 +141,8 @@ def apply_to_source(source: SampleSource, found: Mapping[str, ReviewOutcome]) ->
     def samples() -> Iterator[Sample]:
         for sample in source.samples():
             rows = [_apply_fix(row, found[row.id]) if row.id in found else row for row in sample.annotations]
-            gone = {row.id: found[row.id].reason for row in rows if row.id in found and found[row.id].reason}
-            kept = tuple(row for row in reject_excess_rows(rows, gone) if row.status == "kept")
+            dropped = {row.id: found[row.id].reason for row in rows if row.id in found and found[row.id].reason}
+            kept = tuple(row for row in reject_excess_rows(rows, dropped) if row.status == "kept")
             yield replace(sample, annotations=kept)
 
     return SampleSource(samples, manifest=source.manifest, examples=source.examples)

@@ -218,12 +218,12 @@ class RowVerdict:
 
     Attributes:
         word: of `DECISION_WORDS`.
-        said: reviewer to decision.
+        by_reviewer: reviewer to decision.
         text: the replacement of a fix: the latest where there are several.
     """
 
     word: DecisionWord
-    said: Mapping[str, str]
+    by_reviewer: Mapping[str, str]
     text: str = ""
 
 
@@ -265,23 +265,27 @@ def combine_decisions(
     texts = dict(frame.filter(pl.col("status") == "kept").select("id", "negative").iter_rows())
     counting: dict[str, dict[str, Decision]] = {}
     stale = unknown = 0
-    for id_, said in decisions.by_row(reviewers).items():
+    for id_, by_reviewer in decisions.by_row(reviewers).items():
         if id_ not in texts:
-            unknown += len(said)
+            unknown += len(by_reviewer)
             continue
-        fresh = {name: each for name, each in said.items() if each.candidate == texts[id_]}
-        stale += len(said) - len(fresh)
+        fresh = {name: each for name, each in by_reviewer.items() if each.candidate == texts[id_]}
+        stale += len(by_reviewer) - len(fresh)
         if fresh:
             counting[id_] = fresh
     return ReviewVerdicts(
-        {id_: _combine(said) for id_, said in counting.items()}, counting, stale, unknown, decisions.truncated
+        {id_: _combine(by_reviewer) for id_, by_reviewer in counting.items()},
+        counting,
+        stale,
+        unknown,
+        decisions.truncated,
     )
 
 
-def _combine(said: Mapping[str, Decision]) -> RowVerdict:
-    words = {name: each.decision for name, each in sorted(said.items())}
+def _combine(by_reviewer: Mapping[str, Decision]) -> RowVerdict:
+    words = {name: each.decision for name, each in sorted(by_reviewer.items())}
     word = next(word for word in _STRONGEST_FIRST if word in words.values())
-    fixes = sorted((each.at, name, each.text) for name, each in said.items() if each.decision == "fix")
+    fixes = sorted((each.at, name, each.text) for name, each in by_reviewer.items() if each.decision == "fix")
     return RowVerdict(word, words, fixes[-1][2] if word == "fix" else "")
 
 

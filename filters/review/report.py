@@ -39,7 +39,7 @@ def build_review_report(entering: pl.DataFrame, judged: ReviewVerdicts) -> dict[
     for id_, kind in entering.select("id", "type").iter_rows():
         kinds.setdefault(kind, []).append(id_)
     verdicts = judged.verdicts
-    names = sorted({name for said in judged.decisions.values() for name in said})
+    names = sorted({name for by_reviewer in judged.decisions.values() for name in by_reviewer})
     return {
         "rows": len(entering),
         "reviewed": len(verdicts),
@@ -51,14 +51,16 @@ def build_review_report(entering: pl.DataFrame, judged: ReviewVerdicts) -> dict[
         },
         "agreement": [_compare_reviewers(judged, *two) for two in combinations(names, 2)],
         "disagreements": {
-            id_: dict(verdict.said) for id_, verdict in sorted(verdicts.items()) if len(set(verdict.said.values())) > 1
+            id_: dict(verdict.by_reviewer)
+            for id_, verdict in sorted(verdicts.items())
+            if len(set(verdict.by_reviewer.values())) > 1
         },
         "uncounted": judged.uncounted,
     }
 
 
 def _count_decisions(judged: ReviewVerdicts, name: str) -> dict[str, int]:
-    counts = Counter(said[name].decision for said in judged.decisions.values() if name in said)
+    counts = Counter(by_reviewer[name].decision for by_reviewer in judged.decisions.values() if name in by_reviewer)
     return {word: counts[word] for word in DECISION_WORDS}
 
 
@@ -84,7 +86,11 @@ def _measure_share(rows: int, verdicts: Sequence[RowVerdict]) -> dict[str, Any]:
 
 
 def _compare_reviewers(judged: ReviewVerdicts, one: str, other: str) -> dict[str, Any]:
-    both = [(said[one].decision, said[other].decision) for said in judged.decisions.values() if {one, other} <= {*said}]
+    both = [
+        (by_reviewer[one].decision, by_reviewer[other].decision)
+        for by_reviewer in judged.decisions.values()
+        if {one, other} <= {*by_reviewer}
+    ]
     found = measure_agreement(both)
     return {
         "reviewers": [one, other],
@@ -104,7 +110,9 @@ def format_report_tables(report: Mapping[str, Any]) -> list[tuple[str, list[list
     tables: list[tuple[str, list[list[object]]]] = []
     reviewers = report["reviewers"]
     if reviewers:
-        rows: list[list[object]] = [[name, *said.values(), sum(said.values())] for name, said in reviewers.items()]
+        rows: list[list[object]] = [
+            [name, *by_reviewer.values(), sum(by_reviewer.values())] for name, by_reviewer in reviewers.items()
+        ]
         tables.append(("Decisions", [["reviewer", *DECISION_WORDS, "decided"], *rows]))
     head: list[object] = ["type", "rows", "seen", "unsure", "bad", "share", "95% interval", "unsure as bad", "rest"]
     sets = {"all": report["bad"], **report["by_type"]}

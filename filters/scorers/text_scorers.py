@@ -118,8 +118,8 @@ class LengthScorer:
     def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
         """Return score(positive) - score(negative) of each row, float64 (n,) in -1..1."""
         del groups, seed
-        better, worse = (np.array([len(text) for text in texts], np.float64) for texts in (positives, negatives))
-        result: FloatArray = np.round(50.0 / (50.0 + better) - 50.0 / (50.0 + worse), DECIMALS)
+        positive, negative = (np.array([len(text) for text in texts], np.float64) for texts in (positives, negatives))
+        result: FloatArray = np.round(50.0 / (50.0 + positive) - 50.0 / (50.0 + negative), DECIMALS)
         return result
 
 
@@ -215,14 +215,16 @@ class CrossFittedScorer:
         gaps = np.full(len(groups), np.nan)
         for number in track(np.unique(fold), "scoring", unit="folds"):
             rows = np.flatnonzero(fold == number).tolist()
-            better, worse = [positives[row] for row in rows], [negatives[row] for row in rows]
-            tested = {normalize_text(text) for text in (*better, *worse)}
+            tested_positives, tested_negatives = [positives[row] for row in rows], [negatives[row] for row in rows]
+            tested = {normalize_text(text) for text in (*tested_positives, *tested_negatives)}
             training = corpus.without({groups[row] for row in rows}, tested)
             if training:
                 scorer = self.train(training)
                 for start in range(0, len(rows), _BATCH_SIZE):
                     some = slice(start, start + _BATCH_SIZE)
-                    gaps[rows[some]] = np.round(scorer.score(better[some]) - scorer.score(worse[some]), DECIMALS)
+                    gaps[rows[some]] = np.round(
+                        scorer.score(tested_positives[some]) - scorer.score(tested_negatives[some]), DECIMALS
+                    )
             elif not corpus.pool and self.half is None:
                 raise InputError(
                     "no caption is left without the images and texts under test",

@@ -65,16 +65,16 @@ def _load_image(locator: str) -> "Image.Image | None":
 def _judge_batch(
     waiting: "Sequence[tuple[list[ValidationRow], Image.Image | None]]", encoder: ImageTextEncoder, margin: float
 ) -> Iterator[ValidationVerdict]:
-    shown = [(rows, image) for rows, image in waiting if image is not None]
-    seen = iter(encoder.encode_images([image for _, image in shown])) if shown else iter(())
-    texts = [text for rows, _ in shown for row in rows for text in (row.positive, row.negative)]
-    said = iter(encoder.encode_texts(texts)) if texts else iter(())
+    decoded = [(rows, image) for rows, image in waiting if image is not None]
+    image_vectors = iter(encoder.encode_images([image for _, image in decoded])) if decoded else iter(())
+    texts = [text for rows, _ in decoded for row in rows for text in (row.positive, row.negative)]
+    text_vectors = iter(encoder.encode_texts(texts)) if texts else iter(())
     for rows, image in waiting:
         if image is None:
             yield from (ValidationVerdict("no_image") for _ in rows)
             continue
-        vector = next(seen)
+        vector = next(image_vectors)
         for _ in rows:
-            positive, negative = (float(np.dot(next(said), vector)) for _ in range(2))
+            positive, negative = (float(np.dot(next(text_vectors), vector)) for _ in range(2))
             reason = "true_of_image" if negative - positive > margin else ""
             yield ValidationVerdict(reason, ((S_NEGATIVE, negative), (S_POSITIVE, positive)))

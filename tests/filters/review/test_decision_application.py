@@ -80,7 +80,7 @@ def test_of_several_reviewers_the_strongest_decision_counts(said: dict[str, str]
         found.add(Decision("a", name, word, "x", f"by {name}"))
     verdict = combine_decisions(frame, found).verdicts["a"]
     assert verdict.word == min(said.values(), key=["reject", "fix", "keep", "unsure"].index)
-    assert verdict.said == said
+    assert verdict.by_reviewer == said
     assert bool(verdict.text) == (verdict.word == "fix")
 
 
