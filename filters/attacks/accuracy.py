@@ -234,7 +234,7 @@ class SubsetEvaluator:
         return [np.ones(len(kinds), np.bool_), *(kinds == number for number in range(len(self.names)))]
 
     def rates(self, kept: KeptMask, tried: Sequence[Mapping[str, FloatArray]]) -> PreferenceRates:
-        """Return (share of rows in which the attack prefers the positive, rows) in all kept rows and in each type, by attack.
+        """Return (preference rate, rows) in all kept rows and in each type, by attack.
 
         Args:
             kept: bool (n,).

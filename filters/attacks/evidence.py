@@ -35,7 +35,8 @@ class Evidence:
         gaps: of a fixed scorer, float64 (n,), NaN without a score; None for a classifier.
         cost: inverse strength of the classifier's L2 penalty.
         balance_only: whether it is only balanced and is no attack itself (`transfer_prior.py`).
-        within_goals: whether all rows of each type already meet the goals of `build_auxiliary_evidence` or `transfer_prior.py`;
+        within_goals: whether all rows of each type already meet the goals of `build_auxiliary_evidence` or
+            `transfer_prior.py`;
             True for evidence without goals.
     """
 

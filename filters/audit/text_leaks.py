@@ -1,4 +1,4 @@
-"""Differences between positives and negatives that need no scorer: format, length, words, edit positions, repeated rows.
+"""Leaks that need no scorer: differences in format, length and words, edit positions, and repeated rows.
 
 All counts are over rows of a positive (the caption, or the hard positive where there is one) and a negative.
 """

@@ -1,7 +1,7 @@
 """Format normalisation: both texts of a row in the same format, so that the format detects nothing.
 
-Normalised text has a capital first letter, single spaces, no space before punctuation, and no final period. The words do
-not change. The spans and words of recorded edits are adjusted; an edit that becomes empty is removed.
+Normalised text has a capital first letter, single spaces, no space before punctuation, and no final period. The words
+do not change. The spans and words of recorded edits are adjusted; an edit that becomes empty is removed.
 """
 
 import re

@@ -1,10 +1,10 @@
 """Mirrored negatives: a generated negative that is true of another image becomes a positive there.
 
 Patterns that a generator leaves in negatives detect nothing once they occur in positives as often. A text is true of
-another image where a caption of that image equals it (except for capitals, spacing and the final mark). The caption that
-it was made from is then the negative: what contradicts the text on its own image contradicts it there. That is as certain
-as the original row, so the other image's captions and boxes are checked too (`flows/commands/reuse_negatives.py`). The
-row mirrors the original, so both together detect nothing.
+another image where a caption of that image equals it (except for capitals, spacing and the final mark). The caption
+that it was made from is then the negative: what contradicts the text on its own image contradicts it there. That is as
+certain as the original row, so the other image's captions and boxes are checked too
+(`flows/commands/reuse_negatives.py`). The row mirrors the original, so both together detect nothing.
 
 An addition entails its caption: where it is true, the caption is true. ADD rows are skipped, and so are rows with their
 own positive, which was written for one image.
@@ -50,7 +50,7 @@ class CaptionsByImage:
 
 
 def mirror_negatives(frame: pl.DataFrame, captions: CaptionsByImage) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (group, row) for each kept row whose negative is a caption of another image: that image, with the texts exchanged.
+    """Yield (group, row) for each kept row whose negative is a caption of another image: its mirrored row.
 
     Args:
         frame: with the columns of `rows.py`.

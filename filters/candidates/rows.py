@@ -1,12 +1,12 @@
 """Candidate rows: a caption, a hard negative, and the status of the row.
 
 `refine` and `audit` work on such rows, whatever wrote them. A row has the columns below; only ``caption`` and
-``negative`` (or ``negative_caption``) are required. All other data of a row is kept in ``extra`` and written back. Files:
-`files.py`. An invalid row stops the reading, or is counted and skipped: `invalid_rows.py`.
+``negative`` (or ``negative_caption``) are required. All other data of a row is kept in ``extra`` and written back.
+Files: `files.py`. An invalid row stops the reading, or is counted and skipped: `invalid_rows.py`.
 
-The *positive* of a row is the text that the negative is compared with: ``positive`` (a hard positive, in both-sides pairs)
-where there is one, else the caption. A row that is already rejected stays unchanged. SHUFFLE is for training only: such
-rows are read as rejected, with the reason ``for_training``.
+The *positive* of a row is the text that the negative is compared with: ``positive`` (a hard positive, in both-sides
+pairs) where there is one, else the caption. A row that is already rejected stays unchanged. SHUFFLE is for training
+only: such rows are read as rejected, with the reason ``for_training``.
 """
 
 import hashlib
@@ -57,7 +57,8 @@ def candidate_frame(
     """Return rows as a checked frame with ``SCHEMA``, in the given order, without nulls.
 
     Args:
-        rows: (place for messages, row as a mapping, or the error of an invalid row). A row without an id gets one from its
+        rows: (place for messages, row as a mapping, or the error of an invalid row). A row without an id gets one from
+            its
             content.
         screening: policy for invalid rows; without, the first is raised.
 
@@ -94,8 +95,9 @@ def edit_type_name(form: str, target: str) -> str:
 def usable_corpus(corpus: CaptionCorpus, frame: pl.DataFrame) -> tuple[CaptionCorpus, int]:
     """Return ``corpus`` as the scorers of these rows can use it, and the number of captions left for training.
 
-    Captions of images under test never train a scorer. If that would remove more than half of the corpus, the corpus is the
-    pool that the rows were made from; then it is cross-fitted: only the captions of its own image are withheld from a row.
+    Captions of images under test never train a scorer. If that would remove more than half of the corpus, the corpus is
+    the pool that the rows were made from; then it is cross-fitted: only the captions of its own image are withheld from
+    a row.
     """
     groups = {text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()}
     tested = {normalize_text(text) for name in ("caption", "negative", "positive") for text in frame[name]}
@@ -103,6 +105,19 @@ def usable_corpus(corpus: CaptionCorpus, frame: pl.DataFrame) -> tuple[CaptionCo
     if 2 * left >= len(corpus.captions):
         return corpus, left
     return replace(corpus, pool=True), len(corpus.captions)
+
+
+def attack_frame(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return candidate rows as attacks take them: ``id``, ``positive``, ``negative``, ``group`` and ``type``."""
+    groups = [text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()]
+    types = [edit_type_name(*row) for row in frame.select("form", "target").iter_rows()]
+    return frame.select(
+        "id",
+        positive=pl.when(pl.col("positive") != "").then("positive").otherwise("caption"),
+        negative="negative",
+        group=pl.Series(groups, dtype=pl.String),
+        type=pl.Series(types, dtype=pl.String),
+    )
 
 
 def refine_candidates(
@@ -127,16 +142,7 @@ def refine_candidates(
         (``grammar_gap``, ...); and the refinement of the rows that were not rejected.
     """
     entering = frame.filter(pl.col("status") == "kept")
-    groups = [text_group(*row) for row in entering.select("image", "key", "caption").iter_rows()]
-    rows = entering.select(
-        "id",
-        positive=pl.when(pl.col("positive") != "").then("positive").otherwise("caption"),
-        negative="negative",
-        group=pl.Series(groups, dtype=pl.String),
-        type=pl.Series(
-            [edit_type_name(*row) for row in entering.select("form", "target").iter_rows()], dtype=pl.String
-        ),
-    )
+    rows = attack_frame(entering)
     if choose:
         rows = rows.with_columns(slot=pl.Series(build_slot_keys(entering), dtype=pl.String))
     if isinstance(options, AllAttacksOptions):

@@ -2,7 +2,8 @@
 
 The judge reads what is known of the image and scores two answers from 1 to 10 for helpfulness, relevance, accuracy and
 detail (LLaVA, section 3.5). It prefers a position, so it is requested twice with the answers exchanged, and each answer
-gets the mean of its two scores. The *relative score* of a model is the sum of its scores divided by that of the reference.
+gets the mean of its two scores. The *relative score* of a model is the sum of its scores divided by that of the
+reference.
 
 A question with an unreadable judgement is skipped, as the other order alone would bring the position preference back;
 both are counted.
@@ -89,10 +90,10 @@ class AnswerJudgement:
 
 
 def read_questions(path: Path, images: str = "") -> list[ImageQuestion]:
-    """Read questions from JSON Lines: ``id``, ``image``, ``question``, ``reference``, ``context``, and optionally ``type``.
+    """Read questions from JSON Lines: ``id``, ``image``, ``question``, ``reference``, ``context``, optionally ``type``.
 
-    LLaVA-Bench's names are accepted too: ``question_id``, ``text``, ``answer``, ``caption``, ``category``. The context may
-    be a list of texts (captions, boxes), which become lines.
+    LLaVA-Bench's names are accepted too: ``question_id``, ``text``, ``answer``, ``caption``, ``category``. The context
+    may be a list of texts (captions, boxes), which become lines.
 
     Raises:
         InputError: the file is missing or empty, or a row lacks a field or repeats an id.

@@ -1,8 +1,8 @@
 """95% confidence intervals of a share (Wilson), a mean, and a ratio of sums.
 
-SciPy has none of the three as needed: `scipy.stats.binomtest(...).proportion_ci(method="wilson")` takes whole hits only,
-and a tie counts half here; it takes 2 ms a call against 1 us, and `import scipy.stats` adds 0.7 s to a command. A test
-compares the two on whole hits. Mean and ratio are one line of NumPy each.
+SciPy has none of the three as needed: `scipy.stats.binomtest(...).proportion_ci(method="wilson")` takes whole hits
+only, and a tie counts half here; it takes 2 ms a call against 1 us, and `import scipy.stats` adds 0.7 s to a command. A
+test compares the two on whole hits. Mean and ratio are one line of NumPy each.
 """
 
 import math

@@ -74,8 +74,8 @@ def unit_rows(embeddings: npt.NDArray[np.generic], where: str) -> FloatArray:
 def mean_average_precision(embeddings: FloatArray, labels: Sequence[str]) -> RetrievalPrecision:
     """Return the mean average precision of the labels.
 
-    The query itself is excluded. Of images with equal similarity those of another label rank first: embeddings that are all
-    equal retrieve nothing by accident.
+    The query itself is excluded. Of images with equal similarity those of another label rank first: embeddings that are
+    all equal retrieve nothing by accident.
 
     Args:
         embeddings: float32 (n, d), rows of length 1.

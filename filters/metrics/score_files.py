@@ -53,7 +53,7 @@ def read_scores(path: Path, columns: Mapping[str, str] | None = None) -> pl.Data
 
 
 def read_table(path: Path) -> pl.DataFrame:
-    """Return the rows of a .jsonl, .csv, .tsv or .parquet file; columns of JSON Lines and text files are texts or numbers.
+    """Return the rows of a .jsonl, .csv, .tsv or .parquet file; JSON Lines keep texts and numbers only.
 
     Raises:
         InputError: the file is missing, invalid or empty.

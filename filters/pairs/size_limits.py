@@ -37,7 +37,7 @@ class SizeLimits:
         return bool(self.min_side or self.max_aspect)
 
     def violated_limit(self, pair: Pair) -> str:
-        """Return the reason for rejecting a pair, or an empty text. An image of unknown size passes; see `has_unknown_size`."""
+        """Return the reason for rejecting a pair, else an empty text; an image of unknown size passes."""
         words = len(pair.caption.split())
         if words < self.min_words:
             return "too_short"

@@ -37,7 +37,7 @@ from pairwright.filters.attacks.registry import (
 )
 from pairwright.filters.metrics.confidence_intervals import Z95
 from pairwright.filters.refinement.balanced_subset import bound_balanced_rows
-from pairwright.filters.refinement.grid_balancing import BalancingStep
+from pairwright.filters.refinement.grid_balancing import build_reason_ledger
 from pairwright.filters.refinement.pair_selection import NOT_CHOSEN
 from pairwright.filters.refinement.rounds import (
     SelectedSubset,
@@ -200,7 +200,7 @@ def _build_refinement(
         gaps=_align_gaps(gaps, attacked.order, ids),
         total=total,
         by_type=by_type,
-        ledger=_build_ledger(reasons, types),
+        ledger=build_reason_ledger(reasons, types),
         rounds=len(chosen.rounds),
         bound=min(bound_balanced_rows(gaps, requirements.target) if gaps else max_kept, max_kept),
         holds=chosen.holds and bool(chosen.kept.any()),
@@ -269,14 +269,6 @@ def _align_gaps(gaps: Mapping[str, FloatArray], order: Sequence[int], ids: Seque
     for name, gap in gaps.items():
         columns[name][order] = gap
     return pl.DataFrame({"id": pl.Series(ids, dtype=pl.String), **columns})
-
-
-def _build_ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:
-    counts = Counter(zip(types, reasons, strict=True))
-    return tuple(
-        BalancingStep(reason or "kept", type_, number, 0 if reason else number)
-        for (type_, reason), number in sorted(counts.items())
-    )
 
 
 def _write_advice(

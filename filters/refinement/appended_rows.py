@@ -5,14 +5,13 @@ The refined set is balanced and its rows are final, so the union is balanced whe
 *reference*: Algorithm 1 over the two frozen language models. Cells are a fixed grid, and both sets have as many rows in
 a cell as in its mirror image, so the union has too.
 
-*general*: rows are dropped until each frozen scorer and classifier prefers the positive as often as the negative, within
-the target, in each edit type. It is computed over all rows appended since the set was refined (`CarriedPreferences`): if
-each small batch were allowed one row too many, always on the detectable side, the union would become unbalanced. The row
-that contributes most to the excess is dropped first; equal rows in random order. Classifiers are not trained again;
-whether a new one detects something in the union is measured by an audit.
+*general*: rows are dropped until each frozen scorer and classifier prefers the positive as often as the negative,
+within the target, in each edit type. It is computed over all rows appended since the set was refined
+(`CarriedPreferences`): if each small batch were allowed one row too many, always on the detectable side, the union
+would become unbalanced. The row that contributes most to the excess is dropped first; equal rows in random order.
+Classifiers are not trained again; whether a new one detects something in the union is measured by an audit.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,7 +24,7 @@ from pairwright.filters.attacks.accuracy import summarize_attacks, summarize_att
 from pairwright.filters.attacks.evidence import RowTexts
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions
 from pairwright.filters.refinement.frozen_scorers import FrozenScorers
-from pairwright.filters.refinement.grid_balancing import BalancingStep
+from pairwright.filters.refinement.grid_balancing import build_reason_ledger
 from pairwright.filters.refinement.two_scorers import (
     ROW_COLUMNS,
     Refinement,
@@ -49,7 +48,8 @@ class AppendedRefinement:
 
     Attributes:
         refinement: as of `refine_rows`.
-        carried: type to ``rows`` kept since the set was refined, and scorer to the rows in which it prefers the positive
+        carried: type to ``rows`` kept since the set was refined, and scorer to the rows in which it prefers the
+            positive
             minus those in which it prefers the negative.
     """
 
@@ -122,7 +122,7 @@ def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what 
             gaps=pl.DataFrame({"id": rows["id"], **fixed}),
             total=summarize_attacks(gaps, kept),
             by_type=summarize_attacks_by_type(texts.types, gaps, kept),
-            ledger=_build_ledger(reasons, texts.types),
+            ledger=build_reason_ledger(reasons, texts.types),
             holds=int(kept.sum()) >= options.min_keep * entering,
         ),
         after,
@@ -162,14 +162,6 @@ def _find_excess_rows(signs: IntArray, balance: _PreferenceBalance, target: floa
         dropped += zip(dropping.tolist(), np.argmax(contributions[dropping], axis=1).tolist(), strict=True)
         left[dropping] = False
     return dropped
-
-
-def _build_ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:
-    counts = Counter(zip(types, reasons, strict=True))
-    return tuple(
-        BalancingStep(reason or "kept", kind, number, 0 if reason else number)
-        for (kind, reason), number in sorted(counts.items())
-    )
 
 
 def _read_texts(rows: pl.DataFrame) -> RowTexts:

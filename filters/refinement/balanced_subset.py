@@ -84,7 +84,7 @@ class SubsetBalancer:
         return shares
 
     def whole(self, shares: FloatArray) -> npt.NDArray[np.bool_]:
-        """Return which rows are kept, bool (n,): those above 0.5; of a slot whose shares add up to more, the largest."""
+        """Return which rows are kept, bool (n,): those above 0.5; of a slot above 0.5, the largest."""
         if self.slots is None:
             return np.asarray(shares > 0.5)
         order = np.lexsort((-shares, self.slots))

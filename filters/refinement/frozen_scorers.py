@@ -4,8 +4,8 @@ They are the language models of the captions that the set was made from, and cla
 refinement. They are fitted once, saved in plain files (`FrozenScorers.save`: NumPy arrays and Parquet), and never
 trained on appended rows, so the score of a row does not depend on when it was added.
 
-A frozen model must not score texts that it was trained on. A row whose image or one of whose texts is in its captions is
-scored by a model of the same captions without those of such rows.
+A frozen model must not score texts that it was trained on. A row whose image or one of whose texts is in its captions
+is scored by a model of the same captions without those of such rows.
 """
 
 import zipfile
@@ -47,7 +47,8 @@ class FrozenScorers:
     Attributes:
         trigrams: of all captions of the set.
         cooccurrence: of all captions of the set.
-        weights: of each classifier, by feature name (`text_features.named_differences`); classifiers without weights take
+        weights: of each classifier, by feature name (`text_features.named_differences`); classifiers without weights
+            take
             no part.
     """
 

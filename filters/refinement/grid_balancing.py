@@ -1,11 +1,12 @@
 """Algorithm 1 of SugarCrepe: a subset of rows whose two score gaps are symmetric about the origin.
 
-After Hsieh et al. (2023), section 4.4.1. Each row has two gaps in -1..1, a point in a square of K x K equal cells. Of two
-cells that mirror each other through the origin the same number of rows is kept: all of the cell with fewer rows, a random
-sample of the other. Then neither scorer, nor any rule that treats the two cells of a pair alike, is above chance level.
+After Hsieh et al. (2023), section 4.4.1. Each row has two gaps in -1..1, a point in a square of K x K equal cells. Of
+two cells that mirror each other through the origin the same number of rows is kept: all of the cell with fewer rows, a
+random sample of the other. Then neither scorer, nor any rule that treats the two cells of a pair alike, is above chance
+level.
 
-The paper leaves these cases open. With the rules below, mirrored gaps always fall into mirrored cells, so the accuracy of
-both scorers on the kept rows is exactly one half:
+The paper leaves these cases open. With the rules below, mirrored gaps always fall into mirrored cells, so the accuracy
+of both scorers on the kept rows is exactly one half:
 
 - Edges: cells are half-open away from zero, [a, b) for positive gaps and (-b, -a] for negative ones; gaps of 1
   and -1 belong to the outermost cells.
@@ -20,6 +21,7 @@ Rows can be balanced within strata (edit types), as a set that is balanced in to
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -105,8 +107,8 @@ def balance_grid(
 def choose_grid_size(rows: int) -> int:
     """Return K for ``rows`` rows: the even number nearest the square root, at least 10 and at most 100.
 
-    With 10 or more cells per axis, weighted sums of both scores stay within 1 to 5 points of chance level; the paper's 100
-    is reached at 10,000 rows.
+    With 10 or more cells per axis, weighted sums of both scores stay within 1 to 5 points of chance level; the paper's
+    100 is reached at 10,000 rows.
     """
     return min(max(2 * round(math.sqrt(rows) / 2), _MIN_CELLS), _MAX_CELLS)
 
@@ -174,4 +176,13 @@ def _build_ledger(
     return tuple(
         BalancingStep(STEPS[number % len(STEPS)], names[number // len(STEPS)], int(rows[number]), int(kept[number]))
         for number in np.flatnonzero(rows).tolist()
+    )
+
+
+def build_reason_ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:
+    """Return one step per type and reason, with ``kept`` as the rule of kept rows."""
+    counts = Counter(zip(types, reasons, strict=True))
+    return tuple(
+        BalancingStep(reason or "kept", kind, number, 0 if reason else number)
+        for (kind, reason), number in sorted(counts.items())
     )

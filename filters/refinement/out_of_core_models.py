@@ -167,7 +167,7 @@ class WordTable:
         return cls(words, place, np.fromiter(map(is_content_word, words), np.bool_, len(words)))
 
     def vocabulary(self, times: FloatArray) -> tuple[Vocabulary, IntArray]:
-        """Return the vocabulary of words with these counts, as of `Vocabulary.of`, and its id of each word of the file."""
+        """Return the vocabulary of words with these counts (`Vocabulary.of`), and its id of each word of the file."""
         ranked = np.lexsort((self.place, -times))[: int(np.count_nonzero(times))][:MAX_WORDS]
         ids = np.full(len(self.words), UNKNOWN, np.int64)
         ids[ranked] = np.arange(len(ranked)) + SPECIAL

@@ -8,10 +8,10 @@ imbalance of each piece of evidence within each type. Then classifiers are train
 and the penalty of their features follows the preference on held-out rows: it rises where the classifier prefers the
 positive and falls where it prefers the negative, in steps that shrink from round to round.
 
-An attack can be *too* weak: when a set is balanced to the last row, a classifier of four fifths of it is wrong about the
-other fifth, and right when inverted. A set whose positives were drawn at random is balanced no better than random sums
-are. So the features of the fixed scorers, which are few and could be balanced exactly, are not brought to zero but near
-the sums that random signs for the same rows give: slightly further, as a finite penalty falls short. The sums of a
+An attack can be *too* weak: when a set is balanced to the last row, a classifier of four fifths of it is wrong about
+the other fifth, and right when inverted. A set whose positives were drawn at random is balanced no better than random
+sums are. So the features of the fixed scorers, which are few and could be balanced exactly, are not brought to zero but
+near the sums that random signs for the same rows give: slightly further, as a finite penalty falls short. The sums of a
 classifier's many features do not reach zero anyway.
 
 Of the rounds in which every attack is within the target in total, and in each type within the target or its 95%
@@ -19,10 +19,10 @@ interval of one half, the one with most rows is taken that also holds under fold
 mean of two sets of them). If no round holds, the nearest is trimmed until it holds, or stays unchanged.
 
 Trimming: balancing works on sums, an attack is measured by how often it is right. In a small type a few rows with large
-gaps can outweigh many rows with small ones, so that the sums are even and the counts are not. So of each part where an
-attack is beyond its limit, the rows that it is most confident about are dropped on the side that it prefers, until it is
-well within its limit. Then all attacks are trained on the remaining rows, and so on. Whether the set holds is measured
-on folds that trimmed nothing.
+    gaps can outweigh many rows with small ones, so that the sums are even and the counts are not. So of each part where
+    an attack is beyond its limit, the rows that it is most confident about are dropped on the side that it prefers,
+    until it is well within its limit. Then all attacks are trained on the remaining rows, and so on. Whether the set
+    holds is measured on folds that trimmed nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -151,8 +151,8 @@ def select_subset(
 def compute_scorer_goal(target: float) -> float:
     """Return the share of rows in which a fixed scorer is to prefer the positive.
 
-    Slightly below one half where the target allows it: another scorer of the same kind, trained on other captions, prefers
-    the positive more often than the scorer that the rows were selected by.
+    Slightly below one half where the target allows it: another scorer of the same kind, trained on other captions,
+    prefers the positive more often than the scorer that the rows were selected by.
     """
     return max(target - 0.06, 1.01 - target)
 
@@ -160,8 +160,8 @@ def compute_scorer_goal(target: float) -> float:
 def compute_transfer_goal(target: float, captions: int) -> float:
     """Return the share of rows in which held-out scorers are to be expected to prefer the positive.
 
-    Below the target by a margin for the error of the estimate; by more where the scorers at hand have read fewer captions
-    than others may have: each doubling of the captions adds about a point to the accuracy of a scorer.
+    Below the target by a margin for the error of the estimate; by more where the scorers at hand have read fewer
+    captions than others may have: each doubling of the captions adds about a point to the accuracy of a scorer.
 
     Args:
         target: folded accuracy, 0.5-1.

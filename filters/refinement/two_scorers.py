@@ -77,7 +77,7 @@ class Refinement:
     advice: str = ""
 
     def as_json(self) -> dict[str, object]:
-        """Return ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (reason to number), ``ledger`` and ``rounds``."""
+        """Return ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (by reason), ``ledger`` and ``rounds``."""
         rejected = Counter(filter(None, self.reasons))
         found: dict[str, object] = {
             **self.total.as_json(),

@@ -1,8 +1,8 @@
 """Application of decisions: candidate rows with their verdicts, and samples of a build without rejected texts.
 
 Rejected rows get the reason ``reviewer_rejected``, unsure ones ``reviewer_unsure``. A fix replaces the text and is
-checked (`fix_checks.py`); scores of the old text are removed. Rows without decisions are unchanged, unless only reviewed
-rows are requested (``not_reviewed``).
+checked (`fix_checks.py`); scores of the old text are removed. Rows without decisions are unchanged, unless only
+reviewed rows are requested (``not_reviewed``).
 """
 
 from collections import Counter, defaultdict
@@ -135,7 +135,8 @@ def count_outcomes(frame: pl.DataFrame, found: Mapping[str, ReviewOutcome]) -> d
 def apply_to_source(source: SampleSource, found: Mapping[str, ReviewOutcome]) -> SampleSource:
     """Return the samples of a build or shards without rejected negatives, and with the fixed texts.
 
-    A hard positive whose negatives are all rejected is removed with them. Existing shards are not reused, as samples change.
+    A hard positive whose negatives are all rejected is removed with them. Existing shards are not reused, as samples
+    change.
     """
 
     def samples() -> Iterator[Sample]:

@@ -9,8 +9,8 @@ decision about the row, and the one before holds again. Several reviewers may wr
 ``candidate`` is the reviewed text: a decision about a text that the row no longer has is *stale* and not counted. A
 truncated line (after a power cut) is skipped and counted.
 
-Verdict of several reviewers: one *reject* rejects, as a reviewer who sees that a negative is true is not outvoted; *fix*
-wins over *keep*, as it has a better text; *keep* wins over *unsure*.
+Verdict of several reviewers: one *reject* rejects, as a reviewer who sees that a negative is true is not outvoted;
+*fix* wins over *keep*, as it has a better text; *keep* wins over *unsure*.
 """
 
 import fcntl

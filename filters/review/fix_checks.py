@@ -1,9 +1,9 @@
 """Checks of texts that reviewers wrote, by the edit checks (`generators.edit_checks`) of model-written texts.
 
-A clean edit gets the format of its caption, its spans and its type. A text that equals a caption of the image, or repeats
-another negative, is rejected with the reason of the check. All other objections (two edits, an unknown word, a synonym)
-are overruled by the reviewer, who saw the image: the text is accepted without spans, and only its first capital and final
-mark are changed.
+A clean edit gets the format of its caption, its spans and its type. A text that equals a caption of the image, or
+repeats another negative, is rejected with the reason of the check. All other objections (two edits, an unknown word, a
+synonym) are overruled by the reviewer, who saw the image: the text is accepted without spans, and only its first
+capital and final mark are changed.
 """
 
 from collections.abc import Callable, Iterable, Sequence

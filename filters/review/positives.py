@@ -1,8 +1,8 @@
 """Review of hard positives: rows whose ``positive`` should be as true of the image as the caption.
 
-The candidate of such a row is its positive; the rest of the review is unchanged. A negative of the row is not shown, and
-is written back. A text that a reviewer writes instead of a positive is accepted unchecked, with the first capital and the
-final mark of its caption: the reviewer sees the image.
+The candidate of such a row is its positive; the rest of the review is unchanged. A negative of the row is not shown,
+and is written back. A text that a reviewer writes instead of a positive is accepted unchecked, with the first capital
+and the final mark of its caption: the reviewer sees the image.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,9 +1,9 @@
 """Review report: decisions by reviewer, the share of bad negatives with its interval, and Cohen's kappa.
 
-A negative is *bad* when its verdict is reject or fix: it was true of the image, or no sentence. The share of bad negatives
-among the reviewed rows bounds that of the others (Wilson, 95%) if the reviewed rows are a fair sample: those of
-`--sample`, or any prefix of the order of review. Unsure rows count in no share; the bound is also given with all of them
-counted as bad. The interval takes rows as independent; rows of one image are not quite.
+A negative is *bad* when its verdict is reject or fix: it was true of the image, or no sentence. The share of bad
+negatives among the reviewed rows bounds that of the others (Wilson, 95%) if the reviewed rows are a fair sample: those
+of `--sample`, or any prefix of the order of review. Unsure rows count in no share; the bound is also given with all of
+them counted as bad. The interval takes rows as independent; rows of one image are not quite.
 
 Kappa (Cohen 1960) is the agreement beyond what two reviewers reach by chance with the same frequencies of decisions:
 (observed - expected) / (1 - expected). 1 is full agreement, 0 chance level, below 0 less than that. SciPy has no kappa;

@@ -4,9 +4,9 @@ Of a build and of shards these are the kept hard negatives of the samples. Rejec
 held in memory: about a kilobyte per row.
 
 Any prefix of the order is a fair sample: rows of each type are shuffled (by the seed and their ids only, so that the
-order of the input changes nothing) and spread evenly: row k of n rows of a type is placed at (k + u) / n, with one random
-u in [0, 1) per type. So the first N rows contain each type in its proportion, give or take one; every row is among them
-with the same probability; and a larger sample begins with the smaller one, whose decisions stay useful.
+order of the input changes nothing) and spread evenly: row k of n rows of a type is placed at (k + u) / n, with one
+random u in [0, 1) per type. So the first N rows contain each type in its proportion, give or take one; every row is
+among them with the same probability; and a larger sample begins with the smaller one, whose decisions stay useful.
 """
 
 from collections import defaultdict

@@ -49,9 +49,10 @@ class ReviewSession:
         """Return the progress of the review.
 
         Returns:
-            ``reviewer``, ``positives`` (whether candidates are to be true), ``rows`` (to review), ``of`` (all rows that could
-            be reviewed), ``decided`` (number of rows), ``counts`` (decision to number), ``marks`` (one letter per row: the
-            first of its decision, ``-`` for none), ``next`` (first undecided row; the number of rows if there is none).
+            ``reviewer``, ``positives`` (whether candidates are to be true), ``rows`` (to review), ``of`` (all rows that
+            could be reviewed), ``decided`` (number of rows), ``counts`` (decision to number), ``marks`` (one letter per
+            row: the first of its decision, ``-`` for none), ``next`` (first undecided row; the number of rows if there
+            is none).
         """
         own = self._own_decisions()
         words = [own[row["id"]].decision if row["id"] in own else "" for row in self._rows]

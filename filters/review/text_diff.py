@@ -19,7 +19,8 @@ def mark_differences(
     Args:
         caption: any text.
         candidate: any text.
-        edits: from, to, from_span, to_span, as in annotations. If they do not fit both texts, or there are none, the texts
+        edits: from, to, from_span, to_span, as in annotations. If they do not fit both texts, or there are none, the
+            texts
             are compared word by word.
     """
     spans = _find_edit_spans(caption, candidate, edits) or _find_diff_spans(caption, candidate)

@@ -180,7 +180,7 @@ class SpellingScorer:
 
 
 def describe_word_shapes(text: str) -> str:
-    """Return the shape of each word of ``text``: function words and punctuation unchanged, else the last two letters."""
+    """Return the word shapes of ``text``: function words and punctuation unchanged, else the last two letters."""
     return " ".join(
         word if word in FUNCTION_WORDS or not word[0].isalpha() else f"{word[-2:]}x" for word in tokenize(text)
     )

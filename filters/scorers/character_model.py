@@ -3,7 +3,8 @@
 Interpolated Witten-Bell smoothing (Chen and Goodman, 1998, section 2.4): the probability of a character after a context
 is (n(context, character) + t(context) lower) / (n(context) + t(context)), with t(context) the number of different
 characters seen after the context and ``lower`` the probability under a context shorter by one; uniform at the end. An
-n-gram of up to ``ORDER`` characters is one integer of 7 bits per character: fitting is sorting, scoring is binary search.
+n-gram of up to ``ORDER`` characters is one integer of 7 bits per character: fitting is sorting, scoring is binary
+search.
 
 Text is lower-cased and its whitespace normalised; characters beyond the 124 most frequent share one unknown character.
 """

@@ -77,7 +77,7 @@ class Cooccurrence:
     def of_counts(
         cls, vocabulary: Vocabulary, pairs: IntArray, times: IntArray, window: int = WINDOW
     ) -> "Cooccurrence":
-        """Return the statistics of counted pairs: ascending keys as of `find_cooccurrences`, and how often each was seen."""
+        """Return the statistics of counted pairs: ascending keys of `find_cooccurrences`, and the count of each."""
         totals = np.bincount(pairs >> ID_BITS, weights=times, minlength=len(vocabulary))
         totals += np.bincount(pairs & _LOW_BITS, weights=times, minlength=len(vocabulary))
         return cls(vocabulary, totals.astype(np.int64), pairs, times, window)

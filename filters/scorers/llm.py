@@ -4,8 +4,8 @@ The model rates the two texts of a row from 1 to 10. Models prefer a position, s
 texts exchanged; the gap is the mean difference of the ratings, in which a position preference cancels out. A row with a
 missing or invalid answer has no gap and counts as a tie.
 
-`LLMScorer` builds the requests; `PrecomputedGaps` is the scorer that the answers give. Rows with equal texts share their
-requests.
+`LLMScorer` builds the requests; `PrecomputedGaps` is the scorer that the answers give. Rows with equal texts share
+their requests.
 """
 
 import random

@@ -1,8 +1,8 @@
 """The two text scorers of SugarCrepe: grammar by a CoLA classifier and plausibility by Vera.
 
 Both are pretrained on other texts, so they are not cross-fitted. *cola* is any sequence classifier whose last label
-means "acceptable" (``textattack/distilbert-base-uncased-CoLA``). *vera* is a T5 encoder whose head is stored in the last
-rows of its embedding: row 32099 is the weight, 32098 the bias, 32097 the temperature (model card of
+means "acceptable" (``textattack/distilbert-base-uncased-CoLA``). *vera* is a T5 encoder whose head is stored in the
+last rows of its embedding: row 32099 is the weight, 32098 the bias, 32097 the temperature (model card of
 ``liujch1998/vera``). Scores are rounded to six decimals, as batching changes the last digits. They need torch and
 transformers, and the checkpoint as a folder or in the Hugging Face cache.
 """

@@ -4,8 +4,8 @@ A *text scorer* gives each text one number in 0-1, higher for the likelier capti
 to count: *grammar* (trigram model, `trigram_model.py`) and *plausibility* (co-occurrence, `cooccurrence.py`). The *gap*
 of a row is score(positive) - score(negative), in -1..1.
 
-A scorer that was trained on a caption prefers it for that reason alone. So gaps are *cross-fitted*: rows are assigned to
-folds by group (their image), and a fold is scored by a scorer trained without any caption of the fold's images and
+A scorer that was trained on a caption prefers it for that reason alone. So gaps are *cross-fitted*: rows are assigned
+to folds by group (their image), and a fold is scored by a scorer trained without any caption of the fold's images and
 without any text that equals a positive or negative of the fold, except for case and spacing. With a corpus from
 elsewhere, no text under test of any row is used for training, and one scorer serves all folds. Negatives never train.
 Scores are rounded to nine decimals, so that equal evidence gives equal scores whatever the order of summation.
@@ -124,7 +124,7 @@ class LengthScorer:
 
 
 def compute_grammar_score(total: FloatArray, tokens: IntArray) -> FloatArray:
-    """Return the grammar score, float64 (n,) in 0-1, of texts with these total log-probabilities and numbers of tokens."""
+    """Return the grammar score, float64 (n,) in 0-1, from total log-probabilities and numbers of tokens."""
     return _logistic(total / tokens + 3.5)
 
 

@@ -1,8 +1,8 @@
 """Validation by a CLIP-like model: a negative that fits the image clearly better than its caption may be true of it.
 
 Such models are weak at exactly what hard negatives test, so the margin is one-sided and generous: a pair that a model
-merely confuses is hard, not false. A row is rejected only when s(negative) - s(positive) exceeds the margin. Both scores
-are written, so that another margin can be tried without the model.
+merely confuses is hard, not false. A row is rejected only when s(negative) - s(positive) exceeds the margin. Both
+scores are written, so that another margin can be tried without the model.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,7 @@
 """Validation by a model that sees the image and chooses between caption and negative (SugarCrepe, stage 2).
 
-Models prefer a position, so each row is requested twice with the texts exchanged; only what both answers agree on counts.
-Both texts may be true: then the negative is a false negative.
+Models prefer a position, so each row is requested twice with the texts exchanged; only what both answers agree on
+counts. Both texts may be true: then the negative is a false negative.
 
 Judges are asked for "(1)", "(2)", "both" or "neither", and mostly comply. Some repeat the text after its number, some
 explain first and choose at the end, some reject both and then name the closer one: that one is their pick. Any other
