@@ -1,4 +1,4 @@
-"""``pairwright plugins``: generators, attacks, encoders, readers and exports."""
+"""``pairwright plugins``: which generators, encoders, readers and exports there are."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ def plugins(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List the built-in and installed generators, attacks, readers, encoders and exports.
+    """List the built-in and installed generators, readers, encoders and exports.
 
     \b
     Example:
@@ -21,11 +21,10 @@ def plugins(
     from pairwright.datasets.readers.formats import FORMAT_DESCRIPTIONS
     from pairwright.filters.attacks.registry import ATTACKS
     from pairwright.generators.registry import list_generators
-    from pairwright.indexes.encoders.registry import DESCRIPTIONS as ENCODERS
+    from pairwright.indexes.encoders.registry import ENCODERS
 
     found = [("generator", *row) for row in list_generators()]
-    found += ATTACKS.rows()
-    found += [("encoder", name, "pairwright", about) for name, about in ENCODERS.items()]
+    found += [*ATTACKS.rows(), *ENCODERS.rows()]
     found += [("reader", name, "pairwright", about) for name, about in FORMAT_DESCRIPTIONS.items()]
     found += [("export", name, "pairwright", one.summary) for name, one in EXPORT_FORMATS.items()]
     rows = [{"kind": kind, "name": name, "from": origin, "about": about} for kind, name, origin, about in found]
