@@ -41,7 +41,7 @@ from benchmarks.published_edit_rules import plain_edits
 from pairwright.datasets.records import Annotation, Pair, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
-from pairwright.filters.attacks.accuracy import attack_accuracy
+from pairwright.filters.attacks.accuracy import compute_attack_accuracy
 from pairwright.flows.runners.process_pool import cores
 from pairwright.generators.balance import BalanceReport
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics, count_captions
@@ -238,7 +238,9 @@ def blind(rows: Texts, model: TrigramModel) -> dict[str, dict[str, float]]:
         gaps["mean"] = positive / other_tokens - negative / tokens
         gaps["total"] = positive - negative
         gaps["length"] = np.array([len(negative) - len(text) for negative, text in pairs], float)
-        found[kind] = {"rows": len(pairs)} | {name: round(attack_accuracy(gap), 3) for name, gap in gaps.items()}
+        found[kind] = {"rows": len(pairs)} | {
+            name: round(compute_attack_accuracy(gap), 3) for name, gap in gaps.items()
+        }
     return found
 
 

@@ -33,17 +33,17 @@ import polars as pl
 
 from pairwright.datasets.errors import MissingResourceError
 from pairwright.datasets.readers.pairs import ReadOptions
-from pairwright.filters.attacks.accuracy import attack_accuracy
-from pairwright.filters.attacks.evidence import (
+from pairwright.filters.attacks.accuracy import compute_attack_accuracy
+from pairwright.filters.attacks.evidence import Evidence, build_classifier_evidence, scale_to_unit_length
+from pairwright.filters.attacks.registry import (
     CLASSIFIERS,
     MEANING,
     WORD_CLUSTERS,
-    Evidence,
-    classifier_evidence,
-    scale_to_unit_length,
+    build_auxiliary_scorers,
+    build_fixed_scorers,
 )
-from pairwright.filters.attacks.text_classifier import held_out_gaps
-from pairwright.filters.attacks.word_clusters import cluster_differences
+from pairwright.filters.attacks.text_classifier import compute_held_out_gaps
+from pairwright.filters.attacks.word_clusters import compute_cluster_differences
 from pairwright.filters.candidates.files import read_candidates
 from pairwright.filters.candidates.format_normalization import normalize_rows
 from pairwright.filters.candidates.rows import refine_candidates, usable_corpus
@@ -51,9 +51,8 @@ from pairwright.filters.refinement.all_attacks import AllAttacksOptions
 from pairwright.filters.refinement.grid_balancing import balance_grid
 from pairwright.filters.refinement.pair_selection import add_original_captions
 from pairwright.filters.refinement.two_scorers import RefineOptions
-from pairwright.filters.scorers.auxiliary import AUXILIARY_SCORERS, auxiliary_scorers
 from pairwright.filters.scorers.image_groups import text_group
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, fixed_scorers
+from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.flows.commands.generate import GenerateRequest, run_generator
 from pairwright.generators.language.trigram_model import TrigramModel
 
@@ -137,7 +136,11 @@ def leave_outs(data: Data, arguments: argparse.Namespace) -> None:
     """Print what each attack finds that took no part."""
     alone = [
         (name,)
-        for name in (*(scorer.name for scorer in fixed_scorers()), *AUXILIARY_SCORERS, *CLASSIFIERS, WORD_CLUSTERS)
+        for name in (
+            *(scorer.name for scorer in (*build_fixed_scorers(), *build_auxiliary_scorers())),
+            *CLASSIFIERS,
+            WORD_CLUSTERS,
+        )
     ]
     asked = [tuple(names.split(",")) for names in arguments.without]
     print(HEAD)
@@ -279,22 +282,22 @@ def found_in(frame: pl.DataFrame, corpus: CaptionCorpus | None, names: Sequence[
     positives = (
         frame.select(pl.when(pl.col("positive") != "").then("positive").otherwise("caption")).to_series().to_list()
     )
-    for scorer in (*fixed_scorers(corpus), *auxiliary_scorers(corpus)):
+    for scorer in (*build_fixed_scorers(corpus), *build_auxiliary_scorers(corpus)):
         if scorer.name in names:
-            yield scorer.name, attack_accuracy(scorer.gaps(positives, negatives, groups, 1))
+            yield scorer.name, compute_attack_accuracy(scorer.gaps(positives, negatives, groups, 1))
     captions = corpus.captions if corpus else list(dict.fromkeys(positives))
     for name in (name for name in (*CLASSIFIERS, MEANING, WORD_CLUSTERS) if name in names):
         with suppress(MissingResourceError):
             evidence = read_by(name, positives, negatives, captions)
-            folds = (held_out_gaps(evidence.features, groups, seed, cost=evidence.cost) for seed in (1, 2, 3))
-            yield name, float(np.mean([attack_accuracy(gaps) for gaps in folds]))
+            folds = (compute_held_out_gaps(evidence.features, groups, seed, cost=evidence.cost) for seed in (1, 2, 3))
+            yield name, float(np.mean([compute_attack_accuracy(gaps) for gaps in folds]))
 
 
 def read_by(name: str, positives: list[str], negatives: list[str], captions: Sequence[str]) -> Evidence:
     """Return what a classifier reads in the rows; kinds of words are those of the captions."""
     if name != WORD_CLUSTERS:
-        return classifier_evidence(name, positives, negatives)
-    return Evidence(WORD_CLUSTERS, scale_to_unit_length(cluster_differences(positives, negatives, captions)))
+        return build_classifier_evidence(name, positives, negatives)
+    return Evidence(WORD_CLUSTERS, scale_to_unit_length(compute_cluster_differences(positives, negatives, captions)))
 
 
 def time_general(frame: pl.DataFrame, number: int) -> None:

@@ -1,9 +1,11 @@
-"""How well a blind rule tells positives from negatives: the number that refinement has to bring to one half.
+"""Accuracy of text-only attacks on rows of a positive and a negative text.
 
-An *attack* picks one text of each row without seeing the image: the one that a fixed scorer likes better, or the one
-that a classifier picks which was trained on other images' rows (`blind_classifier.py`); *combined* is a classifier
-of all there is. Its accuracy is *folded*: a rule that is wrong in 70% of the rows is right in 70% when turned around, so
-it counts as 0.7. A tie, or a row that the scorer could not score, is a coin toss and counts half.
+An *attack* picks one text of each row without seeing the image: the text that a fixed scorer prefers, or the text that
+a classifier picks which was trained on the rows of other images (`text_classifier.py`); *combined* is one classifier
+of all features. The accuracy is *folded*, max(a, 1 - a): a rule that is wrong in 70% of the rows is right in 70% when
+inverted, so it counts as 0.7. A tie, or a row without a score, counts half.
+
+`SubsetEvaluator` measures the attacks on subsets of the rows, in all rows and within each edit type.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,18 +16,19 @@ import numpy.typing as npt
 import polars as pl
 
 from pairwright.datasets.progress import track
-from pairwright.filters.attacks.evidence import CLASSIFIERS, COMBINED, Evidence, RowTexts, collect_evidence
-from pairwright.filters.attacks.text_classifier import held_out_gaps
-from pairwright.filters.metrics.confidence_intervals import wilson_interval
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
-from pairwright.generators.language.vocabulary import FloatArray, encode_names
+from pairwright.filters.attacks.evidence import Evidence, RowTexts, collect_evidence
+from pairwright.filters.attacks.registry import CLASSIFIERS, COMBINED, build_fixed_scorers
+from pairwright.filters.attacks.text_classifier import compute_held_out_gaps
+from pairwright.filters.metrics.confidence_intervals import Z95, wilson_interval
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
 
 COMBINED_COST = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class AttackChange:
-    """Folded accuracy of one scorer on all rows and on the kept ones, each in 0.5-1."""
+    """Folded accuracy of one attack on all rows and on the kept rows, each in 0.5-1."""
 
     before: float
     after: float
@@ -33,28 +36,28 @@ class AttackChange:
 
 @dataclass(frozen=True, slots=True)
 class AttackSummary:
-    """Rows that came in, rows kept, and the attack of each scorer on them."""
+    """Numbers of all rows and of kept rows, and the accuracy of each attack on them."""
 
     rows: int
     kept: int
     attacks: Mapping[str, AttackChange]
 
     def as_json(self) -> dict[str, object]:
-        """Return this as JSON: ``in``, ``kept``, ``attacks`` (name to before and after)."""
+        """Return ``in``, ``kept`` and ``attacks`` (name to before and after)."""
         attacks = {name: {"before": each.before, "after": each.after} for name, each in self.attacks.items()}
         return {"in": self.rows, "kept": self.kept, "attacks": attacks}
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredAttack:
-    """An attack on a number of rows, with its 95% interval (Wilson's, about the folded accuracy).
+    """Accuracy of an attack on a number of rows, with its 95% Wilson interval.
 
     Attributes:
-        rows: how many.
+        rows: number of rows.
         accuracy: folded, 0.5-1.
-        low: lower end of the interval, 0-1; below 0.5 where the attack may be a coin's toss.
+        low: lower end of the interval, 0-1; below 0.5 where the attack may be at chance level.
         high: upper end, 0-1.
-        by_type: the same within each type of edit.
+        by_type: the same for the rows of each edit type.
     """
 
     rows: int
@@ -75,45 +78,47 @@ def measure_attacks(
     scorers: Sequence[GapScorer] | None = None,
     classifiers: Sequence[str] = CLASSIFIERS,
 ) -> dict[str, MeasuredAttack]:
-    """Return how well each blind attack does on the rows, always on held-out folds.
+    """Return the accuracy of each attack on the rows, always on held-out folds.
 
     Args:
         rows: string columns ``group``, ``positive``, ``negative``, ``type``, as for refinement.
         corpus: captions to train the fixed scorers on; without, the positives of the rows.
         seed: of the folds.
-        scorers: the fixed scorers; by default those that need no weights.
-        classifiers: those that are trained on the rows.
+        scorers: fixed scorers; by default `build_fixed_scorers`.
+        classifiers: names of the classifiers to train on the rows.
     """
     texts = RowTexts(*(rows[name].to_list() for name in ("positive", "negative", "group", "type")))
-    fixed = fixed_scorers(corpus) if scorers is None else scorers
+    fixed = build_fixed_scorers(corpus) if scorers is None else scorers
     evidence = collect_evidence(texts, fixed, seed, classifiers)
     names, kind = encode_names(texts.types)
     found = {}
-    for name, gap in attack_gaps(evidence, texts.groups, seed).items():
+    for name, gap in compute_attack_gaps(evidence, texts.groups, seed).items():
         by_type = {each: _measure(gap[kind == number], {}) for number, each in enumerate(names)}
         found[name] = _measure(gap, by_type)
     return found
 
 
-def attack_gaps(evidence: Mapping[str, Evidence], groups: Sequence[str], seed: int | str) -> dict[str, FloatArray]:
-    """Return by how much each attack prefers the positive of each row, float64 (n,) a name, *combined* last.
+def compute_attack_gaps(
+    evidence: Mapping[str, Evidence], groups: Sequence[str], seed: int | str
+) -> dict[str, FloatArray]:
+    """Return how much each attack prefers the positive of each row, float64 (n,) by name, *combined* last.
 
-    Classifiers are trained on the rows given, each row being judged by one that saw no row of its group.
+    A row is judged by classifiers that were trained on the given rows of other groups.
     """
     from scipy.sparse import hstack
 
-    evidence = {name: each for name, each in evidence.items() if not each.silent}
+    evidence = {name: each for name, each in evidence.items() if not each.balance_only}
     found = {
-        name: held_out_gaps(each.features, groups, seed, cost=each.cost) if each.gaps is None else each.gaps
+        name: compute_held_out_gaps(each.features, groups, seed, cost=each.cost) if each.gaps is None else each.gaps
         for name, each in track(evidence.items(), "attacking", unit="attacks")
     }
     if len(evidence) > 1:
         together = hstack([each.features for each in evidence.values()], format="csr")
-        found[COMBINED] = held_out_gaps(together, groups, seed, cost=COMBINED_COST)
+        found[COMBINED] = compute_held_out_gaps(together, groups, seed, cost=COMBINED_COST)
     return found
 
 
-def preference_rate(gaps: FloatArray) -> float:
+def compute_preference_rate(gaps: FloatArray) -> float:
     """Return the share of rows in which the positive is preferred, ties and missing scores counting half, in 0-1."""
     if not len(gaps):
         return 0.5
@@ -121,25 +126,28 @@ def preference_rate(gaps: FloatArray) -> float:
     return 0.5 + (wins - losses) / (2 * len(gaps))
 
 
-def attack_accuracy(gaps: FloatArray) -> float:
-    """Return the folded accuracy of picking the text with the higher score, in 0.5-1; 0.5 for no rows.
+def compute_attack_accuracy(gaps: FloatArray) -> float:
+    """Return the folded accuracy of picking the text with the higher score, in 0.5-1; 0.5 without rows.
 
     Args:
-        gaps: float64 (n,), score of the positive minus score of the negative; NaN for no score.
+        gaps: float64 (n,), score of the positive minus score of the negative; NaN without a score.
     """
-    return max(preference_rate(gaps), preference_rate(-gaps))
+    return max(compute_preference_rate(gaps), compute_preference_rate(-gaps))
 
 
 def summarize_attacks(gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]) -> AttackSummary:
-    """Return how the scorers fare on all rows and on the kept ones."""
-    attacks = {name: AttackChange(attack_accuracy(gap), attack_accuracy(gap[kept])) for name, gap in gaps.items()}
+    """Return the accuracy of the scorers on all rows and on the kept rows."""
+    attacks = {
+        name: AttackChange(compute_attack_accuracy(gap), compute_attack_accuracy(gap[kept]))
+        for name, gap in gaps.items()
+    }
     return AttackSummary(len(kept), int(np.count_nonzero(kept)), attacks)
 
 
 def summarize_attacks_by_type(
     types: Sequence[str], gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]
 ) -> dict[str, AttackSummary]:
-    """Return the `standing` of the rows of each type, types in alphabetical order."""
+    """Return `summarize_attacks` for the rows of each type, types in alphabetical order."""
     names, member = encode_names(types)
     return {
         name: summarize_attacks({scorer: gap[member == number] for scorer, gap in gaps.items()}, kept[member == number])
@@ -148,5 +156,128 @@ def summarize_attacks_by_type(
 
 
 def _measure(gaps: FloatArray, by_type: Mapping[str, MeasuredAttack]) -> MeasuredAttack:
-    low, high = wilson_interval(attack_accuracy(gaps) * len(gaps), len(gaps))
-    return MeasuredAttack(len(gaps), attack_accuracy(gaps), low, high, by_type)
+    low, high = wilson_interval(compute_attack_accuracy(gaps) * len(gaps), len(gaps))
+    return MeasuredAttack(len(gaps), compute_attack_accuracy(gaps), low, high, by_type)
+
+
+_SMALL_SET = 5_000
+_LIMIT_MARGIN = 0.002
+MIN_GROUPS, MIN_ROWS = 10, 50
+
+KeptMask = npt.NDArray[np.bool_]
+PreferenceRates = Mapping[str, list[tuple[float, int]]]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """Result of one round of a selection.
+
+    Attributes:
+        kept: number of rows kept.
+        worst: the attack that is furthest beyond its limit, with the type unless it is that of all rows.
+        accuracy: of that attack, folded.
+        over: accuracy by which it exceeds its limit; 0 or less: it does not.
+        holds: whether every attack is within its limit.
+    """
+
+    kept: int
+    worst: str
+    accuracy: float
+    over: float
+    holds: bool
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedSubset:
+    """A subset of the rows and the preferences of the attacks on it.
+
+    Attributes:
+        kept: bool (n,).
+        detected_by: int64 (n,), for each row the number of the evidence that most favours its positive.
+        rates: preferences of the attacks, as of `SubsetEvaluator.rates`.
+    """
+
+    kept: KeptMask
+    detected_by: IntArray
+    rates: PreferenceRates
+
+
+@dataclass(frozen=True, eq=False)
+class SubsetEvaluator:
+    """Runs the attacks on subsets of the rows.
+
+    Attributes:
+        evidence: evidence on all rows, by attack.
+        groups: group of each row.
+        kind: int64 (n,), number of each row's type.
+        names: names of the types.
+    """
+
+    evidence: Mapping[str, Evidence]
+    groups: Sequence[str]
+    kind: IntArray
+    names: Sequence[str]
+
+    def gaps(self, kept: KeptMask, *seeds: str) -> list[dict[str, FloatArray]]:
+        """Return how much each attack prefers the positive of each kept row, one mapping per set of folds."""
+        rows = np.flatnonzero(kept)
+        within = {name: each.of(kept) for name, each in self.evidence.items() if not each.balance_only}
+        groups = [self.groups[row] for row in rows.tolist()]
+        # The folds move the accuracy on a small set by one or two points, so there the mean of three sets of folds is
+        # used.
+        times = 3 if len(rows) < _SMALL_SET else 1
+        return [compute_attack_gaps(within, groups, f"{seed} {number}") for seed in seeds for number in range(times)]
+
+    def parts(self, kept: KeptMask) -> list[KeptMask]:
+        """Return masks over the kept rows: all of them, then those of each type."""
+        kinds = self.kind[kept]
+        return [np.ones(len(kinds), np.bool_), *(kinds == number for number in range(len(self.names)))]
+
+    def rates(self, kept: KeptMask, tried: Sequence[Mapping[str, FloatArray]]) -> PreferenceRates:
+        """Return (preference rate, rows) in all kept rows and in each type, by attack.
+
+        Args:
+            kept: bool (n,).
+            tried: `gaps` of these rows.
+        """
+        return {
+            name: [
+                (float(np.mean([compute_preference_rate(gaps[name][part]) for gaps in tried])), int(part.sum()))
+                for part in self.parts(kept)
+            ]
+            for name in tried[0]
+        }
+
+    def is_large_enough(self, kept: KeptMask) -> bool:
+        """Return whether classifiers can be trained and tested on the kept rows."""
+        rows = np.flatnonzero(kept).tolist()
+        return len(rows) >= MIN_ROWS and len({self.groups[row] for row in rows}) >= MIN_GROUPS
+
+
+def check_limits(rates: PreferenceRates, names: Sequence[str], target: float) -> RoundResult:
+    """Return whether every attack is within its limit, and which attack is furthest beyond it."""
+    labels = ["", *names]
+    worst = ("", 0.5, -1.0)
+    for attack, parts in rates.items():
+        for label, (share, rows) in zip(labels, parts, strict=True):
+            over = abs(share - 0.5) - tighten_limit(target, rows, label)
+            if over > worst[2]:
+                worst = (f"{attack} in {label}" if label else attack, 0.5 + abs(share - 0.5), over)
+    rows = next(iter(rates.values()))[0][1]
+    return RoundResult(rows, worst[0], worst[1], worst[2], holds=worst[2] <= 0)
+
+
+def tighten_limit(target: float, rows: int, label: str) -> float:
+    """Return how far from one half an attack may be in a part of the rows, less a margin for other folds.
+
+    Args:
+        target: folded accuracy, 0.5-1.
+        rows: number of rows of the part.
+        label: type of the part; empty: all rows.
+    """
+    return (compute_allowed_deviation(target, rows) if label else target - 0.5) - _LIMIT_MARGIN
+
+
+def compute_allowed_deviation(target: float, rows: int) -> float:
+    """Return how far from one half an attack may be in a type of ``rows`` rows: the target or the 95% interval."""
+    return max(target - 0.5, float(Z95 * 0.5 / np.sqrt(max(rows, 1))))

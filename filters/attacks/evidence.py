@@ -1,9 +1,8 @@
-"""The evidence that a text alone gives: what each attack on a set of rows has to go by.
+"""Evidence of each attack on a set of rows: gaps of fixed scorers and features of classifiers.
 
-A piece of *evidence* is either the gaps of a fixed scorer, whose answer on a row does not depend on which other rows
-are kept, or the features of a classifier, which is trained anew on whatever is left. Both are odd: with positive and
-negative exchanged each number changes its sign. That is what lets a set be balanced: when the kept rows' features
-add up to about nothing, nothing linear can be learned from them.
+Gaps of a fixed scorer do not depend on which other rows are kept; a classifier is trained again on every subset.
+All features are odd: exchanging positive and negative changes the sign of each number. So a set can be balanced: when
+the features of the kept rows add up to about zero, nothing linear can be learned from them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,141 +13,117 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.datasets.progress import track
-from pairwright.datasets.suggestions import require_known
+from pairwright.filters.attacks.registry import CLASSIFIERS, TRANSFER, WORD_CLUSTERS, compute_classifier_features
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
-from pairwright.filters.attacks.word_clusters import cluster_differences
-from pairwright.filters.scorers.text_features import format_differences, letter_differences, word_differences
+from pairwright.filters.attacks.word_clusters import compute_cluster_differences
 from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, encode_names
 
 if TYPE_CHECKING:
-    from pairwright.filters.scorers.text_features import Differences
+    from pairwright.filters.attacks.text_features import Differences
 
 BANDS = 6
-CLASSIFIERS = ("format", "words", "letters")
-COMBINED = "combined"
-MEANING = "meaning"
-WORD_CLUSTERS = "word_clusters"
-TRANSFER = "transfer"
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What one attack goes by.
+    """Features, and gaps where there are any, of one attack.
 
     Attributes:
         name: of the attack.
-        features: (n, d), odd in the exchange of positive and negative, mean squared row length 1 (or 0).
-        gaps: of a fixed scorer, float64 (n,), NaN where it has none; None for a classifier.
+        features: (n, d), odd, with a mean squared row length of 1 (or 0).
+        gaps: of a fixed scorer, float64 (n,), NaN without a score; None for a classifier.
         cost: inverse strength of the classifier's L2 penalty.
-        silent: whether it is no attack of its own, only to be balanced (`foresight.py`).
-        goals_met: whether it counts as balanced on all rows of each type as they are, where it has goals to guard scorers
-            to come (`auxiliary_evidence`, `foresight.py`); True where it has none.
+        balance_only: whether it is only balanced and is no attack itself (`transfer_prior.py`).
+        within_goals: whether all rows of each type already meet the goals of `build_auxiliary_evidence` or
+            `transfer_prior.py`;
+            True for evidence without goals.
     """
 
     name: str
     features: "Differences"
     gaps: FloatArray | None = None
     cost: float = 3.0
-    silent: bool = False
+    balance_only: bool = False
     within_goals: bool = True
 
     def of(self, rows: npt.NDArray[np.bool_]) -> "Evidence":
-        """Return what an attack goes by on a subset of the rows; goals are of all rows alone."""
+        """Return the evidence on a subset of the rows."""
         gaps = None if self.gaps is None else self.gaps[rows]
-        return Evidence(self.name, self.features[rows], gaps, self.cost, silent=self.silent)
+        return Evidence(self.name, self.features[rows], gaps, self.cost, balance_only=self.balance_only)
 
 
-def classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence[str]) -> Evidence:
-    """Return what the classifier ``name``, one of ``CLASSIFIERS`` or ``MEANING``, reads in the rows."""
-    read = {
-        "format": format_differences,
-        "words": word_differences,
-        "letters": letter_differences,
-        MEANING: meaning_differences,
-    }
-    require_known("no classifier", [name], read)
-    return Evidence(name, scale_to_unit_length(read[name](positives, negatives)))
+def build_classifier_evidence(name: str, positives: Sequence[str], negatives: Sequence[str]) -> Evidence:
+    """Return the features of the classifier ``name`` on the rows as evidence."""
+    return Evidence(name, scale_to_unit_length(compute_classifier_features(name, positives, negatives)))
 
 
-def scorer_evidence(name: str, gaps: FloatArray) -> Evidence:
+def build_scorer_evidence(name: str, gaps: FloatArray) -> Evidence:
     """Return the gaps of a fixed scorer as evidence: their sign, and the sign within each of six bands of size.
 
-    Rows of each band are to be balanced too, so that no rule that weighs large gaps otherwise than small ones tells.
+    Each band is balanced too, so that weighing large and small gaps differently detects nothing.
 
     Args:
         name: of the scorer.
-        gaps: float64 (n,), NaN for no score, which counts as a tie.
+        gaps: float64 (n,), NaN without a score, which counts as a tie.
     """
-    return Evidence(name, scale_to_unit_length(_band_features(gaps, np.full(len(gaps), 0.5))), gaps)
+    return Evidence(name, scale_to_unit_length(_compute_band_features(gaps, np.full(len(gaps), 0.5))), gaps)
 
 
-def auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], lean: float) -> Evidence:
-    """Return the evidence of a scorer that has others of its kind, which nobody has seen, to be guarded against.
+def build_auxiliary_evidence(name: str, gaps: FloatArray, types: Sequence[str], expected_rate: float) -> Evidence:
+    """Return the evidence of a scorer that shall also protect against held-out scorers of the same kind.
 
-    It counts as balanced where the scorer prefers the positive in the share ``lean`` of the rows; a type in which it
-    already stands between ``lean`` and its mirror image may stay as it is.
+    It counts as balanced where the scorer prefers the positive in the share ``expected_rate`` of the rows; a type whose
+    share is between ``expected_rate`` and 1 - ``expected_rate`` may stay unchanged.
 
     Args:
         name: of the scorer.
-        gaps: as of `scorer_evidence`.
-        types: one a row.
-        lean: 0-1.
+        gaps: as in `build_scorer_evidence`.
+        types: type of each row.
+        expected_rate: 0-1.
     """
     _, kind = encode_names(types)
     sign = np.sign(np.nan_to_num(gaps))
-    told, better = (np.bincount(kind, weights=each).astype(np.float64) for each in (sign != 0, sign > 0))
-    share = np.where(told > 0, better, 0.5) / np.maximum(told, 1.0)
-    goals = _clip_share(share, lean)
-    features = scale_to_unit_length(_band_features(gaps, goals[kind]))
+    scored, preferred = (np.bincount(kind, weights=each).astype(np.float64) for each in (sign != 0, sign > 0))
+    share = np.where(scored > 0, preferred, 0.5) / np.maximum(scored, 1.0)
+    goals = _clip_share(share, expected_rate)
+    features = scale_to_unit_length(_compute_band_features(gaps, goals[kind]))
     return Evidence(name, features, gaps, within_goals=bool(np.all(goals == share)))
 
 
-def _clip_share(share: FloatArray, lean: float) -> FloatArray:
-    # The goal of each type: its share as it is, where that lies between the lean and its mirror image.
-    goals: FloatArray = np.clip(share, min(lean, 1.0 - lean), lean) if lean > 0.5 else np.full(len(share), lean)
+def _clip_share(share: FloatArray, expected_rate: float) -> FloatArray:
+    # The goal of a type is its present share where that is between the expected rate and its mirror image.
+    goals: FloatArray = (
+        np.clip(share, min(expected_rate, 1.0 - expected_rate), expected_rate)
+        if expected_rate > 0.5
+        else np.full(len(share), expected_rate)
+    )
     return goals
 
 
-def meaning_differences(positives: Sequence[str], negatives: Sequence[str]) -> "Differences":
-    """Return MiniLM's sentence embeddings of the positives less those of the negatives, float64 (n, 384).
-
-    Raises:
-        MissingResource: when sentence-transformers or the checkpoint is not there.
-    """
-    from scipy.sparse import csr_matrix
-
-    from pairwright.indexes.encoders.minilm import MiniLMEncoder
-
-    distinct = sorted({*positives, *negatives})
-    place = {text: number for number, text in enumerate(distinct)}
-    vectors = np.round(MiniLMEncoder().encode_texts(distinct).astype(np.float64), 6)
-    better, worse = ([place[text] for text in texts] for texts in (positives, negatives))
-    return csr_matrix(vectors[better] - vectors[worse])
-
-
 def scale_to_unit_length(features: "Differences") -> "Differences":
-    """Return the features scaled such that the mean squared length of a row is 1."""
+    """Return the features, scaled to a mean squared row length of 1."""
     mean = float(np.sum(features.data**2)) / max(features.shape[0], 1)
     return features / np.sqrt(mean) if mean else features
 
 
-def _band_features(gaps: FloatArray, lean: FloatArray) -> "Differences":
+def _compute_band_features(gaps: FloatArray, expected_rate: FloatArray) -> "Differences":
     from scipy.sparse import csr_matrix
 
-    told = np.flatnonzero(np.nan_to_num(gaps))
-    size, sign = np.abs(gaps[told]), np.sign(gaps[told])
-    edges = np.quantile(size, np.arange(1, BANDS) / BANDS) if len(told) else np.zeros(0)
+    scored = np.flatnonzero(np.nan_to_num(gaps))
+    size, sign = np.abs(gaps[scored]), np.sign(gaps[scored])
+    edges = np.quantile(size, np.arange(1, BANDS) / BANDS) if len(scored) else np.zeros(0)
     band = 1 + np.searchsorted(edges, size)
-    columns = np.concatenate([np.zeros(len(told), np.int64), band])
+    columns = np.concatenate([np.zeros(len(scored), np.int64), band])
     return csr_matrix(
-        (np.tile(sign + 1.0 - 2.0 * lean[told], 2), (np.tile(told, 2), columns)), shape=(len(gaps), BANDS + 1)
+        (np.tile(sign + 1.0 - 2.0 * expected_rate[scored], 2), (np.tile(scored, 2), columns)),
+        shape=(len(gaps), BANDS + 1),
     )
 
 
 @dataclass(frozen=True, eq=False)
 class RowTexts:
-    """Rows as attacks see them, all of one length: the two texts, the group (image) and the type of the edit."""
+    """Rows as attacks see them, all of one length: both texts, the group (image) and the edit type."""
 
     positives: Sequence[str]
     negatives: Sequence[str]
@@ -158,17 +133,15 @@ class RowTexts:
 
 @dataclass(frozen=True, slots=True)
 class TransferOptions:
-    """What is balanced beside the attacks, so that others of their kind find as little.
-
-    What the scorers that are trained on captions foresee of those to come (`foresight.py`).
+    """Goals for evidence that protects against held-out attacks.
 
     Attributes:
-        lean: as of `auxiliary_evidence`.
-        foresee: share of the rows in which scorers to come shall be expected to prefer the positive, 0-1.
-        captions: a classifier of the kinds of words that these tell takes part (`word_kinds.py`); none: it does not.
+        expected_rate: as in `build_auxiliary_evidence`.
+        target_share: share of the rows in which held-out scorers are to prefer the positive (`transfer_prior.py`), 0-1.
+        captions: for the word clusters (`word_clusters.py`); empty: no classifier of word clusters.
     """
 
-    lean: float
+    expected_rate: float
     target_share: float
     captions: Sequence[str] = ()
 
@@ -178,16 +151,16 @@ def collect_evidence(
     scorers: Sequence[GapScorer],
     seed: int,
     classifiers: Sequence[str] = CLASSIFIERS,
-    guard: "TransferOptions | None" = None,
+    transfer: "TransferOptions | None" = None,
 ) -> Mapping[str, Evidence]:
     """Return the evidence of the scorers and classifiers on the rows, by name.
 
     Args:
         texts: the rows.
-        scorers: fixed ones.
-        seed: of the folds that scorers are cross-fitted over.
-        classifiers: names among ``CLASSIFIERS``.
-        guard: what is to be balanced beside the attacks. Without: each scorer's gaps as they are.
+        scorers: fixed scorers.
+        seed: of the folds for cross-fitting.
+        classifiers: names of classifiers of the table (`registry.py`).
+        transfer: goals of evidence against held-out attacks; without, the gaps of each scorer as they are.
     """
 
     def gaps(scorer: GapScorer) -> FloatArray:
@@ -196,30 +169,34 @@ def collect_evidence(
     found: dict[str, Evidence] = {}
     trained: dict[str, SplitCorpusGaps] = {}
     for scorer in track(scorers, "training text-only scorers", unit="scorers"):
-        # Length is length: nobody has another.
-        if guard is None or not isinstance(scorer, CrossFittedScorer):
-            found[scorer.name] = scorer_evidence(scorer.name, gaps(scorer))
+        # Scorers without training data have no held-out variant.
+        if transfer is None or not isinstance(scorer, CrossFittedScorer):
+            found[scorer.name] = build_scorer_evidence(scorer.name, gaps(scorer))
             continue
         akin = [gaps(replace(scorer, half=half)) for half in (0, 1)]
         trained[scorer.name] = SplitCorpusGaps(gaps(scorer), *akin)
-        found[scorer.name] = auxiliary_evidence(scorer.name, trained[scorer.name].whole, texts.types, guard.lean)
+        found[scorer.name] = build_auxiliary_evidence(
+            scorer.name, trained[scorer.name].whole, texts.types, transfer.expected_rate
+        )
     for name in track(classifiers, "reading features", unit="classifiers"):
-        found[name] = classifier_evidence(name, texts.positives, texts.negatives)
-    if guard is not None and guard.captions:
-        read = cluster_differences(texts.positives, texts.negatives, guard.captions)
+        found[name] = build_classifier_evidence(name, texts.positives, texts.negatives)
+    if transfer is not None and transfer.captions:
+        read = compute_cluster_differences(texts.positives, texts.negatives, transfer.captions)
         found[WORD_CLUSTERS] = Evidence(WORD_CLUSTERS, scale_to_unit_length(read))
-    if guard is not None and trained:
-        found[TRANSFER] = _transfer_evidence(trained, texts.types, guard.target_share)
+    if transfer is not None and trained:
+        found[TRANSFER] = _build_transfer_evidence(trained, texts.types, transfer.target_share)
     return found
 
 
-def _transfer_evidence(trained: Mapping[str, SplitCorpusGaps], types: Sequence[str], lean: float) -> Evidence:
+def _build_transfer_evidence(
+    trained: Mapping[str, SplitCorpusGaps], types: Sequence[str], expected_rate: float
+) -> Evidence:
     from scipy.sparse import csr_matrix
 
     _, kind = encode_names(types)
     likely = estimate_transfer(trained, types)
     share = np.bincount(kind, weights=likely) / np.maximum(np.bincount(kind), 1)
-    goals = _clip_share(share, lean)
+    goals = _clip_share(share, expected_rate)
     away = likely - goals[kind]
     features = scale_to_unit_length(csr_matrix(away[:, np.newaxis]))
-    return Evidence(TRANSFER, features, silent=True, within_goals=bool(np.all(goals == share)))
+    return Evidence(TRANSFER, features, balance_only=True, within_goals=bool(np.all(goals == share)))

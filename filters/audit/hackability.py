@@ -1,7 +1,7 @@
-"""Whether a set can be hacked: every blind attack, pooled and by type, against what is allowed.
+"""Audit of a set of rows: every text-only attack, on all rows and by type, against the allowed accuracy.
 
-An attack breaks the set when its accuracy is above the bound and its interval above a coin's toss: in a set of twenty rows
-some attack gets 60% by luck. Types count for themselves, since benchmarks report them so.
+An attack exceeds the limit when its accuracy is above the limit and its interval above chance level: in a set of twenty
+rows some attack reaches 60% by accident. Each type counts by itself, as benchmarks report types separately.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,21 +10,21 @@ from dataclasses import dataclass
 import polars as pl
 
 from pairwright.filters.attacks.accuracy import MeasuredAttack, measure_attacks
-from pairwright.filters.attacks.evidence import CLASSIFIERS, MEANING
+from pairwright.filters.attacks.registry import CLASSIFIERS, MEANING, build_fixed_scorers
 from pairwright.filters.audit.text_leaks import TextLeaks, find_text_leaks
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 
 ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class ExceededLimit:
-    """An attack that breaks a set, or one type of it.
+    """An attack that exceeds the limit, on all rows or on one type.
 
     Attributes:
         attack: its name.
         of: the type, or `ALL`.
-        measured: how well it does there.
+        measured: its accuracy there.
     """
 
     attack: str
@@ -34,104 +34,104 @@ class ExceededLimit:
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What an audit found.
+    """Result of an audit.
 
     Attributes:
-        rows: that were attacked.
-        images: how many images (groups) they are of.
-        most: accuracy that is allowed.
-        attacks: name to how well it does, by type as well.
-        tells: what gives rows away before any scorer is asked.
+        rows: number of rows under attack.
+        images: number of their images (groups).
+        limit: allowed accuracy.
+        attacks: name to accuracy, with that by type.
+        text_leaks: differences between the texts that need no scorer.
     """
 
     rows: int
     images: int
-    most: float
+    limit: float
     attacks: Mapping[str, MeasuredAttack]
-    tells: TextLeaks
+    text_leaks: TextLeaks
 
     @property
-    def breaks(self) -> list[ExceededLimit]:
-        """The attacks that break the set, the worst first."""
+    def exceeded(self) -> list[ExceededLimit]:
+        """The attacks that exceed the limit, the most accurate first."""
         every = [ExceededLimit(name, ALL, one) for name, one in self.attacks.items()]
         several = [(name, one) for name, one in self.attacks.items() if len(one.by_type) > 1]
         every += [ExceededLimit(name, kind, each) for name, one in several for kind, each in one.by_type.items()]
-        found = [each for each in every if each.measured.accuracy > self.most and each.measured.low > 0.5]
+        found = [each for each in every if each.measured.accuracy > self.limit and each.measured.low > 0.5]
         return sorted(found, key=lambda each: (-each.measured.accuracy, each.attack, each.of))
 
     @property
     def worst(self) -> tuple[str, MeasuredAttack]:
-        """The pooled attack that does best."""
+        """The most accurate attack on all rows."""
         return max(self.attacks.items(), key=lambda item: (item[1].accuracy, item[0]))
 
     @property
     def verdict(self) -> str:
-        """``hackable``; ``unclear`` where `doubt` says why nothing can be told; else ``sound``."""
-        if self.breaks:
+        """``hackable``; ``unclear`` where `doubt` gives a reason; else ``sound``."""
+        if self.exceeded:
             return "hackable"
         return "unclear" if self.doubt else "sound"
 
     @property
     def doubt(self) -> str:
-        """Why nothing can be told of rows that no attack breaks; empty where something can."""
-        if self.tells.identical == self.rows:
-            return "the two texts of every row are the same"
+        """Why the result is inconclusive although no attack exceeds the limit; empty if it is not."""
+        if self.text_leaks.identical == self.rows:
+            return "the two texts of every row are equal"
         if self.images < 2:
-            return "all rows are of one image, so there are no others to train an attack on"
-        if any(one.accuracy > self.most for one in self.attacks.values()):
-            return f"some attack is above {self.most:.0%}, and there are too few rows to tell whether by luck"
+            return "all rows are of one image, so no other rows can train an attack"
+        if any(one.accuracy > self.limit for one in self.attacks.values()):
+            return f"an attack is above {self.limit:.0%}, but there are too few rows to exclude an accident"
         return ""
 
     def as_json(self) -> dict[str, object]:
         """Return this as JSON."""
-        tells = self.tells
+        leaks = self.text_leaks
         kinds = sorted({kind for one in self.attacks.values() for kind in one.by_type})
         return {
             "rows": self.rows,
             "images": self.images,
             "verdict": self.verdict,
-            "max": self.most,
+            "max": self.limit,
             "attacks": {name: one.as_json() for name, one in self.attacks.items()},
             "by_type": {
                 kind: {name: one.by_type[kind].as_json() for name, one in self.attacks.items()} for kind in kinds
             },
-            "breaks": [{"attack": each.attack, "of": each.of, **each.measured.as_json()} for each in self.breaks],
-            "identical": tells.identical,
-            "repeated": tells.repeated,
-            "negative_is_a_caption": tells.shared,
-            "format_leaks": tells.format_rows,
-            "format": {name: {"rows": leak.rows, "negative": leak.negative} for name, leak in tells.leaks.items()},
-            "longer": tells.longer,
-            "shorter": tells.shorter,
+            "breaks": [{"attack": each.attack, "of": each.of, **each.measured.as_json()} for each in self.exceeded],
+            "identical": leaks.identical,
+            "repeated": leaks.repeated,
+            "negative_is_a_caption": leaks.shared,
+            "format_leaks": leaks.format_rows,
+            "format": {name: {"rows": leak.rows, "negative": leak.negative} for name, leak in leaks.formats.items()},
+            "longer": leaks.longer,
+            "shorter": leaks.shorter,
             "leaking_words": [
-                {"words": tell.words, "positive": tell.positive, "negative": tell.negative, "z": round(tell.weight, 2)}
-                for tell in tells.words
+                {"words": leak.words, "positive": leak.positive, "negative": leak.negative, "z": round(leak.weight, 2)}
+                for leak in leaks.words
             ],
-            "places": list(tells.places),
+            "places": list(leaks.positions),
         }
 
 
-def run_audit(  # noqa: PLR0913 - what the command line has
+def run_audit(  # noqa: PLR0913 - the options of the command line
     rows: pl.DataFrame,
     corpus: CaptionCorpus | None = None,
     *,
-    most: float = 0.55,
+    limit: float = 0.55,
     seed: int = 0,
     also: Sequence[GapScorer] = (),
     meaning: bool = False,
 ) -> Audit:
-    """Attack rows with everything that never sees an image.
+    """Run every text-only attack on rows.
 
     Args:
         rows: string columns ``group``, ``positive``, ``negative``, ``type``; at least one row.
         corpus: captions to train the language models on; without, the positives of the rows of other images.
-        most: accuracy that is allowed, in 0.5-1.
+        limit: allowed accuracy, in 0.5-1.
         seed: of the folds.
-        also: scorers beside those that need nothing but captions.
-        meaning: a classifier of MiniLM's sentence embeddings attacks too, where it is installed.
+        also: scorers in addition to `build_fixed_scorers`.
+        meaning: whether a classifier of MiniLM's sentence embeddings attacks too.
     """
     pairs = list(rows.select("positive", "negative").iter_rows())
-    scorers = [*fixed_scorers(corpus), *also]
+    scorers = [*build_fixed_scorers(corpus), *also]
     classifiers = (*CLASSIFIERS, *((MEANING,) if meaning else ()))
     found = measure_attacks(rows, corpus, seed, scorers, classifiers)
-    return Audit(len(rows), rows["group"].n_unique(), most, found, find_text_leaks(pairs))
+    return Audit(len(rows), rows["group"].n_unique(), limit, found, find_text_leaks(pairs))

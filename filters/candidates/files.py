@@ -1,17 +1,17 @@
-"""Files of candidate rows: read into a frame, written from one, each format by the ending of the path.
+"""Files of candidate rows: readers and writers, chosen by the extension of the path.
 
-- ``.jsonl``: one object a line, with the columns of `candidates.py`.
-- ``.json``: SugarCrepe's layout, ``{"0": {"filename", "caption", "negative_caption"}, ...}``; the indices may have
-  holes and become the ids. Files named as theirs (``swap_att.json``) tell form and target. A row with a hard positive
-  has a ``positive_caption`` besides.
+- ``.jsonl``: one object per line, with the columns of `rows.py`.
+- ``.json``: SugarCrepe's layout, ``{"0": {"filename", "caption", "negative_caption"}, ...}``; the indices may have gaps
+  and become the ids. SugarCrepe's file names (``swap_att.json``) give form and target. A row with a hard positive also
+  has a ``positive_caption``.
 - ``.tsv``: NegCLIP's layout, columns ``title`` (caption), ``filepath`` (image) and ``neg_caption``, a Python list of
-  texts, each of which is a row of its own here. Written one row a negative, so that each has a status.
-- ``.parquet``: the columns of `candidates.py`, typed.
-- A folder of SugarCrepe's files, as theirs is and as `export` writes it: ``swap_att.json`` gives ids as ``swap_att-0``.
+  texts, each of which is a row here. Written with one row per negative, so that each has a status.
+- ``.parquet``: the columns of `rows.py`, typed.
+- A folder of SugarCrepe files, such as `export` writes: ``swap_att.json`` gives ids such as ``swap_att-0``.
 
-``.jsonl`` and ``.parquet`` hold every row, the rejected ones with their reason, unless only the kept ones are asked for.
-The layouts of other tools (``.json``, ``.tsv``) hold kept rows only: their readers ignore a ``status``. Files are held in
-memory whole.
+``.jsonl`` and ``.parquet`` contain all rows, rejected ones with their reason, unless only kept rows are requested. The
+layouts of other tools (``.json``, ``.tsv``) contain kept rows only: their readers ignore a ``status``. A file is read
+into memory as a whole.
 """
 
 import ast
@@ -52,11 +52,11 @@ def read_candidates(path: Path, screening: InvalidRowPolicy | None = None) -> pl
 
     Args:
         path: of the file.
-        screening: what becomes of rows that are none; without, the first ends the reading.
+        screening: policy for invalid rows; without, the first is raised.
 
     Raises:
-        InputError: the file is missing or broken as a whole, a place in it is wrong, or no row is left.
-        UsageError: the ending of ``path`` names no format.
+        InputError: the file is missing or invalid, a row is invalid, or no row is left.
+        UsageError: the extension of ``path`` has no format.
     """
     frame = candidate_frame(_read(path), screening)
     if screening is not None:
@@ -65,7 +65,7 @@ def read_candidates(path: Path, screening: InvalidRowPolicy | None = None) -> pl
 
 
 def read_raw_rows(path: Path) -> Iterator[LocatedRow]:
-    """Yield the rows of a file as they are, unchecked, each with its place for messages; errors as `read_candidates`."""
+    """Yield the rows of a file unchecked, each with its place for messages; errors as of `read_candidates`."""
     for place, row in _read(path):
         if isinstance(row, InvalidRow):
             raise row
@@ -84,7 +84,7 @@ def _read(path: Path) -> Iterator[LocatedReading]:
 
 
 def find_sugarcrepe_files(folder: Path) -> list[Path]:
-    """Return the ``.json`` files of a folder in which some are named as SugarCrepe's; none of any other path."""
+    """Return the ``.json`` files of a folder with at least one SugarCrepe file name; none for any other path."""
     files = sorted(folder.glob("*.json")) if folder.is_dir() else []
     return files if any(path.name in _SUGARCREPE_FILES for path in files) else []
 
@@ -96,7 +96,7 @@ def _read_several(files: Sequence[Path]) -> Iterator[LocatedReading]:
 
 
 def _row_or_error(place: str, read: Callable[[], Mapping[str, Any]]) -> LocatedReading:
-    """Return what is read at a place, or why it is no row: a generator that raised could not go on."""
+    """Return a row or the error of an invalid one: a generator cannot continue after raising."""
     try:
         return place, read()
     except InvalidRow as flaw:
@@ -104,15 +104,15 @@ def _row_or_error(place: str, read: Callable[[], Mapping[str, Any]]) -> LocatedR
 
 
 def write_candidates(frame: pl.DataFrame, path: Path, *, only_kept: bool = False) -> int:
-    """Write candidate rows to ``path``, whole or not at all, and return how many.
+    """Write candidate rows to ``path`` atomically, and return their number.
 
     Args:
-        frame: with the schema of `candidates.py`.
-        path: its ending names the format.
-        only_kept: leave rejected rows out of any format; the layouts of other tools never hold them.
+        frame: with the schema of `rows.py`.
+        path: its extension selects the format.
+        only_kept: skip rejected rows; the layouts of other tools never contain them.
 
     Raises:
-        UsageError: the ending of ``path`` names no format.
+        UsageError: the extension of ``path`` has no format.
     """
     _, write = _format_of(path)
     rows = frame.filter(pl.col("status") == "kept") if only_kept or stores_only_kept(path) else frame
@@ -121,15 +121,15 @@ def write_candidates(frame: pl.DataFrame, path: Path, *, only_kept: bool = False
 
 
 def stores_only_kept(path: Path) -> bool:
-    """Return whether ``path`` has the layout of another tool, which holds kept rows only."""
+    """Return whether ``path`` has the layout of another tool, which contains kept rows only."""
     return path.suffix.lower() in _KEPT_ONLY
 
 
 def check_extension(path: Path) -> None:
-    """Make sure that candidate rows can be in a file of this name.
+    """Check that candidate rows can be written to a file of this name.
 
     Raises:
-        UsageError: the ending of ``path`` names no format.
+        UsageError: the extension of ``path`` has no format.
     """
     _format_of(path)
 
@@ -150,7 +150,7 @@ def _parse_json(data: bytes, place: str) -> Any:
     try:
         return orjson.loads(data.removeprefix(codecs.BOM_UTF8))
     except orjson.JSONDecodeError as error:
-        raise InvalidRow("broken_json", f"broken JSON ({error.msg})", where=place, fix="Mend or delete it.") from None
+        raise InvalidRow("broken_json", f"invalid JSON ({error.msg})", where=place, fix="Fix or delete it.") from None
 
 
 def _object(value: Any, place: str, fix: str = "Each row is a JSON object.") -> Mapping[str, Any]:
@@ -206,15 +206,17 @@ def _read_negclip(path: Path) -> Iterator[LocatedReading]:
     table = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t", strict=True)
     missing = {"title", "neg_caption"} - set(table.fieldnames or ())
     if missing:
-        raise InputError(f"no column {', '.join(sorted(missing))}", where=str(path), fix="Name title and neg_caption.")
+        raise InputError(
+            f"no column {', '.join(sorted(missing))}", where=str(path), fix="Add the columns title and neg_caption."
+        )
     while True:
         try:
             line = next(table)
         except StopIteration:
             return
         except csv.Error as error:
-            where = f"{path}:{table.reader.line_num}"  # the table's own number is that of the row before
-            yield where, InvalidRow("broken_csv", f"broken TSV ({error})", where=where, fix="Mend its quotes.")
+            where = f"{path}:{table.reader.line_num}"  # table.line_num is the number of the previous row
+            yield where, InvalidRow("broken_csv", f"invalid TSV ({error})", where=where, fix="Fix its quotes.")
             continue
         place = f"{path}:{table.line_num}"
         try:
@@ -227,15 +229,15 @@ def _read_negclip(path: Path) -> Iterator[LocatedReading]:
 
 def _negclip_rows(line: dict[str | Any, Any], place: str) -> Iterator[LocatedRow]:
     if None in line:
-        fix = "Put fields that hold tabs into quotes."
+        fix = "Quote fields that contain tabs."
         raise InvalidRow("ragged_row", "more fields than columns", where=place, fix=fix)
     if contains_swallowed_rows([value or "" for value in line.values()]):
-        what = "a field between quotes holds line ends and tabs, as of rows"
-        raise InvalidRow("broken_csv", what, where=place, fix="Mend its quotes.")
+        what = "a quoted field contains line breaks and tabs, as of other rows"
+        raise InvalidRow("broken_csv", what, where=place, fix="Fix its quotes.")
     negatives = _parse_list(line.pop("neg_caption"), place)
     row: dict[str, Any] = {_NEGCLIP.get(name, name): value for name, value in line.items() if value}
     row |= {name: _parse_json(row[name].encode(), place) for name in ("edit", "scores") if name in row}
-    if not negatives:  # counted, not passed over
+    if not negatives:  # keeps the row in the counts
         yield place, row | {"negative": "", "status": "rejected", "reason": row.get("reason") or "no_candidate"}
     for number, negative in enumerate(negatives):
         one = {"negative": negative}
@@ -256,8 +258,8 @@ def _parse_list(value: str | None, place: str) -> list[str]:
 
 
 class _LineCollector(list[str]):
-    # Python's csv only puts those characters into quotes that are part of its line terminator. So it is told of
-    # both, and the lines end in one.
+    # csv quotes only the characters of its line terminator: with "\r\n" it quotes both, and lines are written with
+    # "\n".
     def write(self, line: str) -> None:
         self.append(line.removesuffix("\r\n") + "\n")
 
@@ -284,7 +286,7 @@ def _read_parquet(path: Path) -> Iterator[LocatedReading]:
     try:
         frame = pl.read_parquet(path)
     except (pl.exceptions.PolarsError, OSError) as error:
-        what = f"not a whole Parquet file ({str(error).partition(chr(10))[0]})"
+        what = f"invalid Parquet file ({str(error).partition(chr(10))[0]})"
         raise InputError(what, where=str(path), fix="Write it again.") from None
     for number, row in enumerate(frame.iter_rows(named=True), 1):
         place = f"{path}: row {number}"

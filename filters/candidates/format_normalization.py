@@ -1,8 +1,7 @@
-"""Mending of format: both texts of a row written alike, so that no mark of the writer's hand tells them apart.
+"""Format normalisation: both texts of a row in the same format, so that the format detects nothing.
 
-*Tidy* text has a capital first letter, single spaces, none before a mark, and no final period. What a text says is
-left alone. Where an edit is noted with its places in the texts, places and words move along; an edit of which
-nothing is left is taken out.
+Normalised text has a capital first letter, single spaces, no space before punctuation, and no final period. The words
+do not change. The spans and words of recorded edits are adjusted; an edit that becomes empty is removed.
 """
 
 import re
@@ -17,12 +16,12 @@ _BLANK = re.compile(r"\s")
 
 
 def normalize_format(text: str) -> str:
-    """Return ``text`` in tidy format."""
+    """Return ``text`` in normalised format."""
     return _normalize_with_offsets(text)[0]
 
 
 def normalize_rows(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return candidate rows with all texts tidy; a row with an empty text stays as it is."""
+    """Return candidate rows with all texts normalised; a row with an empty text is unchanged."""
     columns: dict[str, list[Any]] = {
         name: frame[name].to_list() for name in ("caption", "negative", "positive", "edit")
     }
@@ -40,15 +39,15 @@ def normalize_rows(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _normalize_with_offsets(text: str) -> tuple[str, list[int]]:
-    # The tidy text, and for each place of the old one (its end too) the place in the new one.
-    gone = [False] * len(text)
+    # The normalised text, and for each offset of the original (its end included) the offset in the new text.
+    removed = [False] * len(text)
     for cut in _REMOVED.finditer(text):
-        gone[cut.start() : cut.end()] = [True] * (cut.end() - cut.start())
+        removed[cut.start() : cut.end()] = [True] * (cut.end() - cut.start())
     places: list[int] = []
     kept: list[str] = []
-    for letter, cut_out in zip(text, gone, strict=True):
+    for letter, is_removed in zip(text, removed, strict=True):
         places.append(len(kept))
-        if not cut_out:
+        if not is_removed:
             kept.append(" " if _BLANK.match(letter) else letter)
     places.append(len(kept))
     if kept and len(kept[0].upper()) == 1:
@@ -59,7 +58,7 @@ def _normalize_with_offsets(text: str) -> tuple[str, list[int]]:
 def _move_edit(
     edit: dict[str, Any], source: tuple[str, list[int]], target: tuple[str, list[int]]
 ) -> dict[str, Any] | None:
-    # Lists of two, or empty where the place is not known: then the words alone are left.
+    # Spans are lists of two, or empty where unknown: then only the words are kept.
     moved = dict(edit)
     for words, span, (text, places) in (("from", "from_span", source), ("to", "to_span", target)):
         if not edit[span]:

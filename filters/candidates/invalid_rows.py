@@ -1,7 +1,7 @@
-"""Candidate rows that are none: broken JSON, a null for a negative, an id twice.
+"""Policy for invalid candidate rows: invalid JSON, a null negative, a repeated id.
 
-Such a row has nothing that could be refined, attacked or judged, nor be written back with a reason. So it ends the reading
-with its place and how to mend it, or is counted by reason and left out: one null is not to stop a hundred thousand rows.
+An invalid row can be neither refined nor written back with a reason. It stops the reading with its place and a fix, or
+is skipped and counted by reason, so that one null does not stop a hundred thousand rows.
 """
 
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.rejects import make_reject
 
 
-class InvalidRow(InputError):  # noqa: N818 - reads as what it is; it is an error by its base
-    """A row is none, for a ``reason`` of `datasets.rejects`; those around it may well be."""
+class InvalidRow(InputError):  # noqa: N818 - an error by its base class
+    """An invalid row, with a ``reason`` of `datasets.rejects`; other rows may be valid."""
 
     def __init__(self, reason: str, what: str, *, where: str, fix: str) -> None:
         super().__init__(what, where=where, fix=fix)
@@ -23,12 +23,12 @@ class InvalidRow(InputError):  # noqa: N818 - reads as what it is; it is an erro
 
 @dataclass
 class InvalidRowPolicy:
-    """What becomes of rows that are none, for commands that give the choice.
+    """What to do with invalid rows, for commands with this option.
 
     Attributes:
         on_error: ``stop`` at the first, or ``skip`` them.
-        skipped: those that were.
-        first: of these.
+        skipped: counts of skipped rows.
+        first: the first skipped row.
     """
 
     on_error: ErrorPolicy = "stop"
@@ -36,23 +36,23 @@ class InvalidRowPolicy:
     first: InvalidRow | None = None
 
     def judge(self, flaw: InvalidRow) -> None:
-        """Count a row that is none.
+        """Count an invalid row.
 
         Raises:
-            InputError: under ``stop``, with how to skip.
+            InputError: under ``stop``, with the option to skip it.
         """
         if self.on_error == "stop":
-            how = f"To set such rows aside: {COMMAND_LINE.option('on_error')} skip."
+            how = f"To skip such rows: {COMMAND_LINE.option('on_error')} skip."
             raise InputError(flaw.what, where=flaw.where, fix=f"{flaw.fix} {how}") from None
         self.first = self.first or flaw
         self.skipped.add([make_reject(flaw.where, flaw.reason, flaw.what)])
 
     def refuse_none_left(self, rows: int) -> None:
-        """Refuse an input of which no row is left, since all were skipped.
+        """Raise an error if all rows were skipped.
 
         Raises:
-            InputError: telling why, and of the first.
+            InputError: with the counts and the first error.
         """
         if self.first and not rows:
-            what = f"no row is left of {self.skipped.describe()}; the first: {self.first.what}"
+            what = f"all rows are invalid: {self.skipped.describe()}; the first: {self.first.what}"
             raise InputError(what, where=self.first.where, fix=self.first.fix)

@@ -1,13 +1,13 @@
-"""Mending by reuse: a generated negative that is true of another image becomes a positive there.
+"""Mirrored negatives: a generated negative that is true of another image becomes a positive there.
 
-Whatever a writer's hand leaves in negatives tells nothing once it stands in positives too. A text is known to be true
-of another image where a caption of that image says it word for word (but for capitals, spacing and the final mark).
-The caption that it was made from is then the negative: what contradicts the text on its own image contradicts it
-there. That is as sure as the row itself, and no surer, so the other image's captions and boxes are heard about it
-(`flows.reusing`). Such a row mirrors the one it comes from, so the two tell nothing together.
+Patterns that a generator leaves in negatives detect nothing once they occur in positives as often. A text is true of
+another image where a caption of that image equals it (except for capitals, spacing and the final mark). The caption
+that it was made from is then the negative: what contradicts the text on its own image contradicts it there. That is as
+certain as the original row, so the other image's captions and boxes are checked too
+(`flows/commands/reuse_negatives.py`). The row mirrors the original, so both together detect nothing.
 
-An addition says all that its caption says, and more: where it is true, so is the caption. ADD rows are left out, and
-rows with a positive of their own, which was written for one image.
+An addition entails its caption: where it is true, the caption is true. ADD rows are skipped, and so are rows with their
+own positive, which was written for one image.
 """
 
 from collections import defaultdict
@@ -24,14 +24,14 @@ _ENTAILED_FORMS = ("add", "shuffle")
 
 
 class CaptionsByImage:
-    """Which images say what; made of pairs, one by one."""
+    """Index of the captions of images; pairs are added one by one."""
 
     def __init__(self) -> None:
         self._images: dict[str, str] = {}
         self._groups: defaultdict[str, set[str]] = defaultdict(set)
 
-    def learn(self, pair: Pair) -> None:
-        """Add what a pair says of its image; pairs without one are of no use."""
+    def add(self, pair: Pair) -> None:
+        """Add the captions of a pair; pairs without an image are ignored."""
         image = pair.image or pair.source_id
         if image:
             group = pair_group(pair)
@@ -39,29 +39,29 @@ class CaptionsByImage:
             for text in (pair.caption, *pair.captions):
                 self._groups[sameness(text)].add(group)
 
-    def other(self, text: str, but: str) -> tuple[str, str] | None:
-        """Return (group, image) of the first other group that says a text; None when none does."""
+    def other_image(self, text: str, but: str) -> tuple[str, str] | None:
+        """Return (group, image) of the first other group with this caption; None without one."""
         found = sorted(self._groups.get(sameness(text), set()) - {but})
         return (found[0], self._images[found[0]]) if found else None
 
-    def says(self, group: str, text: str) -> bool:
-        """Say whether a caption of the group is this text."""
+    def has_caption(self, group: str, text: str) -> bool:
+        """Return whether a caption of the group equals this text."""
         return group in self._groups.get(sameness(text), set())
 
 
-def mirror_negatives(frame: pl.DataFrame, sayings: CaptionsByImage) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield (group, row) for each kept row whose negative another image says: that image, the texts exchanged.
+def mirror_negatives(frame: pl.DataFrame, captions: CaptionsByImage) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield (group, row) for each kept row whose negative is a caption of another image: its mirrored row.
 
     Args:
-        frame: with the columns of `candidates.py`.
-        sayings: of all images known.
+        frame: with the columns of `rows.py`.
+        captions: of all known images.
     """
     kept = frame.filter((pl.col("status") == "kept") & (pl.col("positive") == ""))
     names = ("id", "key", "image", "caption", "negative", "form", "target")
     seen: set[tuple[str, str, str]] = set()
     for id_, key, image, caption, negative, form, target in kept.select(names).iter_rows():
-        found = sayings.other(negative, text_group(image, key, caption))
-        if form in _ENTAILED_FORMS or found is None or sayings.says(found[0], caption):
+        found = captions.other_image(negative, text_group(image, key, caption))
+        if form in _ENTAILED_FORMS or found is None or captions.has_caption(found[0], caption):
             continue
         if (once := (found[0], sameness(negative), sameness(caption))) in seen:
             continue

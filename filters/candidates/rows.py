@@ -1,14 +1,12 @@
-"""Candidate rows: a caption, a hard negative of it, and what became of them.
+"""Candidate rows: a caption, a hard negative, and the status of the row.
 
-`refine` and `audit` work on such rows, whoever made them. A row holds the columns below; only ``caption`` and
-``negative`` (or ``negative_caption``) have to be given. Nothing else of a row is lost: what has no column of its own
-travels in ``extra`` and is written back. Files: `candidate_files.py`.
+`refine` and `audit` work on such rows, whatever wrote them. A row has the columns below; only ``caption`` and
+``negative`` (or ``negative_caption``) are required. All other data of a row is kept in ``extra`` and written back.
+Files: `files.py`. An invalid row stops the reading, or is counted and skipped: `invalid_rows.py`.
 
-A row that is none ends the reading, or is counted and left out: `screening.py`.
-
-The *positive* of a row is the text that the negative competes with: ``positive`` (a hard positive, in both-sides
-pairs) where there is one, else the caption. A row that comes in rejected stays as it is. SHUFFLE is for training only:
-such rows come in as rejected, with the reason `training_only_rows`.
+The *positive* of a row is the text that the negative is compared with: ``positive`` (a hard positive, in both-sides
+pairs) where there is one, else the caption. A row that is already rejected stays unchanged. SHUFFLE is for training
+only: such rows are read as rejected, with the reason ``for_training``.
 """
 
 import hashlib
@@ -25,7 +23,7 @@ from pairwright.datasets.record_tables import EDIT, SCORE, STATUSES, make_column
 from pairwright.datasets.records import compact_json
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
-from pairwright.filters.refinement.pair_selection import slot_keys
+from pairwright.filters.refinement.pair_selection import build_slot_keys
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
@@ -48,7 +46,7 @@ SCHEMA = pl.Schema(
         "extra": pl.String(),
     }
 )
-FOR_TRAINING = "for_training"  # why a row of a type that no benchmark holds is rejected
+FOR_TRAINING = "for_training"  # reason of rows whose type no benchmark contains
 _TEXTS = ("id", "key", "image", "positive", "form", "target", "reason")
 _ALIASES = {"negative_caption": "negative", "positive_caption": "positive", "filename": "image"}
 
@@ -59,11 +57,13 @@ def candidate_frame(
     """Return rows as a checked frame with ``SCHEMA``, in the given order, without nulls.
 
     Args:
-        rows: (place for messages, row as a mapping, or why it is none). A row without an id gets one from its content.
-        screening: what becomes of rows that are none; without, the first is raised.
+        rows: (place for messages, row as a mapping, or the error of an invalid row). A row without an id gets one from
+            its
+            content.
+        screening: policy for invalid rows; without, the first is raised.
 
     Raises:
-        InputError: a row lacks a text, holds a value of the wrong kind, or repeats an id.
+        InputError: a row lacks a text, has a value of the wrong type, or repeats an id.
     """
     seen: dict[str, str] = {}
     columns: dict[str, list[Any]] = {name: [] for name in SCHEMA}
@@ -88,16 +88,16 @@ def candidate_rows(frame: pl.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def edit_type_name(form: str, target: str) -> str:
-    """Return the type of an edit as reports show it: ``replace-object``; ``other`` when nothing is known."""
+    """Return the name of an edit type in reports: ``replace-object``; ``other`` when unknown."""
     return "-".join(part for part in (form, target) if part) or "other"
 
 
 def usable_corpus(corpus: CaptionCorpus, frame: pl.DataFrame) -> tuple[CaptionCorpus, int]:
-    """Return ``corpus`` as the scorers of these rows can use it, and how many captions that leaves to train on.
+    """Return ``corpus`` as the scorers of these rows can use it, and the number of captions left for training.
 
-    Captions of images under test never train a scorer. When that would take more than half of the corpus away, the
-    corpus is the very pool that the rows were made from; then it is cross-fitted: each row goes without the captions of
-    its own image, and only those.
+    Captions of images under test never train a scorer. If that would remove more than half of the corpus, the corpus is
+    the pool that the rows were made from; then it is cross-fitted: only the captions of its own image are withheld from
+    a row.
     """
     groups = {text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()}
     tested = {normalize_text(text) for name in ("caption", "negative", "positive") for text in frame[name]}
@@ -105,6 +105,19 @@ def usable_corpus(corpus: CaptionCorpus, frame: pl.DataFrame) -> tuple[CaptionCo
     if 2 * left >= len(corpus.captions):
         return corpus, left
     return replace(corpus, pool=True), len(corpus.captions)
+
+
+def attack_frame(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return candidate rows as attacks take them: ``id``, ``positive``, ``negative``, ``group`` and ``type``."""
+    groups = [text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()]
+    types = [edit_type_name(*row) for row in frame.select("form", "target").iter_rows()]
+    return frame.select(
+        "id",
+        positive=pl.when(pl.col("positive") != "").then("positive").otherwise("caption"),
+        negative="negative",
+        group=pl.Series(groups, dtype=pl.String),
+        type=pl.Series(types, dtype=pl.String),
+    )
 
 
 def refine_candidates(
@@ -115,32 +128,23 @@ def refine_candidates(
     *,
     choose: bool = False,
 ) -> tuple[pl.DataFrame, Refinement]:
-    """Refine the rows of a candidate frame that are not rejected yet.
+    """Refine the rows of a candidate frame that are not rejected.
 
     Args:
         frame: with ``SCHEMA``.
         corpus: captions to train the scorers on; without, the positives of the rows.
         options: `RefineOptions` for Algorithm 1 over two scorers, `AllAttacksOptions` for all attacks.
-        choose: of rows of one caption and type keep one at most, with `AllAttacksOptions` (`choosing.py`).
-        scorers: more scorers; of Algorithm 1 its two, instead of grammar and plausibility.
+        scorers: additional scorers; for Algorithm 1 its two, instead of grammar and plausibility.
+        choose: whether to keep at most one row per caption and type, with `AllAttacksOptions` (`pair_selection.py`).
 
     Returns:
         All rows in the same order, with ``status``, ``reason`` and the gap of each scorer in ``scores``
-        (``grammar_gap``, ...); and the outcome over the rows that entered.
+        (``grammar_gap``, ...); and the refinement of the rows that were not rejected.
     """
     entering = frame.filter(pl.col("status") == "kept")
-    groups = [text_group(*row) for row in entering.select("image", "key", "caption").iter_rows()]
-    rows = entering.select(
-        "id",
-        positive=pl.when(pl.col("positive") != "").then("positive").otherwise("caption"),
-        negative="negative",
-        group=pl.Series(groups, dtype=pl.String),
-        type=pl.Series(
-            [edit_type_name(*row) for row in entering.select("form", "target").iter_rows()], dtype=pl.String
-        ),
-    )
+    rows = attack_frame(entering)
     if choose:
-        rows = rows.with_columns(slot=pl.Series(slot_keys(entering), dtype=pl.String))
+        rows = rows.with_columns(slot=pl.Series(build_slot_keys(entering), dtype=pl.String))
     if isinstance(options, AllAttacksOptions):
         outcome = refine_against_all_attacks(rows, corpus, options, scorers)
     else:
@@ -159,7 +163,7 @@ def refine_candidates(
 
 
 def _with_gaps(scores: list[list[dict[str, Any]]], gaps: pl.DataFrame) -> list[list[dict[str, Any]]]:
-    # A gap that is not there is left out: files hold no NaN.
+    # Rows without a score get no gap: files contain no NaN.
     named = gaps.drop("id").rename(lambda name: f"{name}_gap")
     return [
         [score for score in before if score["name"] not in row]
@@ -173,7 +177,7 @@ def _column(name: str, values: list[Any]) -> pl.Series:
 
 
 def _with_unique_id(given: Mapping[str, Any] | InvalidRow, place: str, seen: Mapping[str, str]) -> dict[str, Any]:
-    """Return a checked row with an id that none before it has."""
+    """Return a checked row with an id that no earlier row has."""
     if isinstance(given, InvalidRow):
         raise given
     row = _check_row(given, place)
@@ -194,15 +198,15 @@ def _check_row(given: Mapping[str, Any], place: str) -> dict[str, Any]:
         row |= {"status": "rejected", "reason": FOR_TRAINING}
     for name in ("caption", "negative"):
         row[name] = _text(known.pop(name, ""), name, place)
-        came_to_nothing = name == "negative" and row["status"] == "rejected"
-        if not row[name].strip() and not came_to_nothing:
-            there = ", ".join(sorted(given)) or "none"
+        may_be_empty = name == "negative" and row["status"] == "rejected"
+        if not row[name].strip() and not may_be_empty:
+            columns = ", ".join(sorted(given)) or "none"
             empty = [each for each in given if _ALIASES.get(each, each) == name]
             raise InvalidRow(
                 f"empty_{name}",
                 f"no {name}" + (f" ({empty[0]} is empty)" if empty else ""),
                 where=place,
-                fix=f"Each row needs the texts 'caption' and 'negative' (or 'negative_caption'); it has: {there[:200]}.",
+                fix=f"Each row needs the texts 'caption' and 'negative' (or 'negative_caption'); it has: {columns[:200]}.",
             )
     row["edit"] = _edits(known.pop("edit", []), place)
     row["scores"] = _scores(known.pop("scores", {}), place)
@@ -210,7 +214,7 @@ def _check_row(given: Mapping[str, Any], place: str) -> dict[str, Any]:
         row["extra"] = compact_json(known)
     except (TypeError, ValueError) as error:
         raise _row_error(
-            f"a value is not JSON ({error})", place, f"Leave it out; it is in: {', '.join(known)}."
+            f"a value is not JSON ({error})", place, f"Remove it; it is in one of: {', '.join(known)}."
         ) from None
     return row
 
@@ -224,13 +228,13 @@ def _text(value: Any, name: str, place: str) -> str:
 
 
 def _edits(value: Any, place: str) -> list[dict[str, Any]]:
-    whole = isinstance(value, list) and all(
+    valid = isinstance(value, list) and all(
         isinstance(edit, Mapping)
         and all(isinstance(edit.get(name), str) for name in ("from", "to"))
         and all(_is_span(edit.get(name)) for name in ("from_span", "to_span"))
         for edit in value
     )
-    if not whole:
+    if not valid:
         raise _row_error(
             "edit is not a list of edits", place, "An edit has the texts from, to and the spans from_span, to_span."
         )
@@ -244,7 +248,7 @@ def _is_span(value: Any) -> bool:
 
 
 def _scores(value: Any, place: str) -> list[dict[str, Any]]:
-    if isinstance(value, list) and all(isinstance(score, Mapping) for score in value):  # as Parquet holds them
+    if isinstance(value, list) and all(isinstance(score, Mapping) for score in value):  # Parquet layout
         value = {score.get("name"): score.get("value") for score in value}
     if not isinstance(value, Mapping) or not all(isinstance(n, str) and _is_number(x) for n, x in value.items()):
         raise _row_error("scores is not an object of numbers", place, 'Write it as {"name": 0.5}.')
@@ -256,7 +260,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _content_id(row: Mapping[str, Any], seen: Mapping[str, str]) -> str:
-    # From what the row says, so that the order of the rows does not matter; equal rows are numbered.
+    # From the content of the row, so that the order of the rows does not matter; equal rows are numbered.
     content = compact_json([row[name] for name in ("key", "image", "caption", "negative", "form", "target")])
     ordinal = 0
     while True:

@@ -1,11 +1,12 @@
-"""Answers about images, judged against reference answers by a model that reads what is known of the image (LLaVA-Bench).
+"""Model judgements of answers about images against reference answers (LLaVA-Bench).
 
-The judge scores two answers from 1 to 10 for helpfulness, relevance, accuracy and detail (003, section 3.5). It leans
-towards the one that stands first or second, so it is asked twice, the answers changing places, and each answer has the
-mean of its two scores. A model's *relative score* is the sum of its scores over that of the reference's.
+The judge reads what is known of the image and scores two answers from 1 to 10 for helpfulness, relevance, accuracy and
+detail (LLaVA, section 3.5). It prefers a position, so it is requested twice with the answers exchanged, and each answer
+gets the mean of its two scores. The *relative score* of a model is the sum of its scores divided by that of the
+reference.
 
-A judgement that cannot be read counts as none. Its question is left out, since the other order alone would bring the
-leaning back; both are counted.
+A question with an unreadable judgement is skipped, as the other order alone would bring the position preference back;
+both are counted.
 """
 
 import json
@@ -53,10 +54,10 @@ class ImageQuestion:
     Attributes:
         id: unique in its file.
         image: locator.
-        text: what is asked.
+        text: the question.
         reference: the answer to compare with.
-        context: what is known of the image, for the judge.
-        type: such as ``detail``; empty when none is told.
+        context: description of the image, for the judge.
+        type: such as ``detail``; empty if unknown.
     """
 
     id: str
@@ -69,15 +70,15 @@ class ImageQuestion:
 
 @dataclass(frozen=True, slots=True)
 class AnswerJudgement:
-    """What the judge said of one answer, in both orders.
+    """Judgement of one answer, in both orders.
 
     Attributes:
-        question: which one.
+        question: the question.
         model: mean score of the model's answer, 1-10; None when a judgement is missing.
-        reference: likewise of the reference answer.
-        unparsed: judgements that cannot be read, 0-2.
-        reason: why there are no scores: ``unparsed``, or the word of a failure; empty when there are.
-        turned: whether the two orders disagree on which answer is the better one.
+        reference: the same for the reference answer.
+        unparsed: number of unreadable judgements, 0-2.
+        reason: why there are no scores: ``unparsed``, or the code of a request error; empty when there are scores.
+        inconsistent: whether the two orders disagree on which answer is better.
     """
 
     question: ImageQuestion
@@ -85,38 +86,38 @@ class AnswerJudgement:
     reference: float | None
     unparsed: int = 0
     reason: str = ""
-    turned: bool = False
+    inconsistent: bool = False
 
 
 def read_questions(path: Path, images: str = "") -> list[ImageQuestion]:
-    """Read questions from JSON Lines: ``id``, ``image``, ``question``, ``reference``, ``context``, and ``type`` if any.
+    """Read questions from JSON Lines: ``id``, ``image``, ``question``, ``reference``, ``context``, optionally ``type``.
 
-    LLaVA-Bench's own names do as well: ``question_id``, ``text``, ``answer``, ``caption``, ``category``. The context
+    LLaVA-Bench's names are accepted too: ``question_id``, ``text``, ``answer``, ``caption``, ``category``. The context
     may be a list of texts (captions, boxes), which become lines.
 
     Raises:
-        InputError: no such file, no question, or a row that lacks one of them or repeats an id.
+        InputError: the file is missing or empty, or a row lacks a field or repeats an id.
     """
     found: dict[str, ImageQuestion] = {}
     for where, row in _rows(path):
         named = {_ALIASES.get(name, name): value for name, value in row.items()}
         texts = {name: _text(named, name, where) for name in ("id", "image", "question", "reference", "context")}
         if texts["id"] in found:
-            raise InputError(f"id {texts['id']} for the second time", where=where, fix="Give each question its own.")
+            raise InputError(f"duplicate id {texts['id']}", where=where, fix="Give each question a unique id.")
         image = str((Path(images) if images else path.parent) / texts["image"])
         found[texts["id"]] = ImageQuestion(
             texts["id"], image, texts["question"], texts["reference"], texts["context"], str(named.get("type", ""))
         )
     if not found:
-        raise InputError("no question in it", where=str(path), fix="Give one a line.")
+        raise InputError("no questions", where=str(path), fix="Write one question per line.")
     return list(found.values())
 
 
 def read_answers(path: Path, questions: Sequence[ImageQuestion]) -> list[str]:
-    """Read answers that a model gave elsewhere, ``id`` and ``answer`` (or LLaVA's ``text``), in the order of the questions.
+    """Read the answers of a model, ``id`` and ``answer`` (or LLaVA's ``text``), in the order of the questions.
 
     Raises:
-        InputError: no such file, a broken row, or a question without an answer.
+        InputError: the file is missing, a row is invalid, or a question has no answer.
     """
     found: dict[str, str] = {}
     for where, row in _rows(path):
@@ -138,7 +139,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except ValueError:
-            raise InputError("broken JSON", where=where, fix="Mend or delete the line.") from None
+            raise InputError("invalid JSON", where=where, fix="Fix or delete the line.") from None
         if not isinstance(row, dict):
             raise InputError("not a JSON object", where=where, fix="Each row is an object.")
         yield where, row
@@ -156,13 +157,13 @@ def _text(row: Mapping[str, Any], name: str, where: str) -> str:
 
 
 class AnswerJudge:
-    """The maker of judgements (`protocols.LLMGenerator`): one annotation an answer, with both scores.
+    """LLM generator (`protocols.LLMGenerator`) that returns one annotation per answer, with both scores.
 
     Args:
         book: the prompts; ``judge-answers`` is used.
-        model: the judge's name at the server.
-        questions: what was asked.
-        answers: by the name of who gave them, one a question, aligned.
+        model: model name of the judge.
+        questions: the questions.
+        answers: one answer per question, in order, by the name of the model that gave them.
     """
 
     name = NAME
@@ -187,18 +188,18 @@ class AnswerJudge:
 
     @property
     def pairs(self) -> list[Pair]:
-        """The answers as pairs, under which they are asked about."""
+        """The answers as pairs, one request key each."""
         return [Pair(key, question.text, image=question.image) for key, (_, question, _) in self._asked.items()]
 
     def annotate(
         self,
         pair: Pair,
-        tokens: Sequence[Token],  # noqa: ARG002 - the protocol's; texts are shown as they are
-        rng: random.Random,  # noqa: ARG002 - the protocol's; nothing is drawn
+        tokens: Sequence[Token],  # noqa: ARG002 - part of the protocol
+        rng: random.Random,  # noqa: ARG002 - part of the protocol
         *,
         attempt: int = 0,
     ) -> LLMStep[list[Annotation]]:
-        """Return the talk about an answer, which ends in its scores."""
+        """Return the steps of an answer, which end in its scores."""
         _, question, answer = self._asked[pair.key]
         orders = [(answer, question.reference), (question.reference, answer)]
         requests: list[Request] = [
@@ -214,7 +215,7 @@ class AnswerJudge:
         judged = combine_judgements(question, outcomes)
         keys = [outcome.key for outcome in outcomes if isinstance(outcome, Reply)]
         origin = Origin(NAME, VERSION, 0, self._model, self._prompt.id, keys[0] if keys else "")
-        scores = {"unparsed": float(judged.unparsed), "turned": float(judged.turned)}
+        scores = {"unparsed": float(judged.unparsed), "turned": float(judged.inconsistent)}
         if judged.model is not None and judged.reference is not None:
             scores |= {"model": judged.model, "reference": judged.reference}
         status: Any = "rejected" if judged.reason else "kept"
@@ -227,7 +228,7 @@ class AnswerJudge:
         ]  # fmt: skip
 
     def judged(self, row: Annotation) -> tuple[str, AnswerJudgement]:
-        """Return what an annotation of this maker says, behind the name of whose answer it is about."""
+        """Return the name of the model and the judgement that an annotation of this generator holds."""
         scores = row.scores
         subject, question, _ = self._asked[row.key]
         return subject, AnswerJudgement(
@@ -241,7 +242,7 @@ class AnswerJudge:
 
 
 def combine_judgements(question: ImageQuestion, outcomes: Sequence[RequestOutcome]) -> AnswerJudgement:
-    """Return what both judgements say together: first the one with the model's answer first, then the other way round."""
+    """Return the judgement of both orders: the one with the model's answer first, then the other."""
     failed = [outcome.code for outcome in outcomes if isinstance(outcome, RequestError)]
     read = [parse_scores(outcome.text) for outcome in outcomes if isinstance(outcome, Reply)]
     unparsed = sum(scores is None for scores in read)
@@ -249,16 +250,16 @@ def combine_judgements(question: ImageQuestion, outcomes: Sequence[RequestOutcom
     if failed or unparsed:
         return AnswerJudgement(question, None, None, unparsed, failed[0] if failed else UNPARSED)
     (model_first, reference_second), (reference_first, model_second) = pairs
-    turned = (model_first - reference_second) * (model_second - reference_first) < 0
+    inconsistent = (model_first - reference_second) * (model_second - reference_first) < 0
     return AnswerJudgement(
-        question, (model_first + model_second) / 2, (reference_first + reference_second) / 2, 0, "", turned
+        question, (model_first + model_second) / 2, (reference_first + reference_second) / 2, 0, "", inconsistent
     )
 
 
 def parse_scores(text: str) -> tuple[float, float] | None:
-    """Return the two scores on the first line of a reply; None when they are not there, or not from 1 to 10."""
-    said, _ = strip_control_tokens(strip_thinking(text)[0])
-    first = next((line for line in said.splitlines() if line.strip()), "")
+    """Return the two scores on the first line of a reply; None when they are missing, or not from 1 to 10."""
+    answer, _ = strip_control_tokens(strip_thinking(text)[0])
+    first = next((line for line in answer.splitlines() if line.strip()), "")
     found = _SCORES.fullmatch(first)
     if found is None:
         return None
@@ -268,31 +269,31 @@ def parse_scores(text: str) -> tuple[float, float] | None:
 
 @dataclass(frozen=True, slots=True)
 class RelativeScore:
-    """The relative score of a model on some questions.
+    """Scores of a model on some questions.
 
     Attributes:
         model: float64 (n,), its scores.
         reference: float64 (n,), those of the reference.
-        turned: questions where the better answer changes with the order.
-        left_out: questions without scores, by reason.
-        unparsed: judgements that could not be read.
+        inconsistent: questions for which the better answer depends on the order.
+        unscored: questions without scores, by reason.
+        unparsed: number of unreadable judgements.
     """
 
     model: np.ndarray[tuple[int], np.dtype[np.float64]]
     reference: np.ndarray[tuple[int], np.dtype[np.float64]]
-    turned: int
-    left_out: Mapping[str, int]
+    inconsistent: int
+    unscored: Mapping[str, int]
     unparsed: int
 
 
 def relative_score(judged: Iterable[AnswerJudgement]) -> RelativeScore:
-    """Return the scores of those that have any, and the count of all others."""
+    """Return the scores of judged questions, and the counts of all others."""
     rows = list(judged)
     scored = [row for row in rows if not row.reason]
     return RelativeScore(
         np.array([row.model for row in scored], dtype=np.float64),
         np.array([row.reference for row in scored], dtype=np.float64),
-        sum(row.turned for row in scored),
+        sum(row.inconsistent for row in scored),
         dict(sorted(Counter(row.reason for row in rows if row.reason).items())),
         sum(row.unparsed for row in rows),
     )

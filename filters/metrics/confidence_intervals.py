@@ -1,4 +1,9 @@
-"""How sure a counted share is (the Wilson interval), a mean, or a ratio of sums."""
+"""95% confidence intervals of a share (Wilson), a mean, and a ratio of sums.
+
+SciPy has none of the three as needed: `scipy.stats.binomtest(...).proportion_ci(method="wilson")` takes whole hits
+only, and a tie counts half here; it takes 2 ms a call against 1 us, and `import scipy.stats` adds 0.7 s to a command. A
+test compares the two on whole hits. Mean and ratio are one line of NumPy each.
+"""
 
 import math
 from statistics import NormalDist
@@ -11,14 +16,14 @@ Z95: Final = NormalDist().inv_cdf(0.975)  # half-width of a two-sided 95% interv
 
 
 def wilson_interval(hits: float, of: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the interval in which the true share lies, given ``hits`` of ``of`` independent draws.
+    """Return the Wilson interval of the probability behind ``hits`` of ``of`` independent draws.
 
-    It stays within 0-1 and holds where nothing or everything was found, which the normal interval does not: 0 of 100 is
-    at most 3.7%, not 0% (Wilson, JASA 1927).
+    It stays within 0-1 and is valid for 0% and 100%, unlike the normal interval: 0 of 100 is at most 3.7%, not 0%
+    (Wilson, JASA 1927).
 
     Args:
         hits: 0 to ``of``; a tie may count half.
-        of: draws; with none the interval is (0, 1).
+        of: number of draws; without any the interval is (0, 1).
         confidence: two-sided, 0-1.
     """
     if of <= 0:
@@ -27,12 +32,12 @@ def wilson_interval(hits: float, of: int, confidence: float = 0.95) -> tuple[flo
     share, spread = hits / of, z * z / of
     middle = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * math.sqrt(share * (1 - share) / of + spread / (4 * of))
-    # At the ends the interval touches 0 and 1; rounding must not leave the share outside.
+    # At the ends the interval touches 0 and 1; rounding must not exclude the share.
     return max(0.0, min(share, middle - half)), min(1.0, max(share, middle + half))
 
 
 def mean_interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 95% interval of a mean, by the spread of what it is the mean of; of one value, that value twice.
+    """Return the 95% interval of a mean, by the normal approximation; of one value, that value twice.
 
     Args:
         values: float64 (n,), n at least 1, drawn independently.
@@ -43,7 +48,7 @@ def mean_interval(values: npt.NDArray[np.float64]) -> tuple[float, float]:
 
 
 def ratio_interval(above: npt.NDArray[np.float64], below: npt.NDArray[np.float64]) -> tuple[float, float]:
-    """Return the 95% interval of the ratio of two sums, measured on the same rows (Cochran 1977, section 2.11).
+    """Return the 95% interval of the ratio of two sums over the same rows (Cochran 1977, section 2.11).
 
     Args:
         above: float64 (n,), n at least 1.

@@ -1,13 +1,13 @@
-"""Accuracy on hard negatives and hard positives, from scores that a model gave elsewhere.
+"""Accuracy on hard negatives and hard positives, from scores computed elsewhere.
 
 With s(c), s(n), s(p) the scores of an image with its caption, a hard negative and a hard positive:
 
-- *accuracy*: s(c) > s(n) (SugarCrepe, chapter 4). Chance is 1/2.
-- *augmented accuracy*: s(c) > s(n) and s(p) > s(n) (The Hard Positive Truth). Chance is 1/3.
-- *brittleness*: s(c) > s(n) > s(p) or s(p) > s(n) > s(c): the negative falls between two texts that both are true
-  (ibid.). Chance is 1/3.
+- *accuracy*: s(c) > s(n) (SugarCrepe, chapter 4). Chance level is 1/2.
+- *augmented accuracy*: s(c) > s(n) and s(p) > s(n) (The Hard Positive Truth). Chance level is 1/3.
+- *brittleness*: s(c) > s(n) > s(p) or s(p) > s(n) > s(c): the negative is between two texts that are both true
+  (ibid.). Chance level is 1/3.
 
-Every sign is strict: a tie is not right. A model that gives one score to all texts gets 0, not 50%.
+All comparisons are strict: a tie is wrong. A model that gives one score to all texts gets 0, not 50%.
 """
 
 from dataclasses import dataclass
@@ -40,16 +40,16 @@ class ShareWithInterval:
 
 @dataclass(frozen=True, slots=True)
 class AccuracyResult:
-    """How a model fares on a set of rows.
+    """Accuracies of a model on a set of rows.
 
     Attributes:
-        rows: with both scores.
-        ties: of them, rows whose caption and negative score the same.
-        accuracy: None when no row has scores.
-        triples: rows that have the score of a hard positive as well.
+        rows: number of rows with both scores.
+        ties: of them, rows whose caption and negative have equal scores.
+        accuracy: None without rows.
+        triples: number of rows that also have the score of a hard positive.
         original: accuracy on the triples; None without any, as the next two.
         augmented: augmented accuracy.
-        brittleness: see above.
+        brittleness: see the module.
     """
 
     rows: int
@@ -61,15 +61,15 @@ class AccuracyResult:
     brittleness: ShareWithInterval | None
 
     def as_json(self) -> dict[str, object]:
-        """Return this as JSON."""
+        """Return the numbers and shares."""
         shares = {
             "accuracy": self.accuracy,
             "original_accuracy": self.original,
             "augmented_accuracy": self.augmented,
             "brittleness": self.brittleness,
         }
-        told = {name: share.as_json() if share else None for name, share in shares.items()}
-        return {"rows": self.rows, "ties": self.ties, "triples": self.triples, **told}
+        values = {name: share.as_json() if share else None for name, share in shares.items()}
+        return {"rows": self.rows, "ties": self.ties, "triples": self.triples, **values}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +82,12 @@ class Evaluation:
 
     @property
     def macro(self) -> float | None:
-        """The mean of the types' accuracies, each type weighing the same."""
+        """Mean of the accuracies of the types."""
         shares = [result.accuracy.value for result in self.by_type.values() if result.accuracy]
         return sum(shares) / len(shares) if shares else None
 
     def as_json(self) -> dict[str, object]:
-        """Return this as JSON: the shares of all rows as plain numbers, the types with their intervals."""
+        """Return the shares of all rows as plain numbers, and the types with their intervals."""
         every = self.together
         accuracy = {name: result.accuracy and result.accuracy.value for name, result in self.by_type.items()}
         return {

@@ -1,6 +1,6 @@
-"""Mean average precision of image-image retrieval: do pictures of one label lie nearest to each other?
+"""Mean average precision of image-image retrieval: whether images with the same label are nearest neighbours.
 
-The protocol of conditional retrieval (FocalLens, section 5.4): each picture is a query to all others, ranked by cosine;
+The protocol of conditional retrieval (FocalLens, section 5.4): each image is a query to all others, ranked by cosine;
 those with its label are relevant. A condition is one labelling: by colour, by shape, by both.
 """
 
@@ -13,28 +13,28 @@ import numpy.typing as npt
 from pairwright.datasets.errors import InputError
 
 FloatArray = npt.NDArray[np.float32]
-_BLOCK = 256  # queries at once: 256 x n similarities are held
+_BLOCK = 256  # queries per block of 256 x n similarities
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalPrecision:
-    """Mean average precision by one condition.
+    """Mean average precision under one condition.
 
     Attributes:
-        map: in 0-1, over the queries that have anything to find.
-        random: what a random order would get, in 0-1.
-        queries: those counted.
-        alone: pictures whose label no other has; nothing can be found for them.
+        map: in 0-1, over the queries with relevant images.
+        random: of a random order, in 0-1.
+        queries: number of these queries.
+        without_match: images whose label no other image has.
     """
 
     map: float
     random: float
     queries: int
-    alone: int
+    without_match: int
 
     @property
     def scaled(self) -> float:
-        """Where ``map`` lies between a random order (0) and a perfect one (1)."""
+        """Position of ``map`` between a random order (0) and a perfect one (1)."""
         return (self.map - self.random) / (1 - self.random) if self.random < 1 else 0.0
 
     def as_json(self) -> dict[str, float | int]:
@@ -44,7 +44,7 @@ class RetrievalPrecision:
             "random": self.random,
             "scaled": self.scaled,
             "queries": self.queries,
-            "alone": self.alone,
+            "alone": self.without_match,
         }
 
 
@@ -53,14 +53,14 @@ def unit_rows(embeddings: npt.NDArray[np.generic], where: str) -> FloatArray:
 
     Args:
         embeddings: (n, d), any numeric type.
-        where: names the file in messages.
+        where: name of the file in messages.
 
     Raises:
         InputError: not a table of finite numbers, or a row of zeros.
     """
     if embeddings.ndim != 2 or not np.issubdtype(embeddings.dtype, np.floating):
         what = f"{embeddings.dtype} of shape {embeddings.shape} instead of floats (n, d)"
-        raise InputError(what, where=where, fix="Save one row an image, with numpy.save.")
+        raise InputError(what, where=where, fix="Save one row per image, with numpy.save.")
     rows = embeddings.astype(np.float64)
     lengths = np.linalg.norm(rows, axis=1)
     bad = np.flatnonzero(~np.isfinite(lengths) | (lengths == 0))
@@ -72,17 +72,17 @@ def unit_rows(embeddings: npt.NDArray[np.generic], where: str) -> FloatArray:
 
 
 def mean_average_precision(embeddings: FloatArray, labels: Sequence[str]) -> RetrievalPrecision:
-    """Return how well the nearest pictures share the label of the query.
+    """Return the mean average precision of the labels.
 
-    The query itself is not among its results. Of pictures with the same similarity those of another label rank first:
-    embeddings that are all alike find nothing by luck.
+    The query itself is excluded. Of images with equal similarity those of another label rank first: embeddings that are
+    all equal retrieve nothing by accident.
 
     Args:
         embeddings: float32 (n, d), rows of length 1.
         labels: n texts, aligned with the rows.
 
     Raises:
-        InputError: no two pictures share a label.
+        InputError: no two images share a label.
     """
     found, others = average_precisions(embeddings, labels)
     return RetrievalPrecision(
@@ -93,10 +93,10 @@ def mean_average_precision(embeddings: FloatArray, labels: Sequence[str]) -> Ret
 def average_precisions(
     embeddings: FloatArray, labels: Sequence[str]
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
-    """Return the average precision of each query, and how many pictures it could find; see `mean_average_precision`.
+    """Return the average precision and the number of relevant images of each query; see `mean_average_precision`.
 
     Raises:
-        InputError: no two pictures share a label.
+        InputError: no two images share a label.
     """
     names, codes = np.unique(np.asarray(labels, dtype=object).astype(str), return_inverse=True)
     others = np.bincount(codes, minlength=len(names))[codes] - 1
@@ -115,7 +115,7 @@ def _precisions(
     similar = embeddings[queries] @ embeddings.T
     relevant = codes[queries][:, None] == codes[None, :]
     line = np.arange(len(queries))
-    similar[line, queries] = -np.inf  # the query itself ends up last, and is not relevant
+    similar[line, queries] = -np.inf  # the query itself ranks last, and is not relevant
     relevant[line, queries] = False
     order = np.lexsort((relevant, -similar), axis=1)
     hits = np.take_along_axis(relevant, order, axis=1)
@@ -128,11 +128,11 @@ def random_precision(relevant: npt.NDArray[np.intp], of: int) -> float:
     """Return the mean average precision of a random order, 0-1.
 
     Args:
-        relevant: for each query how many it could find, each at least 1.
-        of: pictures that are ranked.
+        relevant: number of relevant images of each query, each at least 1.
+        of: number of ranked images.
     """
-    # Expected average precision of a random order of N with R relevant: the i-th relevant one stands at rank k with
-    # i - 1 before it; summed, (1/N) sum_k ((k-1)(R-1)/(N-1) + 1) / k.
+    # Expected average precision of a random order of N with R relevant: the i-th relevant one is at rank k with i - 1
+    # before it; summed, (1/N) sum_k ((k-1)(R-1)/(N-1) + 1) / k.
     counts, times = np.unique(relevant, return_counts=True)
     harmonic = float((1 / np.arange(1, of + 1)).sum())
     expected = [

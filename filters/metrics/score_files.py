@@ -1,7 +1,7 @@
-"""Files of image-text scores that a model gave elsewhere, read into one frame.
+"""Reader of image-text scores that were computed elsewhere.
 
-A row holds the score of the image with its caption (``s_caption``) and with the hard negative (``s_negative``), and
-may hold that with the hard positive (``s_positive``). Its type is ``type``, or ``form`` and ``target``.
+A row has the score of the image with its caption (``s_caption``) and with the hard negative (``s_negative``), and
+optionally with the hard positive (``s_positive``). Its type is ``type``, or ``form`` and ``target``.
 """
 
 import csv
@@ -26,15 +26,15 @@ _COLUMNS = {*SCORES, "type", "form", "target"}
 def read_scores(path: Path, columns: Mapping[str, str] | None = None) -> pl.DataFrame:
     """Return the scores of a file: ``type`` and the three scores as float64, null where a row has none.
 
-    What is not a number (a text, NaN, an infinity) is null as well: such a row cannot be judged, and is counted.
+    A value that is not a finite number (a text, NaN, an infinity) is null as well: such a row is counted as unscored.
 
     Args:
         path: .jsonl, .csv, .tsv or .parquet.
-        columns: our name to the file's, such as ``{"s_caption": "score_pos"}``.
+        columns: name here to name in the file, such as ``{"s_caption": "score_pos"}``.
 
     Raises:
-        InputError: no such file, a broken one, or one without the two scores.
-        UsageError: the ending names no format, or ``columns`` names what is not read.
+        InputError: the file is missing, invalid, or lacks one of the two scores.
+        UsageError: the extension has no format, or ``columns`` has an unknown name.
     """
     columns = columns or {}
     require_known("--columns: no such column here:", columns, sorted(_COLUMNS))
@@ -53,11 +53,11 @@ def read_scores(path: Path, columns: Mapping[str, str] | None = None) -> pl.Data
 
 
 def read_table(path: Path) -> pl.DataFrame:
-    """Return the rows of a .jsonl, .csv, .tsv or .parquet file; columns of JSON Lines and text files are texts or numbers.
+    """Return the rows of a .jsonl, .csv, .tsv or .parquet file; JSON Lines keep texts and numbers only.
 
     Raises:
-        InputError: no such file, a broken or an empty one.
-        UsageError: the ending names no format.
+        InputError: the file is missing, invalid or empty.
+        UsageError: the extension has no format.
     """
     ending = Path(path.name.lower().removesuffix(".gz")).suffix
     if not path.exists():
@@ -77,7 +77,7 @@ def read_table(path: Path) -> pl.DataFrame:
         what = f"cannot be read ({str(error).partition(chr(10))[0]})"
         raise InputError(what, where=str(path), fix="Write it again.") from None
     if frame.is_empty():
-        raise InputError("no rows", where=str(path), fix="Write one row an example.")
+        raise InputError("no rows", where=str(path), fix="Write one row per example.")
     return frame
 
 
@@ -97,7 +97,7 @@ def _table(path: Path, separator: str) -> pl.DataFrame:
             if len(row) > columns:
                 what, fix = (
                     f"{len(row)} fields under {columns} columns",
-                    "Put a field that holds the separator into quotes.",
+                    "Quote fields that contain the separator.",
                 )
                 raise InputError(what, where=f"{path}:{rows.line_num}", fix=fix) from None
         raise
@@ -109,14 +109,14 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
             continue
         place = f"{path}:{number}"
         try:
-            row = json.loads(line)  # Python's writer puts NaN, which only Python's reader takes
+            row = json.loads(line)  # json.dumps writes NaN, which only json.loads reads
         except UnicodeDecodeError:
             raise InputError("not UTF-8", where=place, fix="Save the file as UTF-8.") from None
         except ValueError:
-            raise InputError("broken JSON", where=place, fix="Mend or delete the line.") from None
+            raise InputError("invalid JSON", where=place, fix="Fix or delete the line.") from None
         if not isinstance(row, dict):
             raise InputError("not a JSON object", where=place, fix="Each row is an object.")
-        # Lists and objects are of no use here, and rows differ in what they hold in them.
+        # Lists and objects are not used here, and differ in type between rows.
         yield {name: value for name, value in row.items() if not isinstance(value, list | dict)}
 
 
@@ -127,18 +127,18 @@ def _number(frame: pl.DataFrame, name: str) -> pl.Expr:
     if name not in frame.columns:
         return pl.lit(None, pl.Float64).alias(name)
     if not (frame.schema[name].is_numeric() or frame.schema[name] in _CASTABLE_TYPES):
-        return pl.lit(None, pl.Float64).alias(name)  # lists and the like: no row has a number
+        return pl.lit(None, pl.Float64).alias(name)  # lists and other nested types contain no number
     column = pl.col(name).cast(pl.Float64, strict=False)
     return pl.when(column.is_finite()).then(column).alias(name)
 
 
 def _type_of(frame: pl.DataFrame) -> pl.Expr:
-    said = pl.lit("")
+    name = pl.lit("")
     if "type" in frame.columns and not frame.schema["type"].is_nested():
-        said = pl.col("type").cast(pl.String).fill_null("")
+        name = pl.col("type").cast(pl.String).fill_null("")
     elif {"form", "target"} <= set(frame.columns):
-        form, target = (pl.col(name).cast(pl.String).fill_null("") for name in ("form", "target"))
-        said = pl.concat_str(form, pl.when(target != "").then(pl.lit("-")).otherwise(pl.lit("")), target)
-    # An expression of literals alone would be one row long.
-    full = pl.concat_str(said, pl.int_range(pl.len()).cast(pl.String).str.slice(0, 0))
+        form, target = (pl.col(part).cast(pl.String).fill_null("") for part in ("form", "target"))
+        name = pl.concat_str(form, pl.when(target != "").then(pl.lit("-")).otherwise(pl.lit("")), target)
+    # An expression of literals only would have one row.
+    full = pl.concat_str(name, pl.int_range(pl.len()).cast(pl.String).str.slice(0, 0))
     return pl.when(full == "").then(pl.lit(NO_TYPE)).otherwise(full).alias("type")

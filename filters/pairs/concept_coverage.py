@@ -1,11 +1,11 @@
-"""Concept coverage: so few pairs that every concept of the pool is still there, and none fills it.
+"""Concept coverage: a small subset of pairs that covers every concept of the pool without a dominating one.
 
-The way LLaVA's 595K alignment set was drawn from CC3M (LLaVA, appendix on pre-training data): the noun phrases of all
-captions are counted. Those rarer than a floor are left aside; from the rarest of the others on, the captions that hold a
-phrase are taken, at most a cap of them by chance. A caption is kept when any of its phrases takes it, so a common phrase
-may come more often than its cap: other phrases bring captions that hold it.
+The method by which LLaVA's 595K alignment set was drawn from CC3M (LLaVA, appendix on pre-training data): the noun
+phrases of all captions are counted. Phrases rarer than a floor are ignored; for each other phrase, at most a cap of the
+captions that contain it is drawn. A caption is kept when any of its phrases draws it, so a common phrase may occur more
+often than its cap: other phrases bring captions that contain it.
 
-Chance is that of (seed, phrase, key): a pool that grows keeps most of its choice.
+The draw depends on (seed, phrase, key): a pool that grows keeps most of its selection.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from pairwright.generators.language.tokens import Token
 MIN_PAIRS, MAX_PAIRS = 3, 100
 
 
-def concept_phrases(tokens: Sequence[Token]) -> frozenset[str]:
+def extract_concept_phrases(tokens: Sequence[Token]) -> frozenset[str]:
     """Return the noun phrases of a caption: adjectives and nouns in lower case, the head as its lemma."""
     found = set()
     for phrase in noun_phrases(tokens):
@@ -35,13 +35,13 @@ def concept_phrases(tokens: Sequence[Token]) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class CoverageSelection:
-    """What was chosen.
+    """Result of the selection.
 
     Attributes:
-        kept: (n,) whether each caption is.
-        rare: (n,) whether a caption holds no phrase as frequent as the floor.
-        phrases: different ones in the pool.
-        counted: of them, at least as frequent as the floor; every one of these is in a kept caption.
+        kept: (n,) whether each caption is kept.
+        rare: (n,) whether a caption has no phrase as frequent as the floor.
+        phrases: number of distinct phrases of the pool.
+        counted: of them, at least as frequent as the floor; each of these is in a kept caption.
         capped: of them, more frequent than the cap.
     """
 
@@ -53,12 +53,12 @@ class CoverageSelection:
 
 
 class ConceptCoverage:
-    """The noun phrases of a pool, gathered caption by caption.
+    """Noun phrases of a pool, added caption by caption.
 
     Args:
-        floor: captions that a phrase has to be in, at least, to count.
-        cap: captions taken for a phrase, at most.
-        seed: of the choice.
+        floor: minimum number of captions of a phrase that counts.
+        cap: maximum number of captions drawn for a phrase.
+        seed: of the draw.
 
     Raises:
         UsageError: floor or cap below 1.
@@ -66,19 +66,19 @@ class ConceptCoverage:
 
     def __init__(self, floor: int = MIN_PAIRS, cap: int = MAX_PAIRS, seed: int = 0) -> None:
         if floor < 1 or cap < 1:
-            raise UsageError(f"concepts: floor {floor} and cap {cap} are at least 1.")
+            raise UsageError(f"concepts: floor {floor} and cap {cap} must be at least 1.")
         self._floor, self._cap, self._seed = floor, cap, seed
         self._holders: defaultdict[str, list[int]] = defaultdict(list)
         self._keys: list[str] = []
 
     def add(self, key: str, tokens: Sequence[Token]) -> None:
-        """Take a caption."""
-        for phrase in concept_phrases(tokens):
+        """Add a caption."""
+        for phrase in extract_concept_phrases(tokens):
             self._holders[phrase].append(len(self._keys))
         self._keys.append(key)
 
     def covered(self) -> CoverageSelection:
-        """Choose among all captions that were taken."""
+        """Select among all captions that were added."""
         kept = np.zeros(len(self._keys), np.bool_)
         rare = np.ones(len(self._keys), np.bool_)
         counted = {phrase: held for phrase, held in self._holders.items() if len(held) >= self._floor}

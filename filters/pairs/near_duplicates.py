@@ -1,11 +1,11 @@
-"""Near-duplicate captions: MinHash finds who may be alike, the words themselves decide.
+"""Near-duplicate captions: MinHash proposes candidates, the Jaccard similarity of the words decides.
 
-Two captions are near-duplicates when the Jaccard similarity of their shingles reaches the threshold; shingles are single
-words and runs of two, in lower case without punctuation, so that word order counts a little. Of several that are alike
-the first one stays. Captions of one image are not compared with each other: they are meant to be alike.
+Two captions are near-duplicates when the Jaccard similarity of their shingles reaches the threshold; shingles are words
+and pairs of adjacent words, in lower case without punctuation, so that word order counts slightly. Of several similar
+captions the first one is kept. Captions of one image are not compared with each other: they are expected to be similar.
 
 Locality-sensitive hashing (datasketch) gives the candidates; it may miss a pair near the threshold, never invent one.
-Memory: about 2.5 kB a caption that stays.
+Memory: about 2.5 kB per kept caption.
 """
 
 import hashlib
@@ -18,15 +18,15 @@ from datasketch import MinHash, MinHashLSH
 from pairwright.generators.language.vocabulary import normalize_text
 
 PERMUTATIONS: Final = 128
-_MAX_THRESHOLD: Final = 0.98  # the hashes of a sketch cannot be cut into bands for more; the words decide beyond
+_MAX_THRESHOLD: Final = 0.98  # the hashes of a sketch cannot be split into bands for more; the words decide beyond
 _SEED: Final = 1
 
 
 class NearDuplicates:
-    """What was said so far.
+    """Kept captions so far.
 
     Args:
-        threshold: Jaccard similarity in 0-1 from which two captions are alike.
+        threshold: Jaccard similarity in 0-1 from which two captions are near-duplicates.
     """
 
     def __init__(self, threshold: float) -> None:
@@ -36,11 +36,11 @@ class NearDuplicates:
         self._images: list[str] = []
 
     def is_new(self, caption: str, image: str) -> bool:
-        """Take a caption, and return whether none of another image that stays is like it.
+        """Add a caption, and return whether no kept caption of another image is similar to it.
 
         Args:
             caption: the text.
-            image: a name that captions of one image share.
+            image: a name shared by the captions of one image.
         """
         shingles = _shingles(caption)
         if not shingles:

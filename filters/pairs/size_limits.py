@@ -1,4 +1,4 @@
-"""Filters that look at one pair: how long its caption is, how large and how stretched its image."""
+"""Limits on single pairs: words of the caption, size and aspect ratio of the image."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,16 @@ from pairwright.datasets.records import Pair
 
 @dataclass(frozen=True, slots=True)
 class SizeLimits:
-    """What a pair may be like; 0 leaves a bound out.
+    """Limits of a pair; 0 disables a limit.
 
     Attributes:
-        min_words: of the caption, between spaces.
+        min_words: of the caption, separated by spaces.
         max_words: likewise.
         min_side: pixels of the image's shorter side.
-        max_aspect: longer side by shorter side, at least 1.
+        max_aspect: longer side divided by shorter side, at least 1.
 
     Raises:
-        UsageError: bounds that nothing can meet.
+        UsageError: limits that no pair can meet.
     """
 
     min_words: int = 0
@@ -27,9 +27,9 @@ class SizeLimits:
 
     def __post_init__(self) -> None:
         if self.max_words and self.max_words < self.min_words:
-            raise UsageError(f"max_words {self.max_words} is below min_words {self.min_words}: nothing would be left.")
+            raise UsageError(f"max_words {self.max_words} is below min_words {self.min_words}: no pair can meet both.")
         if self.max_aspect and self.max_aspect < 1:
-            raise UsageError(f"max_aspect {self.max_aspect}: the longer side by the shorter one is at least 1.")
+            raise UsageError(f"max_aspect {self.max_aspect}: longer side / shorter side is at least 1.")
 
     @property
     def of_images(self) -> bool:
@@ -37,7 +37,7 @@ class SizeLimits:
         return bool(self.min_side or self.max_aspect)
 
     def violated_limit(self, pair: Pair) -> str:
-        """Return why a pair is not taken, or nothing. An image of unknown size passes; see `has_unknown_size`."""
+        """Return the reason for rejecting a pair, else an empty text; an image of unknown size passes."""
         words = len(pair.caption.split())
         if words < self.min_words:
             return "too_short"
@@ -52,5 +52,5 @@ class SizeLimits:
 
 
 def has_unknown_size(pair: Pair) -> bool:
-    """Whether nobody has told how large the image is."""
+    """Return whether the size of the image is unknown."""
     return pair.width <= 0 or pair.height <= 0

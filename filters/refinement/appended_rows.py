@@ -1,18 +1,17 @@
-"""Refinement of rows that are appended to a refined set: by what is frozen, among themselves.
+"""Refinement of rows that are appended to a refined set, with frozen scorers.
 
-The set that stands is balanced, and its rows cannot be taken back. So a union of both is balanced when what is appended is.
+The refined set is balanced and its rows are final, so the union is balanced when the appended rows are.
 
-*reference*: Algorithm 1 over the two frozen language models. Cells are a fixed grid and the set has as many rows in a cell
-as in its mirror image, so the union has as well.
+*reference*: Algorithm 1 over the two frozen language models. Cells are a fixed grid, and both sets have as many rows in
+a cell as in its mirror image, so the union has too.
 
-*general*: rows go until each frozen scorer and classifier prefers the positive as often as the negative, within the target,
-in each type of edit. It is reckoned over all rows that were appended since the set was refined (`Carried`): were
-each small batch let off with one row too many, always on the side of what gives negatives away, the union would lean.
-Of all rows the one goes first that speaks most for what is over the target; chance decides between equals. Classifiers
-are not trained anew; whether a fresh one finds something in the union is for an audit to say.
+*general*: rows are dropped until each frozen scorer and classifier prefers the positive as often as the negative,
+within the target, in each edit type. It is computed over all rows appended since the set was refined
+(`CarriedPreferences`): if each small batch were allowed one row too many, always on the detectable side, the union
+would become unbalanced. The row that contributes most to the excess is dropped first; equal rows in random order.
+Classifiers are not trained again; whether a new one detects something in the union is measured by an audit.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -25,25 +24,33 @@ from pairwright.filters.attacks.accuracy import summarize_attacks, summarize_att
 from pairwright.filters.attacks.evidence import RowTexts
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions
 from pairwright.filters.refinement.frozen_scorers import FrozenScorers
-from pairwright.filters.refinement.grid_balancing import BalancingStep
-from pairwright.filters.refinement.two_scorers import ROW_COLUMNS, Refinement, RefineOptions, check_rows, refine_rows
-from pairwright.filters.scorers.text_scorers import CaptionCorpus
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names, normalize_text
+from pairwright.filters.refinement.grid_balancing import build_reason_ledger
+from pairwright.filters.refinement.two_scorers import (
+    ROW_COLUMNS,
+    Refinement,
+    RefineOptions,
+    check_rows,
+    find_equal_texts,
+    refine_scored_rows,
+)
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
 
 ROWS = "rows"
-_EXCESS_PER_STEP = 8  # rows that are too many, for each that goes at a time
+_EXCESS_PER_STEP = 8  # excess rows per row dropped in one step
 
 CarriedPreferences = Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True, eq=False)
 class AppendedRefinement:
-    """What came of appended rows.
+    """Result for appended rows.
 
     Attributes:
         refinement: as of `refine_rows`.
-        carried: type to ``rows`` kept since the set was refined, and scorer to rows in which it prefers the positive less
-            those in which it prefers the negative.
+        carried: type to ``rows`` kept since the set was refined, and scorer to the rows in which it prefers the
+            positive
+            minus those in which it prefers the negative.
     """
 
     refinement: Refinement
@@ -54,57 +61,60 @@ def refine_appended_with_two_scorers(
     rows: pl.DataFrame, frozen: FrozenScorers, corpus: CaptionCorpus, options: RefineOptions
 ) -> AppendedRefinement:
     """Refine appended rows by Algorithm 1; arguments as of `refine_appended_against_all`."""
-    gaps = frozen.gaps(_texts(rows), corpus)
-    scorers = [_FixedGaps(name, gaps[name]) for name in ("grammar", "plausibility")]
-    return AppendedRefinement(refine_rows(rows, None, options, scorers))
+    texts = _read_texts(rows)
+    found = frozen.gaps(texts, corpus)
+    gaps = {name: found[name] for name in ("grammar", "plausibility")}
+    return AppendedRefinement(refine_scored_rows(rows["id"], texts.types, gaps, find_equal_texts(texts), options))
 
 
-def refine_appended_against_all(
+def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what judges them
     rows: pl.DataFrame,
     frozen: FrozenScorers,
     corpus: CaptionCorpus,
     options: AllAttacksOptions,
     carried: CarriedPreferences | None = None,
+    *,
+    scorers: Sequence[GapScorer] = (),
 ) -> AppendedRefinement:
     """Refine appended rows against all frozen scorers and classifiers.
 
     Args:
         rows: as of `refine_rows`.
-        frozen: of the set.
-        corpus: the captions that it was fitted on.
-        options: of the set's refinement; target, type and seed are used.
-        carried: what the rows appended before have left.
+        frozen: scorers of the set.
+        corpus: the captions that they were fitted on.
+        options: of the set's refinement; target, types and seed are used.
+        carried: preferences over the rows that were appended before.
+        scorers: more scorers, pretrained or of other packages.
 
     Raises:
-        UsageError: when a column is missing or ids repeat.
+        UsageError: a column is missing or ids repeat.
     """
     check_rows(rows)
-    texts = _texts(rows)
-    same = [
-        normalize_text(one) == normalize_text(other)
-        for one, other in zip(texts.positives, texts.negatives, strict=True)
-    ]
+    texts = _read_texts(rows)
+    same = find_equal_texts(texts)
     gaps = frozen.gaps(texts, corpus)
+    for scorer in scorers:
+        gaps[scorer.name] = scorer.gaps(texts.positives, texts.negatives, texts.groups, options.seed)
     signs = np.column_stack([np.sign(np.nan_to_num(gap)) for gap in gaps.values()]).astype(np.int64)
     names, kind = encode_names(texts.types if options.by_type else [""] * len(rows))
-    luck = np.zeros(len(rows), np.int64)
-    luck[np.argsort(np.array(rows["id"].to_list(), dtype=object))] = make_numpy_rng(
+    noise = np.zeros(len(rows), np.int64)
+    noise[np.argsort(np.array(rows["id"].to_list(), dtype=object))] = make_numpy_rng(
         options.seed, "appended"
     ).permutation(len(rows))
     before = carried or {}
     after = {name: dict(each) for name, each in before.items()}
     reasons = ["identical" if each else "" for each in same]
     for number, name in enumerate(names):
-        mine = np.flatnonzero((kind == number) & ~np.array(same, bool))
-        mine = mine[np.argsort(luck[mine])]
-        account = _PreferenceBalance.of(before.get(name, {}), list(gaps))
-        for row, by in _excess_rows(signs[mine], account, options.target):
-            reasons[mine[row]] = f"detected_by_{list(gaps)[by]}"
-        left = [row for row in mine.tolist() if not reasons[row]]
-        after[name] = account.told(list(gaps), signs[left])
+        members = np.flatnonzero((kind == number) & ~same)
+        members = members[np.argsort(noise[members])]
+        balance = _PreferenceBalance.of(before.get(name, {}), list(gaps))
+        for row, by in _find_excess_rows(signs[members], balance, options.target):
+            reasons[members[row]] = f"detected_by_{list(gaps)[by]}"
+        left = [row for row in members.tolist() if not reasons[row]]
+        after[name] = balance.with_rows(list(gaps), signs[left])
     kept = np.array([not reason for reason in reasons], bool)
     fixed = {name: gap for name, gap in gaps.items() if name not in frozen.weights}
-    entering = int(len(rows) - sum(same))
+    entering = int(np.count_nonzero(~same))
     return AppendedRefinement(
         Refinement(
             kept=kept,
@@ -112,7 +122,7 @@ def refine_appended_against_all(
             gaps=pl.DataFrame({"id": rows["id"], **fixed}),
             total=summarize_attacks(gaps, kept),
             by_type=summarize_attacks_by_type(texts.types, gaps, kept),
-            ledger=_ledger(reasons, texts.types),
+            ledger=build_reason_ledger(reasons, texts.types),
             holds=int(kept.sum()) >= options.min_keep * entering,
         ),
         after,
@@ -121,59 +131,39 @@ def refine_appended_against_all(
 
 @dataclass(frozen=True, eq=False)
 class _PreferenceBalance:
-    # Rows appended before, and how far each scorer leans over them.
+    # Number of rows appended before, and the preference of each scorer over them.
     rows: int
-    leans: IntArray
+    preferences: IntArray
 
     @classmethod
-    def of(cls, told: Mapping[str, int], names: Sequence[str]) -> "_PreferenceBalance":
-        return cls(told.get(ROWS, 0), np.array([told.get(name, 0) for name in names], np.int64))
+    def of(cls, counts: Mapping[str, int], names: Sequence[str]) -> "_PreferenceBalance":
+        return cls(counts.get(ROWS, 0), np.array([counts.get(name, 0) for name in names], np.int64))
 
-    def told(self, names: Sequence[str], signs: IntArray) -> dict[str, int]:
-        leans = (self.leans + signs.sum(axis=0)).tolist()
-        return {ROWS: self.rows + len(signs), **dict(zip(names, leans, strict=True))}
+    def with_rows(self, names: Sequence[str], signs: IntArray) -> dict[str, int]:
+        preferences = (self.preferences + signs.sum(axis=0)).tolist()
+        return {ROWS: self.rows + len(signs), **dict(zip(names, preferences, strict=True))}
 
 
-def _excess_rows(signs: IntArray, account: _PreferenceBalance, target: float) -> list[tuple[int, int]]:
-    """Return the rows that have to go, each with the number of the scorer that tells it; rows stand in order of chance."""
+def _find_excess_rows(signs: IntArray, balance: _PreferenceBalance, target: float) -> list[tuple[int, int]]:
+    """Return the rows to drop, each with the number of the scorer that detects it; rows are in random order."""
     left: npt.NDArray[np.bool_] = np.ones(len(signs), bool)
-    gone: list[tuple[int, int]] = []
+    dropped: list[tuple[int, int]] = []
     while left.any():
-        lean = account.leans + signs[left].sum(axis=0)
-        allowed = max(1.0, (2.0 * target - 1.0) * (account.rows + int(left.sum())))
-        over: FloatArray = np.sign(lean) * np.maximum(np.abs(lean) - allowed, 0.0)
-        voices = signs * over
-        speaks = np.where(left, voices.sum(axis=1), 0.0)
-        if not over.any() or speaks.max() <= 0:  # what is over comes from before, and nothing here adds to it
+        preference = balance.preferences + signs[left].sum(axis=0)
+        allowed = max(1.0, (2.0 * target - 1.0) * (balance.rows + int(left.sum())))
+        over: FloatArray = np.sign(preference) * np.maximum(np.abs(preference) - allowed, 0.0)
+        contributions = signs * over
+        contribution = np.where(left, contributions.sum(axis=1), 0.0)
+        if not over.any() or contribution.max() <= 0:  # the excess comes from earlier rows, and no row here adds to it
             break
         some = max(1, int(np.abs(over).max()) // _EXCESS_PER_STEP)
-        going = np.argsort(-speaks, kind="stable")[:some]
-        going = going[speaks[going] > 0]
-        gone += zip(going.tolist(), np.argmax(voices[going], axis=1).tolist(), strict=True)
-        left[going] = False
-    return gone
+        dropping = np.argsort(-contribution, kind="stable")[:some]
+        dropping = dropping[contribution[dropping] > 0]
+        dropped += zip(dropping.tolist(), np.argmax(contributions[dropping], axis=1).tolist(), strict=True)
+        left[dropping] = False
+    return dropped
 
 
-def _ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:
-    counts = Counter(zip(types, reasons, strict=True))
-    return tuple(
-        BalancingStep(reason or "kept", kind, number, 0 if reason else number)
-        for (kind, reason), number in sorted(counts.items())
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _FixedGaps:
-    """A scorer whose gaps are known."""
-
-    name: str
-    found: FloatArray
-
-    def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
-        del positives, negatives, groups, seed
-        return self.found
-
-
-def _texts(rows: pl.DataFrame) -> RowTexts:
+def _read_texts(rows: pl.DataFrame) -> RowTexts:
     check_rows(rows)
     return RowTexts(*(rows[name].to_list() for name in ROW_COLUMNS[1:]))

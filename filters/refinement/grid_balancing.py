@@ -1,26 +1,27 @@
-"""Adversarial refinement over two scorers: keep a subset whose score gaps are symmetric about the origin.
+"""Algorithm 1 of SugarCrepe: a subset of rows whose two score gaps are symmetric about the origin.
 
-After Algorithm 1 of SugarCrepe (Hsieh et al., 2023, section 4.4.1). Each row has two gaps in -1..1, which make it
-a point in a square of K x K equal cells. Of each pair of cells that mirror each other through the origin the
-same number of rows is kept: all of the emptier cell, a random sample of the fuller one. Then neither scorer, nor any
-rule that weighs the two cells of a pair alike, tells positives from negatives better than chance.
+After Hsieh et al. (2023), section 4.4.1. Each row has two gaps in -1..1, a point in a square of K x K equal cells. Of
+two cells that mirror each other through the origin the same number of rows is kept: all of the cell with fewer rows, a
+random sample of the other. Then neither scorer, nor any rule that treats the two cells of a pair alike, is above chance
+level.
 
-Where the paper is silent, these rules hold. They make mirrored gaps fall into mirrored cells without exception,
-so that both scorers stand at exactly one half on what is kept:
+The paper leaves these cases open. With the rules below, mirrored gaps always fall into mirrored cells, so the accuracy
+of both scorers on the kept rows is exactly one half:
 
 - Edges: cells are half-open away from zero, [a, b) for positive gaps and (-b, -a] for negative ones; gaps of 1
   and -1 belong to the outermost cells.
-- K is given, or follows the number of scored rows of a stratum: the even number nearest its square root, 10 to 100
-  (`grid_size`). On a finer grid most rows of a small set find no row in the mirrored cell.
-- Odd K: the middle band of an axis is cut in two at zero, since a cell that mirrors itself would balance nothing.
-- One gap of exactly 0: the row balances on the other axis alone, K cells in one dimension.
-- Both gaps 0: kept; these scorers have nothing to tell it by.
-- A gap that is NaN: rejected as ``unscored``. Other losers are rejected as ``unbalanced_cell``.
+- K is given, or depends on the number of scored rows of a stratum: the even number nearest its square root, 10 to 100
+  (`choose_grid_size`). On a finer grid most rows of a small set have no row in the mirrored cell.
+- Odd K: the middle band of an axis is split at zero, as a cell that mirrors itself would balance nothing.
+- One gap of exactly 0: the row is balanced on the other axis only, K cells in one dimension.
+- Both gaps 0: kept; neither scorer has a preference.
+- A gap that is NaN: rejected as ``unscored``. All other rejected rows are ``unbalanced_cell``.
 
-Rows may be balanced within strata (the type of edit), as a set that is balanced in total can lean one way in each type.
+Rows can be balanced within strata (edit types), as a set that is balanced in total can be unbalanced in each type.
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -36,12 +37,12 @@ from pairwright.generators.language.vocabulary import FloatArray, IntArray, enco
 Reason = Literal["", "unscored", "unbalanced_cell"]
 REASONS: tuple[Reason, ...] = ("", "unscored", "unbalanced_cell")
 STEPS = ("unscored", "both_zero", "one_zero", "grid")
-_MIN_CELLS, _MAX_CELLS = 10, 100  # cells an axis of a grid whose size follows the number of rows
+_MIN_CELLS, _MAX_CELLS = 10, 100  # cells per axis of a grid whose size depends on the number of rows
 
 
 @dataclass(frozen=True, slots=True)
 class BalancingStep:
-    """What one rule did in one stratum: of ``rows`` rows under the rule it kept ``kept``."""
+    """Numbers of rows under one rule in one stratum, and of those kept."""
 
     rule: str
     stratum: str
@@ -51,12 +52,12 @@ class BalancingStep:
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """The outcome of `balance`, in the order of the rows given.
+    """Result of `balance_grid`, in the order of the rows.
 
     Attributes:
         kept: bool (n,).
-        reasons: one a row, empty for kept rows.
-        ledger: one step a rule and stratum that had rows; their rows add up to n, their kept to the kept ones.
+        reasons: reason of each row, empty for kept rows.
+        ledger: one step per rule and stratum with rows; its rows add up to n, its kept rows to all kept rows.
     """
 
     kept: npt.NDArray[np.bool_]
@@ -76,41 +77,43 @@ def balance_grid(
 
     Args:
         gaps: float64 (n, 2), in -1..1 or NaN.
-        ids: one a row, all different; the sample depends on them and not on the order of the rows.
-        strata: rows are balanced within equal values; without, as one set (the paper's rule).
-        cells: K, cells along each axis, at least 2; None for `grid_size` of each stratum.
+        ids: unique id of each row; the sample depends on them and not on the order of the rows.
+        strata: rows with equal values are balanced together; without, all rows (the paper's rule).
+        cells: K, cells along each axis, at least 2; None for `choose_grid_size` of each stratum.
         seed: of the sample; it changes which rows are kept, never how many.
 
     Raises:
-        UsageError: when sizes differ, ids repeat, K is below 2 or a gap lies outside -1..1.
+        UsageError: sizes differ, ids repeat, K is below 2 or a gap is outside -1..1.
     """
-    order = _checked_order(gaps, ids, strata, cells)
+    order = _check_and_sort(gaps, ids, strata, cells)
     names, stratum = encode_names(strata if strata is not None else [""] * len(ids))
     ordered, stratum_of = gaps[order], stratum[order]
     scored: npt.NDArray[np.bool_] = np.logical_not(np.isnan(ordered).any(axis=1))
     sizes = np.bincount(stratum_of, weights=scored, minlength=len(names))
-    along = np.array([cells or grid_size(int(size)) for size in sizes], np.int64)[stratum_of][:, None]
-    bands = signed_band(np.where(scored[:, None], ordered, 0.0), along)
-    chance = make_numpy_rng(seed, "balance").permutation(len(order))
-    keep = scored & _balance_cells(bands, stratum_of, chance)
+    along = np.array([cells or choose_grid_size(int(size)) for size in sizes], np.int64)[stratum_of][:, None]
+    bands = assign_signed_bands(np.where(scored[:, None], ordered, 0.0), along)
+    rank_of = make_numpy_rng(seed, "balance").permutation(len(order))
+    keep = scored & _balance_cells(bands, stratum_of, rank_of)
     rule = np.where(scored, 1 + np.count_nonzero(bands, axis=1), 0)
     kept = np.zeros(len(order), np.bool_)
     kept[order] = keep
     code = np.zeros(len(order), np.int64)
     code[order] = np.where(keep, 0, np.where(scored, 2, 1))
-    return Balance(kept, tuple(REASONS[number] for number in code.tolist()), _ledger(rule, stratum_of, keep, names))
+    return Balance(
+        kept, tuple(REASONS[number] for number in code.tolist()), _build_ledger(rule, stratum_of, keep, names)
+    )
 
 
-def grid_size(rows: int) -> int:
-    """Return K for a set of so many rows: the even number nearest the square root, at least 10 and at most 100.
+def choose_grid_size(rows: int) -> int:
+    """Return K for ``rows`` rows: the even number nearest the square root, at least 10 and at most 100.
 
-    A grid of 10 cells an axis or more keeps weighted sums of both scores within 1 to 5 points of chance level; the paper's
+    With 10 or more cells per axis, weighted sums of both scores stay within 1 to 5 points of chance level; the paper's
     100 is reached at 10,000 rows.
     """
     return min(max(2 * round(math.sqrt(rows) / 2), _MIN_CELLS), _MAX_CELLS)
 
 
-def signed_band(gaps: FloatArray, cells: int | IntArray) -> IntArray:
+def assign_signed_bands(gaps: FloatArray, cells: int | IntArray) -> IntArray:
     """Return the band of each gap on its axis: 1, 2, ... away from zero, negative for negative gaps, 0 for 0.
 
     Args:
@@ -119,7 +122,7 @@ def signed_band(gaps: FloatArray, cells: int | IntArray) -> IntArray:
             all gaps, or an array that broadcasts against them.
 
     Returns:
-        int64, the same shape; ``signed_band(-gaps)`` is ``-signed_band(gaps)``.
+        int64, the same shape; ``assign_signed_bands(-gaps)`` is ``-signed_band(gaps)``.
     """
     half = cells / 2
     outermost = (cells + 1) // 2
@@ -127,15 +130,15 @@ def signed_band(gaps: FloatArray, cells: int | IntArray) -> IntArray:
     return np.sign(gaps).astype(np.int64) * np.minimum(distance, outermost)
 
 
-def _checked_order(
+def _check_and_sort(
     gaps: FloatArray, ids: Sequence[str] | pl.Series, strata: Sequence[str] | None, cells: int | None
 ) -> IntArray:
     if gaps.shape != (len(ids), 2) or (strata is not None and len(strata) != len(ids)):
         raise UsageError(f"{len(ids)} rows need as many pairs of gaps and strata; got gaps of shape {gaps.shape}")
     if cells is not None and cells < 2:
-        raise UsageError(f"a grid needs at least 2 cells an axis, not {cells}")
+        raise UsageError(f"a grid needs at least 2 cells per axis, not {cells}")
     if (np.abs(gaps) > 1).any():
-        raise UsageError("a score gap lies outside -1..1: a scorer gave scores outside 0..1")
+        raise UsageError("a score gap is outside -1..1: a scorer returned scores outside 0..1")
     names = pl.Series("id", ids, pl.String)
     order = names.arg_sort().to_numpy().astype(np.int64)
     ordered = names.gather(order)
@@ -145,13 +148,13 @@ def _checked_order(
     return order
 
 
-def _balance_cells(bands: IntArray, stratum: IntArray, chance: IntArray) -> npt.NDArray[np.bool_]:
+def _balance_cells(bands: IntArray, stratum: IntArray, rank_of: IntArray) -> npt.NDArray[np.bool_]:
     # Mirrored cells have codes c and -c, as the bands are signed; a pair of them is (stratum, |c|).
     width = 2 * int(np.abs(bands).max(initial=0)) + 1
     code = bands[:, 0] * width + bands[:, 1]
     pair = stratum * width * width + np.abs(code)
     side = code > 0
-    order = np.lexsort((chance, side, pair))
+    order = np.lexsort((rank_of, side, pair))
     cell = 2 * pair[order] + side[order]
     distinct, start, size = np.unique(cell, return_index=True, return_counts=True)
     mirror = np.searchsorted(distinct, distinct ^ 1)
@@ -164,7 +167,7 @@ def _balance_cells(bands: IntArray, stratum: IntArray, chance: IntArray) -> npt.
     return keep
 
 
-def _ledger(
+def _build_ledger(
     rule: IntArray, stratum: IntArray, keep: npt.NDArray[np.bool_], names: Sequence[str]
 ) -> tuple[BalancingStep, ...]:
     cell = stratum * len(STEPS) + rule
@@ -173,4 +176,13 @@ def _ledger(
     return tuple(
         BalancingStep(STEPS[number % len(STEPS)], names[number // len(STEPS)], int(rows[number]), int(kept[number]))
         for number in np.flatnonzero(rows).tolist()
+    )
+
+
+def build_reason_ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:
+    """Return one step per type and reason, with ``kept`` as the rule of kept rows."""
+    counts = Counter(zip(types, reasons, strict=True))
+    return tuple(
+        BalancingStep(reason or "kept", kind, number, 0 if reason else number)
+        for (kind, reason), number in sorted(counts.items())
     )

@@ -1,8 +1,8 @@
-"""Algorithm 1 over a pool of any size: captions and rows are taken in pieces, and of a row only numbers are kept.
+"""Algorithm 1 over a pool of any size: captions and rows are read in chunks, and only numbers are kept of a row.
 
-What comes out is what `refinement.refine_rows` gives for the same rows with all captions as its pool; what is done is told
-there and in `scorers.py`. Texts go into a scratch file (`reference_texts.py`), so that memory is some 200 bytes a row, 50 a
-caption, and what the language models know of the captions: about 60 bytes a distinct run of three words.
+The result is that of `two_scorers.refine_rows` for the same rows with all captions as its pool. Texts are stored in a
+scratch file (`out_of_core_models.py`), so memory is some 200 bytes per row, 50 per caption, and the language models:
+about 60 bytes per distinct trigram.
 """
 
 from pathlib import Path
@@ -12,18 +12,24 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import polars as pl
 
-from pairwright.filters.refinement.out_of_core_models import GRAMMAR, PLAUSIBILITY, TextModels, WordTable
-from pairwright.filters.refinement.out_of_core_texts import Numbers, TextFile
+from pairwright.filters.refinement.out_of_core_models import (
+    GRAMMAR,
+    PLAUSIBILITY,
+    Numbers,
+    TextFile,
+    TextModels,
+    WordTable,
+)
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, check_columns, refine_scored_rows
 from pairwright.filters.scorers.text_scorers import DECIMALS, assign_group_folds
 from pairwright.generators.language.vocabulary import FloatArray
 
 
 class OutOfCoreRefiner:
-    """Takes captions and rows in, in pieces of any size, and refines the rows; a context manager.
+    """Reads captions and rows in chunks of any size, and refines the rows; a context manager.
 
     Args:
-        folder: where the scratch file of the texts lies.
+        folder: for the scratch file of the texts.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -40,7 +46,7 @@ class OutOfCoreRefiner:
         self._texts.close()
 
     def read_captions(self, captions: pl.DataFrame) -> None:
-        """Take captions in to train on; a caption counts once a group, however often it is given.
+        """Add captions to train on; a caption counts once per group, however often it is added.
 
         Args:
             captions: string columns ``group`` and ``caption``.
@@ -50,21 +56,23 @@ class OutOfCoreRefiner:
         self._captions.append(_NumberedCaptions(text, self._groups.add(captions["group"]), named.to_numpy()))
 
     def read_rows(self, rows: pl.DataFrame) -> None:
-        """Take rows in, with the columns of `refine_rows`.
+        """Add rows, with the columns of `refine_rows`.
 
         Raises:
-            UsageError: when a column is missing or not of strings.
+            UsageError: a column is missing or not of strings.
         """
         check_columns(rows)
-        better, worse = (self._texts.add(rows[name].to_list()) for name in ("positive", "negative"))
-        self._rows.append(_NumberedRows(better, worse, self._groups.add(rows["group"]), self._types.add(rows["type"])))
+        positive, negative = (self._texts.add(rows[name].to_list()) for name in ("positive", "negative"))
+        self._rows.append(
+            _NumberedRows(positive, negative, self._groups.add(rows["group"]), self._types.add(rows["type"]))
+        )
         self._ids.append(rows["id"])
 
     def refine(self, options: RefineOptions) -> Refinement:
-        """Return what came of the rows, in the order in which they were given; nothing more can be taken in.
+        """Return the refinement of all rows, in the order in which they were added; nothing can be added afterwards.
 
         Raises:
-            UsageError: when ids repeat.
+            UsageError: ids repeat.
         """
         form = self._texts.seal()
         groups, group = self._groups.seal()
@@ -72,9 +80,9 @@ class OutOfCoreRefiner:
         text, whose, named = _concatenate(self._captions, 3)
         once = np.unique(named, return_index=True)[1]
         captions = _NumberedCaptions(form[text[once]], group[whose[once]], named[once])
-        better, worse, owner, type_ = _concatenate(self._rows, 4)
-        rows = _NumberedRows(form[better], form[worse], group[owner], kind[type_])
-        gaps = _gaps(self._texts, len(groups), captions, rows, options)
+        positive, negative, owner, type_ = _concatenate(self._rows, 4)
+        rows = _NumberedRows(form[positive], form[negative], group[owner], kind[type_])
+        gaps = _compute_gaps(self._texts, len(groups), captions, rows, options)
         names = types.to_list()
         ids = pl.concat([pl.Series("id", [], pl.String), *self._ids])
         each = [names[number] for number in rows.type.tolist()]
@@ -82,7 +90,7 @@ class OutOfCoreRefiner:
 
 
 class _NumberedCaptions(NamedTuple):
-    """Of each caption the number of its text, of its group, and of both together."""
+    """Numbers of the text, the group and both together, for each caption."""
 
     text: Numbers
     group: Numbers
@@ -90,7 +98,7 @@ class _NumberedCaptions(NamedTuple):
 
 
 class _NumberedRows(NamedTuple):
-    """Of each row the numbers of its texts, its group and its type."""
+    """Numbers of the texts, the group and the type of each row."""
 
     positive: Numbers
     negative: Numbers
@@ -105,20 +113,20 @@ def _concatenate(pieces: list[Any], columns: int) -> list[Numbers]:
     return joined
 
 
-def _gaps(
+def _compute_gaps(
     texts: TextFile, groups: int, captions: _NumberedCaptions, rows: _NumberedRows, options: RefineOptions
 ) -> dict[str, FloatArray]:
-    # As `CrossFitted.gaps` over a pool: each fold by models that read neither its groups nor its texts.
+    # As `CrossFittedScorer.gaps` over a pool: each fold by models trained without its groups and texts.
     distinct, member = np.unique(rows.group, return_inverse=True)
     fold = assign_group_folds(len(distinct), options.folds, options.seed)[member]
     table = WordTable.of(texts.words)
     gaps = {name: np.full(len(fold), np.nan) for name in (GRAMMAR, PLAUSIBILITY)}
     scores = {name: np.zeros(texts.forms) for name in gaps}
     for number in np.unique(fold):
-        mine = fold == number
+        members = fold == number
         tested, held_out = np.zeros(texts.forms, np.bool_), np.zeros(groups, np.bool_)
-        tested[rows.positive[mine]] = tested[rows.negative[mine]] = True
-        held_out[rows.group[mine]] = True
+        tested[rows.positive[members]] = tested[rows.negative[members]] = True
+        held_out[rows.group[members]] = True
         left = ~tested[captions.text] & ~held_out[captions.group]
         if not left.any():
             continue
@@ -128,19 +136,19 @@ def _gaps(
                 scores[name][some.forms] = found
         for name, gap in gaps.items():
             score = scores[name]
-            gap[mine] = np.round(score[rows.positive[mine]] - score[rows.negative[mine]], DECIMALS)
+            gap[members] = np.round(score[rows.positive[members]] - score[rows.negative[members]], DECIMALS)
     return gaps
 
 
 class _NameNumbers:
-    """Numbers names in the order of the names, taken in piece by piece."""
+    """Numbers names in alphabetical order, added chunk by chunk."""
 
     def __init__(self) -> None:
         self._distinct: list[pl.Series] = [pl.Series([], dtype=pl.String)]
         self._seen = 0
 
     def add(self, names: pl.Series) -> Numbers:
-        """Return a number for each name, which `seal` explains."""
+        """Return a provisional number for each name, an index into the numbers of `seal`."""
         distinct = names.unique().sort()
         numbers = names.rank("dense").to_numpy().astype(np.int32) + np.int32(self._seen - 1)
         self._distinct.append(distinct.rename(""))
@@ -148,7 +156,7 @@ class _NameNumbers:
         return numbers
 
     def seal(self) -> tuple[pl.Series, Numbers]:
-        """Return the distinct names in order, and the place among them of each number given before."""
+        """Return the distinct names in order, and the final number of each provisional number."""
         every = pl.concat(self._distinct)
         self._distinct.clear()
         return every.unique().sort(), every.rank("dense").to_numpy().astype(np.int32) - np.int32(1)

@@ -1,11 +1,11 @@
-"""Mending by choice: of several pairs that a caption offers, refinement keeps the one that betrays least.
+"""Selection among several pairs of one caption: refinement keeps the pair that is least detectable.
 
-A *slot* is a caption and a type of edit; one row of it at most is kept. Which one is not decided beforehand: all of them
-enter refinement, and those that balance the set are taken (`selection.py`). So a writer who offers five edits of a
-caption loses four that would tell, and refinement has less to drop.
+A *slot* is a caption and an edit type; at most one of its rows is kept. All of them enter refinement, and those that
+balance the set are kept (`balanced_subset.py`). So a generator that offers five edits of a caption loses the four that
+are easiest to detect, and refinement has less to drop.
 
-Where a negative was written against a rewording (``generate negatives --both-sides``), the caption itself is true as well,
-so the same negative is offered against the caption, too. ADD is not: there the caption is shorter for good.
+Where a negative was written against a rewording (``generate negatives --both-sides``), the caption itself is true as
+well, so the negative is also offered against the caption. ADD is not: there the caption is always shorter.
 """
 
 import polars as pl
@@ -17,10 +17,10 @@ SLOT_COLUMNS = ("form", "target")
 
 
 def add_original_captions(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return candidate rows, and behind them each kept row of a rewording with the caption as its positive.
+    """Return candidate rows, followed by a copy of each kept row of a rewording with the caption as its positive.
 
     Args:
-        frame: with the columns of `candidates.py`.
+        frame: with the columns of `candidates/rows.py`.
     """
     reworded = frame.filter(
         (pl.col("status") == "kept")
@@ -32,7 +32,7 @@ def add_original_captions(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([frame, plain])
 
 
-def slot_keys(frame: pl.DataFrame) -> list[str]:
-    """Return a text for each candidate row, equal where rows are of one caption and type."""
+def build_slot_keys(frame: pl.DataFrame) -> list[str]:
+    """Return a text for each candidate row, equal for rows of the same caption and type."""
     rows = frame.select("image", "key", "caption", *SLOT_COLUMNS).iter_rows()
     return ["\n".join((text_group(image, key, caption), caption, *kind)) for image, key, caption, *kind in rows]

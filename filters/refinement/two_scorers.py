@@ -1,12 +1,12 @@
-"""Adversarial refinement of rows of text: score, balance, and say what came of it.
+"""Adversarial refinement against two text-only scorers.
 
-A *row* is a positive text and its hard negative, with the group (image) that they belong to and the type of the
-edit. Two text-only scorers give each row two gaps (`scorers.py`), and the largest subset is kept that is balanced
-under Algorithm 1 (`balancing.py`), within each type unless asked otherwise. The outcome holds a reason
-for every row that goes, the ledger of the rules, and the attack accuracies before and after.
+A *row* is a positive text and its hard negative, with their group (image) and the edit type. Two text-only scorers give
+each row two gaps (`text_scorers.py`), and the largest subset is kept that is balanced under Algorithm 1
+(`grid_balancing.py`), within each type unless requested otherwise. The result has a reason for every dropped row, the
+ledger of the rules, and the attack accuracies before and after.
 
-It is a pure function of the set of rows, the corpus and the options: the order of the rows changes nothing. What it
-cannot do: protect against a third scorer, and balance rows that all lean one way (those go).
+It is a pure function of the set of rows, the corpus and the options: the order of the rows changes nothing. It does not
+protect against a third scorer, and it cannot balance rows that all favour one side (they are dropped).
 """
 
 from collections import Counter
@@ -19,10 +19,11 @@ import polars as pl
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.progress import track
-from pairwright.filters.attacks.accuracy import AttackSummary, summarize_attacks, summarize_attacks_by_type
-from pairwright.filters.attacks.subset_evaluation import RoundResult
+from pairwright.filters.attacks.accuracy import AttackSummary, RoundResult, summarize_attacks, summarize_attacks_by_type
+from pairwright.filters.attacks.evidence import RowTexts
+from pairwright.filters.attacks.registry import build_paper_scorers
 from pairwright.filters.refinement.grid_balancing import BalancingStep, balance_grid
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, grammar_and_plausibility_scorers
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, normalize_text
 
 ROW_COLUMNS = ("id", "positive", "negative", "group", "type")
@@ -30,11 +31,11 @@ ROW_COLUMNS = ("id", "positive", "negative", "group", "type")
 
 @dataclass(frozen=True, slots=True)
 class RefineOptions:
-    """What can be chosen.
+    """Options of Algorithm 1.
 
     Attributes:
-        cells: K, cells along each axis of the grid; None: by the number of rows (`balancing.grid_size`), the paper has 100.
-        by_type: balance each type of edit by itself; False is the paper's rule.
+        cells: K, cells along each axis of the grid; None: `grid_balancing.grid_size`; the paper has 100.
+        by_type: balance each edit type by itself; False is the paper's rule.
         seed: of the folds and of the sample.
         folds: of the cross-fitting.
     """
@@ -47,20 +48,20 @@ class RefineOptions:
 
 @dataclass(frozen=True, eq=False)
 class Refinement:
-    """The outcome, in the order of the rows given.
+    """Result of a refinement, in the order of the rows.
 
     Attributes:
         kept: bool (n,).
-        reasons: why a row goes: ``identical``, ``unscored``, ``unbalanced_cell``; empty for kept rows.
-        gaps: frame of ``id`` and one float64 column a scorer, NaN where there is no score.
-        total: rows, kept rows and attacks.
+        reasons: of dropped rows, such as ``identical``, ``unscored``, ``unbalanced_cell``; empty for kept rows.
+        gaps: frame of ``id`` and one float64 column per scorer, NaN without a score.
+        total: numbers of rows and accuracy of the attacks.
         by_type: the same for each type.
         ledger: rows and kept rows of each rule of the balancing, in each type.
-        rounds: of scoring and balancing; Algorithm 1 has one.
-        bound: rows that no refinement against these scorers could exceed; None where it was not asked for.
-        holds: whether what was asked of the set was met; Algorithm 1 asks for nothing.
-        history: what each round came to.
-        advice: what the user can do where it does not hold, else empty.
+        rounds: number of rounds of scoring and balancing; Algorithm 1 has one.
+        bound: upper bound on the rows of any refinement against these scorers; None if not computed.
+        holds: whether the requirements are met; Algorithm 1 has none.
+        history: result of each round.
+        advice: what the user can do if it does not hold, else empty.
     """
 
     kept: npt.NDArray[np.bool_]
@@ -76,7 +77,7 @@ class Refinement:
     advice: str = ""
 
     def as_json(self) -> dict[str, object]:
-        """Return the report: ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (reason to n), ``ledger``, rounds."""
+        """Return ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (by reason), ``ledger`` and ``rounds``."""
         rejected = Counter(filter(None, self.reasons))
         found: dict[str, object] = {
             **self.total.as_json(),
@@ -109,24 +110,21 @@ def refine_rows(
         rows: string columns ``id`` (unique), ``group``, ``positive``, ``negative``, ``type``.
         corpus: captions to train the scorers on, with their groups; without, the positives of the rows.
         options: see `RefineOptions`.
-        scorers: two scorers of the caller's; by default grammar and plausibility from ``corpus``.
+        scorers: two scorers; by default grammar and plausibility trained on ``corpus``.
 
     Raises:
-        UsageError: when a column is missing, ids repeat, there are not two scorers, or they score outside 0-1.
-        InputError: when the corpus holds nothing but captions under test and is not the pool.
+        UsageError: a column is missing, ids repeat, there are not two scorers, or they score outside 0-1.
+        InputError: every caption of a corpus from elsewhere is under test.
     """
     options = options or RefineOptions()
-    scorers = grammar_and_plausibility_scorers(corpus, options.folds) if scorers is None else scorers
+    scorers = build_paper_scorers(corpus, options.folds) if scorers is None else scorers
     _check_scorers(rows, scorers)
     positives, negatives, groups, types = (rows[name].to_list() for name in ROW_COLUMNS[1:])
     gaps = {
         scorer.name: scorer.gaps(positives, negatives, groups, options.seed)
         for scorer in track(scorers, "scoring", unit="scorers")
     }
-    texts = zip(positives, negatives, strict=True)
-    same = np.fromiter(
-        (normalize_text(better) == normalize_text(worse) for better, worse in texts), np.bool_, len(rows)
-    )
+    same = find_equal_texts(RowTexts(positives, negatives, groups, types))
     return refine_scored_rows(rows["id"], types, gaps, same, options)
 
 
@@ -137,17 +135,17 @@ def refine_scored_rows(
     same: npt.NDArray[np.bool_],
     options: RefineOptions,
 ) -> Refinement:
-    """Return what comes of rows whose gaps are known.
+    """Refine rows with known gaps.
 
     Args:
-        ids: one a row, all different.
-        types: one a row.
+        ids: unique id of each row.
+        types: type of each row.
         gaps: of two scorers, by their names, each float64 (n,).
-        same: bool (n,), whether both texts of a row are equal but for case and spacing.
+        same: bool (n,), whether both texts of a row are equal except for case and spacing.
         options: see `RefineOptions`.
 
     Raises:
-        UsageError: when ids repeat, or a gap lies outside -1..1.
+        UsageError: ids repeat, or a gap is outside -1..1.
     """
     entering = np.flatnonzero(~same)
     balanced = balance_grid(
@@ -172,8 +170,15 @@ def refine_scored_rows(
     )
 
 
+def find_equal_texts(rows: RowTexts) -> npt.NDArray[np.bool_]:
+    """Return whether both texts of a row are equal except for case and spacing, bool (n,)."""
+    pairs = zip(rows.positives, rows.negatives, strict=True)
+    same = (normalize_text(positive) == normalize_text(negative) for positive, negative in pairs)
+    return np.fromiter(same, np.bool_, len(rows.positives))
+
+
 def check_rows(rows: pl.DataFrame) -> None:
-    """Make sure that the rows can be refined.
+    """Check that rows can be refined.
 
     Raises:
         UsageError: a column is missing or not of strings, or ids repeat.
@@ -185,7 +190,7 @@ def check_rows(rows: pl.DataFrame) -> None:
 
 
 def check_columns(rows: pl.DataFrame) -> None:
-    """Make sure that the rows have their columns.
+    """Check the columns of rows.
 
     Raises:
         UsageError: a column is missing or not of strings.

@@ -1,14 +1,13 @@
-"""Who may talk to the review server: the browser that was given its address, on this machine, and nothing else.
+"""Access control of the review server: only the browser that opened the printed URL, on this machine.
 
-- The server listens at 127.0.0.1 only.
-- ``Host`` must be this server's own address. A site whose name was made to point at 127.0.0.1 (DNS rebinding) sends its
-  own name there.
-- The address that is printed holds a random token. The first visit turns it into a cookie (HttpOnly, SameSite=Strict)
-  and takes it out of the address; without token or cookie there is nothing to see.
-- Whatever changes something is a POST of JSON with this server's own ``Origin``.
-- The page may load scripts, styles and images from this server only, and no script that stands in the page.
+- The server listens on 127.0.0.1 only.
+- ``Host`` must be the server's own address: a site whose name resolves to 127.0.0.1 (DNS rebinding) sends its own name.
+- The printed URL contains a random token. The first visit exchanges it for a cookie (HttpOnly, SameSite=Strict) and
+  removes it from the URL; without token or cookie every request is refused.
+- Requests that change data are POSTs of JSON with the server's own ``Origin``.
+- The page may load scripts, styles and images from this server only, and no inline scripts.
 
-Not guarded against: other programs of the same user, who could read the decisions themselves.
+Not protected against: other programs of the same user, which could read the decisions directly.
 """
 
 import hmac
@@ -31,11 +30,11 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-TOKEN = "token"  # noqa: S105 - the name of the query's field, no secret
+TOKEN = "token"  # noqa: S105 - name of the query parameter, not a secret
 
 _REDIRECT_PAGE = (
     '<!doctype html><meta http-equiv="refresh" content="0; url=/"><link rel="icon" href="data:,">'
-    '<title>Review</title><a href="/">Go on</a>'
+    '<title>Review</title><a href="/">Continue</a>'
 )
 
 
@@ -43,7 +42,7 @@ class RequestGuard:
     """Checks every request of one server.
 
     Args:
-        token: the secret of the address; made up when left out.
+        token: secret of the URL; random by default.
     """
 
     def __init__(self, token: str = "") -> None:
@@ -52,25 +51,25 @@ class RequestGuard:
         self._port = 0
 
     def listen_at(self, port: int) -> None:
-        """Tell the port, without which nothing is let in."""
+        """Set the port; before that every request is refused."""
         self._port = port
 
     @property
     def url(self) -> str:
-        """The address to open, token included."""
+        """The URL to open, token included."""
         return f"http://{LOOPBACK}:{self._port}/?{TOKEN}={self.token}"
 
     def middleware(self) -> Middleware:
-        """Return the checks as aiohttp runs them before every handler, also where there is none."""
+        """Return the checks as aiohttp middleware, which also runs for unknown paths."""
 
         @web.middleware
         async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
             self._check_host(request)
-            given = request.query.get(TOKEN, "")
-            if given and request.method == "GET" and request.path == "/":
-                return self._let_in(given)
+            token = request.query.get(TOKEN, "")
+            if token and request.method == "GET" and request.path == "/":
+                return self._log_in(token)
             if not _equal_secrets(request.cookies.get(self._name, ""), self._cookie):
-                raise web.HTTPForbidden(text="Open the address that `pairwright review` printed.\n")
+                raise web.HTTPForbidden(text="Open the URL that `pairwright review` printed.\n")
             if request.method not in {"GET", "HEAD"}:
                 self._check_origin(request)
             return await handler(request)
@@ -79,29 +78,29 @@ class RequestGuard:
 
     @property
     def _name(self) -> str:
-        return f"pairwright_review_{self._port}"  # browsers do not tell cookies of two ports apart
+        return f"pairwright_review_{self._port}"  # cookies are shared between ports
 
     def _check_host(self, request: web.Request) -> None:
         if request.headers.get("Host", "") not in {f"{LOOPBACK}:{self._port}", f"localhost:{self._port}"}:
-            raise web.HTTPMisdirectedRequest(text="This server is called by another name.\n")
+            raise web.HTTPMisdirectedRequest(text="Unknown Host.\n")
 
-    def _let_in(self, given: str) -> web.Response:
-        if not _equal_secrets(given, self.token):
-            raise web.HTTPForbidden(text="This token is not of this review. Open the address that it printed.\n")
-        # Not a redirect: browsers that come from a page elsewhere (a terminal in a browser) would not send the cookie.
+    def _log_in(self, token: str) -> web.Response:
+        if not _equal_secrets(token, self.token):
+            raise web.HTTPForbidden(text="Invalid token. Open the URL that `pairwright review` printed.\n")
+        # Not a redirect: browsers that come from another page (a terminal in a browser) would not send the cookie.
         answer = web.Response(text=_REDIRECT_PAGE, content_type="text/html")
         answer.set_cookie(self._name, self._cookie, httponly=True, samesite="Strict", path="/")
         return answer
 
     def _check_origin(self, request: web.Request) -> None:
         if request.headers.get("Origin", "") != f"http://{request.headers['Host']}":
-            raise web.HTTPForbidden(text="Only the page of this review may decide.\n")
+            raise web.HTTPForbidden(text="Decisions are accepted from the review page only.\n")
         if request.content_type != "application/json":
             raise web.HTTPUnsupportedMediaType(text="Send JSON.\n")
 
 
 async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """Put the headers that keep a page to itself on every response."""
+    """Set the security headers on every response."""
     response.headers.update(HEADERS)
 
 

@@ -1,9 +1,9 @@
-"""Texts that reviewers wrote go through the checks on every written row (`generators.edit_checks`), as a model's do.
+"""Checks of texts that reviewers wrote, by the edit checks (`generators.edit_checks`) of model-written texts.
 
-A clean edit is put into the format of its caption, gets its spans, and the type that it is. A text that says what
-captions of the image say, or repeats another, is turned away with the reason of the check. What else the checks find
-(two places edited, a word that no dictionary has, one that means about the same) is the reviewer's good right, who saw
-the image: the text is taken without spans, with no more than its first capital and final mark put right.
+A clean edit gets the format of its caption, its spans and its type. A text that equals a caption of the image, or
+repeats another negative, is rejected with the reason of the check. All other objections (two edits, an unknown word, a
+synonym) are overruled by the reviewer, who saw the image: the text is accepted without spans, and only its first
+capital and final mark are changed.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +20,7 @@ from pairwright.generators.triples import TYPES, CachingTagger, Triples
 
 _REFUSED = frozenset({"no_edit", "identical", "duplicate", "true_of_image"})
 _MARKS = " .!?"
-_MAX_POOL = 100_000  # captions that tell which words are used
+_MAX_POOL = 100_000  # reference captions for word statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class ReviewerText:
     """A text that a reviewer wrote, and what it is checked against.
 
     Attributes:
-        caption: which it is to contradict.
+        caption: the caption that it should contradict.
         others: other captions of the image.
-        type: of the row: "replace-object"; empty when it is not known.
-        text: as it was written.
+        type: edit type of the row: "replace-object"; empty if unknown.
+        text: the text.
         taken: the other negatives of the caption.
     """
 
@@ -44,13 +44,13 @@ class ReviewerText:
 
 @dataclass(frozen=True, slots=True)
 class CheckedFix:
-    """What a written text came to.
+    """Result of a check.
 
     Attributes:
-        text: to be taken.
+        text: the accepted text.
         type: of the edit; that of the row where the edit is not a clean one.
-        edits: what differs from the caption; empty where the edit is not a clean one.
-        reason: why it is not taken, a word of `edit_checks.reasons.REASONS`; else empty.
+        edits: differences from the caption; empty where the edit is not a clean one.
+        reason: of a rejection, a key of `edit_checks.reasons.REASONS`; else empty.
     """
 
     text: str
@@ -64,11 +64,11 @@ CheckFixes = Callable[[Sequence[ReviewerText]], list[CheckedFix]]
 
 
 def check_fixes(written: Sequence[ReviewerText], captions: Iterable[str]) -> list[CheckedFix]:
-    """Return what written texts came to, in order.
+    """Return the results of the checks, in order.
 
     Args:
-        written: by reviewers. Nothing is loaded when there are none.
-        captions: of the pool, which tell what words are used.
+        written: texts of reviewers; nothing is loaded if there are none.
+        captions: reference captions for word statistics.
     """
     if not written:
         return []
@@ -81,8 +81,8 @@ def check_fixes(written: Sequence[ReviewerText], captions: Iterable[str]) -> lis
 
 def _check_fix(each: ReviewerText, triples: Triples, tagger: CachingTagger) -> CheckedFix:
     pair = Pair(pair_key("", "", each.caption), each.caption, captions=each.others)
-    told = each.type if each.type in TYPES else ""
-    read = triples.read(Caption(pair, tagger.tag([each.caption])[0]), each.text, told, each.taken)
+    kind = each.type if each.type in TYPES else ""
+    read = triples.read(Caption(pair, tagger.tag([each.caption])[0]), each.text, kind, each.taken)
     if not read.reason:
         return CheckedFix(read.text, read.type, read.edits)
     if read.reason in _REFUSED:
@@ -91,6 +91,6 @@ def _check_fix(each: ReviewerText, triples: Triples, tagger: CachingTagger) -> C
 
 
 def match_caption_format(text: str, caption: str) -> str:
-    """Return a text with the first capital and the final mark of its caption, which would give it away."""
+    """Return a text with the first capital and the final mark of its caption, so that neither detects it."""
     bare, ending = text.rstrip(_MARKS), caption[len(caption.rstrip(_MARKS)) :]
     return (bare[:1].upper() if caption[:1].isupper() else bare[:1]) + bare[1:] + ending

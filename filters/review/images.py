@@ -1,8 +1,8 @@
-"""The images of the rows under review: found by what the input names, served only when they are images.
+"""Images of the rows under review, served only if they are images.
 
-Whoever asks names a row, never a path. What is given is the file that the input itself names for that row, and only if
-its bytes are an image (`datasets.images`): a row that names ``/etc/passwd`` shows nothing. A relative name starts from a
-given folder and may not leave it. Nothing is fetched from elsewhere.
+A request names a row, never a path. The response is the file that the input names for that row, and only if its bytes
+are an image (`datasets.images`): a row that names ``/etc/passwd`` shows nothing. A relative name is resolved in a given
+folder and may not leave it. Nothing is downloaded.
 """
 
 import io
@@ -17,38 +17,38 @@ from pairwright.datasets.images.loading import check_image, convert_to_8_bit, is
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.tar_index import iter_tar_members
 
-_BROWSER_FORMATS = frozenset({"jpeg", "png", "webp", "gif", "bmp"})  # what every browser draws
-_FALLBACK_FORMAT = "png"  # what others are turned into
+_BROWSER_FORMATS = frozenset({"jpeg", "png", "webp", "gif", "bmp"})  # supported by every browser
+_FALLBACK_FORMAT = "png"  # other formats are converted to it
 
 
 @dataclass(frozen=True, slots=True)
 class BrowserImage:
-    """An image as a browser takes it: its bytes, and their media type."""
+    """Image bytes that a browser can show, and their media type."""
 
     data: bytes
     media_type: str
 
 
 class ImageLocator(Protocol):
-    """Tells where the image of a row lies."""
+    """Locates the image of a row."""
 
     def locate(self, key: str, image: str) -> str:
-        """Return the locator of an image, empty when there is none here; ``key`` and ``image`` are the row's."""
+        """Return the locator of an image, empty if there is none; ``key`` and ``image`` are the row's."""
         ...
 
 
 class FolderImages:
-    """Images as candidate rows name them.
+    """Images as named by candidate rows.
 
     Args:
-        roots: folders that relative names may start from; the first that has the file is taken.
+        roots: folders for relative names; the first that has the file is used.
     """
 
     def __init__(self, roots: Sequence[Path]) -> None:
         self._roots = [root.resolve() for root in roots]
 
-    def locate(self, key: str, image: str) -> str:  # noqa: ARG002 - as the protocol asks
-        """See `Locators`."""
+    def locate(self, key: str, image: str) -> str:  # noqa: ARG002 - part of the protocol
+        """See `ImageLocator`."""
         if not image or is_url(image) or "\0" in image:
             return ""
         name, member = split_locator(image)
@@ -62,10 +62,10 @@ class FolderImages:
 
 
 class ShardImages:
-    """Images in the shards of a build, by the key of the pair; where they have none, the file that the pair names.
+    """Images in the shards of a build, by the key of the pair; without one there, the file that the pair names.
 
     Args:
-        tars: shards. Each is looked through when the first key is asked for that no earlier one has.
+        tars: shards. Each is scanned when a key is requested that no earlier one contains.
         images: false: pairs name no files here.
     """
 
@@ -76,7 +76,7 @@ class ShardImages:
         self._lock = Lock()  # images are opened in threads
 
     def locate(self, key: str, image: str) -> str:
-        """See `Locators`."""
+        """See `ImageLocator`."""
         with self._lock:
             while key not in self._known and (tar := next(self._ahead, None)) is not None:
                 self._known.update(_images_of(tar))
@@ -93,13 +93,13 @@ def _images_of(tar: Path) -> Iterator[tuple[str, str]]:
 
 
 def load_browser_image(locator: str) -> BrowserImage:
-    """Return the image that a locator names.
+    """Return the image at a locator.
 
     Raises:
-        InputError: there is none, or it is no image.
+        InputError: it is missing, or no image.
     """
     if not locator:
-        raise InputError("no image here", where="this row", fix="Give its folder by --image-root.")
+        raise InputError("no image found", where="this row", fix="Set its folder with --image-root.")
     data = open_image(locator)
     _, _, kind = check_image(data, "header", locator)
     if kind in _BROWSER_FORMATS:

@@ -1,7 +1,12 @@
-"""The rows under review, read from wherever negatives are: a build, shards, or a file of candidate rows.
+"""Rows under review, from a build, shards, or a file of candidate rows; and their order.
 
-Of a build and of shards these are the kept hard negatives of its samples. Rows that come in rejected are not reviewed.
-Everything is held in memory: about a kilobyte a row.
+Of a build and of shards these are the kept hard negatives of the samples. Rejected rows are not reviewed. All rows are
+held in memory: about a kilobyte per row.
+
+Any prefix of the order is a fair sample: rows of each type are shuffled (by the seed and their ids only, so that the
+order of the input changes nothing) and spread evenly: row k of n rows of a type is placed at (k + u) / n, with one
+random u in [0, 1) per type. So the first N rows contain each type in its proportion, give or take one; every row is
+among them with the same probability; and a larger sample begins with the smaller one, whose decisions stay useful.
 """
 
 from collections import defaultdict
@@ -16,6 +21,7 @@ import polars as pl
 from pairwright.datasets.build_manifest import is_build
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import edit_to_dict
+from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.sample_source import open_sample_source
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import find_shards
@@ -30,13 +36,13 @@ _FILES = frozenset({".jsonl", ".json", ".tsv", ".parquet"})
 
 @dataclass(frozen=True, eq=False)
 class ReviewRows:
-    """What is reviewed.
+    """Rows of a review.
 
     Attributes:
-        frame: all rows of the input, with ``candidates.SCHEMA``.
+        frame: all rows of the input, with ``candidates.rows.SCHEMA``.
         others: id of a row to the other captions of its image.
-        images: tells where the image of a row lies.
-        decisions: where decisions stand when nobody names a file.
+        images: locates the image of a row.
+        decisions: default path of the decisions.
         positives: whether the candidates are hard positives (`positives.py`), to be true; else negatives.
     """
 
@@ -47,13 +53,13 @@ class ReviewRows:
     positives: bool = False
 
     def entering(self) -> pl.DataFrame:
-        """Return the rows that are reviewed, with a column ``type``."""
+        """Return the rows to review, with a column ``type``."""
         kept = self.frame.filter(pl.col("status") == "kept")
-        return kept.with_columns(type=pl.Series(edit_types(kept), dtype=pl.String))
+        return kept.with_columns(type=pl.Series(list_edit_types(kept), dtype=pl.String))
 
 
-def edit_types(frame: pl.DataFrame) -> list[str]:
-    """Return the type of each row: ``replace-object``; ``other`` when nothing is known."""
+def list_edit_types(frame: pl.DataFrame) -> list[str]:
+    """Return the edit type of each row: ``replace-object``; ``other`` when unknown."""
     return [edit_type_name(*row) for row in frame.select("form", "target").iter_rows()]
 
 
@@ -61,51 +67,51 @@ def read_rows(path: Path, image_root: str = "", screening: InvalidRowPolicy | No
     """Return the rows of a build directory, shards, or a file of candidate rows.
 
     Args:
-        path: its ending names the format of a file.
-        image_root: folder that relative names of images start from; empty: the folder of the file, then the working one.
-        screening: what becomes of rows of a file that are none; without, the first ends the reading.
+        path: the extension selects the format of a file.
+        image_root: folder for relative image names; empty: the folder of the file, then the working directory.
+        screening: policy for invalid rows of a file; without, the first is raised.
 
     Raises:
-        InputError: nothing is there, or a place in it is wrong.
-        UsageError: the ending of ``path`` names no format.
-        StorageError: the build is unfinished, or a file of it is torn.
+        InputError: the path is missing, or a row is invalid.
+        UsageError: the extension of ``path`` has no format.
+        StorageError: the build is unfinished, or a file of it is corrupt.
     """
     if find_sugarcrepe_files(path) or (path.suffix.lower() in _FILES and not path.is_dir()):
-        return _of_file(path, image_root, screening)
+        return _read_file(path, image_root, screening)
     if not (path.is_dir() or path.suffix == ".tar"):
         known = ", ".join(sorted(_FILES))
-        raise UsageError(f"{path}: is no build directory, no shards, and no file that ends in {known}.")
-    return _of_samples(path)
+        raise UsageError(f"{path}: not a build directory, shards, or a file with extension {known}.")
+    return _read_samples(path)
 
 
-def _of_file(path: Path, image_root: str, screening: InvalidRowPolicy | None) -> ReviewRows:
+def _read_file(path: Path, image_root: str, screening: InvalidRowPolicy | None) -> ReviewRows:
     frame = read_candidates(path, screening)
     roots = [Path(image_root)] if image_root else [path if path.is_dir() else path.parent, Path.cwd()]
-    beside = path.with_name(f"{path.name}.decisions.jsonl")
-    return ReviewRows(frame, captions_of_images(frame), FolderImages(roots), beside)
+    decisions = path.with_name(f"{path.name}.decisions.jsonl")
+    return ReviewRows(frame, collect_image_captions(frame), FolderImages(roots), decisions)
 
 
-def captions_of_images(frame: pl.DataFrame) -> dict[str, tuple[str, ...]]:
-    """Return what else is said of each row's image: its own ``captions``, and captions of other rows of the image."""
-    said: defaultdict[str, dict[str, None]] = defaultdict(dict)
+def collect_image_captions(frame: pl.DataFrame) -> dict[str, tuple[str, ...]]:
+    """Return the other captions of each row's image: its own ``captions``, and captions of other rows of the image."""
+    captions: defaultdict[str, dict[str, None]] = defaultdict(dict)
     rows = [
         (id_, caption, text_group(image, key, caption), extra)
         for id_, key, image, caption, extra in frame.select("id", "key", "image", "caption", "extra").iter_rows()
     ]
     for _, caption, group, extra in rows:
-        said[group][caption] = None
+        captions[group][caption] = None
         listed = orjson.loads(extra).get("captions")
         if isinstance(listed, list):
-            said[group].update(dict.fromkeys(each for each in listed if isinstance(each, str)))
-    return {id_: tuple(each for each in said[group] if each != caption) for id_, caption, group, _ in rows}
+            captions[group].update(dict.fromkeys(each for each in listed if isinstance(each, str)))
+    return {id_: tuple(each for each in captions[group] if each != caption) for id_, caption, group, _ in rows}
 
 
-def _of_samples(path: Path) -> ReviewRows:
+def _read_samples(path: Path) -> ReviewRows:
     others: dict[str, tuple[str, ...]] = {}
 
     def rows() -> Iterator[tuple[str, dict[str, Any]]]:
         for sample in open_sample_source(path).samples():
-            for row in _rows_of(sample):
+            for row in _iter_rows(sample):
                 others[row["id"]] = sample.pair.captions
                 yield f"{path}: {row['id']}", row
 
@@ -117,11 +123,11 @@ def _of_samples(path: Path) -> ReviewRows:
     return ReviewRows(frame, others, ShardImages(tars, images=build), folder / "review" / "decisions.jsonl")
 
 
-def _rows_of(sample: Sample) -> Iterator[dict[str, Any]]:
-    beside = {row.id: row.text for row in sample.annotations if row.kind == "hard_positive"}
+def _iter_rows(sample: Sample) -> Iterator[dict[str, Any]]:
+    positives = {row.id: row.text for row in sample.annotations if row.kind == "hard_positive"}
     for row in sample.annotations:
         if row.kind == "hard_negative":
-            positive = beside.get(row.positive_id, "")
+            positive = positives.get(row.positive_id, "")
             yield {
                 "id": row.id,
                 "key": row.key,
@@ -134,3 +140,25 @@ def _rows_of(sample: Sample) -> Iterator[dict[str, Any]]:
                 "edit": [edit_to_dict(edit) for edit in row.edits],
                 "scores": row.scores,
             }
+
+
+NAME = "review"
+
+
+def order_for_review(ids: Sequence[str], types: Sequence[str], seed: int) -> list[int]:
+    """Return the positions of the rows in the order of review.
+
+    Args:
+        ids: unique id of each row.
+        types: type of each row.
+        seed: of the order.
+    """
+    members: defaultdict[str, list[int]] = defaultdict(list)
+    for row, kind in enumerate(types):
+        members[kind].append(row)
+    places: list[tuple[float, str, int]] = []
+    for kind, rows in members.items():
+        drawn = sorted(rows, key=lambda row: (make_rng(seed, NAME, ids[row]).random(), ids[row]))
+        start = make_rng(seed, f"{NAME}-start", kind).random()
+        places += [((k + start) / len(rows), kind, row) for k, row in enumerate(drawn)]
+    return [row for _, _, row in sorted(places)]

@@ -1,14 +1,14 @@
-"""The review server: one page, and what it asks for.
+"""HTTP server of the review page.
 
     GET  /                    the page; /review.js, /review.css
-    GET  /api/standing        how far the review is (`session.ReviewSession.standing`)
+    GET  /api/standing        progress of the review (`session.ReviewSession.progress`)
     GET  /api/rows/N          row N, counted from 0 in the order of review
     GET  /images/N            its image
     POST /api/rows/N          {"decision": "keep" | "reject" | "unsure" | "fix", "text": "..."}
-    POST /api/undo            takes the last decision back; {"at": N or null, "standing": ...}
+    POST /api/undo            withdraws the last decision; {"at": N or null, "standing": ...}
 
-Rows are named by their number: no request holds a path. Texts of the input go out as JSON only, and the page sets them
-as text. Who may ask: `guards.py`. A decision is on the disk before its POST is answered.
+Rows are identified by their number: no request contains a path. Texts of the input are sent as JSON only, and the page
+sets them as text. Access: `access_control.py`. A decision is on the disk before its POST is answered.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 _MAX_BODY = 2**17  # bytes of a request
 
 
-def review_app(session: ReviewSession, guard: RequestGuard) -> web.Application:
-    """Return the server without its socket."""
+def build_app(session: ReviewSession, guard: RequestGuard) -> web.Application:
+    """Return the application without its socket."""
     handlers = _Handlers(session)
     app = web.Application(middlewares=[guard.middleware()], client_max_size=_MAX_BODY)
     app.on_response_prepare.append(add_headers)
@@ -52,17 +52,17 @@ def review_app(session: ReviewSession, guard: RequestGuard) -> web.Application:
 
 @asynccontextmanager
 async def serve_session(session: ReviewSession, guard: RequestGuard, port: int = 0) -> AsyncIterator[str]:
-    """Serve from the running loop, on this machine only, and give the address to open.
+    """Serve from the running event loop, on this machine only, and yield the URL to open.
 
     Args:
-        session: what is reviewed, and by whom.
-        guard: who may ask.
-        port: 0 takes a free one.
+        session: the review.
+        guard: access control.
+        port: 0 selects a free one.
 
     Raises:
-        UsageError: the port cannot be listened at.
+        UsageError: the server cannot listen on the port.
     """
-    runner = web.AppRunner(review_app(session, guard), access_log=None, shutdown_timeout=1)
+    runner = web.AppRunner(build_app(session, guard), access_log=None, shutdown_timeout=1)
     await runner.setup()
     try:
         await web.TCPSite(runner, LOOPBACK, port).start()
@@ -70,16 +70,16 @@ async def serve_session(session: ReviewSession, guard: RequestGuard, port: int =
         yield guard.url
     except OSError as error:
         why = error.strerror or str(error)
-        raise UsageError(f"{LOOPBACK}:{port}: cannot listen there ({why}). Choose another --port, or 0.") from None
+        raise UsageError(f"{LOOPBACK}:{port}: cannot listen ({why}). Choose another --port, or 0.") from None
     finally:
         await runner.cleanup()
 
 
 def serve_until_signal(session: ReviewSession, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT (Ctrl-C); ``announce`` is given the address as soon as it can be opened.
+    """Serve until SIGTERM or SIGINT (Ctrl-C); ``announce`` receives the URL when it can be opened.
 
     Raises:
-        UsageError: the port cannot be listened at.
+        UsageError: the server cannot listen on the port.
     """
 
     async def serve() -> None:
@@ -98,11 +98,11 @@ class _Handlers:
         self._session = session
 
     async def standing(self, _: web.Request) -> web.Response:
-        return _json(self._session.standing())
+        return _json(self._session.progress())
 
     async def row(self, request: web.Request) -> web.Response:
         at = self._at(request)
-        # An image may have to be looked for in the shards: other requests go on meanwhile.
+        # Finding an image may require a scan of the shards: other requests continue meanwhile.
         image = await asyncio.to_thread(self._session.has_image, at)
         return _json({**self._session.row(at), "image": image})
 
@@ -118,27 +118,27 @@ class _Handlers:
         at, given = self._at(request), await _body(request)
         word, text = given.get("decision"), given.get("text", "")
         if not isinstance(word, str) or not isinstance(text, str):
-            raise web.HTTPBadRequest(text="Send a decision, and a text for a fix.\n")
+            raise web.HTTPBadRequest(text="Send a decision, and for a fix a text.\n")
         with _error_responses():
             self._session.decide(at, word, text)
-        return _json(self._session.standing())
+        return _json(self._session.progress())
 
     async def undo(self, request: web.Request) -> web.Response:
         await _body(request)
         with _error_responses():
             at = self._session.undo()
-        return _json({"at": at, "standing": self._session.standing()})
+        return _json({"at": at, "standing": self._session.progress()})
 
     def _at(self, request: web.Request) -> int:
         at = int(request.match_info["at"])
         if at >= len(self._session):
-            raise web.HTTPNotFound(text="There is no such row.\n")
+            raise web.HTTPNotFound(text="No such row.\n")
         return at
 
 
 @contextmanager
 def _error_responses() -> Iterator[None]:
-    """Turn what the session refuses into the answer that tells the reviewer."""
+    """Convert errors of the session to HTTP responses."""
     try:
         yield
     except UsageError as error:

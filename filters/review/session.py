@@ -1,4 +1,4 @@
-"""A review as one reviewer does it: rows in their order, decisions that are made and taken back, and how far it is."""
+"""Review session of one reviewer: rows in order, decisions and undo, and the progress."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,10 +6,9 @@ from typing import Any
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images.loading import publishable_image_name
-from pairwright.filters.review.decision_log import DECISION_WORDS, UNDO, Decision, DecisionLog
+from pairwright.filters.review.decisions import DECISION_WORDS, UNDO, Decision, DecisionLog
 from pairwright.filters.review.images import BrowserImage, load_browser_image
-from pairwright.filters.review.rows import ReviewRows
-from pairwright.filters.review.sampling_order import review_order
+from pairwright.filters.review.rows import ReviewRows, order_for_review
 from pairwright.filters.review.text_diff import mark_differences
 from pairwright.generators.edit_checks.unwrapping import sameness
 
@@ -17,45 +16,46 @@ MAX_FIX_CHARACTERS = 10_000  # characters
 
 
 class ReviewSession:
-    """One reviewer at some rows; not for several threads, but for `image` and `has_image`.
+    """Review of some rows by one reviewer; not thread-safe except for `image` and `has_image`.
 
     Args:
-        rows: what is reviewed.
-        log: where decisions are written.
+        rows: the rows.
+        log: file of the decisions.
         reviewer: name of the person.
-        sample: how many of the rows, at most; 0: all.
+        sample: maximum number of rows; 0: all.
         seed: of their order.
 
     Raises:
-        UsageError: there is nothing to review, or the reviewer has no name.
+        UsageError: there are no rows to review, or the reviewer has no name.
     """
 
     def __init__(self, rows: ReviewRows, log: DecisionLog, reviewer: str, *, sample: int = 0, seed: int = 0) -> None:
         if not reviewer.strip():
-            raise UsageError("A reviewer needs a name: --reviewer NAME.")
+            raise UsageError("The reviewer has no name. Set --reviewer NAME.")
         entering = rows.entering()
         if not len(entering):
-            raise UsageError("There is nothing to review: no row of the input is kept.")
-        order = review_order(entering["id"].to_list(), entering["type"].to_list(), seed)
+            raise UsageError("No rows to review: all rows of the input are rejected.")
+        order = order_for_review(entering["id"].to_list(), entering["type"].to_list(), seed)
         self.reviewer, self.of = reviewer, len(entering)
         self._all, self._log = rows, log
         self._rows: list[dict[str, Any]] = entering[order[: sample or len(order)]].to_dicts()
         self._at = {row["id"]: at for at, row in enumerate(self._rows)}
 
     def __len__(self) -> int:
-        """Return how many rows are to be reviewed."""
+        """Return the number of rows to review."""
         return len(self._rows)
 
-    def standing(self) -> dict[str, Any]:
-        """Return how far the review is.
+    def progress(self) -> dict[str, Any]:
+        """Return the progress of the review.
 
         Returns:
-            ``reviewer``, ``positives`` (whether candidates are to be true), ``rows`` (to be reviewed), ``of`` (rows of the input that could be), ``decided`` (of the rows),
-            ``counts`` (decision to number), ``marks`` (one letter a row: the first of its decision, ``-`` for none),
-            ``next`` (the first undecided row; the number of rows when there is none).
+            ``reviewer``, ``positives`` (whether candidates are to be true), ``rows`` (to review), ``of`` (all rows that
+            could be reviewed), ``decided`` (number of rows), ``counts`` (decision to number), ``marks`` (one letter per
+            row: the first of its decision, ``-`` for none), ``next`` (first undecided row; the number of rows if there
+            is none).
         """
-        mine = self._mine()
-        words = [mine[row["id"]].decision if row["id"] in mine else "" for row in self._rows]
+        own = self._own_decisions()
+        words = [own[row["id"]].decision if row["id"] in own else "" for row in self._rows]
         counts = Counter(filter(None, words))
         return {
             "reviewer": self.reviewer,
@@ -69,14 +69,14 @@ class ReviewSession:
         }
 
     def row(self, at: int) -> dict[str, Any]:
-        """Return row ``at`` as the page shows it: texts as stretches (text, differs), and what is decided.
+        """Return row ``at`` as the page shows it: texts as spans (text, differs), and its decision.
 
         Raises:
-            IndexError: there is no such row.
+            IndexError: no such row.
         """
         row = self._row(at)
         caption, candidate = mark_differences(row["caption"], row["negative"], row["edit"])
-        decision = self._mine().get(row["id"])
+        decision = self._own_decisions().get(row["id"])
         return {
             "at": at,
             "type": row["type"],
@@ -90,49 +90,49 @@ class ReviewSession:
         }
 
     def has_image(self, at: int) -> bool:
-        """Say whether row ``at`` has an image here; may be called from any thread, and may take long once.
+        """Return whether row ``at`` has an image here; thread-safe; the first call may take long.
 
         Raises:
-            IndexError: there is no such row.
+            IndexError: no such row.
         """
         row = self._row(at)
         return bool(self._all.images.locate(row["key"], row["image"]))
 
     def image(self, at: int) -> BrowserImage:
-        """Return the image of row ``at``; may be called from any thread.
+        """Return the image of row ``at``; thread-safe.
 
         Raises:
-            IndexError: there is no such row.
+            IndexError: no such row.
             InputError: it has no image here, or its file is no image.
         """
         row = self._row(at)
         return load_browser_image(self._all.images.locate(row["key"], row["image"]))
 
     def decide(self, at: int, word: str, text: str = "") -> None:
-        """Take a decision about row ``at``; it is on the disk when this returns.
+        """Record a decision about row ``at``; it is on the disk when this returns.
 
         Args:
             at: the row.
-            word: of `decisions.WORDS`.
-            text: the text to take instead, of a fix.
+            word: of `DECISION_WORDS`.
+            text: the replacement, for a fix.
 
         Raises:
-            IndexError: there is no such row.
-            UsageError: the decision cannot be.
+            IndexError: no such row.
+            UsageError: the decision is invalid.
             StorageError: it could not be written.
         """
         row = self._row(at)
         if word not in DECISION_WORDS:
-            raise UsageError(f"{word!r} is no decision. It is one of: {', '.join(DECISION_WORDS)}.")
+            raise UsageError(f"Unknown decision {word!r}. Choose from: {', '.join(DECISION_WORDS)}.")
         text = " ".join(text.split()) if word == "fix" else ""
         if word == "fix":
             _refuse_impossible_fix(text, row, () if self._all.positives else self._all.others.get(row["id"], ()))
         self._log.append(Decision(row["id"], self.reviewer, word, row["negative"], text))
 
     def undo(self) -> int | None:
-        """Take the last decision back and return its row; None when there is none to take back."""
-        mine = self._mine()
-        last = next((each for each in reversed(self._stack()) if mine.get(each.id) is each), None)
+        """Withdraw the last decision and return its row; None without decisions."""
+        own = self._own_decisions()
+        last = next((each for each in reversed(self._stack()) if own.get(each.id) is each), None)
         if last is None:
             return None
         self._log.append(Decision(last.id, self.reviewer, UNDO, last.candidate))
@@ -146,7 +146,7 @@ class ReviewSession:
     def _stack(self) -> Sequence[Decision]:
         return self._log.decisions.stack(self.reviewer)
 
-    def _mine(self) -> dict[str, Decision]:
+    def _own_decisions(self) -> dict[str, Decision]:
         known = self._log.decisions.of(self.reviewer)
         return {id_: each for id_, each in known.items() if id_ in self._at and each.candidate == self._candidate(id_)}
 
@@ -155,15 +155,15 @@ class ReviewSession:
 
 
 def _refuse_impossible_fix(text: str, row: dict[str, Any], others: Sequence[str]) -> None:
-    """Refuse at once what can never be a negative; all other checks come when decisions are applied."""
+    """Raise an error for a text that can never be a negative; all other checks run when decisions are applied."""
     same = sameness(text)
     if not same:
         raise UsageError("The text is empty.")
     if len(text) > MAX_FIX_CHARACTERS:
         raise UsageError(f"The text is longer than {MAX_FIX_CHARACTERS:,} characters.")
     if text == row["negative"]:
-        raise UsageError("The text is the candidate as it stands: keep it instead.")
+        raise UsageError("The text equals the candidate: keep it instead.")
     if same in {sameness(row["caption"]), sameness(row["positive"])}:
-        raise UsageError("The text says what the caption says.")
+        raise UsageError("The text equals the caption.")
     if same in set(map(sameness, others)):
         raise UsageError("The text is another caption of the image, so it is true.")

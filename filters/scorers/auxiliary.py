@@ -1,25 +1,21 @@
-"""Further text scorers that stand guard: they see what the named attacks see, but in another way.
+"""Auxiliary text scorers, which see the same words as the named attacks through coarser features.
 
-A set that is balanced for one trigram model and one count of meetings still tells a little to the next model, which
-weighs the same words otherwise. These scorers look at a text through coarser eyes, so that what several models have
-in common is balanced and not the noise of one:
+A set that is balanced for one trigram model and one co-occurrence model still leaves a little for the next model, which
+weighs the same words differently. With these scorers, what several models have in common is balanced rather than the
+noise of one:
 
-- *frequency*: the mean log-frequency of the words, the order left out;
-- *word_shapes*: a trigram model of word shapes (function words as they are, all else by its last two letters), so
-  that an unusual grammar tells even where the words are rare;
-- *cooccurrence*: which words a whole text names together, near or far (`cooccurrence.py`), so that two things which go together
-  tell whatever stands between them;
-- *similarity*: how near the content words of a text lie to each other in the space of the company they keep (a truncated
-  singular value decomposition of positive pointwise mutual information; Levy and Goldberg, 2014), so that two words
-  that never met but keep like company go together;
-- *word_order*: the same of all words and of what stands one, two and three places behind them, so that a run of words that was
-  never read is judged by runs of words like them;
-- *spelling*: a character model over six letters (`letter_model.py`).
+- *frequency*: the mean log-frequency of the words;
+- *word_shapes*: a trigram model of word shapes (function words unchanged, all other words by their last two letters);
+- *cooccurrence*: which words a whole text names together, at any distance (`cooccurrence.py`);
+- *similarity*: distributional similarity of the content words of a text (a truncated singular value decomposition of
+  positive pointwise mutual information; Levy and Goldberg, 2014);
+- *word_order*: the same of all words and of the words one, two and three places after them;
+- *spelling*: a character model of six letters (`character_model.py`).
 
-They are `TextScorer`s as those of `scorers.py`, with scores in 0-1, and cross-fitted in the same way.
+They are `TextScorer`s like those of `text_scorers.py`, with scores in 0-1, and cross-fitted in the same way.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,33 +24,38 @@ import numpy as np
 from pairwright.datasets.blas_threads import limit_blas_to_one_thread
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.scorers.character_model import CharacterModel
-from pairwright.filters.scorers.cooccurrence import FUNCTION_WORDS, Cooccurrence, content_words, cooccurrence_keys
-from pairwright.filters.scorers.text_features import add_boundaries
-from pairwright.filters.scorers.text_scorers import DECIMALS, CaptionCorpus, CrossFittedScorer, TextScorer
+from pairwright.filters.scorers.cooccurrence import (
+    FUNCTION_WORDS,
+    Cooccurrence,
+    add_boundaries,
+    extract_content_words,
+    find_cooccurrences,
+)
+from pairwright.filters.scorers.text_scorers import DECIMALS
 from pairwright.generators.language.trigram_model import TrigramModel
 from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, sum_by_key, tokenize
 
 if TYPE_CHECKING:
-    from pairwright.filters.scorers.text_features import Differences
+    from scipy.sparse import csr_matrix
 
 DIMENSIONS = 48
 MIN_COUNT = 3
 FOLLOWING_WORDS = 3
-WIDE_WINDOW = 12  # content words: as far as a caption goes
+WIDE_WINDOW = 12  # content words: the length of a caption
 OVERSAMPLING, POWER_ITERATIONS = 8, 5
 _LOW_BITS = (1 << ID_BITS) - 1
 
 
 @dataclass(frozen=True, eq=False)
 class FrequencyScorer:
-    """How usual the words are: the mean natural log of their share m, as 1 / (1 + exp(-(m + 5)))."""
+    """Word frequency: the mean natural log m of the words' shares, as 1 / (1 + exp(-(m + 5)))."""
 
     vocabulary: Vocabulary
     log_share: FloatArray
 
     @classmethod
     def train(cls, captions: Sequence[str]) -> "FrequencyScorer":
-        """Return the scorer that has read ``captions``."""
+        """Return the scorer trained on ``captions``."""
         tokens = [tokenize(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
         counts = np.bincount(vocabulary.encode(tokens)[0], minlength=len(vocabulary)) + 0.5
@@ -70,55 +71,55 @@ class FrequencyScorer:
 
 @dataclass(frozen=True, eq=False)
 class WordShapeScorer:
-    """Fluency of the frame: the mean log-probability m of the shapes of a text's words, as 1 / (1 + exp(-(m + 2)))."""
+    """Fluency of the word shapes: their mean natural log-probability m, as 1 / (1 + exp(-(m + 2)))."""
 
     model: TrigramModel
 
     @classmethod
     def train(cls, captions: Sequence[str]) -> "WordShapeScorer":
-        """Return the scorer that has read ``captions``."""
-        return cls(TrigramModel.fit([word_shapes(caption) for caption in captions]))
+        """Return the scorer trained on ``captions``."""
+        return cls(TrigramModel.fit([describe_word_shapes(caption) for caption in captions]))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
-        total, tokens = self.model.log_prob([word_shapes(text) for text in texts])
+        total, tokens = self.model.log_prob([describe_word_shapes(text) for text in texts])
         return _sigmoid(total / tokens + 2.0)
 
 
 @dataclass(frozen=True, eq=False)
 class CooccurrenceScorer:
-    """Whether all that a text names goes together: its association x over any distance, as 1 / (1 + exp(-x))."""
+    """Co-occurrence of the content words at any distance: their association x, as 1 / (1 + exp(-x))."""
 
     model: Cooccurrence
 
     @classmethod
     def train(cls, captions: Sequence[str]) -> "CooccurrenceScorer":
-        """Return the scorer that has read ``captions``."""
+        """Return the scorer trained on ``captions``."""
         return cls(Cooccurrence.fit(captions, WIDE_WINDOW))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
-        """Return the score of each text, float64 (n,) in 0-1; a half where no two known words meet."""
+        """Return the score of each text, float64 (n,) in 0-1; 0.5 without two known words."""
         return _sigmoid(self.model.association(texts))
 
 
 @dataclass(frozen=True, eq=False)
 class SimilarityScorer:
-    """How near a text's content words lie to each other: the mean cosine c over the meetings, as 1 / (1 + exp(-4 c))."""
+    """Distributional similarity: the mean cosine c of co-occurring content words, as 1 / (1 + exp(-4 c))."""
 
     vocabulary: Vocabulary
     vectors: FloatArray
 
     @classmethod
     def train(cls, captions: Sequence[str]) -> "SimilarityScorer":
-        """Return the scorer that has read ``captions``."""
-        tokens = [content_words(caption) for caption in captions]
+        """Return the scorer trained on ``captions``."""
+        tokens = [extract_content_words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
-        keys, _ = cooccurrence_keys(*vocabulary.encode(tokens))
-        return cls(vocabulary, _cooccurrence_factors(*sum_by_key(keys), len(vocabulary)))
+        keys, _ = find_cooccurrences(*vocabulary.encode(tokens))
+        return cls(vocabulary, _compute_cooccurrence_factors(*sum_by_key(keys), len(vocabulary)))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
-        """Return the score of each text, float64 (n,) in 0-1; a half where no two known words meet."""
-        keys, owner = cooccurrence_keys(*self.vocabulary.encode([content_words(text) for text in texts]))
+        """Return the score of each text, float64 (n,) in 0-1; 0.5 without two known words."""
+        keys, owner = find_cooccurrences(*self.vocabulary.encode([extract_content_words(text) for text in texts]))
         cosine = np.einsum("nd,nd->n", self.vectors[keys >> ID_BITS], self.vectors[keys & _LOW_BITS])
         times = np.bincount(owner, minlength=len(texts))
         total = np.bincount(owner, weights=cosine, minlength=len(texts))
@@ -127,26 +128,26 @@ class SimilarityScorer:
 
 @dataclass(frozen=True, eq=False)
 class WordOrderScorer:
-    """How well each word fits what stands behind it: the mean m over the places, as 1 / (1 + exp(-(2 m - 1))).
+    """Fit of each word to the words after it: the mean m over the pairs, as 1 / (1 + exp(-(2 m - 1))).
 
-    A word and the word at a distance have each a vector; their product is near the positive mutual information of the two.
+    A word, and a word at a distance, have one vector each; their product approximates the positive mutual information.
     """
 
     vocabulary: Vocabulary
     before: FloatArray
-    behind: FloatArray
+    after: FloatArray
 
     @classmethod
     def train(cls, captions: Sequence[str]) -> "WordOrderScorer":
-        """Return the scorer that has read ``captions``."""
+        """Return the scorer trained on ``captions``."""
         tokens = [tokenize(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
         size = len(vocabulary)
-        left, right, _ = _following_pairs(*vocabulary.encode(tokens), size)
+        left, right, _ = _find_following_pairs(*vocabulary.encode(tokens), size)
         keys, times = sum_by_key(left * (FOLLOWING_WORDS * size) + right)
         return cls(
             vocabulary,
-            *_ppmi_factors(
+            *_factorize_ppmi(
                 keys // (FOLLOWING_WORDS * size), keys % (FOLLOWING_WORDS * size), times, (size, FOLLOWING_WORDS * size)
             ),
         )
@@ -154,8 +155,8 @@ class WordOrderScorer:
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
         flat, lengths = self.vocabulary.encode([tokenize(text) for text in texts])
-        left, right, owner = _following_pairs(flat, lengths, len(self.vocabulary))
-        fit = np.einsum("nd,nd->n", self.before[left], self.behind[right])
+        left, right, owner = _find_following_pairs(flat, lengths, len(self.vocabulary))
+        fit = np.einsum("nd,nd->n", self.before[left], self.after[right])
         places = np.bincount(owner, minlength=len(texts))
         total = np.bincount(owner, weights=fit, minlength=len(texts))
         return _sigmoid(2.0 * total / np.maximum(places, 1) - 1.0)
@@ -163,13 +164,13 @@ class WordOrderScorer:
 
 @dataclass(frozen=True, eq=False)
 class SpellingScorer:
-    """How usual the letters are: their mean natural log-probability m, as 1 / (1 + exp(-2 (m + 1.6)))."""
+    """Character model: the mean natural log-probability m of the characters, as 1 / (1 + exp(-2 (m + 1.6)))."""
 
     model: CharacterModel
 
     @classmethod
     def train(cls, captions: Sequence[str]) -> "SpellingScorer":
-        """Return the scorer that has read ``captions``."""
+        """Return the scorer trained on ``captions``."""
         return cls(CharacterModel.fit(captions))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
@@ -178,85 +179,74 @@ class SpellingScorer:
         return _sigmoid(2.0 * (total / np.maximum(letters, 1) + 1.6))
 
 
-AUXILIARY_SCORERS: dict[str, Callable[[Sequence[str]], TextScorer]] = {
-    "frequency": FrequencyScorer.train,
-    "word_shapes": WordShapeScorer.train,
-    "cooccurrence": CooccurrenceScorer.train,
-    "similarity": SimilarityScorer.train,
-    "word_order": WordOrderScorer.train,
-    "spelling": SpellingScorer.train,
-}
-
-
-def auxiliary_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[CrossFittedScorer, ...]:
-    """Return all guards, as scorers that no row meets which they have read."""
-    return tuple(CrossFittedScorer(name, train, corpus, folds) for name, train in AUXILIARY_SCORERS.items())
-
-
-def word_shapes(text: str) -> str:
-    """Return the shape of each word of ``text``: function words and marks as they are, else the last two letters."""
+def describe_word_shapes(text: str) -> str:
+    """Return the word shapes of ``text``: function words and punctuation unchanged, else the last two letters."""
     return " ".join(
         word if word in FUNCTION_WORDS or not word[0].isalpha() else f"{word[-2:]}x" for word in tokenize(text)
     )
 
 
-def _cooccurrence_factors(pairs: IntArray, times: IntArray, size: int) -> FloatArray:
-    # Unit vectors (size, d) of the words, 0 for those that are too rare.
+def _compute_cooccurrence_factors(pairs: IntArray, times: IntArray, size: int) -> FloatArray:
+    # Unit vectors (size, d) of the words, 0 for rare words.
     often = times >= MIN_COUNT
     low, high, times = pairs[often] >> ID_BITS, pairs[often] & _LOW_BITS, times[often]
     both = np.concatenate([low, high]), np.concatenate([high, low])
-    vectors, _ = _ppmi_factors(*both, np.tile(times, 2), (size, size))
+    vectors, _ = _factorize_ppmi(*both, np.tile(times, 2), (size, size))
     vectors /= np.maximum(np.sqrt((vectors**2).sum(axis=1, keepdims=True)), 1e-9)
     return vectors
 
 
-def _following_pairs(flat: IntArray, lengths: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
-    # (word, word behind it as distance and id in one, number of the text) for each distance, the texts' ends included.
+def _find_following_pairs(flat: IntArray, lengths: IntArray, size: int) -> tuple[IntArray, IntArray, IntArray]:
+    # (word, following word as distance and id in one number, number of the text) for each distance, boundaries
+    # included.
     row, owner = add_boundaries(flat, lengths)
     parts = []
-    for apart in range(1, FOLLOWING_WORDS + 1):
-        inside = owner[:-apart] == owner[apart:]
-        parts.append((row[:-apart][inside], row[apart:][inside] + (apart - 1) * size, owner[apart:][inside]))
-    left, right, whose = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return left, right, whose
+    for distance in range(1, FOLLOWING_WORDS + 1):
+        inside = owner[:-distance] == owner[distance:]
+        parts.append(
+            (row[:-distance][inside], row[distance:][inside] + (distance - 1) * size, owner[distance:][inside])
+        )
+    left, right, owners = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return left, right, owners
 
 
-def _ppmi_factors(
+def _factorize_ppmi(
     row: IntArray, column: IntArray, times: IntArray, shape: tuple[int, int]
 ) -> tuple[FloatArray, FloatArray]:
-    # Vectors of rows and of columns whose products are near the positive mutual information of the two.
+    # Vectors of rows and of columns whose products approximate the positive mutual information of the two.
     from scipy.sparse import csr_matrix
 
     weight = times.astype(np.float64)
-    apart = (
+    totals = (
         np.bincount(row, weights=weight, minlength=shape[0]),
         np.bincount(column, weights=weight, minlength=shape[1]),
     )
-    pmi = np.log(weight * weight.sum() / (apart[0][row] * apart[1][column]))
-    tells = (pmi > 0) & (times > 1)
-    known, columns = np.unique(row[tells]), np.unique(column[tells])
+    pmi = np.log(weight * weight.sum() / (totals[0][row] * totals[1][column]))
+    used = (pmi > 0) & (times > 1)
+    known, columns = np.unique(row[used]), np.unique(column[used])
     size = min(len(known), len(columns))
     dimensions = min(DIMENSIONS, size // 2)
     vectors = [np.zeros((length, max(dimensions, 1))) for length in shape]
     if dimensions:
-        places = np.searchsorted(known, row[tells]), np.searchsorted(columns, column[tells])
-        matrix = csr_matrix((pmi[tells], places), (len(known), len(columns)))
-        left, strength, right = _truncated_svd(matrix, dimensions)
+        places = np.searchsorted(known, row[used]), np.searchsorted(columns, column[used])
+        matrix = csr_matrix((pmi[used], places), (len(known), len(columns)))
+        left, strength, right = _compute_truncated_svd(matrix, dimensions)
         vectors[0][known], vectors[1][columns] = left * np.sqrt(strength), right * np.sqrt(strength)
     return vectors[0], vectors[1]
 
 
-def _truncated_svd(matrix: "Differences", number: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-    # The largest singular values with their vectors, by subspace iteration (Halko, Martinsson and Tropp, 2011, algorithm
-    # 4.4). ARPACK, which starts anew from numbers of its own where a matrix is of low rank, gives other bytes each time.
+def _compute_truncated_svd(matrix: "csr_matrix", number: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+    # The largest singular values with their vectors, by subspace iteration (Halko, Martinsson and Tropp, 2011,
+    # algorithm 4.4). ARPACK restarts with random numbers on matrices of low rank, so its output differs from run to
+    # run.
     size = min(*matrix.shape, number + OVERSAMPLING)
     with limit_blas_to_one_thread():
         right = np.linalg.qr(make_numpy_rng(0, "guards").standard_normal((matrix.shape[1], size)))[0]
         for _ in range(POWER_ITERATIONS):
             left = np.linalg.qr(matrix @ right)[0]
             right = np.linalg.qr(matrix.T @ left)[0]
-        left, strength, turn = np.linalg.svd(matrix @ right, full_matrices=False)
-        return left[:, :number], strength[:number], right @ turn[:number].T
+        left, strength, rotation = np.linalg.svd(matrix @ right, full_matrices=False)
+        return left[:, :number], strength[:number], right @ rotation[:number].T
 
 
 def _sigmoid(values: FloatArray) -> FloatArray:

@@ -1,11 +1,12 @@
-"""A character language model of captions: how usual are these letters, across the borders of words?
+"""Character language model of captions, across word boundaries.
 
-Interpolated Witten-Bell smoothing (Chen and Goodman, 1998, section 2.4): the share of a character after a context is
-(n(context, character) + t(context) lower) / (n(context) + t(context)), with t(context) different characters seen after
-the context and ``lower`` the same share under a context shorter by one; at the end, even shares. A run of up to
-``ORDER`` characters is one integer of 7 bits a character, so that fitting is sorting and scoring is binary search.
+Interpolated Witten-Bell smoothing (Chen and Goodman, 1998, section 2.4): the probability of a character after a context
+is (n(context, character) + t(context) lower) / (n(context) + t(context)), with t(context) the number of different
+characters seen after the context and ``lower`` the probability under a context shorter by one; uniform at the end. An
+n-gram of up to ``ORDER`` characters is one integer of 7 bits per character: fitting is sorting, scoring is binary
+search.
 
-Text is lower-cased, spaces joined; characters beyond the 124 most frequent ones are one unknown character.
+Text is lower-cased and its whitespace normalised; characters beyond the 124 most frequent share one unknown character.
 """
 
 from collections.abc import Sequence
@@ -23,15 +24,15 @@ _MAX_CHARACTERS = (1 << _BITS) - _FIRST
 
 @dataclass(frozen=True, eq=False)
 class CharacterModel:
-    """A fitted model; make one with `fit`.
+    """A fitted model; create one with `fit`.
 
     Attributes:
         letters: the known characters, the most frequent first.
-        runs: for each length 1 to ``ORDER`` the ascending keys of the runs seen.
-        times: how often each of them was seen.
-        before: for each length the ascending keys of the contexts, one character shorter than the run.
+        runs: for each length 1 to ``ORDER`` the ascending keys of the n-grams seen.
+        times: how often each n-gram was seen.
+        before: for each length the ascending keys of the contexts, one character shorter than the n-gram.
         total: how often each context was seen.
-        kinds: by how many different characters it was followed.
+        kinds: number of different characters that followed each context.
     """
 
     letters: str
@@ -45,10 +46,10 @@ class CharacterModel:
     def fit(cls, captions: Sequence[str]) -> "CharacterModel":
         """Return the model of ``captions``; their order does not matter."""
         texts = [_normalize(caption) for caption in captions]
-        found, counts = np.unique(_code_points("".join(texts)), return_counts=True)
+        found, counts = np.unique(_read_code_points("".join(texts)), return_counts=True)
         ranked = found[np.lexsort((found, -counts))][:_MAX_CHARACTERS]
         letters = "".join(map(chr, ranked.tolist()))
-        keys, _ = _windows(texts, letters)
+        keys, _ = _build_windows(texts, letters)
         parts: list[tuple[IntArray, ...]] = []
         longest, seen = sum_by_key(keys)
         for length in range(1, ORDER + 1):
@@ -58,9 +59,9 @@ class CharacterModel:
         return cls(letters, *(tuple(part) for part in zip(*parts, strict=True)))
 
     def log_prob(self, texts: Sequence[str]) -> tuple[FloatArray, IntArray]:
-        """Return the total natural log-probability of each text, float64 (n,), and over how many characters."""
+        """Return the total natural log-probability of each text, float64 (n,), and its number of characters."""
         plain = [_normalize(text) for text in texts]
-        keys, owner = _windows(plain, self.letters)
+        keys, owner = _build_windows(plain, self.letters)
         share = np.full(len(keys), 1.0 / (len(self.letters) + _FIRST))
         for length in range(1, ORDER + 1):
             part = length - 1
@@ -77,26 +78,26 @@ def _normalize(text: str) -> str:
     return " ".join(tokenize(text))
 
 
-def _code_points(text: str) -> IntArray:
+def _read_code_points(text: str) -> IntArray:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
 
 
-def _windows(texts: Sequence[str], letters: str) -> tuple[IntArray, IntArray]:
-    # The key of the ORDER characters up to each one, the text's end included, and the number of the text.
+def _build_windows(texts: Sequence[str], letters: str) -> tuple[IntArray, IntArray]:
+    # The key of the ORDER characters up to each position, the end included, and the number of the text.
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     owner = np.repeat(np.arange(len(texts)), lengths)
-    points = _code_points("".join(texts))
-    known = np.argsort(_code_points(letters), kind="stable")
-    codes = lookup_sorted(_code_points(letters)[known], known + _FIRST, points, _UNKNOWN)
+    points = _read_code_points("".join(texts))
+    known = np.argsort(_read_code_points(letters), kind="stable")
+    codes = lookup_sorted(_read_code_points(letters)[known], known + _FIRST, points, _UNKNOWN)
     margin = ORDER - 1
     row = np.full(len(codes) + (margin + 1) * len(texts), _BOUNDARY, np.int64)
     row[np.arange(len(codes)) + (margin + 1) * owner + margin] = codes
     keys = np.zeros(max(len(row) - margin, 0), np.int64)
     for place in range(ORDER):
         keys = keys << _BITS | row[place : place + len(keys)]
-    whose = np.repeat(np.arange(len(texts)), lengths + margin + 1)[margin:]
+    text = np.repeat(np.arange(len(texts)), lengths + margin + 1)[margin:]
     inside = np.ones(len(row), np.bool_)
     starts = np.cumsum(lengths + margin + 1) - (lengths + margin + 1)
     for place in range(margin):
         inside[starts + place] = False
-    return keys[inside[margin:]], whose[inside[margin:]]
+    return keys[inside[margin:]], text[inside[margin:]]

@@ -1,17 +1,16 @@
-"""Which words go together: the statistics behind the plausibility scorer.
+"""Co-occurrence statistics of content words, for the plausibility scorer.
 
-A caption is read as its *content words*: words without the function words below, punctuation and numerals in
-digits. Two content words *meet* when they are different and at most ``WINDOW`` content words apart, in either
-order; one of the guards (`guards.py`) reaches further. How much more often two words meet than their own
-frequencies explain is their pointwise mutual information,
+A caption is reduced to its *content words*: words other than the function words below, without punctuation and digits.
+Two different content words *co-occur* when they are at most ``WINDOW`` content words apart, in either order;
+`auxiliary.CooccurrenceScorer` uses a wider window. The pointwise mutual information of two words is
 
     pmi(a, b) = ln((n(a, b) + 1) / (e(a, b) + 1)),   e(a, b) = n(a) n(b) / (2 n)
 
-with n(a, b) meetings of the two, n(a) meetings of a with anything and n meetings in all. The added ones pull
-pairs with little evidence to 0: two rare words that never met say nothing, two frequent ones do. A caption's
-*association* is the mean over its meetings, a text in which nothing meets has association 0.
+with n(a, b) co-occurrences of the two, n(a) co-occurrences of a with any word and n co-occurrences in all. The added
+ones shrink pairs with little evidence to 0. The *association* of a caption is the mean pmi of its co-occurring pairs,
+0 without any.
 
-Counts are sorted arrays (16 bytes a distinct pair), frozen once fitted.
+Counts are sorted arrays (16 bytes per distinct pair), frozen once fitted.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,9 @@ from functools import lru_cache
 import numpy as np
 
 from pairwright.generators.language.vocabulary import (
+    END,
     ID_BITS,
+    START,
     UNKNOWN,
     FloatArray,
     IntArray,
@@ -48,74 +49,85 @@ FUNCTION_WORDS = frozenset(
 
 @dataclass(frozen=True, eq=False)
 class Cooccurrence:
-    """How often content words met in a set of captions; make one with `fit`.
+    """Co-occurrence counts of a set of captions; create one with `fit`.
 
     Attributes:
         vocabulary: the content words.
-        met: int64, meetings of each id with anything.
-        pairs: ascending keys of the pairs that met, the smaller id first.
-        times: int64, how often each of them met.
-        reach: how many content words apart two may be that meet.
+        totals: int64, co-occurrences of each id with any word.
+        pairs: ascending keys of the co-occurring pairs, the smaller id first.
+        times: int64, co-occurrences of each pair.
+        window: maximum distance in content words.
     """
 
     vocabulary: Vocabulary
-    met: IntArray
+    totals: IntArray
     pairs: IntArray
     times: IntArray
-    reach: int = WINDOW
+    window: int = WINDOW
 
     @classmethod
-    def fit(cls, captions: Sequence[str], reach: int = WINDOW) -> "Cooccurrence":
+    def fit(cls, captions: Sequence[str], window: int = WINDOW) -> "Cooccurrence":
         """Return the counts of ``captions``; their order does not matter."""
-        tokens = [content_words(caption) for caption in captions]
+        tokens = [extract_content_words(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
-        keys, _ = cooccurrence_keys(*vocabulary.encode(tokens), reach)
-        return cls.of_counts(vocabulary, *sum_by_key(keys), reach)
+        keys, _ = find_cooccurrences(*vocabulary.encode(tokens), window)
+        return cls.of_counts(vocabulary, *sum_by_key(keys), window)
 
     @classmethod
-    def of_counts(cls, vocabulary: Vocabulary, pairs: IntArray, times: IntArray, reach: int = WINDOW) -> "Cooccurrence":
-        """Return the statistics of counted meetings: ascending keys as of `meetings`, and how often each was seen."""
-        met = np.bincount(pairs >> ID_BITS, weights=times, minlength=len(vocabulary))
-        met += np.bincount(pairs & _LOW_BITS, weights=times, minlength=len(vocabulary))
-        return cls(vocabulary, met.astype(np.int64), pairs, times, reach)
+    def of_counts(
+        cls, vocabulary: Vocabulary, pairs: IntArray, times: IntArray, window: int = WINDOW
+    ) -> "Cooccurrence":
+        """Return the statistics of counted pairs: ascending keys of `find_cooccurrences`, and the count of each."""
+        totals = np.bincount(pairs >> ID_BITS, weights=times, minlength=len(vocabulary))
+        totals += np.bincount(pairs & _LOW_BITS, weights=times, minlength=len(vocabulary))
+        return cls(vocabulary, totals.astype(np.int64), pairs, times, window)
 
     def association(self, texts: Sequence[str]) -> FloatArray:
-        """Return the mean pmi over the meetings in each text, float64 (n,); 0 where no two known words meet."""
-        return self.association_encoded(*self.vocabulary.encode([content_words(text) for text in texts]))
+        """Return the mean pmi of the co-occurring pairs of each text, float64 (n,); 0 without two known words."""
+        return self.association_encoded(*self.vocabulary.encode([extract_content_words(text) for text in texts]))
 
     def association_encoded(self, flat: IntArray, lengths: IntArray) -> FloatArray:
-        """Return the same as `association` of the content words of texts, which the vocabulary has encoded."""
-        keys, owner = cooccurrence_keys(flat, lengths, self.reach)
-        expected = self.met[keys >> ID_BITS] * self.met[keys & _LOW_BITS] / max(2.0 * self.times.sum(), 1.0)
+        """Return `association` of texts whose content words the vocabulary has encoded."""
+        keys, owner = find_cooccurrences(flat, lengths, self.window)
+        expected = self.totals[keys >> ID_BITS] * self.totals[keys & _LOW_BITS] / max(2.0 * self.times.sum(), 1.0)
         pmi = np.log((lookup_sorted(self.pairs, self.times, keys, 0) + 1.0) / (expected + 1.0))
-        often = np.bincount(owner, minlength=len(lengths))
+        pairs = np.bincount(owner, minlength=len(lengths))
         total = np.bincount(owner, weights=pmi, minlength=len(lengths))
-        return np.asarray(total / np.maximum(often, 1), np.float64)
+        return np.asarray(total / np.maximum(pairs, 1), np.float64)
 
 
-def content_words(text: str) -> list[str]:
-    """Return the words of ``text`` that name something: no function words, punctuation or digits."""
-    return list(_content_words(text))
+def extract_content_words(text: str) -> list[str]:
+    """Return the words of ``text`` without function words, punctuation and digits."""
+    return list(_extract_content_words(text))
 
 
-@lru_cache(maxsize=16_384)  # as in `words`
-def _content_words(text: str) -> tuple[str, ...]:
+@lru_cache(maxsize=16_384)  # as in `tokenize`
+def _extract_content_words(text: str) -> tuple[str, ...]:
     return tuple(word for word in tokenize(text) if is_content_word(word))
 
 
 def is_content_word(word: str) -> bool:
-    """Say whether a word, as `words` gives them, names something."""
+    """Return whether a token of `tokenize` is a content word."""
     return word[0].isalpha() and word not in FUNCTION_WORDS
 
 
-def cooccurrence_keys(flat: IntArray, lengths: IntArray, reach: int = WINDOW) -> tuple[IntArray, IntArray]:
-    """Return the key of each meeting and the number of its caption; unknown words meet nobody: they have no statistics."""
+def find_cooccurrences(flat: IntArray, lengths: IntArray, window: int = WINDOW) -> tuple[IntArray, IntArray]:
+    """Return the key of each co-occurring pair and the number of its caption; unknown words are ignored."""
     owner = np.repeat(np.arange(len(lengths)), lengths)
     keys, owners = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for apart in range(1, reach + 1):
-        left, right = flat[:-apart], flat[apart:]
-        meet = (owner[:-apart] == owner[apart:]) & (left != right) & (left != UNKNOWN) & (right != UNKNOWN)
-        low, high = np.minimum(left, right)[meet], np.maximum(left, right)[meet]
+    for distance in range(1, window + 1):
+        left, right = flat[:-distance], flat[distance:]
+        paired = (owner[:-distance] == owner[distance:]) & (left != right) & (left != UNKNOWN) & (right != UNKNOWN)
+        low, high = np.minimum(left, right)[paired], np.maximum(left, right)[paired]
         keys.append((low << ID_BITS) | high)
-        owners.append(owner[apart:][meet])
+        owners.append(owner[distance:][paired])
     return np.concatenate(keys), np.concatenate(owners)
+
+
+def add_boundaries(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
+    """Return each encoded text with boundary marks at both ends, and the number of the text of each id."""
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    row = np.full(len(flat) + 2 * len(lengths), START, np.int64)
+    row[np.arange(len(flat)) + 2 * owner + 1] = flat
+    row[np.cumsum(lengths + 2) - 1] = END
+    return row, np.repeat(np.arange(len(lengths)), lengths + 2)

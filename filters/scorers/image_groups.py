@@ -1,8 +1,8 @@
-"""Which texts belong together, so that what tests a scorer never trains it.
+"""Groups of texts that belong to one image, so that rows under test never train a scorer.
 
-A *group* is a name shared by all captions of one image. COCO writes the id of an image in several ways
+A *group* is a name shared by all captions of an image. COCO writes the id of an image in several ways
 (``COCO_val2014_000000549674.jpg``, ``000000549674.jpg``, the number 549674): all of them are one group here, so
-that a corpus of captions can be matched with candidate rows made elsewhere. Any other name is a group as it is.
+captions of a corpus can be matched with candidate rows from elsewhere. Any other name is its own group.
 """
 
 import re
@@ -17,13 +17,13 @@ _NUMBER = re.compile(r"(?:COCO_(?:train|val|test)\d{4}_)?0*(\d+)")
 
 
 def image_group(image: str) -> str:
-    """Return the group of an image: its number when its file name is one (see above), else ``image`` itself."""
+    """Return the group of an image: its number when its file name is one (see above), else ``image``."""
     number = _NUMBER.fullmatch(PurePosixPath(image.rpartition("::")[2]).stem)
     return number[1] if number else image
 
 
 def text_group(image: str, key: str, caption: str) -> str:
-    """Return the group of a row by what it has: its image, else the key of its pair, else its caption."""
+    """Return the group of a row: its image, else the key of its pair, else its caption."""
     return image_group(image) if image else key or normalize_text(caption)
 
 
@@ -33,7 +33,7 @@ def pair_group(pair: Pair) -> str:
 
 
 def build_corpus(pairs: Iterable[Pair], *, pool: bool = False) -> CaptionCorpus:
-    """Return all captions of ``pairs``, each once an image, with their groups; ``pool`` as in `Corpus`."""
+    """Return all captions of ``pairs``, each once per image, with their groups; ``pool`` as in `CaptionCorpus`."""
     rows: dict[tuple[str, str], None] = {}
     for pair in pairs:
         group = pair_group(pair)

@@ -1,10 +1,11 @@
-"""Any language model as a blind scorer: which of two texts is likelier to be a real caption, the image unseen.
+"""Language model as a text-only scorer: ratings of both texts of a row, without the image.
 
-A row's two texts are shown together and rated from 1 to 10. Models lean towards a place, so each row is asked about
-twice, the texts changing places; its gap is the mean difference of the two ratings, so a mere leaning adds up to
-nothing. A row of which an answer is missing or unreadable has no gap, which counts as a tie.
+The model rates the two texts of a row from 1 to 10. Models prefer a position, so each row is requested twice, with the
+texts exchanged; the gap is the mean difference of the ratings, in which a position preference cancels out. A row with a
+missing or invalid answer has no gap and counts as a tie.
 
-`LLMScorer` says what to ask, `PrecomputedGaps` is the scorer that the answers make. Rows with equal texts are one question.
+`LLMScorer` builds the requests; `PrecomputedGaps` is the scorer that the answers give. Rows with equal texts share
+their requests.
 """
 
 import random
@@ -33,19 +34,19 @@ TextPair = tuple[str, str]  # positive, negative
 
 
 class Ratings(BaseModel):
-    """What a model answers: how likely each of the two sentences is to be a real caption, 1-10."""
+    """Answer of the model: how likely each of the two sentences is to be a real caption, 1-10."""
 
     first: int = Field(ge=1, le=10)
     second: int = Field(ge=1, le=10)
 
 
 class LLMScorer:
-    """The maker of gaps (`protocols.LLMGenerator`): one annotation a row, with the gap as its score.
+    """LLM generator (`protocols.LLMGenerator`) that returns one annotation per row, with the gap as its score.
 
     Args:
         book: the prompts; ``likelier`` is used.
-        model: its name at the server.
-        rows: the two texts of each row; a pair is one of them (`pair_for_row`).
+        model: model name.
+        rows: the two texts of each row; each pair represents one of them (`pair_for_row`).
     """
 
     name = NAME
@@ -65,12 +66,12 @@ class LLMScorer:
     def annotate(
         self,
         pair: Pair,
-        tokens: Sequence[Token],  # noqa: ARG002 - the protocol's; texts are shown as they are
-        rng: random.Random,  # noqa: ARG002 - the protocol's; nothing is drawn
+        tokens: Sequence[Token],  # noqa: ARG002 - part of the protocol
+        rng: random.Random,  # noqa: ARG002 - part of the protocol
         *,
         attempt: int = 0,
     ) -> LLMStep[list[Annotation]]:
-        """Return the talk about a row, which ends in its gap."""
+        """Return the steps of a row, which end in its gap."""
         positive, negative = self._rows[pair.key]
         schema = build_schema(Ratings)
         requests: list[Request] = [
@@ -80,7 +81,7 @@ class LLMScorer:
             for first, second in ((positive, negative), (negative, positive))
         ]
         answers = yield from request_answers(requests, Ratings)
-        gap = gap_from_answers(answers)
+        gap = compute_gap(answers)
         reason = next((answer.reason for answer in answers if answer.value is None), "")
         origin = Origin(NAME, VERSION, 0, self._model, self._prompt.id, answers[0].key)
         return [
@@ -98,16 +99,13 @@ class LLMScorer:
 
 
 def pair_for_row(row: TextPair) -> Pair:
-    """Return the pair under which a row is asked about; rows of equal texts have the same."""
+    """Return the pair that represents a row; rows of equal texts have the same."""
     positive, negative = row
     return Pair(pair_key(NAME, negative, positive), positive)
 
 
-def gap_from_answers(answers: Sequence[Answer[Ratings]]) -> float | None:
-    """Return by how much the positive is rated higher, in -1..1: over the answers with it first and with it second.
-
-    None when either answer is not there.
-    """
+def compute_gap(answers: Sequence[Answer[Ratings]]) -> float | None:
+    """Return how much higher the positive is rated, in -1..1, over both orders; None when an answer is missing."""
     [one, other] = [answer.value for answer in answers]
     if one is None or other is None:
         return None
@@ -116,18 +114,18 @@ def gap_from_answers(answers: Sequence[Answer[Ratings]]) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class PrecomputedGaps:
-    """Gaps that are known beforehand, as a `GapScorer`: made of answers, which do not change with the rows kept.
+    """Known gaps as a `GapScorer`.
 
     Attributes:
-        known: (positive, negative) to gap in -1..1; a row that is not in it is NaN.
-        name: under which reports show it.
+        known: (positive, negative) to gap in -1..1; any other row is NaN.
+        name: in reports.
     """
 
     known: Mapping[TextPair, float]
     name: str = NAME
 
     def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
-        """Return the gap of each row, float64 (n,) in -1..1; NaN where there is none."""
+        """Return the gap of each row, float64 (n,) in -1..1; NaN for unknown rows."""
         del groups, seed
         rows = zip(positives, negatives, strict=True)
         return np.array([self.known.get(row, np.nan) for row in rows], np.float64)

@@ -1,10 +1,10 @@
-"""The paper's two text scorers, grammar by a CoLA classifier and plausibility by Vera, as fixed scorers.
+"""The two text scorers of SugarCrepe: grammar by a CoLA classifier and plausibility by Vera.
 
-Both are neural networks trained on other texts, so nothing needs to be cross-fitted. *cola* is any sequence
-classifier whose last label means "acceptable" (``textattack/distilbert-base-uncased-CoLA``). *vera* is a T5 encoder
-whose head hides in the last rows of its embedding: row 32099 is the weight, 32098 the bias, 32097 the temperature
-(the model card of ``liujch1998/vera``). Scores are rounded to six decimals, as batches change the last digits.
-They need torch and transformers, and the checkpoint as a folder or in the hub's cache.
+Both are pretrained on other texts, so they are not cross-fitted. *cola* is any sequence classifier whose last label
+means "acceptable" (``textattack/distilbert-base-uncased-CoLA``). *vera* is a T5 encoder whose head is stored in the
+last rows of its embedding: row 32099 is the weight, 32098 the bias, 32097 the temperature (model card of
+``liujch1998/vera``). Scores are rounded to six decimals, as batching changes the last digits. They need torch and
+transformers, and the checkpoint as a folder or in the Hugging Face cache.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +27,11 @@ _WEIGHT, _BIAS, _TEMPERATURE = 32099, 32098, 32097
 
 @dataclass(frozen=True, eq=False)
 class NeuralScorer:
-    """A loaded model as a fixed scorer; make one with `cola` or `vera`.
+    """A loaded model as a fixed scorer; create one with `load_cola` or `load_vera`.
 
     Attributes:
-        name: under which reports show it.
-        probability: texts of one batch in, their scores in 0-1 out.
+        name: in reports.
+        probability: returns the scores in 0-1 of the texts of a batch.
     """
 
     name: str
@@ -39,7 +39,7 @@ class NeuralScorer:
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1; equal texts have equal scores."""
-        # By length, so that little is padded; each text once.
+        # Each text once, sorted by length for little padding.
         distinct = sorted(set(texts), key=lambda text: (len(text), text))
         scores: dict[str, float] = {}
         for batch in _batches(distinct):
@@ -61,7 +61,7 @@ def load_cola(model: str = COLA) -> NeuralScorer:
         model: folder or hub name of a sequence classifier whose last label is "acceptable".
 
     Raises:
-        MissingResource: torch, transformers or the checkpoint is not there.
+        MissingResourceError: torch, transformers or the checkpoint is missing.
     """
     torch, transformers = _import_libraries()
     tokenizer = _load_model(transformers.AutoTokenizer, model)
@@ -83,7 +83,7 @@ def load_vera(model: str = VERA) -> NeuralScorer:
         model: folder or hub name of a checkpoint in Vera's layout.
 
     Raises:
-        MissingResource: torch, transformers or the checkpoint is not there, or it is not in Vera's layout.
+        MissingResourceError: torch, transformers or the checkpoint is missing, or it is not in Vera's layout.
     """
     torch, transformers = _import_libraries()
     tokenizer = _load_model(transformers.AutoTokenizer, model)
@@ -91,7 +91,7 @@ def load_vera(model: str = VERA) -> NeuralScorer:
     table = network.shared.weight.detach().double()
     if len(table) <= _WEIGHT:
         raise MissingResourceError(
-            f"{model}: {len(table):,} embeddings; Vera's head lies in row {_WEIGHT:,}. Name Vera."
+            f"{model}: {len(table):,} embeddings; Vera's head is in row {_WEIGHT:,}. Give a checkpoint of Vera."
         )
     weight, bias, temperature = table[_WEIGHT], table[_BIAS, 0], table[_TEMPERATURE, 0]
 
@@ -99,7 +99,7 @@ def load_vera(model: str = VERA) -> NeuralScorer:
         inputs = tokenizer(texts, return_tensors="pt", padding=True, truncation=True, max_length=_MAX_TOKENS)
         with torch.inference_mode():
             states = network(input_ids=inputs.input_ids, attention_mask=inputs.attention_mask).last_hidden_state
-        last = inputs.attention_mask.sum(1) - 1  # the end mark of each text
+        last = inputs.attention_mask.sum(1) - 1  # the end token of each text
         hidden = states[torch.arange(len(texts)), last].double()
         return np.asarray(((hidden @ weight + bias) / temperature).sigmoid().numpy(), np.float64)
 

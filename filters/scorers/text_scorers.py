@@ -1,15 +1,14 @@
-"""Text-only scorers: how good does a caption look to someone who never sees the image?
+"""Text-only scorers: how plausible a caption is without its image.
 
-A *text scorer* gives each text one number in 0-1, higher for the likelier caption. Two need no weights, only a
-pool of captions to count: *grammar* (is this run of words usual? `ngrams.py`) and *plausibility* (do these
-things go together? `cooccurrence.py`). The *gap* of a row is score(positive) - score(negative), in -1..1.
+A *text scorer* gives each text one number in 0-1, higher for the likelier caption. Two need no weights, only captions
+to count: *grammar* (trigram model, `trigram_model.py`) and *plausibility* (co-occurrence, `cooccurrence.py`). The *gap*
+of a row is score(positive) - score(negative), in -1..1.
 
-A scorer that has read a caption knows it by heart, and would find the positive for that reason alone. So gaps
-are *cross-fitted*: rows fall into folds by group (their image), and a fold is scored by a scorer trained without
-any caption of the fold's images and without any text that equals one of the fold's positives or negatives, but
-for case and spacing. A corpus from elsewhere is stricter: nothing under test in any row is ever read, and one
-scorer serves all folds. Negatives never train. Scores are rounded to nine decimals, so that texts with equal
-evidence have equal scores whatever the order of summation.
+A scorer that was trained on a caption prefers it for that reason alone. So gaps are *cross-fitted*: rows are assigned
+to folds by group (their image), and a fold is scored by a scorer trained without any caption of the fold's images and
+without any text that equals a positive or negative of the fold, except for case and spacing. With a corpus from
+elsewhere, no text under test of any row is used for training, and one scorer serves all folds. Negatives never train.
+Scores are rounded to nine decimals, so that equal evidence gives equal scores whatever the order of summation.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +26,7 @@ from pairwright.generators.language.trigram_model import TrigramModel
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names, normalize_text
 
 DECIMALS = 9
-_BATCH_SIZE = 5_000  # rows: what scorers count with is some KB a text
+_BATCH_SIZE = 5_000  # rows; scorers use some KB per text
 
 
 class TextScorer(Protocol):
@@ -39,15 +38,15 @@ class TextScorer(Protocol):
 
 
 class GapScorer(Protocol):
-    """Scores rows of (positive, negative) such that no row meets a scorer that saw its group."""
+    """Scores rows of (positive, negative), each with a scorer that was not trained on its group."""
 
     @property
     def name(self) -> str:
-        """Name under which reports show it."""
+        """Name in reports."""
         ...
 
     def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
-        """Return score(positive) - score(negative) of each row in -1..1, float64 (n,); NaN where there is none."""
+        """Return score(positive) - score(negative) of each row in -1..1, float64 (n,); NaN without a score."""
         ...
 
 
@@ -55,52 +54,52 @@ class GapScorer(Protocol):
 class GrammarScorer:
     """Fluency: the mean natural log-probability m of a text's tokens, as 1 / (1 + exp(-(m + 3.5))).
 
-    A half is a perplexity of 33, about that of a caption under a model of 100,000 others.
+    0.5 is a perplexity of 33, about that of a caption under a model of 100,000 other captions.
     """
 
     model: TrigramModel
 
     @classmethod
     def train(cls, captions: Sequence[str]) -> "GrammarScorer":
-        """Return the scorer that has read ``captions``."""
+        """Return the scorer trained on ``captions``."""
         return cls(TrigramModel.fit(captions))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the fluency of each text, float64 (n,) in 0-1."""
-        return grammar_score(*self.model.log_prob(texts))
+        return compute_grammar_score(*self.model.log_prob(texts))
 
 
 @dataclass(frozen=True, eq=False)
 class PlausibilityScorer:
     """Common sense: the association x of a text's content words, as 1 / (1 + exp(-2 (x - 0.75))).
 
-    A half is about the association of a usual caption; a text in which no two known words meet has 0.18.
+    0.5 is about the association of a typical caption; a text without co-occurring known words has 0.18.
     """
 
     model: Cooccurrence
 
     @classmethod
     def train(cls, captions: Sequence[str]) -> "PlausibilityScorer":
-        """Return the scorer that has read ``captions``."""
+        """Return the scorer trained on ``captions``."""
         return cls(Cooccurrence.fit(captions))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the plausibility of each text, float64 (n,) in 0-1."""
-        return plausibility_score(self.model.association(texts))
+        return compute_plausibility_score(self.model.association(texts))
 
 
 @dataclass(frozen=True, eq=False)
 class LikelihoodScorer:
-    """How likely the whole text is: its total natural log-probability t, as 1 / (1 - t / 40).
+    """Likelihood of the whole text: its total natural log-probability t, as 1 / (1 - t / 40).
 
-    A half is about a caption of ten words. Unlike `GrammarScorer`, it holds length against a text.
+    0.5 is about a caption of ten words. Unlike `GrammarScorer`, it penalises length.
     """
 
     model: TrigramModel
 
     @classmethod
     def train(cls, captions: Sequence[str]) -> "LikelihoodScorer":
-        """Return the scorer that has read ``captions``."""
+        """Return the scorer trained on ``captions``."""
         return cls(TrigramModel.fit(captions))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
@@ -112,24 +111,24 @@ class LikelihoodScorer:
 
 @dataclass(frozen=True)
 class LengthScorer:
-    """Brevity, as 50 / (50 + characters); it reads nothing but the text in hand."""
+    """Brevity, as 50 / (50 + characters); needs no training."""
 
     name: str = "length"
 
     def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
         """Return score(positive) - score(negative) of each row, float64 (n,) in -1..1."""
         del groups, seed
-        better, worse = (np.array([len(text) for text in texts], np.float64) for texts in (positives, negatives))
-        result: FloatArray = np.round(50.0 / (50.0 + better) - 50.0 / (50.0 + worse), DECIMALS)
+        positive, negative = (np.array([len(text) for text in texts], np.float64) for texts in (positives, negatives))
+        result: FloatArray = np.round(50.0 / (50.0 + positive) - 50.0 / (50.0 + negative), DECIMALS)
         return result
 
 
-def grammar_score(total: FloatArray, tokens: IntArray) -> FloatArray:
-    """Return the grammar score, float64 (n,) in 0-1, of texts with these total log-probabilities over so many tokens."""
+def compute_grammar_score(total: FloatArray, tokens: IntArray) -> FloatArray:
+    """Return the grammar score, float64 (n,) in 0-1, from total log-probabilities and numbers of tokens."""
     return _logistic(total / tokens + 3.5)
 
 
-def plausibility_score(association: FloatArray) -> FloatArray:
+def compute_plausibility_score(association: FloatArray) -> FloatArray:
     """Return the plausibility score, float64 (n,) in 0-1, of texts with this association."""
     return _logistic(2.0 * (association - 0.75))
 
@@ -141,13 +140,13 @@ def _logistic(values: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class CaptionCorpus:
-    """Captions to train on.
+    """Captions to train scorers on.
 
     Attributes:
         captions: the texts.
-        groups: the group (image) of each.
-        pool: whether these are the captions that the rows were made from. Then a fold only goes without its own
-            images and texts; else those of all rows are left unread.
+        groups: the group (image) of each text.
+        pool: whether the rows were made from these captions. Then a fold is trained without its own images and texts;
+            otherwise without those of all rows.
     """
 
     captions: Sequence[str]
@@ -159,7 +158,7 @@ class CaptionCorpus:
             raise UsageError(f"a corpus of {len(self.captions)} captions needs as many groups, not {len(self.groups)}")
 
     def without(self, groups: set[str], forms: set[str]) -> list[str]:
-        """Return the captions of other groups whose `normalize_text` is none of ``forms``."""
+        """Return the captions of other groups whose `normalize_text` is not in ``forms``."""
         rows = zip(self.captions, self.groups, self._forms, strict=True)
         return [caption for caption, group, form in rows if group not in groups and form not in forms]
 
@@ -184,11 +183,11 @@ class CrossFittedScorer:
     """A trained scorer as a `GapScorer`.
 
     Attributes:
-        name: under which reports show it.
-        train: makes the scorer from captions.
-        corpus: what it trains on; without one, the positives of the rows (each once an image).
+        name: in reports.
+        train: returns the scorer trained on captions.
+        corpus: captions to train on; without, the positives of the rows (each once per image).
         folds: number of folds, at least 2; fewer when there are fewer groups.
-        half: 0 or 1 to train on that half of the corpus alone.
+        half: 0 or 1 to train on that half of the corpus only.
     """
 
     name: str
@@ -204,54 +203,39 @@ class CrossFittedScorer:
     def gaps(self, positives: Sequence[str], negatives: Sequence[str], groups: Sequence[str], seed: int) -> FloatArray:
         """Return score(positive) - score(negative) of each row, float64 (n,) in -1..1.
 
-        A row is NaN when its fold leaves no caption to train on (rows of a single image, say), or a half has none.
+        A row is NaN when its fold has no caption to train on (rows of a single image, for example).
 
         Raises:
-            InputError: when a corpus from elsewhere holds no caption but those under test.
+            InputError: every caption of a corpus from elsewhere is under test.
         """
-        corpus = self.corpus or _unique_captions(positives, groups)
+        corpus = self.corpus or _collect_unique_captions(positives, groups)
         if self.half is not None:
             corpus = corpus.halves[self.half]
         fold = assign_folds(groups, self.folds, seed) if corpus.pool else np.zeros(len(groups), np.int64)
         gaps = np.full(len(groups), np.nan)
         for number in track(np.unique(fold), "scoring", unit="folds"):
             rows = np.flatnonzero(fold == number).tolist()
-            better, worse = [positives[row] for row in rows], [negatives[row] for row in rows]
-            tested = {normalize_text(text) for text in (*better, *worse)}
+            tested_positives, tested_negatives = [positives[row] for row in rows], [negatives[row] for row in rows]
+            tested = {normalize_text(text) for text in (*tested_positives, *tested_negatives)}
             training = corpus.without({groups[row] for row in rows}, tested)
             if training:
                 scorer = self.train(training)
                 for start in range(0, len(rows), _BATCH_SIZE):
                     some = slice(start, start + _BATCH_SIZE)
-                    gaps[rows[some]] = np.round(scorer.score(better[some]) - scorer.score(worse[some]), DECIMALS)
+                    gaps[rows[some]] = np.round(
+                        scorer.score(tested_positives[some]) - scorer.score(tested_negatives[some]), DECIMALS
+                    )
             elif not corpus.pool and self.half is None:
                 raise InputError(
-                    "no caption is left once the images and texts under test are taken out",
+                    "no caption is left without the images and texts under test",
                     where="corpus",
-                    fix="Give captions of other images, or leave the corpus out to train on the rows themselves.",
+                    fix="Give captions of other images, or no corpus to train on the rows themselves.",
                 )
         return gaps
 
 
-def grammar_and_plausibility_scorers(
-    corpus: CaptionCorpus | None = None, folds: int = 5
-) -> tuple[GapScorer, GapScorer]:
-    """Return the two scorers that need nothing but captions: grammar and plausibility."""
-    return (
-        CrossFittedScorer("grammar", GrammarScorer.train, corpus, folds),
-        CrossFittedScorer("plausibility", PlausibilityScorer.train, corpus, folds),
-    )
-
-
-def fixed_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> tuple[GapScorer, ...]:
-    """Return all scorers that need nothing but captions: length, grammar, likelihood and plausibility."""
-    grammar, plausibility = grammar_and_plausibility_scorers(corpus, folds)
-    likelihood = CrossFittedScorer("likelihood", LikelihoodScorer.train, corpus, folds)
-    return LengthScorer(), grammar, likelihood, plausibility
-
-
 def assign_folds(groups: Sequence[str], folds: int, seed: int | str) -> IntArray:
-    """Return the fold of each row, int64 (n,): equal groups, equal folds; folds of about equally many groups.
+    """Return the fold of each row, int64 (n,): equal groups, equal folds, with about equally many groups per fold.
 
     It depends on the set of groups and the seed, not on the order of the rows.
     """
@@ -260,11 +244,11 @@ def assign_folds(groups: Sequence[str], folds: int, seed: int | str) -> IntArray
 
 
 def assign_group_folds(groups: int, folds: int, seed: int | str) -> IntArray:
-    """Return the fold of each of so many groups, in the order of their names, int64 (groups,)."""
+    """Return the fold of each of ``groups`` groups, in the order of their names, int64 (groups,)."""
     shuffled = make_numpy_rng(seed, "folds").permutation(groups)
     return (shuffled % folds).astype(np.int64)
 
 
-def _unique_captions(positives: Sequence[str], groups: Sequence[str]) -> CaptionCorpus:
+def _collect_unique_captions(positives: Sequence[str], groups: Sequence[str]) -> CaptionCorpus:
     rows = dict.fromkeys(zip(positives, groups, strict=True))
     return CaptionCorpus([caption for caption, _ in rows], [group for _, group in rows], pool=True)

@@ -1,8 +1,8 @@
-"""What the image's other captions and boxes say of a negative: the cheapest witness, and it reads text alone.
+"""Validation by the other captions and boxes of the image, on text only.
 
-A negative that another caption of the image says, or a box shows, is a false negative; so is one that rewords its
-caption. The checks on written rows decide (`generators.edit_checks`), whoever wrote the row and however much it
-changes; what they object to in its form is no matter here.
+A negative that another caption of the image states, or a box shows, is a false negative; so is one that rewords its
+caption. The edit checks decide (`generators.edit_checks`), whatever wrote the row and however much it changes; their
+objections to its form are ignored here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,23 +20,23 @@ NAME: Final = "context"
 
 @dataclass(slots=True)
 class ImageFacts:
-    """What is known of an image: its captions, each once, and its boxes."""
+    """Known facts about an image: its captions, each once, and its boxes."""
 
     captions: dict[str, None] = field(default_factory=dict)
     boxes: dict[Box, None] = field(default_factory=dict)
 
-    def learn(self, pair: Pair) -> None:
-        """Add what a pair says."""
+    def add(self, pair: Pair) -> None:
+        """Add the captions and boxes of a pair."""
         self.captions.update(dict.fromkeys((pair.caption, *pair.captions)))
         self.boxes.update(dict.fromkeys(pair.boxes))
 
 
 def collect_facts(pairs: Iterable[Pair], groups: Iterable[str]) -> dict[str, ImageFacts]:
-    """Return what pairs say of the images that are asked about, by group (`groups.pair_group`)."""
+    """Return the facts of the images with these groups (`image_groups.pair_group`)."""
     known = {group: ImageFacts() for group in groups}
     for pair in pairs:
         if (found := known.get(pair_group(pair))) is not None:
-            found.learn(pair)
+            found.add(pair)
     return known
 
 
@@ -46,20 +46,20 @@ def check_by_context(
     triples: Triples,
     tagger: CachingTagger,
 ) -> Iterator[ValidationVerdict]:
-    """Yield the verdict on each row, in order.
+    """Yield the verdict of each row, in order.
 
     Args:
-        questions: each with its group and its type as told (empty when nothing is told).
-        known: what is known of each group.
-        triples: reads negatives as they are (``as_given``).
+        questions: each with its group and its type (empty if unknown).
+        known: facts of each group.
+        triples: reads negatives unchanged (``as_given``).
         tagger: of ``triples``.
     """
-    for question, group, told in questions:
+    for question, group, kind in questions:
         about = known.get(group, ImageFacts())
         others = tuple(text for text in about.captions if text != question.positive)
         pair = Pair(
             pair_key(NAME, question.id, question.positive), question.positive, captions=others, boxes=tuple(about.boxes)
         )
         caption = Caption(pair, tagger.tag([question.positive])[0])
-        reason = triples.read(caption, question.negative, told, ()).reason
+        reason = triples.read(caption, question.negative, kind, ()).reason
         yield ValidationVerdict(reason if reason in DISQUALIFYING_REASONS else "")

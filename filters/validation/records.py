@@ -1,29 +1,29 @@
-"""The rows under validation, and what the three ways of validating say of them."""
+"""Rows under validation, and the verdicts of the three validators."""
 
 from dataclasses import dataclass
 from typing import Final
 
 REASONS: Final = {
-    "true_of_image": "the negative says what is true of the image: a false negative",
-    "same_meaning": "the negative says the same as its caption in other words",
+    "true_of_image": "the negative is true of the image: a false negative",
+    "same_meaning": "the negative paraphrases its caption",
     "duplicate": "the negative is another caption of the image",
-    "identical": "the negative is the caption, but for capitals, spacing and the final mark",
+    "identical": "the negative equals the caption, except for capitals, spacing and the final mark",
     "caption_doubted": "the judge finds neither text true, so the caption cannot be the right answer",
-    "judge_undecided": "the judge's two answers do not agree, or one of them cannot be read",
-    "no_image": "the image is missing, broken or not named",
-    "image_outside_root": "the image is outside the folder that --image-root names",
+    "judge_undecided": "the two answers of the judge disagree, or one of them is unreadable",
+    "no_image": "the image is missing or invalid, or the row names none",
+    "image_outside_root": "the image is outside the folder --image-root",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationRow:
-    """A row whose negative may be true of the image after all.
+    """A row whose negative may be true of the image.
 
     Attributes:
         id: of the row.
         image: locator; empty when the row names none.
-        positive: the text that the negative competes with.
-        negative: the text in doubt.
+        positive: the text that the negative is compared with.
+        negative: the text under validation.
     """
 
     id: str
@@ -34,11 +34,11 @@ class ValidationRow:
 
 @dataclass(frozen=True, slots=True)
 class ValidationVerdict:
-    """What became of a row.
+    """Verdict on a row.
 
     Attributes:
-        reason: of `REASONS`, or the word of a failure; empty when the negative stands.
-        scores: to be written beside the row's own.
+        reason: of `REASONS`, or the code of a request error; empty when the negative is valid.
+        scores: to be added to the scores of the row.
     """
 
     reason: str = ""

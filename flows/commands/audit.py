@@ -8,13 +8,14 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.pairs import ReadOptions
+from pairwright.filters.attacks.registry import build_fixed_scorers
 from pairwright.filters.audit.hackability import Audit, run_audit
 from pairwright.filters.audit.report import AuditGaps
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
-from pairwright.filters.candidates.rows import edit_type_name, usable_corpus
+from pairwright.filters.candidates.rows import attack_frame, usable_corpus
 from pairwright.filters.review.rows import read_rows
-from pairwright.filters.scorers.image_groups import build_corpus, text_group
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer, fixed_scorers
+from pairwright.filters.scorers.image_groups import build_corpus
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.flows.commands.annotation_files import require_candidate_rows
 from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 
@@ -83,25 +84,13 @@ def audit_rows(
     pool = _caption_pool(request.corpus, frame, note) if request.corpus else None
     rows = attack_frame(frame)
     attacked = rows.filter(pl.Series(kept))
-    found = run_audit(attacked, pool, most=request.most, seed=request.seed, also=also, meaning=request.meaning)
+    found = run_audit(attacked, pool, limit=request.most, seed=request.seed, also=also, meaning=request.meaning)
     if not request.with_gaps:
         return found, AuditGaps({}, kept)
     positives, negatives, groups = (rows[name].to_list() for name in ("positive", "negative", "group"))
-    scorers = [*fixed_scorers(pool), *also]
+    scorers = [*build_fixed_scorers(pool), *also]
     gaps = {scorer.name: scorer.gaps(positives, negatives, groups, request.seed) for scorer in scorers}
     return found, AuditGaps(gaps, kept)
-
-
-def attack_frame(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return candidate rows for attacks: ``positive``, ``negative``, ``group`` and ``type``."""
-    groups = [text_group(*row) for row in frame.select("image", "key", "caption").iter_rows()]
-    types = [edit_type_name(*row) for row in frame.select("form", "target").iter_rows()]
-    return frame.select(
-        positive=pl.when(pl.col("positive") != "").then("positive").otherwise("caption"),
-        negative="negative",
-        group=pl.Series(groups, dtype=pl.String),
-        type=pl.Series(types, dtype=pl.String),
-    )
 
 
 def _caption_pool(corpus: str, frame: pl.DataFrame, note: Callable[[str], None]) -> CaptionCorpus:

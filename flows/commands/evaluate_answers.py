@@ -159,7 +159,7 @@ def judgement_summary(judged: Sequence[AnswerJudgement], answers: Sequence[str])
         for figure in _figures(name, relative_score(rows))
     ]
     every = relative_score(judged)
-    counts = {f"questions have no score ({reason}) and are left out": n for reason, n in every.left_out.items()}
+    counts = {f"questions have no score ({reason}) and are left out": n for reason, n in every.unscored.items()}
     if every.unparsed:
         counts["judgements cannot be read"] = every.unparsed
     rows = [
@@ -189,4 +189,4 @@ def _figures(part: str, found: RelativeScore) -> list[Metric]:
         return []
     low, high = ratio_interval(found.model, found.reference)
     score = Metric(part, _SCORE, float(found.model.sum() / found.reference.sum()), low, high, n)
-    return [score, Metric.share(part, "order decides", found.turned, n, better="less")]
+    return [score, Metric.share(part, "order decides", found.inconsistent, n, better="less")]

@@ -35,7 +35,7 @@ def add_reused_negatives(frame: pl.DataFrame, corpus: str, note: Callable[[str],
     """
     captions_by_image = CaptionsByImage()
     for pair in _pairs(frame, corpus):
-        captions_by_image.learn(pair)
+        captions_by_image.add(pair)
     found = list(mirror_negatives(frame, captions_by_image))
     if not found:
         note("No negative is a caption of another image, so none is reused. Try a larger --corpus.")

@@ -351,6 +351,17 @@ class RefineSection(Section):
     target: float = Field(0.52, ge=0.505, le=1.0, description="general: maximal accuracy of an attack")
     min_keep: float = Field(0.1, ge=0.0, le=1.0, description="general: minimal share of negatives to keep")
     by_type: bool = Field(default=True, description="balance each type of negative separately")
+    add_attacks: tuple[str, ...] = Field(
+        (), description="general: more attacks: meaning, cola, vera, or scorers of other packages"
+    )
+
+    @model_validator(mode="after")
+    def _adds_attacks_to_the_general_method(self) -> "RefineSection":
+        if self.add_attacks and self.method == "reference":
+            raise ValueError("add_attacks: Algorithm 1 has two fixed scorers; set method: general")
+        if "llm" in self.add_attacks:
+            raise ValueError("add_attacks: llm asks a model, which a build does not do here; use `pairwright refine`")
+        return self
 
 
 class ShardsSection(Section):

@@ -28,11 +28,13 @@ from pairwright.filters.refinement.two_scorers import Refinement
 from pairwright.flows.stages.generating import generating_stages, refined_stages
 from pairwright.flows.stages.refine import (
     ROWS,
+    added_scorers,
     corpus_of_parts,
     general_options,
     reference_options,
     refine_with,
     rows_of,
+    scorers_state,
 )
 from pairwright.flows.state.layout import annotations_path, candidates_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, json_hash
@@ -64,7 +66,7 @@ def refine_new_jobs(run: "StageRun") -> Sequence[Job]:
     base, config = run.increment_base, run.config
     carried = base.manifest["stages"]["refine"]["facts"].get("carried", {})
     args = (base.root, refined_stages(config), run.parts, base.full_parts, config.refine, config.seed, carried)
-    return [run.job(refine_new, *args, state=base.state)]
+    return [run.job(refine_new, *args, state=base.state + scorers_state(config.refine))]
 
 
 def new_sizes_jobs(run: "StageRun") -> Sequence[Job]:
@@ -139,7 +141,9 @@ def refine_new(  # noqa: PLR0913, PLR0917 - a job's arguments
                 rows, frozen, corpus, reference_options(section, seed)
             )
         else:
-            found = refine_appended_against_all(rows, frozen, corpus, general_options(section, seed), carried)
+            scorers = added_scorers(section)
+            options = general_options(section, seed)
+            found = refine_appended_against_all(rows, frozen, corpus, options, carried, scorers=scorers)
         carried_over["carried"] = found.carried
         return found.refinement
 
@@ -154,7 +158,7 @@ def audit_all(  # noqa: PLR0913, PLR0917 - a job's arguments
     places = [*((home, part) for part in old), *((root, part) for part in new)]
     rows = pl.concat([ROWS.to_frame(), *rows_of(places, stages, annotations_path)])
     report = (
-        run_audit(rows, corpus_of_parts(places, pool=True), most=MAX_ACCURACY, seed=seed).as_json()
+        run_audit(rows, corpus_of_parts(places, pool=True), limit=MAX_ACCURACY, seed=seed).as_json()
         if rows.height
         else {}
     )

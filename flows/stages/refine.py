@@ -16,11 +16,12 @@ import polars as pl
 from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
 from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
+from pairwright.filters.attacks.registry import MEANING, fingerprint_scorers, load_scorer
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
 from pairwright.filters.refinement.out_of_core import OutOfCoreRefiner
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions
 from pairwright.filters.scorers.image_groups import text_group
-from pairwright.filters.scorers.text_scorers import CaptionCorpus
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.flows.stages.annotation_frames import (
     NEGATIVE,
     POSITIVE,
@@ -46,7 +47,8 @@ _IS_CANDIDATE = (pl.col("kind") == NEGATIVE) & ~pl.col("form").is_in(sorted(TRAI
 def refine_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the job of stage ``refine`` in a full build."""
     config = run.config
-    return [run.job(refine_negatives, refined_stages(config), run.parts, config.refine, config.seed)]
+    args = (refined_stages(config), run.parts, config.refine, config.seed)
+    return [run.job(refine_negatives, *args, state=scorers_state(config.refine))]
 
 
 def refine_negatives(root: Path, stages: list[str], parts: list[str], section: "RefineSection", seed: int) -> JobResult:
@@ -67,7 +69,8 @@ def refine_negatives(root: Path, stages: list[str], parts: list[str], section: "
     else:
         corpus = corpus_of_parts(places, pool=True)
         rows = pl.concat([ROWS.to_frame(), *rows_of(places, stages, candidates_path)])
-        outcome = refine_against_all_attacks(rows, corpus, general_options(section, seed))
+        scorers = added_scorers(section)
+        outcome = refine_against_all_attacks(rows, corpus, general_options(section, seed), scorers)
     return _written(root, stages, parts, outcome)
 
 
@@ -140,8 +143,19 @@ def general_options(section: "RefineSection", seed: int) -> AllAttacksOptions:
         min_keep=section.min_keep,
         by_type=section.by_type,
         seed=seed,
+        meaning=MEANING in section.add_attacks,
         wording=OptionNames("under refine"),
     )
+
+
+def added_scorers(section: "RefineSection") -> list[GapScorer]:
+    """Return the scorers that ``add_attacks`` names, loaded."""
+    return [load_scorer(name) for name in section.add_attacks if name != MEANING]
+
+
+def scorers_state(section: "RefineSection | None") -> str:
+    """Return a text that changes when a scorer of another package changes."""
+    return fingerprint_scorers(section.add_attacks) if section else ""
 
 
 def rows_of(

@@ -1,7 +1,7 @@
-// The page of `pairwright review`: shows a row, sends what the reviewer decides, goes on.
+// The page of `pairwright review`: shows a row, sends the decision, shows the next row.
 //
-// Captions are written by strangers, so texts are only ever set as text. One request is under way at a time, and keys
-// pressed meanwhile are let go: a decision is always about the row that was on the screen.
+// Captions are untrusted input, so texts are only ever set as text. One request is in flight at a time, and keys pressed
+// meanwhile are ignored: a decision is always about the row on the screen.
 "use strict";
 
 const WORDS = ["keep", "reject", "unsure", "fix"];
@@ -10,11 +10,11 @@ const KEYS = {
   k: "keep", r: "reject", u: "unsure", f: "fix", z: "undo", o: "undecided",
   n: "next", ArrowRight: "next", p: "previous", ArrowLeft: "previous",
 };
-const GONE = "Not saved: the review does not answer. Start it again and open its new address; all earlier decisions are kept.";
-const OTHER = "This page is of an earlier run. Open the address that the review printed last.";
+const GONE = "Not saved: the review server does not respond. Start it again and open its new URL; all earlier decisions are kept.";
+const OTHER = "This page belongs to an earlier run. Open the URL that `pairwright review` printed last.";
 
 const $ = (id) => document.getElementById(id);
-let standing = null; // how far the review is, as the server tells it
+let standing = null; // progress of the review, from the server
 let row = null; // the row on the screen; null when all are decided
 let busy = false;
 
@@ -39,18 +39,18 @@ async function alone(action) {
   document.body.setAttribute("aria-busy", "true");
   try {
     await action();
-    tell("");
+    showError("");
   } catch (error) {
-    tell(error.message);
+    showError(error.message);
   } finally {
     busy = false;
     document.body.setAttribute("aria-busy", "false");
   }
 }
 
-function tell(trouble) {
-  $("trouble").textContent = trouble;
-  $("trouble").hidden = !trouble;
+function showError(message) {
+  $("error").textContent = message;
+  $("error").hidden = !message;
 }
 
 function stretches(element, parts, tag) {
@@ -161,14 +161,14 @@ async function decide(word, text = "") {
 async function undo() {
   const answer = await ask("/api/undo", {});
   standing = answer.standing;
-  if (answer.at === null) $("status").textContent = "There is nothing to take back.";
-  else await open(answer.at, "Taken back.");
+  if (answer.at === null) $("status").textContent = "No decision to undo.";
+  else await open(answer.at, "Undone.");
 }
 
 function openEditor() {
   $("edited").value = row.text || row.candidate.map(([text]) => text).join("");
   $("editor").hidden = false;
-  $("keys").hidden = true; // nothing else can be decided meanwhile, and phones need the room
+  $("keys").hidden = true; // no other decision is possible meanwhile, and phones need the space
   $("edited").focus();
   $("editor").scrollIntoView({ block: "nearest" });
 }
@@ -203,7 +203,7 @@ document.addEventListener("keydown", (event) => {
   if (event.repeat || event.ctrlKey || event.metaKey || event.altKey) return;
   const what = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
   if (!what) return;
-  event.preventDefault(); // the letter must not land in the field that "fix" opens
+  event.preventDefault(); // the letter must not be typed into the field that "fix" opens
   act(what);
 });
 document.querySelectorAll("[data-do]").forEach((button) => {

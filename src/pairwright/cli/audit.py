@@ -104,7 +104,8 @@ def audit(
 
 
 def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
-    from pairwright.filters.audit.report import ATTACK_DESCRIPTIONS, describe_exceeded_limits, summary_lines
+    from pairwright.filters.attacks.registry import describe_attack
+    from pairwright.filters.audit.report import describe_exceeded_limits, format_summary
 
     rows: list[list[object]] = [["attack", "accuracy", "95%", "goes by"]]
     for name, one in sorted(found.attacks.items(), key=lambda attack: -attack[1].accuracy):
@@ -113,13 +114,13 @@ def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
                 name,
                 f"{one.accuracy:6.1%}",
                 f"{100 * one.low:.1f}-{100 * one.high:.1f}",
-                ATTACK_DESCRIPTIONS.get(name, ""),
+                describe_attack(name),
             ]
         )
-    telling = [f"{tell.words} ({tell.positive:,}:{tell.negative:,})" for tell in found.tells.words[:8]]
+    telling = [f"{tell.words} ({tell.positive:,}:{tell.negative:,})" for tell in found.text_leaks.words[:8]]
     more = [
         "",
-        *summary_lines(found),
+        *format_summary(found),
         *([f"telling words (positive:negative): {', '.join(telling)}"] if telling else []),
     ]
     left = len(rows) - 1 - _SHOWN
@@ -136,8 +137,8 @@ def _lines(found: "Audit", report: Path | None, *, details: bool) -> list[str]:
 
 def _why(found: "Audit") -> str:
     if found.verdict == "hackable":
-        return f"attacks above {found.most:.0%}"
+        return f"attacks above {found.limit:.0%}"
     if found.doubt:
         return found.doubt
     highest = max(one.high for one in found.attacks.values())
-    return f"no attack is above {found.most:.0%}; the highest end of an interval is {highest:.1%}"
+    return f"no attack is above {found.limit:.0%}; the highest end of an interval is {highest:.1%}"

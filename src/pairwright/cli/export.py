@@ -184,12 +184,11 @@ def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> Non
 def _apply_decisions(input_: Path, decisions: Path) -> "SampleSource":
     """Return the samples of INPUT as reviewers want them."""
     from pairwright.datasets.shards.sample_source import open_sample_source
-    from pairwright.filters.review.decision_application import apply_to_source, review_outcomes
-    from pairwright.filters.review.decision_log import read_decisions
+    from pairwright.filters.review.decision_application import apply_to_source, decide_outcomes
+    from pairwright.filters.review.decisions import combine_decisions, read_decisions
     from pairwright.filters.review.rows import read_rows
-    from pairwright.filters.review.verdicts import combine_decisions
 
     rows = read_rows(input_)
     judged = combine_decisions(rows.frame, read_decisions(decisions))
     note_uncounted(judged.uncounted)
-    return apply_to_source(open_sample_source(input_), review_outcomes(rows, judged))
+    return apply_to_source(open_sample_source(input_), decide_outcomes(rows, judged))

@@ -19,10 +19,11 @@ def plugins(
     """
     from pairwright.datasets.exports.formats import EXPORTS
     from pairwright.datasets.readers.formats import READERS
+    from pairwright.filters.attacks.registry import ATTACKS
     from pairwright.generators.registry import GENERATORS
     from pairwright.indexes.encoders.registry import ENCODERS
 
-    found = [*GENERATORS.rows(), *ENCODERS.rows(), *READERS.rows(), *EXPORTS.rows()]
+    found = [*GENERATORS.rows(), *ATTACKS.rows(), *ENCODERS.rows(), *READERS.rows(), *EXPORTS.rows()]
     rows = [{"kind": kind, "name": name, "from": origin, "about": about} for kind, name, origin, about in found]
     lines = columns([list(row.values()) for row in rows], indent="")
     emit({"plugins": rows}, lines, as_json=as_json)

@@ -178,15 +178,14 @@ def _read_corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
 def _apply_decisions(path: Path, decisions: Path, screening: "InvalidRowPolicy") -> "pl.DataFrame":
     """Return the rows of a file as reviewers decided on them (``pairwright review --apply``)."""
     from pairwright.cli.review import note_uncounted
-    from pairwright.filters.review.decision_application import apply_to_rows, count_outcomes, review_outcomes
-    from pairwright.filters.review.decision_log import read_decisions
+    from pairwright.filters.review.decision_application import apply_to_rows, count_outcomes, decide_outcomes
+    from pairwright.filters.review.decisions import combine_decisions, read_decisions
     from pairwright.filters.review.rows import read_rows
-    from pairwright.filters.review.verdicts import combine_decisions
 
     rows = read_rows(path, screening=screening)
     judged = combine_decisions(rows.frame, read_decisions(decisions))
     note_uncounted(judged.uncounted)
-    found = review_outcomes(rows, judged)
+    found = decide_outcomes(rows, judged)
     told = count_outcomes(rows.frame, found)
     many = "1 row was" if told["reviewed"] == 1 else f"{told['reviewed']:,} rows were"
     note(f"{many} reviewed, {told['fixed']:,} of them fixed.")

@@ -96,7 +96,7 @@ def review(
         result = _apply(rows, apply_, out, reviewer, only_reviewed=only_reviewed, only_kept=only_kept)
         emit(result, _applied_lines(result), as_json=as_json)
     else:
-        from pairwright.filters.review.decision_log import DecisionLog
+        from pairwright.filters.review.decisions import DecisionLog
         from pairwright.filters.review.session import ReviewSession
 
         log = DecisionLog(out or rows.decisions)
@@ -120,7 +120,7 @@ def _check(out: Path | None, report: Path | None, apply_: Path | None, *, sample
 def _serve(session: "ReviewSession", path: Path, port: int, *, browser: bool, as_json: bool) -> None:
     from pairwright.filters.review.server import serve_until_signal
 
-    before = session.standing()
+    before = session.progress()
 
     def announce(url: str) -> None:
         told = {"url": url, "pid": os.getpid(), "rows": len(session), "decided": before["decided"], "out": str(path)}
@@ -134,7 +134,7 @@ def _serve(session: "ReviewSession", path: Path, port: int, *, browser: bool, as
             _open_browser(url)
 
     serve_until_signal(session, port, announce)
-    now = session.standing()
+    now = session.progress()
     note(f"{now['decided']:,} of {len(session):,} rows are decided: {_listed(now['counts'])}.")
 
 
@@ -149,14 +149,13 @@ def _open_browser(url: str) -> None:
 
 
 def _report(rows: "ReviewRows", path: Path, reviewer: str, *, as_json: bool) -> None:
-    from pairwright.filters.review.decision_log import read_decisions
-    from pairwright.filters.review.report import report_tables, review_report
-    from pairwright.filters.review.verdicts import combine_decisions
+    from pairwright.filters.review.decisions import combine_decisions, read_decisions
+    from pairwright.filters.review.report import build_review_report, format_report_tables
 
     judged = combine_decisions(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
-    told = review_report(rows.entering(), judged)
+    told = build_review_report(rows.entering(), judged)
     lines: list[str] = []
-    for title, table in report_tables(told):
+    for title, table in format_report_tables(told):
         lines += [title.replace("negatives", "positives") if rows.positives else title, *columns(table), ""]
     bad = told["bad"]
     if bad["seen"] or bad["unsure"]:
@@ -174,16 +173,15 @@ def _apply(
     rows: "ReviewRows", path: Path, out: Path, reviewer: str, *, only_reviewed: bool, only_kept: bool
 ) -> dict[str, Any]:
     from pairwright.filters.candidates.files import check_extension, write_candidates
-    from pairwright.filters.review.decision_application import apply_to_rows, count_outcomes, review_outcomes
-    from pairwright.filters.review.decision_log import read_decisions
+    from pairwright.filters.review.decision_application import apply_to_rows, count_outcomes, decide_outcomes
+    from pairwright.filters.review.decisions import combine_decisions, read_decisions
     from pairwright.filters.review.positives import check_positive_fixes, write_positives
-    from pairwright.filters.review.verdicts import combine_decisions
 
     check_extension(out)
     judged = combine_decisions(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
     note_uncounted(judged.uncounted)
     check, write = (check_positive_fixes, write_positives) if rows.positives else (None, write_candidates)
-    found = review_outcomes(rows, judged, only_reviewed=only_reviewed, check=check)
+    found = decide_outcomes(rows, judged, only_reviewed=only_reviewed, check=check)
     write(apply_to_rows(rows.frame, found), out, only_kept=only_kept)
     return {**count_outcomes(rows.frame, found), "uncounted": judged.uncounted, "out": str(out)}
 

@@ -77,7 +77,7 @@ def test_a_null_among_negatives_stops_no_run_that_skips_such_rows(
     stopped = run(*verb, path, ok=False)
     assert stopped.returncode == 1
     assert "n.jsonl:31: no negative (negative is empty)" in stopped.stderr
-    assert stopped.stderr.endswith("To set such rows aside: --on-error skip.\n")
+    assert stopped.stderr.endswith("To skip such rows: --on-error skip.\n")
     assert not (tmp_path / "o.jsonl").exists()
     told = run(*verb, path, "--on-error", "skip", ok=False)
     assert told.returncode in {0, 3}  # 3: of so few rows refine holds none

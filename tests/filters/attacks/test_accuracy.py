@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pairwright.filters.attacks.accuracy import (
     AttackChange,
-    attack_accuracy,
+    compute_attack_accuracy,
     summarize_attacks,
     summarize_attacks_by_type,
 )
@@ -25,15 +25,15 @@ from pairwright.filters.attacks.accuracy import (
     ],
 )
 def test_accuracy_is_folded_and_a_tie_or_a_missing_score_counts_half(gaps: list[float], accuracy: float) -> None:
-    assert attack_accuracy(np.array(gaps, dtype=np.float64)) == accuracy
+    assert compute_attack_accuracy(np.array(gaps, dtype=np.float64)) == accuracy
 
 
 @given(st.lists(st.floats(-1, 1)))
-def test_a_scorer_turned_around_attacks_as_well(gaps: list[float]) -> None:
-    assert attack_accuracy(np.array(gaps)) == attack_accuracy(-np.array(gaps))
+def test_an_inverted_scorer_has_the_same_accuracy(gaps: list[float]) -> None:
+    assert compute_attack_accuracy(np.array(gaps)) == compute_attack_accuracy(-np.array(gaps))
 
 
-def test_a_set_that_is_balanced_in_total_can_lean_in_each_type() -> None:
+def test_a_set_that_is_balanced_in_total_can_be_unbalanced_in_each_type() -> None:
     gaps = {"grammar": np.array([0.1, 0.2, -0.1, -0.2])}
     kept = np.ones(4, dtype=np.bool_)
     assert summarize_attacks(gaps, kept).attacks["grammar"] == AttackChange(0.5, 0.5)

@@ -1,4 +1,4 @@
-"""Candidate rows that are none: each stops the reading with how to skip it, or is counted by reason and left out."""
+"""Invalid candidate rows: an error with the option to skip them, or skipped and counted by reason."""
 
 import json
 from collections.abc import Callable
@@ -56,21 +56,21 @@ BROKEN: dict[str, tuple[Callable[[Path], Path], dict[str, int]]] = {
     "a number": (lines(b'{"caption": "a", "negative": 7}'), {"wrong_type": 1}),
     "no object": (lines(b"5"), {"wrong_type": 1}),
     "an unknown status": (lines(b'{"caption": "a", "negative": "b", "status": "x"}'), {"wrong_type": 1}),
-    "broken JSON": (lines(b"{oops", b'{"caption": "\xff", "negative": "b"}'), {"broken_json": 2}),
+    "invalid JSON": (lines(b"{oops", b'{"caption": "\xff", "negative": "b"}'), {"broken_json": 2}),
     "an id twice": (
         lines(*[b'{"id": 1, "caption": "a", "negative": "b", "status": "rejected"}'] * 2),
         {"duplicate_key": 1},
     ),
-    "a list that is none": (table("a\tx", "a\t"), {"wrong_type": 2}),
+    "an invalid list": (table("a\tx", "a\t"), {"wrong_type": 2}),
     "more fields": (table("a\t['b']\tc"), {"ragged_row": 1}),
-    "broken quotes": (table("\"a\"c\t['b']"), {"broken_csv": 1}),
+    "invalid quotes": (table("\"a\"c\t['b']"), {"broken_csv": 1}),
     "rows of Parquet": (parquet, {"broken_json": 1, "empty_negative": 1}),
     "rows of SugarCrepe": (sugarcrepe, {"wrong_type": 1, "empty_negative": 1}),
 }
 
 
 @pytest.mark.parametrize("flaw", BROKEN)
-def test_under_skip_rows_that_are_none_are_counted_and_the_others_read(tmp_path: Path, flaw: str) -> None:
+def test_skip_counts_invalid_rows_and_reads_the_others(tmp_path: Path, flaw: str) -> None:
     make, reasons = BROKEN[flaw]
     screening = InvalidRowPolicy("skip")
     read = read_candidates(make(tmp_path), screening).filter(status="kept").select("caption", "negative")
@@ -79,18 +79,18 @@ def test_under_skip_rows_that_are_none_are_counted_and_the_others_read(tmp_path:
 
 
 @pytest.mark.parametrize("flaw", BROKEN)
-def test_under_stop_the_first_is_told_with_how_to_skip_it(tmp_path: Path, flaw: str) -> None:
+def test_stop_raises_the_first_error_with_the_option_to_skip(tmp_path: Path, flaw: str) -> None:
     path = BROKEN[flaw][0](tmp_path)
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as error:
         read_candidates(path, InvalidRowPolicy())
-    assert str(told.value).endswith(" To set such rows aside: --on-error skip.")
-    with pytest.raises(InputError) as bare:  # for whoever has no such option
+    assert str(error.value).endswith(" To skip such rows: --on-error skip.")
+    with pytest.raises(InputError) as bare:  # without the policy
         read_candidates(path)
-    assert str(told.value).startswith(str(bare.value))
+    assert str(error.value).startswith(str(bare.value))
     assert "--on-error" not in str(bare.value)
 
 
-def test_of_a_folder_of_sugarcrepe_every_file_is_screened(tmp_path: Path) -> None:
+def test_invalid_rows_are_skipped_in_every_file_of_a_sugarcrepe_folder(tmp_path: Path) -> None:
     sugarcrepe(tmp_path)
     screening = InvalidRowPolicy("skip")
     assert read_candidates(tmp_path, screening)["id"].to_list() == [
@@ -102,16 +102,16 @@ def test_of_a_folder_of_sugarcrepe_every_file_is_screened(tmp_path: Path) -> Non
     assert screening.skipped.as_json()["broken"] == {"empty_negative": 2, "wrong_type": 2}
 
 
-def test_where_none_is_left_the_reasons_are_told(tmp_path: Path) -> None:
+def test_no_valid_row_is_an_error_with_the_reasons(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"caption": "a"}\n{\n{"caption": "b"}\n')
     with pytest.raises(
-        InputError, match=r":1: no row is left of 3 rows \(empty_negative 2, broken_json 1\); the first: no neg"
+        InputError, match=r":1: all rows are invalid: 3 rows \(empty_negative 2, broken_json 1\); the first: no neg"
     ):
         read_candidates(path, InvalidRowPolicy("skip"))
 
 
-def test_what_is_broken_as_a_whole_ends_the_reading_all_the_same(tmp_path: Path) -> None:
+def test_an_invalid_file_is_an_error_even_under_skip(tmp_path: Path) -> None:
     for name, data in (("a.json", b"{"), ("b.parquet", b"PAR1"), ("c.tsv", b"title\n")):
         (tmp_path / name).write_bytes(data)
         with pytest.raises(InputError):

@@ -51,7 +51,7 @@ def frame_of(rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_rows_come_back_from_a_file_as_they_went_in_but_rejected_ones_of_foreign_layouts(
+def test_rows_survive_a_round_trip_except_rejected_ones_in_foreign_layouts(
     ending: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("candidates")
@@ -70,7 +70,7 @@ def test_rows_come_back_from_a_file_as_they_went_in_but_rejected_ones_of_foreign
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_the_same_rows_give_the_same_bytes_and_only_kept_ones_when_asked(ending: str, tmp_path: Path) -> None:
+def test_equal_rows_give_equal_bytes_and_only_kept_rows_on_request(ending: str, tmp_path: Path) -> None:
     frame = frame_of([{"caption": "a", "negative": str(n), "status": ["kept", "rejected"][n % 2]} for n in range(6)])
     one, two, kept = (tmp_path / f"{name}.{ending}" for name in ("one", "two", "kept"))
     assert write_candidates(frame, one) == write_candidates(frame, two) == (3 if ending in FOREIGN else 6)
@@ -105,27 +105,27 @@ def test_only_caption_and_negative_are_needed(tmp_path: Path) -> None:
         ("tsv", "title\tneg_caption\na\t['b']"),
     ],
 )
-def test_a_byte_order_mark_before_the_first_row_is_overlooked(tmp_path: Path, ending: str, content: str) -> None:
+def test_a_byte_order_mark_is_ignored(tmp_path: Path, ending: str, content: str) -> None:
     path = tmp_path / f"rows.{ending}"
     path.write_bytes(b"\xef\xbb\xbf" + content.encode())
     assert read_candidates(path).select("caption", "negative").rows() == [("a", "b")]
 
 
-def test_rows_without_the_texts_are_told_what_they_have(tmp_path: Path) -> None:
+def test_rows_without_the_texts_are_an_error_that_lists_their_columns(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text('{"image_id": 1, "captions": ["a"]}')
     with pytest.raises(InputError, match=r"no caption.* it has: captions, image_id"):
         read_candidates(path)
 
 
-def test_ids_that_were_not_given_follow_from_the_content_and_not_from_the_place() -> None:
+def test_missing_ids_depend_on_the_content_and_not_on_the_position() -> None:
     rows = [{"caption": "a dog", "negative": negative} for negative in ("a cat", "a cow", "a cat")]
     ids = frame_of(rows)["id"]
     assert ids.n_unique() == 3
     assert set(ids) == set(frame_of(rows[::-1])["id"])
 
 
-def test_the_sugarcrepe_layout_keeps_its_indices_and_its_file_name_tells_the_type(tmp_path: Path) -> None:
+def test_the_sugarcrepe_layout_keeps_its_indices_and_gets_the_type_from_the_file_name(tmp_path: Path) -> None:
     path = tmp_path / "swap_att.json"
     path.write_text('{"3": {"filename": "7.jpg", "caption": "a", "negative_caption": "b"}}')
     (got,) = read_candidates(path).to_dicts()
@@ -137,7 +137,7 @@ def test_the_sugarcrepe_layout_keeps_its_indices_and_its_file_name_tells_the_typ
     }  # fmt: skip
 
 
-def test_a_folder_of_sugarcrepe_files_is_read_whole_with_ids_that_tell_the_file(tmp_path: Path) -> None:
+def test_a_folder_of_sugarcrepe_files_is_read_with_ids_that_name_the_file(tmp_path: Path) -> None:
     for name, negative in (("swap_att", "b"), ("replace_obj", "c"), ("other", "d")):
         rows = {"0": {"filename": "7.jpg", "caption": "a", "negative_caption": negative}}
         (tmp_path / f"{name}.json").write_text(json.dumps(rows))
@@ -174,8 +174,8 @@ def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) 
         ("a.jsonl", b'{"caption":"a","negative":"b"}\n{"caption":1}', r"a\.jsonl:2: caption is int"),
         ("b.jsonl", b'{"caption":"a"}', "1: no negative"),
         ("c.jsonl", b'{"caption":"  ","negative":"b"}', "1: no caption"),
-        ("d.jsonl", b"{oops", "1: broken JSON"),
-        ("e.jsonl", b'{"caption":"\xff"}', "1: broken JSON.*UTF-8"),
+        ("d.jsonl", b"{oops", "1: invalid JSON"),
+        ("e.jsonl", b'{"caption":"\xff"}', "1: invalid JSON.*UTF-8"),
         ("f.jsonl", b"5", "1: int instead of an object"),
         (
             "g.jsonl",
@@ -191,16 +191,16 @@ def test_in_the_negclip_layout_each_negative_of_a_line_is_a_row(tmp_path: Path) 
         ("n.tsv", b"title\tx\n", "no column neg_caption"),
         ("o.tsv", b"", "no column neg_caption, title"),
         ("p.tsv", b"title\tneg_caption\nabc\tx\n", r"p\.tsv:2: neg_caption is not a list"),
-        ("q.tsv", b'title\tneg_caption\nabc\t"[\n', "broken TSV"),
-        ("q2.tsv", b"title\tneg_caption\na\t['b']\n\"a\"c\t['b']\n", r"q2\.tsv:3: broken TSV"),
+        ("q.tsv", b'title\tneg_caption\nabc\t"[\n', "invalid TSV"),
+        ("q2.tsv", b"title\tneg_caption\na\t['b']\n\"a\"c\t['b']\n", r"q2\.tsv:3: invalid TSV"),
         (
             "q3.tsv",
             b"filepath\ttitle\tneg_caption\n1\t\"a dog\t['b']\n2\ta cat\t['c']\n3\ta bird\"\t['d']\n",
-            r"q3\.tsv:4: a field between quotes holds line ends and tabs",
+            r"q3\.tsv:4: a quoted field contains line breaks and tabs",
         ),
         ("r.tsv", b"title\tneg_caption\nabc\t['x']\tmore\n", r"r\.tsv:2: more fields"),
         ("s.tsv", b"title\tneg_caption\n\xff\n", "not UTF-8 at byte 18"),
-        ("t.parquet", b"PAR1", "not a whole Parquet file"),
+        ("t.parquet", b"PAR1", "invalid Parquet file"),
     ],
 )
 def test_bad_input_is_one_line_with_file_and_place(tmp_path: Path, name: str, content: bytes, complaint: str) -> None:
@@ -210,14 +210,14 @@ def test_bad_input_is_one_line_with_file_and_place(tmp_path: Path, name: str, co
     assert "\n" not in str(caught.value)
 
 
-def test_a_missing_file_and_an_unknown_ending_are_said(tmp_path: Path) -> None:
+def test_a_missing_file_and_an_unknown_extension_are_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_candidates(tmp_path / "none.jsonl")
     with pytest.raises(UsageError, match=r"\.jsonl, \.json, \.tsv, \.parquet"):
         write_candidates(frame_of([]), tmp_path / "rows.xlsx")
 
 
-def test_a_table_of_somebody_elses_is_read_when_it_has_the_two_texts(tmp_path: Path) -> None:
+def test_a_foreign_table_is_read_if_it_has_the_two_texts(tmp_path: Path) -> None:
     pl.DataFrame({"caption": ["a"], "negative_caption": ["b"], "votes": [3]}).write_parquet(tmp_path / "rows.parquet")
     frame = read_candidates(tmp_path / "rows.parquet")
     assert json.loads(frame["extra"][0]) == {"votes": 3}
@@ -232,7 +232,7 @@ def test_a_type_is_named_by_form_and_target(form: str, target: str, name: str) -
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_shuffled_rows_are_for_training_and_come_in_rejected(tmp_path: Path, ending: str) -> None:
+def test_shuffled_rows_are_read_as_rejected_for_training(tmp_path: Path, ending: str) -> None:
     rows = [
         {"caption": "a dog", "negative": "dog a", "form": "shuffle"},
         {"caption": "a dog", "negative": "a cat", "form": "replace", "target": "object"},

@@ -47,15 +47,15 @@ def reply(text: str) -> Reply:
         ("", None),
     ],
 )
-def test_scores_are_the_two_numbers_of_the_first_line_or_nothing(text: str, scores: tuple[float, float] | None) -> None:
+def test_scores_are_the_two_numbers_of_the_first_line_or_none(text: str, scores: tuple[float, float] | None) -> None:
     assert parse_scores(text) == scores
 
 
-def test_each_answer_has_the_mean_of_its_scores_in_both_places() -> None:
+def test_each_answer_has_the_mean_of_its_scores_in_both_orders() -> None:
     judged = combine_judgements(QUESTION, [reply("6 8\nso"), reply("9 5\nso")])
-    assert (judged.model, judged.reference, judged.turned) == (5.5, 8.5, False)
+    assert (judged.model, judged.reference, judged.inconsistent) == (5.5, 8.5, False)
     first_wins = combine_judgements(QUESTION, [reply("8 6"), reply("7 6")])
-    assert first_wins.turned
+    assert first_wins.inconsistent
     assert (first_wins.model, first_wins.reference) == (7, 6.5)
 
 
@@ -66,28 +66,28 @@ def test_an_answer_without_two_judgements_has_no_score() -> None:
     assert (failed.model, failed.reason, failed.unparsed) == (None, "timeout", 1)
 
 
-def test_the_relative_score_is_the_ratio_of_sums_over_what_has_scores() -> None:
+def test_the_relative_score_is_the_ratio_of_sums_over_scored_questions() -> None:
     rows = [
         AnswerJudgement(QUESTION, 4, 8),
-        AnswerJudgement(QUESTION, 9, 9, turned=True),
+        AnswerJudgement(QUESTION, 9, 9, inconsistent=True),
         AnswerJudgement(QUESTION, None, None, 2, "unparsed"),
     ]
     found = relative_score(rows)
     assert found.model.sum() / found.reference.sum() == 13 / 17
-    assert (found.turned, found.left_out, found.unparsed) == (1, {"unparsed": 1}, 2)
+    assert (found.inconsistent, found.unscored, found.unparsed) == (1, {"unparsed": 1}, 2)
 
 
-def test_the_interval_of_a_ratio_holds_as_often_as_it_says() -> None:
-    chance, inside = np.random.default_rng(0), 0
+def test_the_interval_of_a_ratio_has_its_nominal_coverage() -> None:
+    rng, inside = np.random.default_rng(0), 0
     for _ in range(400):
-        below = chance.uniform(5, 9, size=90)
-        above = 0.8 * below + chance.normal(scale=1.0, size=90)
+        below = rng.uniform(5, 9, size=90)
+        above = 0.8 * below + rng.normal(scale=1.0, size=90)
         low, high = ratio_interval(above, below)
         inside += low <= 0.8 <= high
     assert 0.92 <= inside / 400 <= 0.98
 
 
-def test_the_judge_is_shown_both_orders_and_what_is_known() -> None:
+def test_the_judge_gets_both_orders_and_the_context() -> None:
     judge = AnswerJudge(PromptBook(), "m", [QUESTION], {"one": ["a dog"], "two": ["a cat"]})
     assert len({pair.key for pair in judge.pairs}) == 2
     shown: list[str] = []
@@ -105,7 +105,7 @@ def test_the_judge_is_shown_both_orders_and_what_is_known() -> None:
     assert (subject, judged.model, judged.reference) == ("one", 3, 9)
 
 
-def test_llava_benchs_names_do_as_well(tmp_path: Path) -> None:
+def test_column_names_of_llava_bench_are_accepted(tmp_path: Path) -> None:
     rows = [
         {
             "question_id": 1,

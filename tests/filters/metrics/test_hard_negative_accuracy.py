@@ -18,7 +18,7 @@ ROW = st.tuples(st.sampled_from(["a", "b"]), SCORE, SCORE, st.none() | SCORE)
 
 
 @given(st.lists(ROW, min_size=1))
-def test_accuracies_are_those_of_a_plain_count(rows: list[tuple[str, float, float, float | None]]) -> None:
+def test_accuracies_equal_a_plain_count(rows: list[tuple[str, float, float, float | None]]) -> None:
     found = evaluate_scores(pl.DataFrame(rows, schema=SCHEMA, orient="row"))
     triples = [(c, n, p) for _, c, n, p in rows if p is not None]
     every = found.together
@@ -37,7 +37,7 @@ def test_accuracies_are_those_of_a_plain_count(rows: list[tuple[str, float, floa
     assert sum(one.rows for one in found.by_type.values()) == every.rows
 
 
-def test_chance_is_a_third_for_triples_and_a_half_for_pairs() -> None:
+def test_chance_level_is_a_third_for_triples_and_a_half_for_pairs() -> None:
     orders = [("x", *map(float, order)) for order in itertools.permutations(range(3))]
     every = evaluate_scores(pl.DataFrame(orders, schema=SCHEMA, orient="row")).together
     assert every.accuracy
@@ -56,11 +56,11 @@ def test_one_score_for_all_texts_is_never_right() -> None:
 
 def test_types_weigh_the_same_in_the_mean_and_rows_in_the_micro_average() -> None:
     rows = [("a", 1.0, 0.0, None), ("b", 0.0, 1.0, None), ("b", 0.0, 1.0, None), ("b", 1.0, 0.0, None)]
-    told = evaluate_scores(pl.DataFrame(rows, schema=SCHEMA, orient="row")).as_json()
-    accuracy = told["accuracy"]
+    result = evaluate_scores(pl.DataFrame(rows, schema=SCHEMA, orient="row")).as_json()
+    accuracy = result["accuracy"]
     assert isinstance(accuracy, dict)
     assert accuracy == pytest.approx({"a": 1.0, "b": 1 / 3, "micro": 1 / 2, "macro": 2 / 3})
-    assert told["augmented_accuracy"] is None
+    assert result["augmented_accuracy"] is None
 
 
 def test_rows_without_a_usable_score_are_counted_not_judged(tmp_path: Path) -> None:
@@ -88,17 +88,17 @@ def test_every_layout_gives_the_same_scores(ending: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
-    [("", "no rows"), ('{"s_caption": 1}\n', "s_negative"), ("[1]\n", "not a JSON object"), ("{\n", ":1: broken")],
+    ("text", "message"),
+    [("", "no rows"), ('{"s_caption": 1}\n', "s_negative"), ("[1]\n", "not a JSON object"), ("{\n", ":1: invalid")],
 )
-def test_a_file_that_cannot_be_read_says_what_is_wrong(text: str, told: str, tmp_path: Path) -> None:
+def test_an_invalid_file_is_an_error_that_says_why(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(text)
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=message):
         read_scores(path)
 
 
-def test_a_mapping_to_nowhere_is_refused(tmp_path: Path) -> None:
+def test_a_mapping_to_a_missing_column_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text('{"s_caption": 1, "s_negative": 0}\n')
     with pytest.raises(UsageError, match="caption"):

@@ -1,4 +1,4 @@
-"""Refinement against every blind attack, on sets that were made to betray themselves."""
+"""Refinement against all attacks, on sets with known leaks."""
 
 import hashlib
 import json
@@ -26,13 +26,13 @@ PLACES = ("park", "room", "street", "field", "garden")
 
 
 def telling_rows(number: int = 900, *, favoured: float = 0.7) -> pl.DataFrame:
-    """Swapped nouns: the later one in NOUNS is the negative's in ``favoured`` of the rows, so that words betray it."""
+    """Swapped nouns: the later one in NOUNS is the negative's in ``favoured`` of the rows, which words detect."""
     rows = []
     for index in range(number):
-        chance = make_rng("telling", index)
-        first, second = sorted(chance.sample(range(len(NOUNS)), 2))
-        true, false = (first, second) if chance.random() < favoured else (second, first)
-        frame = f"a {chance.choice(COLOURS)} %s in the {chance.choice(PLACES)} near a {chance.choice(COLOURS)} wall"
+        rng = make_rng("telling", index)
+        first, second = sorted(rng.sample(range(len(NOUNS)), 2))
+        true, false = (first, second) if rng.random() < favoured else (second, first)
+        frame = f"a {rng.choice(COLOURS)} %s in the {rng.choice(PLACES)} near a {rng.choice(COLOURS)} wall"
         kind = ("replace-object", "swap-object")[index % 2]
         rows.append((str(index), frame % NOUNS[true], frame % NOUNS[false], str(index // 3), kind))
     return pl.DataFrame(rows, schema=["id", "positive", "negative", "group", "type"], orient="row")
@@ -43,7 +43,7 @@ def refined() -> Refinement:
     return refine_against_all_attacks(telling_rows(), options=AllAttacksOptions(target=0.6))
 
 
-def test_every_attack_is_within_the_target_on_what_is_left(refined: Refinement) -> None:
+def test_every_attack_is_within_the_target_on_the_kept_rows(refined: Refinement) -> None:
     assert refined.holds
     assert refined.total.attacks["words"].before > 0.62
     assert set(refined.total.attacks) == {
@@ -53,12 +53,12 @@ def test_every_attack_is_within_the_target_on_what_is_left(refined: Refinement) 
     assert all(attack.after <= 0.6 for attack in refined.total.attacks.values())
 
 
-def test_a_good_part_of_what_could_be_kept_is_kept(refined: Refinement) -> None:
+def test_most_of_the_upper_bound_is_kept(refined: Refinement) -> None:
     assert refined.bound is not None
     assert 0.3 * len(refined.kept) < refined.total.kept <= refined.bound
 
 
-def test_attacks_with_other_folds_find_little_either(refined: Refinement) -> None:
+def test_attacks_with_other_folds_detect_little_either(refined: Refinement) -> None:
     left = telling_rows().filter(refined.kept)
     found = measure_attacks(left, seed=77)
     assert measure_attacks(telling_rows(), seed=77)["words"].accuracy > 0.62
@@ -68,7 +68,7 @@ def test_attacks_with_other_folds_find_little_either(refined: Refinement) -> Non
         assert sum(each.rows for each in attack.by_type.values()) == attack.rows == len(left)
 
 
-def test_the_ledger_counts_every_row_once_and_says_what_told_it(refined: Refinement) -> None:
+def test_the_ledger_counts_every_row_once_with_the_attack_that_detected_it(refined: Refinement) -> None:
     assert sum(step.rows for step in refined.ledger) == len(refined.kept)
     assert sum(step.kept for step in refined.ledger) == refined.total.kept == refined.kept.sum()
     rejected = {reason for reason, kept in zip(refined.reasons, refined.kept, strict=True) if not kept}
@@ -84,7 +84,7 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     assert other.as_json() == one.as_json()
 
 
-def test_rows_that_all_lean_one_way_cannot_be_balanced_and_the_advice_says_what_can_help() -> None:
+def test_the_advice_for_rows_that_all_favour_one_side_is_to_generate_both_sides() -> None:
     rows = telling_rows(200).with_columns(negative=pl.col("negative") + " under a cloudy sky")
     result = refine_against_all_attacks(rows)
     assert not result.holds
@@ -96,26 +96,24 @@ def test_rows_that_all_lean_one_way_cannot_be_balanced_and_the_advice_says_what_
 
 
 @pytest.mark.parametrize(
-    ("wording", "told"),
+    ("wording", "ending"),
     [
-        (COMMAND_LINE, "ask for a larger --target. A smaller --min-keep or --fix format may help too."),
+        (COMMAND_LINE, "set a larger --target. A smaller --min-keep or --fix format may help too."),
         (
             OptionNames("under refine"),
-            "ask for a larger `target` under refine. A smaller `min_keep` under refine may help too.",
+            "set a larger `target` under refine. A smaller `min_keep` under refine may help too.",
         ),
     ],
 )
-def test_where_no_subset_holds_the_advice_names_options_as_whoever_asks_writes_them(
-    wording: OptionNames, told: str
-) -> None:
+def test_the_advice_names_options_of_the_command_line_or_of_the_config(wording: OptionNames, ending: str) -> None:
     result = refine_against_all_attacks(
         telling_rows(100, favoured=0.5),
         options=AllAttacksOptions(target=0.505, min_keep=0.6, rounds=1, wording=wording),
     )
-    assert result.advice.endswith(told)
+    assert result.advice.endswith(ending)
 
 
-def test_a_set_that_betrays_nothing_is_kept_nearly_whole() -> None:
+def test_a_balanced_set_is_kept_almost_entirely() -> None:
     rows = telling_rows(300, favoured=0.5)
     result = refine_against_all_attacks(rows, options=AllAttacksOptions(target=0.6))
     assert result.kept.mean() > 0.85
@@ -130,12 +128,12 @@ def test_a_looser_target_keeps_more_rows() -> None:
     assert kept[0].total.kept < kept[1].total.kept
 
 
-def test_what_is_far_within_a_loose_target_is_no_reason_to_drop_rows() -> None:
+def test_a_set_far_within_a_loose_target_loses_no_rows() -> None:
     result = refine_against_all_attacks(telling_rows(300, favoured=0.5), options=AllAttacksOptions(target=0.7))
     assert result.kept.all()
 
 
-def test_an_attack_left_out_takes_no_part() -> None:
+def test_a_skipped_attack_takes_no_part() -> None:
     result = refine_against_all_attacks(
         telling_rows(100), options=AllAttacksOptions(without=("letters", "grammar"), rounds=1)
     )
@@ -145,7 +143,7 @@ def test_an_attack_left_out_takes_no_part() -> None:
 
 
 class Oracle:
-    """A scorer of the user's own, which knows that short words are true."""
+    """A scorer that prefers short words."""
 
     name = "oracle"
 
@@ -155,7 +153,7 @@ class Oracle:
         return np.array([len(b.split()[2]) - len(a.split()[2]) for a, b in zip(positives, negatives, strict=True)]) / 9
 
 
-def test_a_scorer_of_the_users_own_is_balanced_like_the_others() -> None:
+def test_an_additional_scorer_is_balanced_like_the_others() -> None:
     result = refine_against_all_attacks(
         telling_rows(200), options=AllAttacksOptions(target=0.6, rounds=2), scorers=[Oracle()]
     )
@@ -173,12 +171,12 @@ def test_an_empty_set_and_a_set_of_identical_texts_keep_nothing() -> None:
 
 
 @pytest.mark.parametrize(("number", "group"), [(6, "row"), (150, "one")])
-def test_a_set_on_which_nothing_can_be_trained_is_not_said_to_hold(number: int, group: str) -> None:
+def test_a_set_on_which_no_attack_can_be_trained_does_not_hold(number: int, group: str) -> None:
     rows = telling_rows(number, favoured=0.5)
     rows = rows.with_columns(group=pl.lit("0") if group == "one" else pl.col("id"))
     result = refine_against_all_attacks(rows, options=AllAttacksOptions(target=0.7, rounds=2))
     assert not result.holds
-    assert "cannot be told" in result.advice
+    assert "Too few rows or images" in result.advice
 
 
 def test_meaning_takes_part_where_it_is_installed() -> None:
@@ -190,7 +188,7 @@ def test_meaning_takes_part_where_it_is_installed() -> None:
     assert result.total.attacks["meaning"].after <= 0.9
 
 
-def test_a_type_of_too_few_rows_is_left_out_and_says_so() -> None:
+def test_a_type_with_too_few_rows_is_rejected_with_that_reason() -> None:
     rows = telling_rows(160).with_columns(
         type=pl.when(pl.col("id").cast(pl.Int64) < 20).then(pl.lit("rare")).otherwise("type")
     )
@@ -214,7 +212,7 @@ print(fingerprint())
 
 
 def fingerprint() -> str:
-    """Return what tells one outcome from another, to the last digit of a gap."""
+    """Return a hash of a refinement, to the last digit of a gap."""
     found = refine_against_all_attacks(telling_rows(80), options=AllAttacksOptions(target=0.6, rounds=1))
     return hashlib.sha256(repr((found.reasons, found.as_json(), found.gaps.rows())).encode()).hexdigest()
 
@@ -223,11 +221,11 @@ def fingerprint() -> str:
 @pytest.mark.parametrize("threads", ["4", pytest.param("1", marks=pytest.mark.slow)])
 def test_the_same_bytes_for_any_number_of_threads(threads: str) -> None:
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS")
-    told = subprocess.run(
+    printed = subprocess.run(
         [sys.executable, "-c", THREADED, str(Path(__file__).parent)],
         env={**os.environ, **dict.fromkeys(names, threads)},
         check=True,
         capture_output=True,
         text=True,
     ).stdout
-    assert told.strip() == fingerprint()
+    assert printed.strip() == fingerprint()

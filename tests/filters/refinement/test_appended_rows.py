@@ -51,7 +51,7 @@ edited = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0,
 
 @settings(max_examples=examples(25))
 @given(batches=st.lists(edited, min_size=1, max_size=3))
-def test_all_batches_together_lean_no_further_than_the_target_in_any_type(
+def test_all_batches_together_are_within_the_target_in_every_type(
     frozen: FrozenScorers, batches: list[list[tuple[int, int, int]]]
 ) -> None:
     carried = None
@@ -69,10 +69,10 @@ def test_all_batches_together_lean_no_further_than_the_target_in_any_type(
         assert all(
             bool(reason) != stays for reason, stays in zip(found.refinement.reasons, found.refinement.kept, strict=True)
         )
-    for name, told in gaps.items():
+    for name, values in gaps.items():
         for kind in ("type 0", "type 1"):
-            mine = [np.sign(gap) for each, gap in told if each == kind]
-            assert abs(sum(mine)) <= max(1.0, 0.1 * len(mine)) + 1e-9, (name, kind)
+            signs = [np.sign(gap) for each, gap in values if each == kind]
+            assert abs(sum(signs)) <= max(1.0, 0.1 * len(signs)) + 1e-9, (name, kind)
 
 
 def test_the_order_of_the_rows_changes_nothing(frozen: FrozenScorers) -> None:
@@ -88,14 +88,14 @@ def test_the_order_of_the_rows_changes_nothing(frozen: FrozenScorers) -> None:
         assert 0 < one.kept.sum() < len(rows)
 
 
-def test_by_cells_both_frozen_scorers_stand_at_one_half(frozen: FrozenScorers) -> None:
+def test_algorithm_1_brings_both_frozen_scorers_to_one_half(frozen: FrozenScorers) -> None:
     rows = rows_of([(number % 6, (number * 5 + 1) % 6, number % 3) for number in range(80)])
     found = refine_appended_with_two_scorers(rows, frozen, CORPUS, RefineOptions(cells=4)).refinement
     assert found.kept.any()
     assert all(attack.after == 0.5 for attack in found.total.attacks.values())
 
 
-def test_texts_that_are_the_same_go_and_are_told() -> None:
+def test_rows_with_equal_texts_are_rejected_as_identical() -> None:
     empty = FrozenScorers.of(CORPUS, None)
     found = refine_appended_against_all(rows_of([(1, 1, 1)]), empty, CORPUS, OPTIONS).refinement
     assert found.reasons == ("identical",)

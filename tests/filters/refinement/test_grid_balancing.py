@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
-from pairwright.filters.attacks.accuracy import attack_accuracy
-from pairwright.filters.refinement.grid_balancing import Balance, balance_grid, grid_size, signed_band
+from pairwright.filters.attacks.accuracy import compute_attack_accuracy
+from pairwright.filters.refinement.grid_balancing import Balance, assign_signed_bands, balance_grid, choose_grid_size
 from pairwright.generators.language.vocabulary import FloatArray
 
 # Multiples of 1/16 fall on edges of cells, on zero and on both ends; they are exact, so edges are decided alike.
@@ -24,7 +24,7 @@ def balanced(gaps: object, cells: int = 100, seed: int = 0, strata: list[str] | 
 
 
 def restated(points: list[tuple[float, float]], cells: int) -> int:
-    """The number of rows that Algorithm 1 keeps, in exact arithmetic and by dictionary."""
+    """Return the number of rows that Algorithm 1 keeps, in exact arithmetic with dictionaries."""
 
     def band(value: float) -> int:
         first = Fraction(2, cells) if cells % 2 == 0 else Fraction(1, cells)
@@ -37,7 +37,7 @@ def restated(points: list[tuple[float, float]], cells: int) -> int:
 
 @settings(deadline=None)
 @given(rows, st.sampled_from([2, 3, 4, 5, 7, 8, 16, 32, 33, 100, 101]), st.integers(0, 3))
-def test_as_many_rows_are_kept_as_in_a_restatement(
+def test_as_many_rows_are_kept_as_in_a_plain_implementation(
     given_rows: list[tuple[float, float, str]], cells: int, seed: int
 ) -> None:
     points = [(a, b) for a, b, _ in given_rows]
@@ -55,16 +55,16 @@ def test_away_from_edges_the_cells_are_those_of_a_plain_grid(cells: int) -> None
 
 @settings(deadline=None)
 @given(rows, st.integers(2, 101))
-def test_both_scorers_stand_at_exactly_one_half_on_what_is_kept(
+def test_both_scorers_have_an_accuracy_of_exactly_one_half_on_the_kept_rows(
     given_rows: list[tuple[float, float, str]], cells: int
 ) -> None:
     points = np.array([(a, b) for a, b, _ in given_rows], dtype=np.float64).reshape(-1, 2)
     kept = points[balanced(points, cells).kept]
-    assert [attack_accuracy(kept[:, 0]), attack_accuracy(kept[:, 1])] == [0.5, 0.5]
+    assert [compute_attack_accuracy(kept[:, 0]), compute_attack_accuracy(kept[:, 1])] == [0.5, 0.5]
 
 
 def test_without_a_number_of_cells_the_grid_follows_the_number_of_rows() -> None:
-    assert [grid_size(rows) for rows in (0, 1, 90, 300, 900, 2_305, 10_000, 1_000_000)] == [
+    assert [choose_grid_size(rows) for rows in (0, 1, 90, 300, 900, 2_305, 10_000, 1_000_000)] == [
         10,
         10,
         10,
@@ -90,8 +90,8 @@ def test_each_stratum_has_the_grid_of_its_own_number_of_rows() -> None:
         assert kept[names == name].sum() == alone.kept.sum()
 
 
-def test_on_the_grid_of_a_small_set_no_weighting_of_both_scores_finds_much() -> None:
-    """Cells are coarse there, so a sum of both scores might still tell; the best sum of one half is tried on the other."""
+def test_on_the_grid_of_a_small_set_no_weighting_of_both_scores_detects_much() -> None:
+    """Cells are coarse, so a weighted sum of both scores might detect something: the best of one half is tested on the other."""
     points = np.random.default_rng(5).normal((0.08, 0.05), (0.15, 0.12), (600, 2)).clip(-1, 1)
     angles = np.linspace(0, 2 * np.pi, 73)
     weights = np.array([np.cos(angles), np.sin(angles)])
@@ -144,8 +144,8 @@ def test_another_seed_keeps_other_rows_but_as_many() -> None:
 
 @given(st.lists(st.floats(-1, 1), min_size=1), st.integers(2, 101))
 def test_opposite_gaps_fall_into_mirrored_bands_and_none_outside(gaps: list[float], cells: int) -> None:
-    bands = signed_band(np.array(gaps), cells)
-    assert (signed_band(-np.array(gaps), cells) == -bands).all()
+    bands = assign_signed_bands(np.array(gaps), cells)
+    assert (assign_signed_bands(-np.array(gaps), cells) == -bands).all()
     assert (np.abs(bands) <= (cells + 1) // 2).all()
     assert ((bands == 0) == (np.array(gaps) == 0)).all()
 
@@ -154,13 +154,13 @@ def test_gaps_of_exactly_one_belong_to_the_outermost_cells() -> None:
     assert balanced([(1, 1), (-1, -1), (0.999, -1), (-0.995, 1)]).kept.all()
 
 
-def test_the_emptier_cell_is_kept_whole_and_the_fuller_one_sampled() -> None:
+def test_of_two_mirrored_cells_the_smaller_is_kept_and_the_larger_sampled() -> None:
     kept = balanced([(0.5, 0.5)] * 7 + [(-0.5, -0.5)] * 3).kept
     assert kept[7:].all()
     assert kept[:7].sum() == 3
 
 
-def test_a_row_with_one_zero_gap_balances_on_the_other_axis_alone() -> None:
+def test_a_row_with_one_zero_gap_is_balanced_on_the_other_axis_only() -> None:
     result = balanced([(0, 0.3), (0, -0.3), (0, 0.3), (0.3, 0), (0.1, -0.3)])
     assert result.kept.tolist()[1] is True
     assert result.kept.sum() == 2
@@ -173,13 +173,13 @@ def test_a_row_with_two_zero_gaps_is_kept_and_one_without_a_score_is_not() -> No
 
 
 def test_the_middle_band_of_an_odd_grid_is_balanced_by_sign() -> None:
-    """In a grid of three all of these lie in the middle cell, which mirrors itself; still the signs balance."""
+    """In a grid of three all rows are in the middle cell, which mirrors itself; it is split by sign."""
     assert balanced([(0.1, 0.1)] * 5 + [(-0.1, -0.1)] * 2 + [(0.1, -0.1)], cells=3).kept.sum() == 4
 
 
 @settings(deadline=None)
 @given(rows, st.integers(2, 9))
-def test_the_ledger_adds_up_and_every_lost_row_has_a_reason(
+def test_the_ledger_adds_up_and_every_rejected_row_has_a_reason(
     given_rows: list[tuple[float, float, str]], cells: int
 ) -> None:
     points, types = [(a, b) for a, b, _ in given_rows], [name for _, _, name in given_rows]
@@ -199,7 +199,7 @@ def test_the_ledger_adds_up_and_every_lost_row_has_a_reason(
         ([[0.1, 0.1]], ["a"], 1, "at least 2 cells"),
     ],
 )
-def test_what_cannot_be_balanced_is_refused(
+def test_invalid_gaps_ids_and_cells_are_errors(
     gaps: list[list[float]], ids: list[str], cells: int, complaint: str
 ) -> None:
     with pytest.raises(UsageError, match=complaint):

@@ -1,4 +1,4 @@
-"""Algorithm 1 in pieces: it gives what it gives for everything at once."""
+"""Algorithm 1 in chunks: equal to the refinement of all rows together."""
 
 import random
 from pathlib import Path
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.refinement.out_of_core import OutOfCoreRefiner
-from pairwright.filters.refinement.out_of_core_texts import TextFile
+from pairwright.filters.refinement.out_of_core_models import TextFile
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, refine_rows
 from pairwright.filters.scorers.text_scorers import CaptionCorpus
 from pairwright.generators.language.vocabulary import normalize_text, tokenize
@@ -21,21 +21,21 @@ COLOURS, THINGS = ("red", "blue", "green", "Grey"), ("ball", "cat", "sofa", "man
 ROWS = {"id": pl.String, "group": pl.String, "positive": pl.String, "negative": pl.String, "type": pl.String}
 
 
-def sentence(chance: random.Random) -> str:
-    one, other = (f"{chance.choice(COLOURS)} {chance.choice(THINGS)}" for _ in range(2))
-    return chance.choice([f"a {one} and a {other}.", f"A {one}  beside the {other}", f"{one}, 2 {other}"])
+def sentence(rng: random.Random) -> str:
+    one, other = (f"{rng.choice(COLOURS)} {rng.choice(THINGS)}" for _ in range(2))
+    return rng.choice([f"a {one} and a {other}.", f"A {one}  beside the {other}", f"{one}, 2 {other}"])
 
 
 def pool(groups: int, seed: int = 0) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return captions of so many groups, some of them given twice, and rows of them."""
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     captions, rows = [], []
     for group in range(groups):
-        told = [sentence(chance) for _ in range(chance.randint(1, 3))]
-        captions += [(f"g{group}", text) for text in [*told, told[0]]]
+        texts = [sentence(rng) for _ in range(rng.randint(1, 3))]
+        captions += [(f"g{group}", text) for text in [*texts, texts[0]]]
         rows += [
-            (f"{chance.getrandbits(64):x}", f"g{group}", told[0], sentence(chance), chance.choice("ab"))
-            for _ in range(chance.randint(0, 4))
+            (f"{rng.getrandbits(64):x}", f"g{group}", texts[0], sentence(rng), rng.choice("ab"))
+            for _ in range(rng.randint(0, 4))
         ]
     schema = {"group": pl.String, "caption": pl.String}
     return pl.DataFrame(captions, schema, orient="row"), pl.DataFrame(rows, ROWS, orient="row")
@@ -53,7 +53,7 @@ def in_pieces(
 
 @given(st.integers(0, 60), st.integers(0, 100), st.integers(1, 50))
 @settings(max_examples=examples(40))
-def test_pieces_of_any_size_give_what_all_rows_at_once_give(
+def test_chunks_of_any_size_give_the_same_refinement_as_all_rows_together(
     tmp_path_factory: pytest.TempPathFactory, groups: int, seed: int, size: int
 ) -> None:
     captions, rows = pool(groups, seed)
@@ -75,7 +75,7 @@ def test_the_pool_of_the_test_keeps_and_rejects_for_every_reason() -> None:
     assert set(refine_rows(rows.head(1), CaptionCorpus([], [], pool=True)).reasons) == {"unscored"}
 
 
-def test_an_id_that_comes_in_two_pieces_is_refused(tmp_path: Path) -> None:
+def test_an_id_in_two_chunks_is_an_error(tmp_path: Path) -> None:
     captions, rows = pool(3)
     with OutOfCoreRefiner(tmp_path) as reference:
         reference.read_captions(captions)
@@ -93,7 +93,7 @@ def test_the_scratch_file_has_no_name(tmp_path: Path) -> None:
 
 @given(st.lists(st.lists(st.text("aAb .", max_size=6), max_size=5), max_size=4))
 @settings(deadline=None)
-def test_texts_that_differ_in_case_and_spacing_alone_are_one_form(
+def test_texts_that_differ_only_in_case_and_spacing_are_one_form(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[list[str]]
 ) -> None:
     with TextFile(tmp_path_factory.getbasetemp()) as file:

@@ -14,9 +14,9 @@ def rows(number: int = 240, *, offers: int = 3) -> pl.DataFrame:
     """Captions with a noun of ten, each with negatives of which most put in a noun that no caption has."""
     given = []
     for index in range(number):
-        chance = make_rng("offers", index)
-        true = chance.randrange(len(NOUNS))
-        false = [(true + 1 + chance.randrange(len(NOUNS) - 1)) % len(NOUNS), *range(10, 9 + offers)]
+        rng = make_rng("offers", index)
+        true = rng.randrange(len(NOUNS))
+        false = [(true + 1 + rng.randrange(len(NOUNS) - 1)) % len(NOUNS), *range(10, 9 + offers)]
         for place, noun in enumerate(false):
             word = NOUNS[noun] if noun < len(NOUNS) else f"yak{noun}"
             given.append(
@@ -32,7 +32,7 @@ def rows(number: int = 240, *, offers: int = 3) -> pl.DataFrame:
     return candidate_frame((str(number), row) for number, row in enumerate(given))
 
 
-def test_one_row_of_a_caption_and_type_is_kept_at_most_and_it_is_one_that_betrays_nothing() -> None:
+def test_at_most_one_row_per_caption_and_type_is_kept_and_it_is_undetectable() -> None:
     given = rows()
     result, outcome = refine_candidates(given, None, AllAttacksOptions(target=0.6, rounds=6), choose=True)
     kept = result.filter(status="kept")
@@ -54,7 +54,7 @@ def test_the_order_of_the_rows_changes_nothing() -> None:
     assert other.reverse()["reason"].to_list() == one["reason"].to_list()
 
 
-def test_a_negative_beside_a_rewording_is_offered_beside_the_caption_too() -> None:
+def test_a_negative_of_a_rewording_is_also_paired_with_the_caption() -> None:
     one = {"caption": "a dog", "negative": "a cat", "positive": "a hound", "form": "replace", "target": "object"}
     added = {**one, "negative": "a cat and a bus", "positive": "a dog and a tree", "form": "add"}
     rejected = {**one, "status": "rejected", "reason": "odd"}
@@ -65,7 +65,7 @@ def test_a_negative_beside_a_rewording_is_offered_beside_the_caption_too() -> No
     assert result["id"].n_unique() == 4
 
 
-def test_of_no_rows_none_is_chosen() -> None:
+def test_no_rows_give_an_empty_selection() -> None:
     result, outcome = refine_candidates(rows(1).head(0), None, AllAttacksOptions(), choose=True)
     assert result.is_empty()
     assert not outcome.total.kept

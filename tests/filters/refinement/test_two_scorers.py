@@ -20,16 +20,16 @@ NOUNS, COLOURS, PLACES = ["dog", "cat", "horse", "bus"], ["red", "brown", "black
 
 
 def toy_rows(number: int = 400) -> pl.DataFrame:
-    """Captions of a small world, with negatives of two types: word order broken, and a rarer noun."""
+    """Return captions with negatives of two types: shuffled word order, and a rarer noun."""
     rows = []
     for index in range(number):
-        chance = make_rng(3, index)
-        noun, colour, place = chance.choice(NOUNS), chance.choice(COLOURS), chance.choice(PLACES)
+        rng = make_rng(3, index)
+        noun, colour, place = rng.choice(NOUNS), rng.choice(COLOURS), rng.choice(PLACES)
         positive = f"a {colour} {noun} in the {place}"
         if index % 2:
             rows.append((str(index), positive, f"a {noun} {colour} in the {place}", str(index // 4), "swap-attribute"))
         else:
-            other = chance.choice([*NOUNS, "submarine"])
+            other = rng.choice([*NOUNS, "submarine"])
             rows.append((str(index), positive, f"a {colour} {other} in the {place}", str(index // 4), "replace-object"))
     return pl.DataFrame(rows, schema=["id", "positive", "negative", "group", "type"], orient="row")
 
@@ -40,7 +40,7 @@ def same(one: Refinement, other: Refinement) -> bool:
     )
 
 
-def test_both_scorers_end_at_one_half_in_total_and_in_each_type() -> None:
+def test_both_scorers_have_an_accuracy_of_one_half_in_total_and_in_each_type() -> None:
     result = refine_rows(toy_rows())
     assert result.total.attacks["grammar"].before > 0.6
     assert 0 < result.total.kept < result.total.rows == 400
@@ -48,7 +48,7 @@ def test_both_scorers_end_at_one_half_in_total_and_in_each_type() -> None:
         assert {attack.after for attack in each.attacks.values()} == {0.5}
 
 
-def test_the_papers_plain_rule_balances_the_total_alone() -> None:
+def test_the_rule_of_the_paper_balances_the_total_only() -> None:
     plain = refine_rows(toy_rows(), options=RefineOptions(by_type=False))
     assert {attack.after for attack in plain.total.attacks.values()} == {0.5}
     assert {step.stratum for step in plain.ledger} == {""}
@@ -86,7 +86,7 @@ def test_the_report_adds_up_and_is_json() -> None:
 
 
 def test_a_fixed_corpus_gives_a_row_the_same_gaps_whatever_other_rows_there_are() -> None:
-    """Each row is scored by what the corpus says, so long as nothing of the corpus is under test."""
+    """A corpus without texts under test scores each row independently of the others."""
     rows = toy_rows(40)
     corpus = CaptionCorpus(["a red fox in the park", "the horse in a street"], ["x", "y"])
     gaps = refine_rows(rows, corpus).gaps
@@ -94,7 +94,7 @@ def test_a_fixed_corpus_gives_a_row_the_same_gaps_whatever_other_rows_there_are(
 
 
 class Fixed:
-    """A scorer of the caller's, with gaps that it was given."""
+    """A scorer with given gaps."""
 
     def __init__(self, name: str, gaps: list[float]) -> None:
         self.name = name
@@ -125,7 +125,7 @@ def test_wrong_columns_or_another_number_of_scorers_are_refused() -> None:
         refine_rows(toy_rows(4), scorers=(Fixed("length", [0.0] * 4),))
 
 
-def test_rows_that_come_in_rejected_stay_as_they_are_and_take_no_part() -> None:
+def test_already_rejected_rows_are_unchanged_and_take_no_part() -> None:
     rows = [{"caption": "a dog", "negative": "a cat", "status": "rejected", "reason": "true_of_image"}]
     rows += [{"caption": row["positive"], "negative": row["negative"]} for row in toy_rows(60).iter_rows(named=True)]
     frame, outcome = refine_candidates(candidate_frame((str(place), row) for place, row in enumerate(rows)))
@@ -137,7 +137,7 @@ def test_rows_that_come_in_rejected_stay_as_they_are_and_take_no_part() -> None:
 
 
 @pytest.mark.parametrize("name", ["swap_att", "replace_att"])
-def test_real_negatives_give_themselves_away_before_and_not_after(real_data: Path, name: str) -> None:
+def test_real_negatives_are_detectable_before_refinement_and_not_after(real_data: Path, name: str) -> None:
     corpus = _captions(real_data, images=1500)
     frame = read_candidates(real_data / "sugarcrepe_unrefined" / f"{name}.json")
     refined, outcome = refine_candidates(frame, corpus)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from pairwright.filters.review.access_control import RequestGuard
-from pairwright.filters.review.decision_log import DecisionLog, read_decisions
+from pairwright.filters.review.decisions import DecisionLog, read_decisions
 from pairwright.filters.review.rows import read_rows
 from pairwright.filters.review.server import serve_session
 from pairwright.filters.review.session import ReviewSession
@@ -145,8 +145,8 @@ def test_a_fix_is_written_in_the_page_and_a_bad_one_is_refused_there(page: Any, 
     assert page.is_hidden("#keys")
     page.fill("#edited", caption)
     page.keyboard.press("Enter")
-    page.wait_for_selector("#trouble:not([hidden])")
-    assert page.inner_text("#trouble") == "The text says what the caption says."
+    page.wait_for_selector("#error:not([hidden])")
+    assert page.inner_text("#error") == "The text equals the caption."
     page.fill("#edited", "krufz")
     page.keyboard.press("Escape")
     assert read_decisions(rows_file.with_name("d.jsonl")).reviewers == []
@@ -155,10 +155,10 @@ def test_a_fix_is_written_in_the_page_and_a_bad_one_is_refused_there(page: Any, 
     press(page, "Enter")
     (fix,) = read_decisions(rows_file.with_name("d.jsonl")).of("ann").values()
     assert (fix.decision, fix.text) == ("fix", "a bus on the moon")
-    assert page.is_hidden("#trouble")
+    assert page.is_hidden("#error")
 
 
-def test_texts_of_strangers_stay_texts(page: Any, serve: Serve, tmp_path: Path) -> None:
+def test_texts_of_the_input_are_never_run_as_html(page: Any, serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     row = {
         "caption": HOSTILE,
@@ -224,8 +224,8 @@ def test_of_500_decisions_none_is_lost_when_the_server_is_killed_in_the_middle(
     path = tmp_path / "rows.jsonl"
     rows = [{"id": f"r{n}", "caption": f"{n} red cups", "negative": f"{n} blue cups"} for n in range(500)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    told = start(path, "--reviewer", "ann")
-    opened(page, told["url"])
+    served = start(path, "--reviewer", "ann")
+    opened(page, served["url"])
     confirmed: dict[str, str] = {}
 
     def decide() -> None:
@@ -237,13 +237,13 @@ def test_of_500_decisions_none_is_lost_when_the_server_is_killed_in_the_middle(
     for _ in range(237):
         decide()
     page.keyboard.press("krukk"[int(page.inner_text("#candidate").split()[0]) % 5])
-    os.kill(told["pid"], signal.SIGKILL)  # while a decision may be under way
-    told["process"].wait()
-    if page.is_hidden("#trouble"):  # that one got through: the next cannot
+    os.kill(served["pid"], signal.SIGKILL)  # while a decision may be under way
+    served["process"].wait()
+    if page.is_hidden("#error"):  # that one got through: the next cannot
         page.keyboard.press("k")
-    page.wait_for_selector("#trouble:not([hidden])")
-    assert "Not saved" in page.inner_text("#trouble")
-    kept = {each.candidate: each.decision[0] for each in read_decisions(Path(told["out"])).of("ann").values()}
+    page.wait_for_selector("#error:not([hidden])")
+    assert "Not saved" in page.inner_text("#error")
+    kept = {each.candidate: each.decision[0] for each in read_decisions(Path(served["out"])).of("ann").values()}
     assert confirmed.items() <= kept.items()
     assert len(kept) - len(confirmed) <= 1
 
@@ -252,8 +252,8 @@ def test_of_500_decisions_none_is_lost_when_the_server_is_killed_in_the_middle(
     opened(page, again["url"])
     while page.is_hidden("#done"):
         decide()
-    found = read_decisions(Path(told["out"]))
-    assert found.torn == 0
+    found = read_decisions(Path(served["out"]))
+    assert found.truncated == 0
     assert {each.candidate: each.decision[0] for each in found.of("ann").values()} == {
         row["negative"]: "krukk"[n % 5] for n, row in enumerate(rows)
     }

@@ -16,13 +16,12 @@ from pairwright.filters.review.decision_application import (
     apply_to_rows,
     apply_to_source,
     count_outcomes,
-    review_outcomes,
+    decide_outcomes,
 )
-from pairwright.filters.review.decision_log import DECISION_WORDS, Decision, Decisions
+from pairwright.filters.review.decisions import DECISION_WORDS, Decision, Decisions, combine_decisions
 from pairwright.filters.review.fix_checks import CheckedFix, ReviewerText, check_fixes
-from pairwright.filters.review.report import report_tables, review_report
+from pairwright.filters.review.report import build_review_report, format_report_tables
 from pairwright.filters.review.rows import ReviewRows, read_rows
-from pairwright.filters.review.verdicts import combine_decisions
 
 
 def decided(rows: ReviewRows, **said: Mapping[str, str]) -> Decisions:
@@ -37,7 +36,7 @@ def decided(rows: ReviewRows, **said: Mapping[str, str]) -> Decisions:
 
 
 def applied(rows: ReviewRows, decisions: Decisions, *, only_reviewed: bool = False) -> dict[str, dict[str, object]]:
-    found = review_outcomes(
+    found = decide_outcomes(
         rows, combine_decisions(rows.frame, decisions), only_reviewed=only_reviewed, check=as_written
     )
     return {row["id"]: row for row in apply_to_rows(rows.frame, found).iter_rows(named=True)}
@@ -74,18 +73,18 @@ def test_only_reviewed_rows_are_kept_when_that_is_asked_for(rows_file: Path) -> 
 
 
 @given(st.dictionaries(st.sampled_from(["ann", "bob", "cid"]), st.sampled_from(DECISION_WORDS), min_size=1))
-def test_of_several_reviewers_the_strongest_word_counts(said: dict[str, str]) -> None:
+def test_of_several_reviewers_the_strongest_decision_counts(said: dict[str, str]) -> None:
     frame = pl.DataFrame({"id": ["a"], "negative": ["x"], "status": ["kept"]})
     found = Decisions()
     for name, word in said.items():
         found.add(Decision("a", name, word, "x", f"by {name}"))
     verdict = combine_decisions(frame, found).verdicts["a"]
     assert verdict.word == min(said.values(), key=["reject", "fix", "keep", "unsure"].index)
-    assert verdict.said == said
+    assert verdict.by_reviewer == said
     assert bool(verdict.text) == (verdict.word == "fix")
 
 
-def test_decisions_about_other_texts_and_other_rows_are_counted_and_change_nothing(rows_file: Path) -> None:
+def test_stale_and_unknown_decisions_are_counted_and_change_nothing(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     found = decided(rows, ann={"a": "reject", "g": "keep", "nowhere": "reject"})
     found.add(Decision("b", "ann", "reject", "a text that is not there any more"))
@@ -94,7 +93,7 @@ def test_decisions_about_other_texts_and_other_rows_are_counted_and_change_nothi
     assert judged.uncounted == {"stale": 1, "unknown": 2}
 
 
-def test_the_decisions_of_one_reviewer_can_be_taken_alone(rows_file: Path) -> None:
+def test_the_decisions_of_one_reviewer_can_be_applied_alone(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     both = decided(rows, ann={"a": "keep"}, bob={"a": "reject", "b": "keep"})
     assert {id_: verdict.word for id_, verdict in combine_decisions(rows.frame, both, ["ann"]).verdicts.items()} == {
@@ -107,18 +106,18 @@ def test_counts_add_up(rows_file: Path) -> None:
     judged = combine_decisions(
         rows.frame, decided(rows, ann={"a": "reject", "b": "fix: a lorry by a tree", "c": "keep"})
     )
-    told = count_outcomes(rows.frame, review_outcomes(rows, judged, check=as_written))
-    assert told == {
+    counts = count_outcomes(rows.frame, decide_outcomes(rows, judged, check=as_written))
+    assert counts == {
         "rows": 7,
         "reviewed": 3,
         "kept": 5,
         "fixed": 1,
         "rejected": {"left_out": 1, "reviewer_rejected": 1},
     }
-    assert told["rows"] == told["kept"] + sum(told["rejected"].values())
+    assert counts["rows"] == counts["kept"] + sum(counts["rejected"].values())
 
 
-def test_a_fix_is_checked_against_the_negatives_that_stay(rows_file: Path) -> None:
+def test_a_fix_is_checked_against_the_remaining_negatives(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     seen: list[ReviewerText] = []
 
@@ -127,7 +126,7 @@ def test_a_fix_is_checked_against_the_negatives_that_stay(rows_file: Path) -> No
         return [CheckedFix(each.text, each.type, reason="duplicate") for each in written]
 
     judged = combine_decisions(rows.frame, decided(rows, ann={"a": "fix: a pink bus", "b": "keep"}))
-    found = review_outcomes(rows, judged, check=check)
+    found = decide_outcomes(rows, judged, check=check)
     assert seen == [ReviewerText("a red bus", ("a bus by a tree",), "replace-attribute", "a pink bus", ())]
     assert found["a"].reason == "duplicate"
 
@@ -141,7 +140,7 @@ def test_fixes_are_put_into_the_format_of_the_caption_with_their_spans_and_type(
     assert [(edit.before, edit.after) for edit in found.edits] == [("bus", "car")]
 
 
-def test_fixes_that_may_be_true_are_turned_away_and_others_are_the_reviewers_right() -> None:
+def test_fixes_that_may_be_true_are_rejected_and_other_objections_overruled() -> None:
     others = ("a blue bus by a tree",)
     texts = {
         "a red bus by a tree": "identical",
@@ -156,12 +155,12 @@ def test_fixes_that_may_be_true_are_turned_away_and_others_are_the_reviewers_rig
     assert found[2].edits == ()
 
 
-def test_a_reviewer_is_believed_where_a_dictionary_takes_two_words_for_one() -> None:
+def test_a_reviewer_overrules_a_synonym_of_the_dictionary() -> None:
     (found,) = check_fixes([ReviewerText("A white bus.", (), "replace-attribute", "a grey bus")], ["a white bus"])
     assert (found.text, found.reason) == ("A grey bus.", "")
 
 
-def test_nothing_is_loaded_when_nobody_wrote_anything() -> None:
+def test_nothing_is_loaded_without_fixes() -> None:
     assert check_fixes([], iter("x")) == []
 
 
@@ -175,18 +174,18 @@ def annotation(key: str, kind: str, text: str, positive_id: str = "") -> Annotat
     )  # fmt: skip
 
 
-def test_samples_lose_what_was_rejected_and_the_positive_that_only_it_was_compared_with() -> None:
+def test_samples_lose_rejected_negatives_and_positives_without_negatives() -> None:
     key = pair_key("s", "1", "a red bus")
     positive = annotation(key, "hard_positive", "a scarlet bus")
     gone, fixed = annotation(key, "hard_negative", "a car", positive.id), annotation(key, "hard_negative", "a van")
-    talk = annotation(key, "conversation", "")
+    turns = annotation(key, "conversation", "")
     edits = (Edit("bus", "lorry", (6, 9), (6, 11)),)
     said = {"ann": "fix"}
     found = {
         gone.id: ReviewOutcome("reviewer_rejected"),
         fixed.id: ReviewOutcome("", CheckedFix("a red lorry", "replace-object", edits), said),
     }
-    source = source_from_records([Pair(key, "a red bus")], [positive, gone, fixed, talk])
+    source = source_from_records([Pair(key, "a red bus")], [positive, gone, fixed, turns])
     (sample,) = apply_to_source(source, found).samples()
     assert [(row.kind, row.text) for row in sample.annotations] == [
         ("hard_negative", "a red lorry"),
@@ -196,10 +195,10 @@ def test_samples_lose_what_was_rejected_and_the_positive_that_only_it_was_compar
     assert apply_to_source(source, found).shards == ()
 
 
-def test_the_report_bounds_what_nobody_saw(rows_file: Path) -> None:
+def test_the_report_bounds_the_share_of_unreviewed_rows(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     judged = combine_decisions(rows.frame, decided(rows, ann={"a": "keep", "b": "reject", "c": "keep", "d": "unsure"}))
-    bad = review_report(rows.entering(), judged)["bad"]
+    bad = build_review_report(rows.entering(), judged)["bad"]
     assert {name: bad[name] for name in ("rows", "seen", "unsure", "found", "rest")} == {
         "rows": 6, "seen": 3, "unsure": 1, "found": 1, "rest": 2,
     }  # fmt: skip
@@ -208,23 +207,23 @@ def test_the_report_bounds_what_nobody_saw(rows_file: Path) -> None:
     assert bad["rest_at_most"] == 2
 
 
-def test_the_report_tells_how_far_two_reviewers_agree_and_on_what_they_do_not(rows_file: Path) -> None:
+def test_the_report_has_agreement_and_disagreements_of_two_reviewers(rows_file: Path) -> None:
     rows = read_rows(rows_file)
     ann = {"a": "keep", "b": "reject", "c": "keep", "d": "reject", "e": "keep"}
     found = decided(rows, ann=ann, bob={**ann, "c": "reject", "f": "keep"})
-    report = review_report(rows.entering(), combine_decisions(rows.frame, found))
+    report = build_review_report(rows.entering(), combine_decisions(rows.frame, found))
     (both,) = report["agreement"]
     assert (both["reviewers"], both["rows"], both["agreed"]) == (["ann", "bob"], 5, 0.8)
     assert both["kappa"] == pytest.approx((0.8 - 0.48) / (1 - 0.48))
     assert both["table"]["keep"] == {"keep": 2, "reject": 1, "unsure": 0, "fix": 0}
     assert report["disagreements"] == {"c": {"ann": "keep", "bob": "reject"}}
-    titles = [title for title, _ in report_tables(report)]
-    assert "ann and bob: 5 rows, 80.0% the same, Cohen's kappa 0.62" in titles
+    titles = [title for title, _ in format_report_tables(report)]
+    assert "ann and bob: 5 rows, 80.0% equal, Cohen's kappa 0.62" in titles
 
 
-def test_a_report_without_decisions_claims_nothing(rows_file: Path) -> None:
+def test_a_report_without_decisions_has_no_shares(rows_file: Path) -> None:
     rows = read_rows(rows_file)
-    report = review_report(rows.entering(), combine_decisions(rows.frame, Decisions()))
+    report = build_review_report(rows.entering(), combine_decisions(rows.frame, Decisions()))
     assert (report["bad"]["share"], report["bad"]["high"], report["bad"]["rest_at_most"]) == (None, 1.0, 6)
     assert orjson.dumps(report)
-    assert report_tables(report)
+    assert format_report_tables(report)

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from pairwright.datasets.errors import InputError, UsageError
-from pairwright.filters.review.decision_application import apply_to_rows, review_outcomes
-from pairwright.filters.review.decision_log import DecisionLog, read_decisions
+from pairwright.filters.review.decision_application import apply_to_rows, decide_outcomes
+from pairwright.filters.review.decisions import DecisionLog, combine_decisions, read_decisions
 from pairwright.filters.review.positives import check_positive_fixes, read_positives, write_positives
 from pairwright.filters.review.session import ReviewSession
-from pairwright.filters.review.verdicts import combine_decisions
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "image": "1.jpg", "caption": "A man on a bike.", "positive": "A man on a bicycle.", "mine": 7},
@@ -33,17 +32,17 @@ def test_the_candidate_is_the_positive_and_rows_without_one_are_not_shown(path: 
     session = ReviewSession(read_positives(path), DecisionLog(tmp_path / "d.jsonl"), "ann")
     shown = {"".join(part for part, _ in session.row(at)["candidate"]) for at in range(len(session))}
     assert shown == {"A man on a bicycle.", "A crimson bus.", "A hound."}
-    assert session.standing()["positives"] is True
+    assert session.progress()["positives"] is True
 
 
-def test_decisions_end_in_the_rows_and_all_else_is_written_back(path: Path, tmp_path: Path) -> None:
+def test_decisions_are_applied_and_other_columns_written_back(path: Path, tmp_path: Path) -> None:
     rows, log, out = read_positives(path), tmp_path / "d.jsonl", tmp_path / "out.jsonl"
     session = ReviewSession(rows, DecisionLog(log), "ann")
     wanted = {"A man on a bicycle.": ("keep", ""), "A crimson bus.": ("reject", ""), "A hound.": ("fix", "a puppy")}
     for at in range(len(session)):
         session.decide(at, *wanted["".join(part for part, _ in session.row(at)["candidate"])])
     judged = combine_decisions(rows.frame, read_decisions(log), None)
-    found = review_outcomes(rows, judged, check=check_positive_fixes)
+    found = decide_outcomes(rows, judged, check=check_positive_fixes)
     assert write_positives(apply_to_rows(rows.frame, found), out) == len(ROWS)
     written = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
     states = {name: (row["positive"], row["status"], row["reason"]) for name, row in written.items()}
@@ -65,7 +64,7 @@ def test_another_caption_of_the_image_may_be_written_as_a_positive(tmp_path: Pat
     file.write_text(json.dumps(ROWS[0] | {"captions": ["A cyclist."]}) + "\n")
     session = ReviewSession(read_positives(file), DecisionLog(tmp_path / "d.jsonl"), "ann")
     session.decide(0, "fix", "A cyclist.")
-    with pytest.raises(UsageError, match="caption says"):
+    with pytest.raises(UsageError, match="equals the caption"):
         session.decide(0, "fix", "a man on a bike")
 
 

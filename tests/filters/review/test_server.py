@@ -13,7 +13,7 @@ from yarl import URL
 
 from pairwright.datasets.errors import UsageError
 from pairwright.filters.review.access_control import RequestGuard
-from pairwright.filters.review.decision_log import DecisionLog, read_decisions
+from pairwright.filters.review.decisions import DecisionLog, read_decisions
 from pairwright.filters.review.rows import read_rows
 from pairwright.filters.review.server import PAGE, serve_session
 from pairwright.filters.review.session import ReviewSession
@@ -80,7 +80,7 @@ def serve(rows_file: Path, log: DecisionLog) -> Serve:
     return run
 
 
-def test_the_page_and_its_parts_are_served_and_need_nothing_from_elsewhere(serve: Serve) -> None:
+def test_the_page_and_its_files_are_served_and_request_nothing_else(serve: Serve) -> None:
     async def test(visitor: Visitor) -> None:
         await visitor.open()
         for path in ("/", "/review.js", "/review.css"):
@@ -91,7 +91,7 @@ def test_the_page_and_its_parts_are_served_and_need_nothing_from_elsewhere(serve
     serve(test)
 
 
-def test_the_page_sets_texts_as_text_only_and_holds_no_script_of_its_own() -> None:
+def test_the_page_sets_texts_as_text_and_has_no_inline_script() -> None:
     script, page = (PAGE / "review.js").read_text(), (PAGE / "review.html").read_text()
     for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "srcdoc"):
         assert way not in script
@@ -101,7 +101,7 @@ def test_the_page_sets_texts_as_text_only_and_holds_no_script_of_its_own() -> No
     assert " onclick" not in page
 
 
-def test_a_row_is_served_with_its_texts_in_stretches_and_no_path(serve: Serve, rows_file: Path) -> None:
+def test_a_row_is_served_with_its_texts_in_spans_and_no_path(serve: Serve, rows_file: Path) -> None:
     async def test(visitor: Visitor) -> None:
         await visitor.open()
         rows = [await visitor.json(f"/api/rows/{at}") for at in range(6)]
@@ -118,7 +118,7 @@ def test_a_row_is_served_with_its_texts_in_stretches_and_no_path(serve: Serve, r
     serve(test)
 
 
-def test_images_are_served_by_number_and_only_where_there_is_one(serve: Serve) -> None:
+def test_images_are_served_by_row_number_if_they_exist(serve: Serve) -> None:
     async def test(visitor: Visitor) -> None:
         await visitor.open()
         for at in range(6):
@@ -136,7 +136,7 @@ def test_images_are_served_by_number_and_only_where_there_is_one(serve: Serve) -
     serve(test)
 
 
-def test_a_decision_is_in_the_file_when_it_is_answered(serve: Serve, log: DecisionLog) -> None:
+def test_a_decision_is_in_the_file_before_the_response(serve: Serve, log: DecisionLog) -> None:
     async def test(visitor: Visitor) -> None:
         await visitor.open()
         for at, word in enumerate(("keep", "reject", "unsure")):
@@ -151,19 +151,19 @@ def test_a_decision_is_in_the_file_when_it_is_answered(serve: Serve, log: Decisi
     serve(test)
 
 
-def test_undo_takes_the_last_decision_back_and_tells_which_row_it_was(serve: Serve) -> None:
+def test_undo_withdraws_the_last_decision_and_returns_its_row(serve: Serve) -> None:
     async def test(visitor: Visitor) -> None:
         await visitor.open()
         for at, word in ((0, "keep"), (4, "reject"), (4, "keep")):
             await visitor.post(f"/api/rows/{at}", {"decision": word})
-        told = [await visitor.post("/api/undo", {}) for _ in range(4)]
-        assert [answer["at"] for _, answer in told] == [4, 4, 0, None]
-        assert [answer["standing"]["marks"] for _, answer in told] == ["k---r-", "k-----", "------", "------"]
+        answers = [await visitor.post("/api/undo", {}) for _ in range(4)]
+        assert [answer["at"] for _, answer in answers] == [4, 4, 0, None]
+        assert [answer["standing"]["marks"] for _, answer in answers] == ["k---r-", "k-----", "------", "------"]
 
     serve(test)
 
 
-def test_a_fix_is_written_with_its_text_and_refused_when_it_can_be_no_negative(serve: Serve, log: DecisionLog) -> None:
+def test_a_fix_is_written_with_its_text_or_refused_if_it_cannot_be_a_negative(serve: Serve, log: DecisionLog) -> None:
     async def test(visitor: Visitor) -> None:
         await visitor.open()
         rows = [await visitor.json(f"/api/rows/{at}") for at in range(6)]
@@ -171,14 +171,14 @@ def test_a_fix_is_written_with_its_text_and_refused_when_it_can_be_no_negative(s
         for text, why in {
             "": "empty",
             " .": "empty",
-            "A red bus.": "what the caption says",
-            "a blue bus": "as it stands",
+            "A red bus.": "equals the caption",
+            "a blue bus": "equals the candidate",
             "A bus by a tree": "another caption",
             "x" * 10_001: "longer",
         }.items():
-            status, told = await visitor.post(f"/api/rows/{at}", {"decision": "fix", "text": text})
+            status, message = await visitor.post(f"/api/rows/{at}", {"decision": "fix", "text": text})
             assert status == 422
-            assert why in told
+            assert why in message
         assert read_decisions(log.path).of("ann") == {}
         status, _ = await visitor.post(f"/api/rows/{at}", {"decision": "fix", "text": " a  pink\n bus "})
         assert status == 200
@@ -189,7 +189,7 @@ def test_a_fix_is_written_with_its_text_and_refused_when_it_can_be_no_negative(s
 
 
 @pytest.mark.parametrize("body", [[], {"decision": 3}, {"decision": "keep", "text": 3}, {}, None])
-def test_a_body_of_another_shape_is_refused(serve: Serve, log: DecisionLog, body: object) -> None:
+def test_an_invalid_body_is_refused(serve: Serve, log: DecisionLog, body: object) -> None:
     async def test(visitor: Visitor) -> None:
         await visitor.open()
         assert (await visitor.post("/api/rows/0", body))[0] == 400
@@ -207,7 +207,7 @@ def test_a_huge_body_is_refused(serve: Serve) -> None:
     serve(test)
 
 
-def test_without_the_token_there_is_nothing_to_see_and_nothing_to_decide(serve: Serve, log: DecisionLog) -> None:
+def test_without_the_token_every_request_is_refused(serve: Serve, log: DecisionLog) -> None:
     async def test(visitor: Visitor) -> None:
         for path in (
             "/",
@@ -227,7 +227,7 @@ def test_without_the_token_there_is_nothing_to_see_and_nothing_to_decide(serve: 
     serve(test)
 
 
-def test_the_token_becomes_a_cookie_that_scripts_and_other_sites_do_not_get(serve: Serve) -> None:
+def test_the_token_becomes_a_cookie_hidden_from_scripts_and_other_sites(serve: Serve) -> None:
     async def test(visitor: Visitor) -> None:
         async with visitor.client.get(visitor.url) as answer:
             cookie = answer.headers["Set-Cookie"]
@@ -244,7 +244,7 @@ def test_the_token_becomes_a_cookie_that_scripts_and_other_sites_do_not_get(serv
 @pytest.mark.parametrize(
     "host", ["evil.example", "evil.example:{port}", "127.0.0.1", "127.0.0.1:1", "0.0.0.0:{port}", ""]
 )
-def test_another_host_name_is_refused_as_dns_rebinding_would_send_it(serve: Serve, host: str) -> None:
+def test_another_host_name_is_refused_against_dns_rebinding(serve: Serve, host: str) -> None:
     async def test(visitor: Visitor) -> None:
         await visitor.open()
         named = host.format(port=urlsplit(visitor.url).port)
@@ -257,7 +257,7 @@ def test_another_host_name_is_refused_as_dns_rebinding_would_send_it(serve: Serv
     serve(test)
 
 
-def test_localhost_is_a_name_of_this_machine(serve: Serve) -> None:
+def test_localhost_is_accepted_as_host(serve: Serve) -> None:
     async def test(visitor: Visitor) -> None:
         await visitor.open()
         status, _ = await visitor.get("/api/standing", headers={"Host": f"localhost:{urlsplit(visitor.url).port}"})
@@ -279,7 +279,7 @@ def test_a_decision_from_another_origin_or_as_a_form_is_refused(serve: Serve, lo
     serve(test)
 
 
-def test_every_answer_keeps_its_page_to_itself(serve: Serve) -> None:
+def test_every_response_has_the_security_headers(serve: Serve) -> None:
     async def test(visitor: Visitor) -> None:
         for path in ("/api/standing", visitor.url.removeprefix(visitor.origin), "/", "/images/0", "/nothing"):
             async with visitor.client.get(visitor.origin + path) as answer:
@@ -293,23 +293,21 @@ def test_every_answer_keeps_its_page_to_itself(serve: Serve) -> None:
     serve(test)
 
 
-def test_another_run_goes_on_where_the_last_one_stopped_and_undoes_its_decisions(
-    rows_file: Path, log: DecisionLog
-) -> None:
+def test_another_run_resumes_the_review_and_can_undo_its_decisions(rows_file: Path, log: DecisionLog) -> None:
     first = ReviewSession(read_rows(rows_file), log, "ann")
     for at in range(3):
         first.decide(at, "keep")
     again = DecisionLog(log.path)
     second = ReviewSession(read_rows(rows_file), again, "ann")
-    assert second.standing()["next"] == 3
+    assert second.progress()["next"] == 3
     assert second.undo() == 2
     again.close()
 
 
-def test_a_second_reviewer_starts_afresh_and_sees_nothing_of_the_first(rows_file: Path, log: DecisionLog) -> None:
+def test_a_second_reviewer_starts_without_decisions_of_the_first(rows_file: Path, log: DecisionLog) -> None:
     ReviewSession(read_rows(rows_file), log, "ann").decide(0, "reject")
     second = ReviewSession(read_rows(rows_file), log, "bob")
-    assert second.standing()["marks"] == "------"
+    assert second.progress()["marks"] == "------"
     assert second.row(0)["decision"] == ""
     assert second.undo() is None
 
@@ -321,15 +319,15 @@ def test_a_larger_sample_begins_with_the_smaller_one(rows_file: Path, log: Decis
     assert [small.row(at)["candidate"] for at in range(2)] == [large.row(at)["candidate"] for at in range(2)]
 
 
-def test_a_decision_about_a_text_that_has_changed_since_does_not_count(rows_file: Path, log: DecisionLog) -> None:
+def test_a_decision_about_a_changed_text_does_not_count(rows_file: Path, log: DecisionLog) -> None:
     session = ReviewSession(read_rows(rows_file), log, "ann")
     for at in range(6):
         session.decide(at, "keep")
     rows_file.write_text(rows_file.read_text().replace("a blue bus", "a grey bus"))
-    assert ReviewSession(read_rows(rows_file), log, "ann").standing()["decided"] == 5
+    assert ReviewSession(read_rows(rows_file), log, "ann").progress()["decided"] == 5
 
 
-def test_undo_passes_over_decisions_that_do_not_count_any_more(rows_file: Path, log: DecisionLog) -> None:
+def test_undo_skips_stale_decisions(rows_file: Path, log: DecisionLog) -> None:
     session = ReviewSession(read_rows(rows_file), log, "ann")
     at = next(at for at in range(6) if session.row(at)["candidate"][1] == ("blue", True))
     session.decide(1 - (at > 0), "keep")
@@ -338,20 +336,20 @@ def test_undo_passes_over_decisions_that_do_not_count_any_more(rows_file: Path, 
     assert ReviewSession(read_rows(rows_file), log, "ann").undo() == 1 - (at > 0)
 
 
-def test_nothing_to_review_and_nobody_to_do_it_are_told(tmp_path: Path, rows_file: Path, log: DecisionLog) -> None:
+def test_no_rows_and_no_reviewer_name_are_errors(tmp_path: Path, rows_file: Path, log: DecisionLog) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
-    with pytest.raises(UsageError, match="nothing to review"):
+    with pytest.raises(UsageError, match="No rows to review"):
         ReviewSession(read_rows(empty), log, "ann")
-    with pytest.raises(UsageError, match="needs a name"):
+    with pytest.raises(UsageError, match="--reviewer"):
         ReviewSession(read_rows(rows_file), log, " ")
 
 
-def test_a_port_that_is_taken_is_told(rows_file: Path, log: DecisionLog) -> None:
+def test_a_port_in_use_is_an_error(rows_file: Path, log: DecisionLog) -> None:
     async def test() -> None:
         session = ReviewSession(read_rows(rows_file), log, "ann")
         async with serve_session(session, RequestGuard()) as url:
-            with pytest.raises(UsageError, match="cannot listen there"):
+            with pytest.raises(UsageError, match="cannot listen"):
                 async with serve_session(session, RequestGuard(), urlsplit(url).port or 0):
                     pass
 

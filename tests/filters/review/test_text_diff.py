@@ -10,13 +10,13 @@ def edit(before: str, after: str, at: tuple[int, int], to: tuple[int, int]) -> d
     return {"from": before, "to": after, "from_span": list(at), "to_span": list(to)}
 
 
-def test_edits_that_fit_are_shown_as_they_are_told() -> None:
+def test_edits_that_fit_are_marked_at_their_spans() -> None:
     caption, candidate = mark_differences("a red bus", "a blue bus", [edit("red", "blue", (2, 5), (2, 6))])
     assert caption == [("a ", False), ("red", True), (" bus", False)]
     assert candidate == [("a ", False), ("blue", True), (" bus", False)]
 
 
-def test_edits_of_other_texts_are_not_believed() -> None:
+def test_edits_of_other_texts_are_ignored() -> None:
     caption, candidate = mark_differences("a red bus", "a blue bus", [edit("bus", "car", (2, 5), (2, 6))])
     assert [text for text, differs in caption if differs] == ["red"]
     assert [text for text, differs in candidate if differs] == ["blue"]
@@ -42,9 +42,7 @@ spans = st.lists(st.integers(-2, 30), max_size=2)
     st.text(),
     st.lists(st.builds(lambda a, b: {"from": "", "to": "", "from_span": a, "to_span": b}, spans, spans)),
 )
-def test_the_stretches_are_the_texts_whatever_the_edits_say(
-    one: str, other: str, edits: list[dict[str, object]]
-) -> None:
+def test_the_spans_add_up_to_the_texts_whatever_the_edits(one: str, other: str, edits: list[dict[str, object]]) -> None:
     caption, candidate = mark_differences(one, other, edits)
     assert "".join(text for text, _ in caption) == one
     assert "".join(text for text, _ in candidate) == other

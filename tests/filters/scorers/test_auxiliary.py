@@ -1,4 +1,4 @@
-"""Scorers that stand guard beside the named attacks, and what they foresee of those to come."""
+"""Auxiliary scorers, and the transfer estimate from halves of the captions."""
 
 import math
 from collections import Counter
@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from pairwright.datasets.rng import make_numpy_rng, make_rng
-from pairwright.filters.attacks.accuracy import attack_gaps, preference_rate
-from pairwright.filters.attacks.evidence import TRANSFER, RowTexts, TransferOptions, collect_evidence
+from pairwright.filters.attacks.accuracy import compute_attack_gaps, compute_preference_rate
+from pairwright.filters.attacks.evidence import RowTexts, TransferOptions, collect_evidence
+from pairwright.filters.attacks.registry import TRANSFER, build_auxiliary_scorers, build_fixed_scorers
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
-from pairwright.filters.scorers.auxiliary import AUXILIARY_SCORERS, auxiliary_scorers, word_shapes
+from pairwright.filters.scorers.auxiliary import describe_word_shapes
 from pairwright.filters.scorers.character_model import ORDER, CharacterModel
-from pairwright.filters.scorers.text_scorers import CaptionCorpus, PlausibilityScorer, fixed_scorers
+from pairwright.filters.scorers.text_scorers import CaptionCorpus, PlausibilityScorer
 
 THINGS = {
     "dog": ("grass", "leash"),
@@ -23,17 +24,18 @@ THINGS = {
 
 
 def captions(number: int = 600) -> list[str]:
-    """A thing with what belongs to it, so that order, company and spelling can be learned."""
+    """A thing with what belongs to it, so that order, scores and spelling can be learned."""
     texts = []
     for index in range(number):
-        chance = make_rng("guards", index)
-        thing = chance.choice(sorted(THINGS))
+        rng = make_rng("guards", index)
+        thing = rng.choice(sorted(THINGS))
         place, gear = THINGS[thing]
-        filler = chance.choice(
-            [f"{one}{two}" for one in ("big", "old", "new", "red") for two in ("ger", "ish", "ling")]
-        )
+        filler = rng.choice([f"{one}{two}" for one in ("big", "old", "new", "red") for two in ("ger", "ish", "ling")])
         texts.append(f"A {filler} {thing} with a {gear} near the {place}")
     return texts
+
+
+AUXILIARY_SCORERS = {scorer.name: scorer.train for scorer in build_auxiliary_scorers()}
 
 
 @pytest.mark.parametrize("name", sorted(AUXILIARY_SCORERS))
@@ -58,26 +60,26 @@ def test_scores_are_shares_equal_for_equal_texts_and_the_same_in_any_order(name:
         ("spelling", "A bgiger dgo wiht a lsaeh naer the grsas"),
     ],
 )
-def test_each_guard_sees_what_it_is_there_for(name: str, worse: str) -> None:
+def test_each_auxiliary_scorer_detects_what_it_is_for(name: str, worse: str) -> None:
     vocabulary = "bigger oldish newling redger bigish"
     read = [*captions(), *(f"a {word} place where {vocabulary} stand" for word in map(chr, range(97, 123)))]
     better, bad = AUXILIARY_SCORERS[name](read).score(["A bigger dog with a leash near the grass", worse])
     assert better > bad
 
 
-def test_company_sees_what_goes_together_from_further_off_than_plausibility() -> None:
+def test_cooccurrence_has_a_wider_window_than_plausibility() -> None:
     read = [f"{thing} seen here today {places[0]}" for thing, places in THINGS.items()] * 50
     better, worse = "dog seen here today grass", "dog seen here today lake"
     assert np.ptp(PlausibilityScorer.train(read).score([better, worse])) < 0.01
-    company = AUXILIARY_SCORERS["cooccurrence"](read).score([better, worse])
-    assert company[0] > company[1] + 0.01
+    scores = AUXILIARY_SCORERS["cooccurrence"](read).score([better, worse])
+    assert scores[0] > scores[1] + 0.01
 
 
-def test_a_guard_never_scores_a_row_by_what_it_has_read_of_it() -> None:
+def test_no_auxiliary_scorer_is_trained_on_the_rows_that_it_scores() -> None:
     read = captions(60)
     groups = [str(number) for number in range(60)]
     negatives = [text.replace("near", "far from") for text in read]
-    whole = auxiliary_scorers(CaptionCorpus(read, groups, pool=True))
+    whole = build_auxiliary_scorers(CaptionCorpus(read, groups, pool=True))
     for scorer in whole:
         gaps = scorer.gaps(read, negatives, groups, 3)
         assert np.isfinite(gaps).all()
@@ -86,10 +88,10 @@ def test_a_guard_never_scores_a_row_by_what_it_has_read_of_it() -> None:
 
 
 def test_shapes_keep_function_words_and_endings() -> None:
-    assert word_shapes("The boats, sailing by 3 docks") == "the tsx , ngx by 3 ksx"
+    assert describe_word_shapes("The boats, sailing by 3 docks") == "the tsx , ngx by 3 ksx"
 
 
-def test_letters_follow_the_formula_of_witten_and_bell() -> None:
+def test_the_character_model_follows_the_formula_of_witten_and_bell() -> None:
     read = ["ab", "ab", "ac"]
     model = CharacterModel.fit(read)
     total, letters = model.log_prob(["ab"])
@@ -115,15 +117,15 @@ def _restated(read: list[str], text: str) -> list[float]:
     return found
 
 
-def test_what_is_unknown_has_a_finite_probability() -> None:
+def test_unknown_characters_have_a_finite_probability() -> None:
     total, _ = CharacterModel.fit(captions(30)).log_prob(["ß漢字", "", "\udcff"])
     assert np.isfinite(total).all()
 
 
-def test_the_chance_that_is_foreseen_is_that_of_a_scorer_which_took_no_part() -> None:
-    chance = make_numpy_rng(0, "foresight")
-    truth = chance.normal(0.8, 1.0, 4_000)
-    one, two, three, unseen = (truth + chance.normal(0.0, 1.0, 4_000) for _ in range(4))
+def test_the_transfer_estimate_predicts_a_held_out_scorer() -> None:
+    rng = make_numpy_rng(0, "foresight")
+    truth = rng.normal(0.8, 1.0, 4_000)
+    one, two, three, unseen = (truth + rng.normal(0.0, 1.0, 4_000) for _ in range(4))
     likely = estimate_transfer({"one": SplitCorpusGaps(three, one, two)}, ["replace"] * 4_000)
     assert np.mean(likely) == pytest.approx(np.mean(unseen > 0), abs=0.05)
     for low, high in ((0.2, 0.4), (0.4, 0.6), (0.6, 0.8), (0.8, 1.0)):
@@ -131,16 +133,16 @@ def test_the_chance_that_is_foreseen_is_that_of_a_scorer_which_took_no_part() ->
         assert np.mean(unseen[rows] > 0) == pytest.approx(np.mean(likely[rows]), abs=0.12)
 
 
-def test_what_is_foreseen_is_balanced_but_is_no_attack() -> None:
+def test_the_transfer_estimate_is_balanced_and_is_no_attack() -> None:
     read = captions(120)
     texts = RowTexts(
         read, [text.replace("near", "on") for text in read], [str(n) for n in range(120)], ["replace"] * 120
     )
     found = collect_evidence(
-        texts, [*fixed_scorers(), *auxiliary_scorers()], 0, ("words",), TransferOptions(0.485, 0.48)
+        texts, [*build_fixed_scorers(), *build_auxiliary_scorers()], 0, ("words",), TransferOptions(0.485, 0.48)
     )
-    assert found[TRANSFER].silent
-    attacks = attack_gaps(found, texts.groups, 0)
+    assert found[TRANSFER].balance_only
+    attacks = compute_attack_gaps(found, texts.groups, 0)
     assert TRANSFER not in attacks
     assert set(AUXILIARY_SCORERS) <= set(attacks)
-    assert all(0 <= preference_rate(gaps) <= 1 for gaps in attacks.values())
+    assert all(0 <= compute_preference_rate(gaps) <= 1 for gaps in attacks.values())

@@ -23,7 +23,7 @@ def replied(text: str) -> Reply:
 
 def asked_about(row: tuple[str, str], first: dict[str, int] | str, second: dict[str, int] | str) -> dict[str, float]:
     """Return the scores of a row whose positive is shown first, then second."""
-    asker = LLMScorer(PromptBook(), "m", [row])
+    scorer = LLMScorer(PromptBook(), "m", [row])
     answers = iter([first, second])
 
     def answer(request: Request) -> RequestOutcome:
@@ -31,13 +31,13 @@ def asked_about(row: tuple[str, str], first: dict[str, int] | str, second: dict[
         said = next(answers, "nothing to say")
         return replied(said if isinstance(said, str) else json.dumps(said))
 
-    [found] = run_step(asker.annotate(pair_for_row(row), (), random.Random(0)), answer)
+    [found] = run_step(scorer.annotate(pair_for_row(row), (), random.Random(0)), answer)
     assert (found.status == "kept") == bool(found.scores)
     assert bool(found.reason) == (found.status == "rejected")
     return dict(found.scores)
 
 
-def test_a_row_is_asked_about_in_both_orders_and_never_shown_an_image() -> None:
+def test_a_row_is_requested_in_both_orders_without_an_image() -> None:
     shown: list[list[str]] = []
 
     def answer(request: Request) -> RequestOutcome:
@@ -51,7 +51,7 @@ def test_a_row_is_asked_about_in_both_orders_and_never_shown_an_image() -> None:
 
 
 @given(st.integers(1, 10), st.integers(1, 10))
-def test_a_model_that_only_leans_to_a_place_has_no_gap(first: int, second: int) -> None:
+def test_a_model_that_only_prefers_a_position_has_a_gap_of_zero(first: int, second: int) -> None:
     ratings = {"first": first, "second": second}
     assert asked_about(ROW, ratings, ratings) == {"llm": 0.0}
 
@@ -63,17 +63,17 @@ def test_the_gap_is_the_mean_difference_and_reaches_one() -> None:
 
 
 @pytest.mark.parametrize("said", ["I cannot say.", {"first": 11, "second": 1}, {"first": 3}])
-def test_a_row_without_two_readable_answers_has_no_gap(said: dict[str, int] | str) -> None:
+def test_a_row_without_two_valid_answers_has_no_gap(said: dict[str, int] | str) -> None:
     assert asked_about(ROW, {"first": 10, "second": 1}, said) == {}
 
 
 def test_a_request_without_an_answer_leaves_the_row_without_a_gap() -> None:
-    asker = LLMScorer(PromptBook(), "m", [ROW])
-    talk = asker.annotate(pair_for_row(ROW), (), random.Random(0))
-    [found] = run_step(talk, lambda _: RequestError("timeout", "no answer"))
+    scorer = LLMScorer(PromptBook(), "m", [ROW])
+    steps = scorer.annotate(pair_for_row(ROW), (), random.Random(0))
+    [found] = run_step(steps, lambda _: RequestError("timeout", "no answer"))
     assert (found.status, found.reason, dict(found.scores)) == ("rejected", "timeout", {})
 
 
-def test_known_gaps_are_given_by_texts_and_what_is_not_known_is_nan() -> None:
+def test_precomputed_gaps_are_looked_up_by_texts_and_nan_if_unknown() -> None:
     gaps = PrecomputedGaps({ROW: 0.25}).gaps([ROW[0], "x", ROW[0]], [ROW[1], "y", ROW[1]], ["1", "2", "3"], 0)
     np.testing.assert_array_equal(gaps, [0.25, np.nan, 0.25])

@@ -68,7 +68,7 @@ def test_cola_is_the_probability_of_the_last_label(cola_folder: Path) -> None:
         assert score == pytest.approx(float(logits.softmax(-1)[1]), abs=2e-6)
 
 
-def test_vera_reads_its_head_from_the_embedding_and_its_verdict_from_the_end_mark(vera_folder: Path) -> None:
+def test_vera_reads_its_head_from_the_embedding_and_scores_the_end_token(vera_folder: Path) -> None:
     scores = load_vera(str(vera_folder)).score(TEXTS)
     tokenizer = transformers.AutoTokenizer.from_pretrained(vera_folder)
     model = transformers.T5EncoderModel.from_pretrained(vera_folder).eval()
@@ -88,7 +88,7 @@ def test_gaps_of_equal_texts_are_zero_and_exchanged_texts_change_the_sign(cola_f
     assert (scorer.gaps(one, other, groups, 0) == -scorer.gaps(other, one, groups, 0)).all()
 
 
-def test_a_checkpoint_that_is_not_there_or_not_veras_says_how_to_mend_it(tmp_path: Path, cola_folder: Path) -> None:
+def test_a_missing_or_foreign_checkpoint_is_an_error_that_names_a_fix(tmp_path: Path, cola_folder: Path) -> None:
     with pytest.raises(MissingResourceError, match="give its folder"):
         load_cola(str(tmp_path))
     with pytest.raises(MissingResourceError):

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.records import Pair
-from pairwright.filters.scorers.cooccurrence import Cooccurrence, content_words
+from pairwright.filters.attacks.registry import build_paper_scorers
+from pairwright.filters.scorers.cooccurrence import Cooccurrence, extract_content_words
 from pairwright.filters.scorers.image_groups import build_corpus, image_group, text_group
 from pairwright.filters.scorers.text_scorers import (
     CaptionCorpus,
@@ -17,7 +18,6 @@ from pairwright.filters.scorers.text_scorers import (
     GrammarScorer,
     PlausibilityScorer,
     assign_folds,
-    grammar_and_plausibility_scorers,
 )
 from pairwright.generators.language.vocabulary import FloatArray, normalize_text
 from tests.example_counts import examples
@@ -33,7 +33,7 @@ POOL = [
 
 
 class Witness:
-    """A scorer that notes what it was trained on each time."""
+    """A scorer that records its training captions."""
 
     def __init__(self) -> None:
         self.read: list[set[str]] = []
@@ -76,7 +76,7 @@ def test_no_row_is_scored_by_a_scorer_that_read_its_image_or_its_texts(
         assert read == {p for p, group in zip(positives, groups, strict=True) if group not in images} - tested
 
 
-def test_a_corpus_from_elsewhere_goes_without_everything_under_test() -> None:
+def test_a_corpus_from_elsewhere_is_used_without_all_texts_under_test() -> None:
     witness = Witness()
     corpus = CaptionCorpus(["one", "two", "THREE", "four", "five"], ["7", "8", "9", "10", "11"])
     CrossFittedScorer("witness", witness.train, corpus).gaps(["a", "three"], ["b", "five"], ["7", "20"], 0)
@@ -94,7 +94,7 @@ def test_rows_of_a_single_image_cannot_be_scored_from_themselves() -> None:
     assert np.isnan(gaps).all()
 
 
-def test_a_corpus_of_nothing_but_captions_under_test_is_refused() -> None:
+def test_a_corpus_with_only_captions_under_test_is_an_error() -> None:
     with pytest.raises(InputError, match="Give captions of other images"):
         CrossFittedScorer("grammar", GrammarScorer.train, CaptionCorpus(["a dog"], ["1"])).gaps(
             ["a dog"], ["dog a"], ["1"], 0
@@ -117,17 +117,17 @@ def test_folds_follow_the_group_and_not_the_order(groups: list[str], folds: int,
     assert sizes.max() - sizes.min() <= 1
 
 
-def test_grammar_likes_the_usual_order_of_words() -> None:
+def test_grammar_prefers_the_usual_word_order() -> None:
     usual, odd = GrammarScorer.train(POOL).score(["a brown dog with a red ball", "ball dog red a a with brown"])
     assert usual > odd
 
 
-def test_plausibility_likes_what_goes_together() -> None:
+def test_plausibility_prefers_words_that_co_occur() -> None:
     usual, odd = PlausibilityScorer.train(POOL).score(["the brown dog has a red ball", "the black dog has a blue ball"])
     assert usual > odd
 
 
-def test_plausibility_does_not_see_order_beyond_its_reach() -> None:
+def test_plausibility_ignores_words_beyond_its_window() -> None:
     scorer = PlausibilityScorer.train(POOL)
     assert scorer.score(["brown dog"])[0] == scorer.score(["a dog that is brown"])[0]
 
@@ -141,19 +141,19 @@ def test_every_text_has_a_score_between_0_and_1(given_texts: list[str]) -> None:
         assert ((scores >= 0) & (scores <= 1)).all()
 
 
-def test_words_that_meet_more_often_than_by_chance_are_associated() -> None:
+def test_words_that_co_occur_more_often_than_expected_are_associated() -> None:
     counts = Cooccurrence.fit(POOL)
     together, apart = counts.association(["red ball", "red sofa"])
     assert together > 0 > apart
     assert counts.association(["", "red", "red red", "unheard words"]).tolist() == [0, 0, 0, 0]
 
 
-def test_content_words_are_what_is_left_without_function_words_digits_and_punctuation() -> None:
-    assert content_words("There are 2 dogs, on the man's Sofa!") == ["dogs", "man's", "sofa"]
+def test_content_words_exclude_function_words_digits_and_punctuation() -> None:
+    assert extract_content_words("There are 2 dogs, on the man's Sofa!") == ["dogs", "man's", "sofa"]
 
 
 def test_the_two_scorers_are_named_grammar_and_plausibility() -> None:
-    assert [scorer.name for scorer in grammar_and_plausibility_scorers()] == ["grammar", "plausibility"]
+    assert [scorer.name for scorer in build_paper_scorers()] == ["grammar", "plausibility"]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_a_row_without_image_is_grouped_by_its_key_else_by_its_caption() -> None
     assert text_group("", "", "A  dog") == text_group("", "", "a dog")
 
 
-def test_a_corpus_of_pairs_holds_each_caption_once_an_image() -> None:
+def test_a_corpus_of_pairs_has_each_caption_once_per_image() -> None:
     pairs = [
         Pair(key="a", source_id="000000000007", caption="one", captions=("two",)),
         Pair(key="b", source_id="7", caption="two", captions=("one",)),
@@ -188,7 +188,7 @@ def test_a_corpus_of_pairs_holds_each_caption_once_an_image() -> None:
     assert list(zip(corpus.groups, corpus.captions, strict=True)) == [("7", "one"), ("7", "two"), ("c", "one")]
 
 
-def test_the_halves_of_a_corpus_share_no_image_and_leave_nothing_out() -> None:
+def test_the_halves_of_a_corpus_are_complete_and_share_no_image() -> None:
     corpus = CaptionCorpus(["a cat", "a dog", "a bus", "a kite"], ["1", "1", "2", "3"])
     one, other = corpus.halves
     assert not set(one.groups) & set(other.groups)

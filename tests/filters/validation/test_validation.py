@@ -12,10 +12,19 @@ import pytest
 from PIL import Image
 
 from pairwright.datasets.records import Box, Pair
-from pairwright.filters.validation.answer_parsing import BOTH, FIRST, NEITHER, REFUSED, SECOND, UNCLEAR, parse_pick
 from pairwright.filters.validation.caption_context import collect_facts
 from pairwright.filters.validation.clip_margin import check_by_clip_margin
-from pairwright.filters.validation.llm_judge import NegativeJudge, pair_for_row
+from pairwright.filters.validation.llm_judge import (
+    BOTH,
+    FIRST,
+    NEITHER,
+    REFUSED,
+    SECOND,
+    UNCLEAR,
+    NegativeJudge,
+    pair_for_row,
+    parse_pick,
+)
 from pairwright.filters.validation.records import REASONS, ValidationRow
 from pairwright.generators.llm.client.messages import Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
@@ -56,11 +65,11 @@ from pairwright.generators.prompts.book import PromptBook
         ("12", UNCLEAR),
     ],
 )
-def test_an_answer_is_read_as_a_person_would(answer: str, pick: str) -> None:
+def test_answers_are_parsed_as_a_person_reads_them(answer: str, pick: str) -> None:
     assert parse_pick(answer, "a dog lies on a mat", "a cat lies on a mat") == pick
 
 
-def test_recorded_answers_are_read_as_they_were_recorded(real_data: Path) -> None:
+def test_recorded_answers_are_parsed_as_recorded(real_data: Path) -> None:
     found = Counter[tuple[str, bool]]()
     for path in sorted((real_data / "gpt4v_answers").glob("*.json")):
         for row in json.loads(path.read_text()).values():
@@ -73,7 +82,7 @@ def test_recorded_answers_are_read_as_they_were_recorded(real_data: Path) -> Non
             recorded = {first: FIRST, second: SECOND}.get(said, "")
             found[recorded, pick == recorded if recorded else pick in {NEITHER, REFUSED}] += 1
     wrong = {recorded: count for (recorded, right), count in found.items() if not right}
-    # Two answers find neither text right and then name the closer one, which the record leaves out.
+    # Two answers reject both texts and then name the closer one, which the record omits.
     assert wrong == {"": 2}
     assert found.total() == 4292
 
@@ -95,7 +104,7 @@ def says(text: str) -> Callable[[Request], RequestOutcome]:
 
 
 def knows(*true: str) -> Callable[[Request], RequestOutcome]:
-    """Answer as one who knows which texts are true."""
+    """Answer as a judge who knows which texts are true."""
 
     def answer(request: Request) -> RequestOutcome:
         shown = [json.loads(line.partition(" ")[2]) for line in request.messages[-1].text.strip().splitlines()]
@@ -105,7 +114,7 @@ def knows(*true: str) -> Callable[[Request], RequestOutcome]:
     return answer
 
 
-def test_only_what_both_orders_say_counts(tmp_path: Path) -> None:
+def test_only_picks_of_both_orders_count(tmp_path: Path) -> None:
     question = ValidationRow("a", image(tmp_path), "a red square", "a blue square")
     assert judged(question, knows("a red square")) == ("", {"judge": 1.0})
     assert judged(question, knows("a red square", "a blue square")) == ("true_of_image", {"judge": 0.0})
@@ -115,7 +124,7 @@ def test_only_what_both_orders_say_counts(tmp_path: Path) -> None:
     assert judged(question, says("Let me think.")) == ("judge_undecided", {"judge": 0.5})
 
 
-def test_a_failure_and_a_missing_image_are_no_verdicts(tmp_path: Path) -> None:
+def test_request_errors_and_missing_images_give_no_verdict(tmp_path: Path) -> None:
     question = ValidationRow("a", image(tmp_path), "a red square", "a blue square")
     assert judged(question, lambda _: RequestError("timeout")) == ("timeout", {})
     for locator in ("", str(tmp_path / "none.png"), "https://example.org/1.png"):
@@ -137,7 +146,7 @@ def test_the_judge_sees_the_image_and_the_texts_in_both_orders(tmp_path: Path) -
 
 
 class Colours:
-    """A CLIP that knows red from blue."""
+    """An encoder that distinguishes red from blue."""
 
     def encode_texts(self, texts: Sequence[str]) -> np.ndarray:
         """Tell red from the rest."""
@@ -148,7 +157,7 @@ class Colours:
         return np.array([np.asarray(one)[0, 0, [0, 2]] / 255 for one in images], np.float32)
 
 
-def test_a_negative_that_fits_the_image_much_better_goes_and_scores_stay(tmp_path: Path) -> None:
+def test_a_negative_that_fits_the_image_clearly_better_is_rejected_and_scores_are_kept(tmp_path: Path) -> None:
     red, blue = image(tmp_path), image(tmp_path, "2.png", "blue")
     rows = [("a red thing", "a blue thing", red), ("a red thing", "a blue thing", blue), ("a", "b", "none.png")]
     questions = [ValidationRow(str(at), where, one, other) for at, (one, other, where) in enumerate(rows)]
@@ -161,7 +170,7 @@ def test_a_negative_that_fits_the_image_much_better_goes_and_scores_stay(tmp_pat
     assert [verdict.reason for verdict in check_by_clip_margin(questions[:2], Colours(), 1.0)] == ["", ""]
 
 
-def test_a_broken_image_is_told_and_the_others_go_on(tmp_path: Path) -> None:
+def test_an_invalid_image_is_a_reason_and_the_other_rows_are_judged(tmp_path: Path) -> None:
     (tmp_path / "broken.png").write_bytes(io.BytesIO(b"\x89PNG no").getvalue())
     questions = [
         ValidationRow("a", str(tmp_path / "broken.png"), "a", "b"),
@@ -170,7 +179,7 @@ def test_a_broken_image_is_told_and_the_others_go_on(tmp_path: Path) -> None:
     assert [verdict.reason for verdict in check_by_clip_margin(questions, Colours(), 0.5)] == ["no_image", ""]
 
 
-def test_what_is_known_of_an_image_comes_from_all_its_pairs() -> None:
+def test_the_facts_of_an_image_come_from_all_its_pairs() -> None:
     box = Box("dog", 0.1, 0.1, 0.5, 0.5)
     pairs = [Pair("k", "a dog", image="000000000007.jpg"), Pair("l", "a pet", captions=("a dog",), source_id="7")]
     pairs += [Pair("m", "a cat", image="8.jpg", boxes=(box,)), Pair("n", "not asked about", image="9.jpg")]

@@ -173,7 +173,7 @@ def _retrieval_lines(found: "dict[str, RetrievalPrecision]", mean: float) -> lis
     table: list[list[object]] = [["by", "queries", "mAP", "random order", "scaled", "alone"]]
     for name, one in found.items():
         shares = (f"{share:.1%}" for share in (one.map, one.random, one.scaled))
-        table.append([name, one.queries, *shares, one.alone])
+        table.append([name, one.queries, *shares, one.without_match])
     if len(found) > 1:
         table.append(["mean", "", f"{mean:.1%}", "", "", ""])
     return columns(table, indent="")

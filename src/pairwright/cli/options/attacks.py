@@ -13,10 +13,8 @@ from pairwright.datasets.suggestions import require_known
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairwright.filters.scorers.neural import NeuralScorer
     from pairwright.filters.scorers.text_scorers import GapScorer
 
-MEANING, LLM = "meaning", "llm"
 EXTRA_ATTACKS_HELP = "Attacks to add: meaning (MiniLM), llm (asks --model), cola, vera, or from a folder: cola=DIR."
 
 
@@ -38,14 +36,15 @@ class ExtraAttacks:
             UsageError: there is no such attack, it takes no folder, or options about a model would do nothing.
         """
         from pairwright.datasets.errors import UsageError
+        from pairwright.filters.attacks.registry import LLM, list_optional_attacks, takes_folder
 
         parts = [part.strip().partition("=") for part in written.split(",") if part.strip()]
         folders = {name: folder for name, _, folder in parts}
-        require_known("--also: no such attack:", folders, [MEANING, LLM, "cola", "vera"])
-        if folders.get(MEANING):
-            raise UsageError("--also meaning takes no folder; cola and vera do.")
+        require_known("--also: no such attack:", folders, list_optional_attacks())
         if folders.get(LLM):
             raise UsageError(f"--also llm takes no value: name the model with --model {folders[LLM]}.")
+        if refusing := [name for name, folder in folders.items() if folder and not takes_folder(name)]:
+            raise UsageError(f"--also {refusing[0]} takes no folder; cola and vera do.")
         if LLM not in folders:
             asked.refuse("without --also llm")
         elif not asked.model:
@@ -55,25 +54,23 @@ class ExtraAttacks:
     @property
     def meaning(self) -> bool:
         """Whether a classifier of sentence embeddings takes part."""
-        return MEANING in self.folders
+        return "meaning" in self.folders
 
     @property
     def llm(self) -> bool:
         """Whether a language model is asked."""
-        return LLM in self.folders
+        return "llm" in self.folders
 
-    def neural(self) -> "list[NeuralScorer]":
-        """Return the paper's scorers that are named, loaded.
+    def scorers(self) -> "list[GapScorer]":
+        """Return the scorers that are named, except ``meaning`` (a classifier) and ``llm`` (asks a model).
 
         Raises:
-            MissingResource: torch, transformers or a checkpoint is not there.
+            UsageError: a scorer of another package cannot be loaded.
+            MissingResourceError: torch, transformers or a checkpoint is missing.
         """
-        from pairwright.filters.scorers.neural import load_cola, load_vera
+        from pairwright.filters.attacks.registry import load_scorer
 
-        known = {"cola": load_cola, "vera": load_vera}
-        return [
-            known[name](folder) if folder else known[name]() for name, folder in self.folders.items() if name in known
-        ]
+        return [load_scorer(name, folder) for name, folder in self.folders.items() if name not in {"meaning", "llm"}]
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def load_attack_scorers(
     if also.llm:
         rated, bill = _score_with_model(asked, frame, out, seed, as_json=as_json)
         scorers.append(rated)
-    return AttackScorers([*also.neural(), *scorers], bill)
+    return AttackScorers([*also.scorers(), *scorers], bill)
 
 
 def _score_with_model(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.filters.review.agreement import reviewer_agreement
+from pairwright.filters.review.report import measure_agreement
 
 
 def pairs(table: dict[tuple[str, str], int]) -> list[tuple[str, str]]:
@@ -15,31 +15,31 @@ def pairs(table: dict[tuple[str, str], int]) -> list[tuple[str, str]]:
 
 
 def test_kappa_of_the_textbook_example() -> None:
-    """50 proposals, 20 yes-yes, 15 no-no, 5 and 10 apart: observed 0.7, by chance 0.5, kappa 0.4."""
-    found = reviewer_agreement(
+    """50 proposals, 20 yes-yes, 15 no-no, 5 and 10 unequal: observed 0.7, expected 0.5, kappa 0.4."""
+    found = measure_agreement(
         pairs({("keep", "keep"): 20, ("keep", "reject"): 5, ("reject", "keep"): 10, ("reject", "reject"): 15})
     )
     assert (found.rows, found.agreed) == (50, 0.7)
     assert found.kappa == pytest.approx(0.4)
 
 
-def test_full_agreement_is_one_and_chance_is_nought() -> None:
-    assert reviewer_agreement(pairs({("keep", "keep"): 3, ("reject", "reject"): 4})).kappa == 1
-    assert reviewer_agreement(pairs({(a, b): 5 for a in "kr" for b in "kr"})).kappa == 0
+def test_kappa_is_1_for_full_agreement_and_0_at_chance_level() -> None:
+    assert measure_agreement(pairs({("keep", "keep"): 3, ("reject", "reject"): 4})).kappa == 1
+    assert measure_agreement(pairs({(a, b): 5 for a in "kr" for b in "kr"})).kappa == 0
 
 
-def test_kappa_is_undefined_without_rows_and_when_one_word_was_said_throughout() -> None:
-    assert math.isnan(reviewer_agreement([]).kappa)
-    assert math.isnan(reviewer_agreement([("keep", "keep")] * 9).kappa)
+def test_kappa_is_undefined_without_rows_and_for_one_decision_throughout() -> None:
+    assert math.isnan(measure_agreement([]).kappa)
+    assert math.isnan(measure_agreement([("keep", "keep")] * 9).kappa)
 
 
 words = st.sampled_from(["keep", "reject", "unsure", "fix"])
 
 
 @given(st.lists(st.tuples(words, words), min_size=1))
-def test_kappa_is_between_its_bounds_and_the_same_from_both_sides(both: list[tuple[str, str]]) -> None:
-    found = reviewer_agreement(both).kappa
-    turned = reviewer_agreement([(other, one) for one, other in both]).kappa
+def test_kappa_is_bounded_and_symmetric(both: list[tuple[str, str]]) -> None:
+    found = measure_agreement(both).kappa
+    turned = measure_agreement([(other, one) for one, other in both]).kappa
     assert math.isnan(found) == math.isnan(turned)
     if not math.isnan(found):
         assert found == pytest.approx(turned)
@@ -47,12 +47,12 @@ def test_kappa_is_between_its_bounds_and_the_same_from_both_sides(both: list[tup
 
 
 @given(st.lists(st.integers(0, 30), min_size=16, max_size=16).filter(any))
-def test_kappa_is_that_of_its_definition_over_a_table(counts: list[int]) -> None:
+def test_kappa_equals_its_definition_over_a_table(counts: list[int]) -> None:
     names = ["keep", "reject", "unsure", "fix"]
     cells = dict(zip([(one, other) for one in names for other in names], counts, strict=True))
     table = np.array(counts, float).reshape(4, 4) / sum(counts)
     by_chance = float((table.sum(1) * table.sum(0)).sum())
-    found = reviewer_agreement(pairs(cells)).kappa
+    found = measure_agreement(pairs(cells)).kappa
     if by_chance > 1 - 1e-12:
         assert math.isnan(found)
     else:

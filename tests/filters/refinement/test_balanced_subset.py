@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pairwright.filters.attacks.accuracy import attack_accuracy
-from pairwright.filters.refinement.upper_bound import max_balanced_rows
+from pairwright.filters.attacks.accuracy import compute_attack_accuracy
+from pairwright.filters.refinement.balanced_subset import bound_balanced_rows
 from tests.example_counts import examples
 
 
@@ -21,11 +21,11 @@ def test_no_subset_within_the_target_has_more_rows_than_the_bound(rows: list[tup
     best = 0
     for chosen in product([False, True], repeat=len(rows)):
         kept = gaps[np.array(chosen, np.bool_)]
-        if all(attack_accuracy(kept[:, axis]) <= target + 1e-9 for axis in (0, 1)):
+        if all(compute_attack_accuracy(kept[:, axis]) <= target + 1e-9 for axis in (0, 1)):
             best = max(best, len(kept))
-    assert best <= max_balanced_rows({"one": gaps[:, 0], "other": gaps[:, 1]}, target)
+    assert best <= bound_balanced_rows({"one": gaps[:, 0], "other": gaps[:, 1]}, target)
 
 
-def test_rows_that_all_lean_one_way_leave_nothing() -> None:
-    assert max_balanced_rows({"length": np.ones(10)}, 0.52) == 0
-    assert max_balanced_rows({"length": np.array([1.0, 1.0, -1.0])}, 0.5) == 2
+def test_rows_that_all_favour_one_side_have_a_bound_of_zero() -> None:
+    assert bound_balanced_rows({"length": np.ones(10)}, 0.52) == 0
+    assert bound_balanced_rows({"length": np.array([1.0, 1.0, -1.0])}, 0.5) == 2

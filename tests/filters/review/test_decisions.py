@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError, StorageError
-from pairwright.filters.review.decision_log import (
+from pairwright.filters.review.decisions import (
     DECISION_WORDS,
     UNDO,
     Decision,
@@ -23,7 +23,7 @@ def said(path: Path, reviewer: str = "ann") -> dict[str, str]:
     return {id_: each.decision for id_, each in read_decisions(path).of(reviewer).items()}
 
 
-def test_what_was_appended_is_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
+def test_appended_decisions_are_read_when_the_file_is_opened_again(tmp_path: Path) -> None:
     log = DecisionLog(tmp_path / "deep" / "decisions.jsonl")
     log.append(Decision("a", "ann", "keep", "a blue bus"))
     log.append(Decision("b", "ann", "fix", "a car", "a lorry"))
@@ -45,7 +45,7 @@ def test_a_line_is_in_the_file_before_append_returns(tmp_path: Path, monkeypatch
     log.close()
 
 
-def test_later_lines_win_and_undo_brings_back_what_held_before(tmp_path: Path) -> None:
+def test_later_lines_win_and_undo_restores_the_previous_decision(tmp_path: Path) -> None:
     log = DecisionLog(tmp_path / "d.jsonl")
     for word in ("keep", "reject", UNDO):
         log.append(Decision("a", "ann", word))
@@ -56,7 +56,7 @@ def test_later_lines_win_and_undo_brings_back_what_held_before(tmp_path: Path) -
     log.close()
 
 
-def test_an_undo_of_one_reviewer_leaves_another_alone(tmp_path: Path) -> None:
+def test_an_undo_affects_one_reviewer_only(tmp_path: Path) -> None:
     log = DecisionLog(tmp_path / "d.jsonl")
     log.append(Decision("a", "ann", "keep"))
     log.append(Decision("a", "bob", UNDO))
@@ -68,7 +68,7 @@ def test_an_undo_of_one_reviewer_leaves_another_alone(tmp_path: Path) -> None:
     st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([*DECISION_WORDS, UNDO])), max_size=30),
     st.integers(min_value=0, max_value=40),
 )
-def test_lines_come_to_the_same_whether_read_at_once_or_one_by_one(lines: list[tuple[str, str]], cut: int) -> None:
+def test_decisions_are_the_same_whether_read_from_the_file_or_appended(lines: list[tuple[str, str]], cut: int) -> None:
     whole, stack = Decisions(), list[tuple[str, str]]()
     for id_, word in lines:
         whole.add(Decision(id_, "ann", word))
@@ -79,7 +79,7 @@ def test_lines_come_to_the_same_whether_read_at_once_or_one_by_one(lines: list[t
     assert {id_: each.decision for id_, each in whole.of("ann").items()} == dict(stack)
 
 
-def test_a_line_that_broke_off_is_passed_over_counted_and_not_glued_to_the_next(tmp_path: Path) -> None:
+def test_a_truncated_line_is_skipped_counted_and_separated_from_the_next(tmp_path: Path) -> None:
     path = tmp_path / "d.jsonl"
     log = DecisionLog(path)
     log.append(Decision("a", "ann", "keep"))
@@ -90,7 +90,7 @@ def test_a_line_that_broke_off_is_passed_over_counted_and_not_glued_to_the_next(
     log.append(Decision("c", "ann", "reject"))
     log.close()
     assert said(path) == {"a": "keep", "c": "reject"}
-    assert read_decisions(path).torn == 1
+    assert read_decisions(path).truncated == 1
 
 
 def test_a_last_line_without_its_line_end_still_counts(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_two_reviewers_write_into_one_file_at_the_same_time(tmp_path: Path) -> N
     one.close()
     other.close()
     found = read_decisions(tmp_path / "d.jsonl")
-    assert (len(found.of("ann")), len(found.of("bob")), found.torn) == (50, 50, 0)
+    assert (len(found.of("ann")), len(found.of("bob")), found.truncated) == (50, 50, 0)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_two_reviewers_write_into_one_file_at_the_same_time(tmp_path: Path) -> N
         '{"id": 3, "reviewer": "ann", "decision": "keep"}',
     ],
 )
-def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path, line: str) -> None:
+def test_a_file_with_other_content_is_an_error_and_unchanged(tmp_path: Path, line: str) -> None:
     path = tmp_path / "captions.jsonl"
     path.write_text(line + "\n")
     with pytest.raises(InputError, match=r"captions\.jsonl:1: not a decision"):
@@ -130,14 +130,14 @@ def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path, l
     assert path.read_text() == line + "\n"
 
 
-def test_a_missing_file_and_one_that_cannot_be_written_are_told(tmp_path: Path) -> None:
+def test_missing_and_unwritable_files_are_errors(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_decisions(tmp_path / "nothing.jsonl")
     with pytest.raises(StorageError, match="cannot be written"):
         DecisionLog(tmp_path)
 
 
-def test_a_line_says_when_who_and_about_which_text(tmp_path: Path) -> None:
+def test_a_line_has_the_time_the_reviewer_and_the_text(tmp_path: Path) -> None:
     log = DecisionLog(tmp_path / "d.jsonl")
     log.append(Decision("a", "ann", "keep", "ein blaues Büßchen"))
     log.close()

@@ -7,7 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pairwright.filters.scorers.text_features import format_differences, letter_differences, word_differences
+from pairwright.filters.attacks.text_features import (
+    compute_format_differences,
+    compute_letter_differences,
+    compute_word_differences,
+)
 from pairwright.generators.language.vocabulary import tokenize
 
 caption = st.lists(st.sampled_from(["a", "red", "cat", "cart", "."]), max_size=6).map(" ".join)
@@ -25,7 +29,7 @@ def letter_runs(text: str) -> Counter[str]:
 
 
 def columns_by_hand(pairs: list[tuple[str, str]], runs: Callable[[str], Counter[Any]]) -> Counter[tuple[int, ...]]:
-    """The columns of the differences, as a bag: which rows, by how much; those of at least two rows."""
+    """Return the columns of the differences as a multiset of rows and values; only those of at least two rows."""
     columns: dict[object, list[int]] = {}
     for row, (better, worse) in enumerate(pairs):
         counts = runs(better)
@@ -36,22 +40,25 @@ def columns_by_hand(pairs: list[tuple[str, str]], runs: Callable[[str], Counter[
 
 
 @given(rows)
-def test_word_and_letter_differences_are_those_counted_by_hand(pairs: list[tuple[str, str]]) -> None:
+def test_word_and_letter_differences_equal_a_plain_count(pairs: list[tuple[str, str]]) -> None:
     better, worse = (list(side) for side in zip(*pairs, strict=True))
-    for found, runs in ((word_differences(better, worse), word_runs), (letter_differences(better, worse), letter_runs)):
+    for found, runs in (
+        (compute_word_differences(better, worse), word_runs),
+        (compute_letter_differences(better, worse), letter_runs),
+    ):
         columns = Counter(tuple(int(value) for value in column) for column in found.toarray().T)
         assert columns == columns_by_hand(pairs, runs)
 
 
 @given(rows)
-def test_with_the_texts_exchanged_every_difference_changes_its_sign(pairs: list[tuple[str, str]]) -> None:
+def test_exchanging_the_texts_changes_the_sign_of_every_difference(pairs: list[tuple[str, str]]) -> None:
     better, worse = (list(side) for side in zip(*pairs, strict=True))
-    for differences in (word_differences, letter_differences, format_differences):
+    for differences in (compute_word_differences, compute_letter_differences, compute_format_differences):
         one, other = differences(better, worse).toarray(), differences(worse, better).toarray()
         assert sorted(map(tuple, one.T)) == sorted(map(tuple, -other.T))
 
 
-def test_format_tells_marks_and_not_words() -> None:
-    assert not format_differences(["A cat."], ["A dog."]).nnz
+def test_format_features_count_marks_and_not_words() -> None:
+    assert not compute_format_differences(["A cat."], ["A dog."]).nnz
     for untidy in ("A cat", "a cat.", "A cat .", "A  cat.", "A cat. "):
-        assert format_differences(["A cat."], [untidy]).nnz
+        assert compute_format_differences(["A cat."], [untidy]).nnz
