@@ -104,15 +104,15 @@ class StageJobs:
         if not needs_model(this.generator):
             return await self.each(this.stage, parts, inputs, generate_part, this, state=state)
         retry = self.retry_failed and has_failed_rows(self.engine.root, this.stage)
-        asking = model_access_for_build(
+        access = model_access_for_build(
             self.config.llm, self.home, self.bill, seed=self.config.seed, retry_failed=retry
         )
-        stage = ModelStage(this, asking, self.engine.progress, self.engine.stop)
-        if asking.retry_failed:
+        stage = ModelStage(this, access, self.engine.progress, self.engine.stop)
+        if access.retry_failed:
             receipt_path(self.engine.root, this.stage, "all").unlink(missing_ok=True)
         shown = Packing((), ShardsSection(images=bool(this.options.get("see_image"))), this.choice)
         images = [part_state(self.engine.root, part, shown) for part in parts]
-        settings = [repr(this), asking.shape(), list(parts), state, images]
+        settings = [repr(this), access.stage_identity(), list(parts), state, images]
         job = Job(this.stage, "all", stage, (list(parts),), fingerprint(this.stage, "all", settings, inputs), here=True)
         return await self.engine.stage([job])
 
@@ -122,13 +122,13 @@ class StageJobs:
         """Ask why the negatives of ``parts`` do not fit their images."""
         config, root = self.config, self.engine.root
         retry = self.retry_failed and has_failed_rows(root, RATIONALES)
-        asking = model_access_for_build(config.llm, self.home, self.bill, seed=config.seed, retry_failed=retry)
+        access = model_access_for_build(config.llm, self.home, self.bill, seed=config.seed, retry_failed=retry)
         made = tuple(this.stage for this in generating_stages(config))
         settings = RationaleSettings(seed=config.seed, **section.model_dump())
-        stage = RationaleStage(made, settings, selection_of(config), asking, self.engine.progress, self.engine.stop)
-        if asking.retry_failed:
+        stage = RationaleStage(made, settings, selection_of(config), access, self.engine.progress, self.engine.stop)
+        if access.retry_failed:
             receipt_path(root, RATIONALES, "all").unlink(missing_ok=True)
-        told = [repr(settings), made, selection_of(config), asking.shape(), list(parts)]
+        told = [repr(settings), made, selection_of(config), access.stage_identity(), list(parts)]
         job = Job(RATIONALES, "all", stage, (list(parts),), fingerprint(RATIONALES, "all", told, inputs), here=True)
         return await self.engine.stage([job])
 

@@ -9,20 +9,18 @@ goes on with the same command.
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
-from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.flows.commands.generate_with_model import failed_rows_path
 from pairwright.flows.commands.triples import NAME, CaptionGroup, TripleRequest, TripleResults, TripleRows
 from pairwright.flows.llm.model_access import ModelAccess
-from pairwright.flows.llm.planning import plan_generator
-from pairwright.flows.llm.steps import PairSteps
+from pairwright.flows.llm.pair_task import PairTask
+from pairwright.flows.llm.row_run import run_rows
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
-from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
 from pairwright.generators.llm_positives import NAME as MAKER
 from pairwright.generators.llm_positives import TYPES, VERSION
@@ -93,62 +91,53 @@ def _groups_to_ask(work: TripleRows, groups: Iterable[CaptionGroup]) -> list[Cap
 
 
 def run_with_model(
-    request: TripleRequest, asking: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]
+    request: TripleRequest, access: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]
 ) -> dict[str, Any]:
     """Make triples whose positives a model writes, and write them.
 
     Args:
-        request: of what, into which file.
-        asking: of which model, and how.
-        note: told in one line what concerns the whole run.
-        watch: told how far it is.
+        request: input and output.
+        access: the model.
+        note: receives messages about the run.
+        watch: receives progress snapshots.
 
     Returns:
-        As `TripleWork.finish`, with ``llm`` (model, requests, tokens, cost) and ``failed``: how many captions failed,
-        the file that names them, and why.
+        As `TripleRows.finish`, with ``llm`` and ``failed`` as in `generate_with_model.run_llm_generator`.
 
     Raises:
-        PairwrightError: what stopped the run, in one line; answers are kept.
+        PairwrightError: what stopped the run; answers are in the cache.
     """
-    asking.check()
-    work, outcome = TripleRows(request, note), TripleResults()
-    groups = [group for batch in work.batches() for group in batch]
+    access.check()
+    rows, results = TripleRows(request, note), TripleResults()
+    groups = [group for batch in rows.batches() for group in batch]
     for group in groups:
-        outcome.add(group, work.chosen(group, {}))
-    askable = {group.caption.pair.key: group for group in _groups_to_ask(work, groups)}
-    maker = MissingPositives(work, asking.materials(work.materials, work.tagger), askable.values())
-    run = asking.identity(maker, {"any_type": request.any_type}, request.seed)
-    done = 0
-    with FailedRows(failed_rows_path(request.out), run=run, retry=asking.retry_failed) as failed:
-        talks = PairSteps(maker, request.seed, failed)
-        pairs = ((group.caption.pair, group.caption.tokens) for group in askable.values())
-        with asking.session(watch=watch, say=note) as session:
-            try:
-                for pair, rows in talks.hold(session, pairs, of=len(askable)):
-                    outcome.add(askable[pair.key], work.chosen(askable[pair.key], by_type(rows)))
-                    done += 1
-            except (PairwrightError, KeyboardInterrupt):
-                note(f"{done:,} of {len(askable):,} captions are done. The same command goes on from there.")
-                raise
-    if summary := failed.summary(len(askable)):
-        note(summary)
-    reasons = dict(sorted(failed.counts.items()))
-    return {
-        **work.finish(outcome),
-        "llm": asking.told(session.totals().spent),
-        "failed": {"rows": sum(reasons.values()), "reasons": reasons, "file": str(failed.path)},
-    }
+        results.add(group, rows.chosen(group, {}))
+    to_ask = {group.caption.pair.key: group for group in _groups_to_ask(rows, groups)}
+    task = _task(request, rows, access, to_ask.values())
+
+    def add(pair: Pair, annotations: list[Annotation]) -> None:
+        results.add(to_ask[pair.key], rows.chosen(to_ask[pair.key], by_type(annotations)))
+
+    pairs = (task.row(group.caption.pair, group.caption.tokens) for group in to_ask.values())
+    run = run_rows(
+        access, task, pairs, len(to_ask), nullcontext(add), out=request.out, note=note, watch=watch, unit="captions"
+    )
+    return {**rows.finish(results), "llm": run.bill(), "failed": run.failures()}
 
 
-def plan_with_model(request: TripleRequest, asking: ModelAccess, note: Callable[[str], None]) -> StagePlan:
-    """Return what `run_with_model` would ask and cost.
+def plan_with_model(request: TripleRequest, access: ModelAccess, note: Callable[[str], None]) -> StagePlan:
+    """Return an estimate of `run_with_model`.
 
     Raises:
-        PairwrightError: when it could not begin.
+        PairwrightError: the run could not start.
     """
-    asking.settings()  # what cannot work is told first
-    work = TripleRows(request, note)
-    groups = _groups_to_ask(work, (group for batch in work.batches() for group in batch))
-    maker = MissingPositives(work, asking.materials(work.materials, work.tagger), groups)
-    sample = sample_rows((group.caption.pair for group in groups), seed=request.seed)
-    return plan_generator(maker, sample, work.tagger, asking, request.seed)
+    access.settings()  # reports invalid settings before any work
+    rows = TripleRows(request, note)
+    groups = _groups_to_ask(rows, (group for batch in rows.batches() for group in batch))
+    task = _task(request, rows, access, groups)
+    return task.estimate((group.caption.pair for group in groups), rows.tagger)
+
+
+def _task(request: TripleRequest, rows: TripleRows, access: ModelAccess, groups: Iterable[CaptionGroup]) -> PairTask:
+    generator = MissingPositives(rows, access.materials(rows.materials, rows.tagger), groups)
+    return PairTask(generator, access, request.seed, {"any_type": request.any_type})

@@ -10,6 +10,7 @@ Memory: the rows, as `filters.candidates` holds them, and what is known of their
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,10 +18,9 @@ from typing import Any, Literal, get_args
 
 import orjson
 
-from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.images.loading import ImageRoot, is_url, split_locator
 from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
-from pairwright.datasets.records import Pair
+from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.suggestions import require_known
 from pairwright.filters.candidates.files import check_extension, read_candidates, write_candidates
@@ -34,10 +34,9 @@ from pairwright.filters.validation.records import ValidationRow, ValidationVerdi
 from pairwright.flows.commands.annotation_files import require_candidate_rows
 from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 from pairwright.flows.commands.generate import CHECKED_CAPTIONS
-from pairwright.flows.commands.generate_with_model import failed_rows_path
 from pairwright.flows.llm.model_access import ModelAccess
-from pairwright.flows.llm.planning import plan_generator
-from pairwright.flows.llm.steps import PairSteps
+from pairwright.flows.llm.pair_task import PairTask
+from pairwright.flows.llm.row_run import run_rows
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.edits.general_english import pool_or_general_english
@@ -45,11 +44,9 @@ from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
-from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.triples import CachingTagger, Triples
 
 Validator = Literal["context", "clip", "llm"]
@@ -121,7 +118,7 @@ class Validation:
         self.frame = read_candidates(request.input, self._screening)
         require_candidate_rows(request.input, self.frame.height)
         self.verdicts: dict[int, ValidationVerdict] = {}
-        self.told: dict[str, Any] = {}
+        self.facts: dict[str, Any] = {}
         columns = self.frame.select("id", "key", "image", "caption", "positive", "negative", "form", "target", "status")
         self._rows: dict[int, tuple[ValidationRow, str, str]] = {}
         for at, (id_, key, image, caption, positive, negative, form, target, status) in enumerate(columns.iter_rows()):
@@ -146,7 +143,7 @@ class Validation:
             return image  # from the working folder
         return str(root / image)
 
-    def standing(self) -> dict[int, ValidationRow]:
+    def undecided(self) -> dict[int, ValidationRow]:
         """The rows that no witness has spoken against, by their position."""
         return {
             at: question
@@ -154,7 +151,7 @@ class Validation:
             if not self.verdicts.get(at, ValidationVerdict()).reason
         }
 
-    def hear(self, witness: Validator, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
+    def add_verdicts(self, witness: Validator, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
         """Take note of verdicts on standing rows, by position."""
         heard, reasons = 0, Counter[str]()
         for at, verdict in found:
@@ -165,7 +162,7 @@ class Validation:
             reasons[reason] += 1
             self.verdicts[at] = ValidationVerdict(reason, (*before.scores, *verdict.scores))
         kept = reasons.pop("", 0)
-        self.told[witness] = {"rows": heard, "kept": kept, "rejected": dict(sorted(reasons.items()))}
+        self.facts[witness] = {"rows": heard, "kept": kept, "rejected": dict(sorted(reasons.items()))}
 
     def context(self, note: Callable[[str], None]) -> None:
         """Hear the images' other captions and boxes."""
@@ -180,17 +177,17 @@ class Validation:
         triples = Triples(
             EditChecks(wordnet, pool_or_general_english(statistics, wordnet), tagger), tagger, as_given=True
         )
-        standing = self.standing()
+        undecided = self.undecided()
 
         def verdicts() -> Iterator[tuple[int, ValidationVerdict]]:
-            waiting = iter(standing)
+            waiting = iter(undecided)
             while batch := list(islice(waiting, _TOGETHER)):
-                tagger.learn(text for at in batch for text in (standing[at].positive, standing[at].negative))
+                tagger.learn(text for at in batch for text in (undecided[at].positive, undecided[at].negative))
                 rows = (self._rows[at] for at in batch)
                 yield from zip(batch, check_by_context(rows, known, triples, tagger), strict=True)
 
-        self.hear("context", verdicts())
-        self.told["context"]["images_with_context"] = several
+        self.add_verdicts("context", verdicts())
+        self.facts["context"]["images_with_context"] = several
 
     def _pairs(self, note: Callable[[str], None]) -> Iterator[Pair]:
         for key, image, caption in self.frame.select("key", "image", "caption").iter_rows():
@@ -203,45 +200,38 @@ class Validation:
         from pairwright.indexes.encoders.clip import ClipEncoder  # torch: seconds
 
         encoder = ClipEncoder(self.request.model, device=self.request.device)
-        standing = self.standing()
-        order = sorted(standing, key=lambda at: (standing[at].image, at))
-        found = check_by_clip_margin((standing[at] for at in order), encoder, self.request.margin)
-        self.hear("clip", zip(order, found, strict=True))
-        self.told["clip"] |= {"model": encoder.model, "margin": self.request.margin, "truncated": encoder.truncated}
+        undecided = self.undecided()
+        order = sorted(undecided, key=lambda at: (undecided[at].image, at))
+        found = check_by_clip_margin((undecided[at] for at in order), encoder, self.request.margin)
+        self.add_verdicts("clip", zip(order, found, strict=True))
+        self.facts["clip"] |= {"model": encoder.model, "margin": self.request.margin, "truncated": encoder.truncated}
 
-    def llm(self, asking: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]) -> None:
-        """Hear a language model that sees the images.
+    def llm(self, access: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]) -> None:
+        """Run a language model that sees the images.
 
         Raises:
-            PairwrightError: what stopped the run, in one line; answers are kept.
+            PairwrightError: what stopped the run; answers are in the cache.
         """
-        asking.check()
-        standing = self.standing()
-        maker = self.judge(asking, standing.values())
-        at_key = {pair_for_row(question).key: at for at, question in standing.items()}
-        found: dict[int, ValidationVerdict] = {}
-        run = asking.identity(maker, {"image_root": str(self.request.image_root)}, self.request.seed)
-        with FailedRows(failed_rows_path(self.request.out), run=run, retry=asking.retry_failed) as failed:
-            talks = PairSteps(maker, self.request.seed, failed)
-            pairs = ((pair_for_row(question), ()) for question in standing.values())
-            with asking.session(watch=watch, say=note) as session:
-                try:
-                    for pair, rows in talks.hold(session, pairs, of=len(standing)):
-                        found[at_key[pair.key]] = ValidationVerdict(
-                            rows[0].reason, tuple(sorted(rows[0].scores.items()))
-                        )
-                except (PairwrightError, KeyboardInterrupt):
-                    note(f"{len(found):,} of {len(standing):,} rows are judged. The same command goes on from there.")
-                    raise
-        if summary := failed.summary(len(standing)):
-            note(summary)
-        self.hear("llm", sorted(found.items()))
-        self.told["llm"] |= asking.told(session.totals().spent)
+        access.check()
+        undecided = self.undecided()
+        task = self.judging_task(access, undecided.values())
+        index_of = {pair_for_row(row).key: at for at, row in undecided.items()}
+        verdicts: dict[int, ValidationVerdict] = {}
 
-    def judge(self, asking: ModelAccess, questions: Iterable[ValidationRow]) -> NegativeJudge:
-        """Return the maker of verdicts."""
-        prompts = asking.section.prompts
-        return NegativeJudge(PromptBook(Path(prompts) if prompts else None), asking.model, MessageImages(), questions)
+        def add(pair: Pair, rows: list[Annotation]) -> None:
+            verdicts[index_of[pair.key]] = ValidationVerdict(rows[0].reason, tuple(sorted(rows[0].scores.items())))
+
+        pairs = (task.row(pair_for_row(row)) for row in undecided.values())
+        run = run_rows(
+            access, task, pairs, len(undecided), nullcontext(add), out=self.request.out, note=note, watch=watch
+        )
+        self.add_verdicts("llm", sorted(verdicts.items()))
+        self.facts["llm"] |= run.bill()
+
+    def judging_task(self, access: ModelAccess, rows: Iterable[ValidationRow]) -> PairTask:
+        """Return the task of judging rows."""
+        judge = NegativeJudge(access.prompts(), access.model, MessageImages(), rows)
+        return PairTask(judge, access, self.request.seed, {"image_root": str(self.request.image_root)})
 
     def finish(self) -> dict[str, Any]:
         """Write the rows and return what became of them.
@@ -261,7 +251,7 @@ class Validation:
             kind: _counted([r for r in rows if edit_type_name(r["form"], r["target"]) == kind]) for kind in types
         }
         seconds = round(time.perf_counter() - self.started, 2)
-        told = {"by": self.told, "by_type": by_type, **self._screening.skipped.as_json()}
+        told = {"by": self.facts, "by_type": by_type, **self._screening.skipped.as_json()}
         return {**_counted(rows), **told, "seconds": seconds, "out": str(self.request.out)}
 
     def _given(self) -> Iterator[dict[str, Any]]:
@@ -278,49 +268,48 @@ class Validation:
 
 def validate(
     request: ValidationRequest,
-    asking: ModelAccess | None,
+    access: ModelAccess | None,
     note: Callable[[str], None],
     watch: Callable[[Snapshot], None],
 ) -> dict[str, Any]:
     """Validate rows and write them.
 
     Args:
-        request: what, and by whom.
-        asking: how the language model is asked; None when it is no witness.
-        note: told in one line what concerns the whole run.
-        watch: told how far the language model is.
+        request: input, output and validators.
+        access: the language model; None if it is not a validator.
+        note: receives messages about the run.
+        watch: receives progress snapshots of the language model.
 
     Returns:
         As `Validation.finish`.
 
     Raises:
-        PairwrightError: when it cannot begin, or what stopped it.
+        PairwrightError: the run could not start, or what stopped it.
     """
-    if asking is not None:
-        asking.check()  # before minutes of work
+    if access is not None:
+        access.check()  # before minutes of work
     work = Validation(request)
     if "context" in request.by:
         work.context(note)
     if "clip" in request.by:
         work.clip()
-    if "llm" in request.by and asking is not None:
-        work.llm(asking, note, watch)
+    if "llm" in request.by and access is not None:
+        work.llm(access, note, watch)
     return work.finish()
 
 
-def plan_validation(request: ValidationRequest, asking: ModelAccess, note: Callable[[str], None]) -> StagePlan:
-    """Return what the language model would be asked, after the context was heard if it is a witness.
+def plan_validation(request: ValidationRequest, access: ModelAccess, note: Callable[[str], None]) -> StagePlan:
+    """Return an estimate of the requests to the language model, after the context validator if it is used.
 
     Raises:
-        PairwrightError: when it could not begin.
+        PairwrightError: the run could not start.
     """
-    asking.settings()  # what cannot work is told first
+    access.settings()  # reports invalid settings before any work
     work = Validation(request)
     if "context" in request.by:
         work.context(note)
-    questions = list(work.standing().values())
-    sample = sample_rows(map(pair_for_row, questions), seed=request.seed)
-    return plan_generator(work.judge(asking, questions), sample, load_tagger(), asking, request.seed)
+    rows = list(work.undecided().values())
+    return work.judging_task(access, rows).estimate(map(pair_for_row, rows))
 
 
 def _counted(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -131,6 +131,13 @@ class RowResult(Generic[T]):
     failure: str = ""
     reasoning: str = ""
 
+    @property
+    def error_code(self) -> str:
+        """The reason code of `error`; empty if there is none."""
+        if self.error is None:
+            return ""
+        return self.error.word if isinstance(self.error, RequestError) else "bad_row"
+
 
 class MostlyFailingError(PairwrightError):
     """Nearly all rows end in the same failure, so that the cause is none of the rows'."""
