@@ -101,7 +101,7 @@ def test_a_run_without_one_answer_fails_and_leaves_an_earlier_file_alone(
     asked = ("--method", "llm", "--model", "m", "--price", "0/0", "--max-retries", "0", "--out", "n.jsonl")
     with (
         serve_in_thread(ServerApp(ServerScript(rules=(AnswerRule(fault="500"),)))) as server,
-        pytest.raises(PairwrightError, match="no row got an answer, of 2 that asked"),
+        pytest.raises(PairwrightError, match="none of 2 rows got an answer"),
     ):
         call("generate", "negatives", "captions.csv", *asked, "--base-url", server.url)
     assert Path("n.jsonl").read_text() == "what was there\n"

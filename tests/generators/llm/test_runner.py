@@ -20,9 +20,7 @@ from pairwright.generators.llm.runner import (
     MostlyFailingError,
     RequestTotals,
     RowResult,
-    run_rows,
 )
-from pairwright.generators.llm.seen_keys import SeenCacheKeys
 from tests.generators.llm.client.virtual_time import run
 
 
@@ -70,8 +68,13 @@ def row(text: str, talk: Callable[[str], LLMStep[Any]] = once) -> LLMRow[Any]:
 
 
 async def all_of(rows: Iterator[LLMRow[Any]], server: Server, into: list[RowResult[Any]], **options: int) -> None:
-    async for done in run_rows(rows, server, **{"in_flight": 4, **options}):
-        into.append(done)  # noqa: PERF401 - those before an error count
+    started = LLMRun(rows, server, **{"in_flight": 4, **options})
+    try:
+        while not started.over:
+            into += await started.ready(1.0, enough=1)
+    finally:
+        await started.close()
+    started.check()
 
 
 def done_of(rows: Iterator[LLMRow[Any]], server: Server, **options: int) -> list[RowResult[Any]]:
@@ -99,10 +102,10 @@ def test_rows_are_read_only_as_far_as_there_is_room() -> None:
             yield row(str(read))
 
     async def first() -> int:
-        generator = run_rows(rows(), Server(), in_flight=4, look_ahead=10)
-        await anext(generator)
+        started = LLMRun(rows(), Server(), in_flight=4, look_ahead=10)
+        assert await started.ready(1.0, enough=1)
         at_once = read
-        await generator.aclose()
+        await started.close()
         return at_once
 
     assert run(first()) <= 4 + 10 + 14
@@ -177,12 +180,6 @@ def test_an_answer_that_rows_share_is_counted_once(paid: str) -> None:
     assert spent.prompt_tokens + spent.kept_prompt_tokens == 10
     assert spent.completion_tokens + spent.kept_completion_tokens == 2
     assert spent.requests == (paid in {"first", "last"})
-
-
-def test_of_very_many_answers_each_is_known_again() -> None:
-    seen = SeenCacheKeys()
-    assert all(seen.add(f"{number:032x}") for number in range(20_000))
-    assert not any(seen.add(f"{number:032x}") for number in range(20_000))
 
 
 def test_cached_answers_cost_nothing() -> None:
