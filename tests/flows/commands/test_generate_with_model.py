@@ -267,10 +267,10 @@ def test_what_a_killed_build_left_of_failed_rows_goes_and_the_attempts_stay(serv
 def test_asking_anew_passes_over_stages_of_which_no_row_has_failed(server: Server, captions: Path) -> None:
     server.change(rules=[{"contains": "dog", "text": "A dog"}])
     out = captions.parent / "build"
-    with pytest.raises(UsageError, match="nothing to (ask anew|retry)"):
+    with pytest.raises(UsageError, match=r"nothing to (ask anew|retry)"):
         built(captions, out, retry_failed=True)
     built(captions, out)
-    with pytest.raises(UsageError, match="nothing to (ask anew|retry)"):
+    with pytest.raises(UsageError, match=r"nothing to (ask anew|retry)"):
         built(captions, out, retry_failed=True)
     built(captions, out, positives={"method": "llm"}, generators=[])  # every answer of which is of no use
     manifest = built(captions, out, positives={"method": "llm"}, retry_failed=True)

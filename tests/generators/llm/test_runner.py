@@ -67,8 +67,10 @@ def row(text: str, talk: Callable[[str], LLMStep[Any]] = once) -> LLMRow[Any]:
     return LLMRow(text, lambda _: talk(text))
 
 
-async def all_of(rows: Iterator[LLMRow[Any]], server: Server, into: list[RowResult[Any]], **options: int) -> None:
-    started = LLMRun(rows, server, **{"in_flight": 4, **options})
+async def all_of(
+    rows: Iterator[LLMRow[Any]], server: Server, into: list[RowResult[Any]], in_flight: int = 4, look_ahead: int = 8192
+) -> None:
+    started = LLMRun(rows, server, in_flight=in_flight, look_ahead=look_ahead)
     try:
         while not started.over:
             into += await started.ready(1.0, enough=1)
