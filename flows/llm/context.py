@@ -20,8 +20,7 @@ from typing import Generic, NamedTuple, Self, TypeVar
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.records import compact_json
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.document_steps import with_documents_in_step
-from pairwright.generators.llm.documents import Document
+from pairwright.generators.llm.documents import Document, with_documents_in_step
 from pairwright.generators.llm.nearest_captions import NearestCaptions
 
 Item = TypeVar("Item")

@@ -314,7 +314,7 @@ def test_a_config_holds_no_secret_and_its_refusal_shows_none(setting: dict[str, 
 
 
 def test_a_limit_in_money_needs_a_price(server: Server, captions: Path) -> None:
-    with pytest.raises(UsageError, match="no price is known"):
+    with pytest.raises(UsageError, match="--max-cost requires the price"):
         run(captions, max_cost=1.0)
     assert server.stats()["requests"] == 0
 
