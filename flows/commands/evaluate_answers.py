@@ -1,7 +1,7 @@
-"""Answers to questions about images, judged by a language model: ``pairwright evaluate answers``.
+"""Evaluation of answers to questions about images by a language model: ``pairwright evaluate answers``.
 
-A model is a LLaVA, which answers first, or a JSONL file of answers that were given elsewhere (which needs no torch).
-Judgements are kept in the cache; those that failed or cannot be read are asked for anew with ``--retry-failed``.
+A model is a LLaVA, which answers first, or a JSONL file of existing answers (which needs no torch). Judgements are in the
+cache; failed and unreadable ones are retried with ``--retry-failed``.
 """
 
 from collections import defaultdict
@@ -38,15 +38,15 @@ _SCORE = "relative score"
 
 @dataclass(frozen=True)
 class JudgingRequest:
-    """What to have judged.
+    """Models, questions and output of an evaluation.
 
     Attributes:
         models: LLaVA models, or .jsonl files of answers.
-        questions: the file of `filters.answer_judging.read_questions`.
-        images: folder that its images start from.
-        out: beside which failed rows are told.
-        device: of the models.
-        batch: questions at once.
+        questions: file for `filters.metrics.answer_judging.read_questions`.
+        images: root folder of the images.
+        out: output next to which failed rows are written.
+        device: device of the models.
+        batch: questions per batch.
     """
 
     models: tuple[str, ...]
@@ -118,7 +118,7 @@ def _read_answers(
         image_sizes([question.image for question in questions])
         for subject in open_models(named, None, request.device):
             note(f"{subject.named.name} answers {len(questions):,} questions.")
-            with explain_out_of_memory(lambda: f"with {request.batch} questions at once. Give a smaller --batch-size."):
+            with explain_out_of_memory(lambda: f"with --batch-size {request.batch}. Use a smaller one."):
                 given[subject.named.name] = generate_answers(subject, questions, batch=request.batch)
             kinds[subject.named.name] = subject.named.kind
     return kinds, {name: given[name] for name in request.models}

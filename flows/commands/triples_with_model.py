@@ -1,9 +1,9 @@
 """Evaluation triples whose positives a model writes: ``pairwright generate triples --method llm``.
 
-One row of the session is a caption, however many negatives it has. It is asked for the types of its negatives first;
-only where that leaves a negative without a positive, and other types are allowed, for those. Nothing is asked about
-captions whose negatives are rejected or have no type that could be asked for. Answers are kept: a run that was stopped
-goes on with the same command.
+A row of the session is a caption, however many negatives it has. The first request asks for the types of its negatives;
+if a negative has no positive then and other types are allowed, further requests ask for those. Captions whose negatives
+are all rejected, or have no type to ask for, are skipped. Answers are in the cache: the same command continues a stopped
+run.
 """
 
 import random
@@ -30,12 +30,12 @@ from pairwright.generators.triples import TriplePositive, kept_positives
 
 
 class MissingPositives:
-    """The generator (`protocols.LLMGenerator`) of the positives that the negatives of a caption want.
+    """Generator (`protocols.LLMGenerator`) of the positives for the negatives of a caption.
 
     Args:
-        work: says which positives go beside a negative.
-        materials: see `registry.LLMMaterials`.
-        groups: the captions that will be asked about.
+        work: decides which positive a negative gets.
+        materials: resources of the generator.
+        groups: the captions to ask about.
     """
 
     name = f"llm-{NAME}"
@@ -58,7 +58,7 @@ class MissingPositives:
     def annotate(
         self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
     ) -> LLMStep[list[Annotation]]:
-        """Return the talk about a caption, which ends in one annotation for each type that was asked for."""
+        """Return the step of a caption, which returns one annotation per requested type."""
         group, rows = self._groups[pair.key], list[Annotation]()
         asked: set[str] = set()
         while types := _next_types(self._work, group, rows, asked):
@@ -68,7 +68,7 @@ class MissingPositives:
 
 
 def _next_types(work: TripleRows, group: CaptionGroup, rows: Sequence[Annotation], asked: set[str]) -> tuple[str, ...]:
-    """Return the types that the rows without a positive want next; none when nothing is left to try."""
+    """Return the types to request next for rows without a positive; empty if none are left."""
     found = work.chosen(group, by_type(rows))
     wanted: set[str] = set()
     for row, negative in group.usable:
@@ -79,7 +79,7 @@ def _next_types(work: TripleRows, group: CaptionGroup, rows: Sequence[Annotation
 
 
 def by_type(rows: Iterable[Annotation]) -> dict[str, list[TriplePositive]]:
-    """Return the positives that were kept, by type."""
+    """Return the kept positives by type."""
     offered: defaultdict[str, list[TriplePositive]] = defaultdict(list)
     for offer in kept_positives(rows):
         offered[offer.type].append(offer)

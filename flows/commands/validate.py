@@ -1,10 +1,10 @@
-"""Validation of candidate rows: what ``pairwright validate`` runs (SugarCrepe, stage 2).
+"""Validation of candidate rows: ``pairwright validate`` (SugarCrepe, stage 2).
 
-A hard negative that is true of the image after all is a false negative. Three witnesses can be heard: the image's
-other captions and boxes, a CLIP-like model, and a language model that sees the image. They are heard in that order,
-the cheap ones first, and each only on what the ones before let stand. A row that comes in rejected stays as it is.
+A hard negative that is true of the image is a false negative. There are three validators: the other captions and boxes of
+the image, a CLIP-like model, and a language model that sees the image. They run in this order, the cheap ones first, each
+on the rows that the ones before did not reject. Rows that are rejected in the input stay rejected.
 
-Memory: the rows, as `filters.candidates` holds them, and what is known of their images.
+Memory: the rows, as `filters.candidates` stores them, and the facts about their images.
 """
 
 import time
@@ -52,38 +52,38 @@ from pairwright.generators.triples import CachingTagger, Triples
 Validator = Literal["context", "clip", "llm"]
 VALIDATORS: tuple[Validator, ...] = get_args(Validator)
 UNDECIDED = "judge_undecided"
-_TOGETHER = 512  # rows tagged at once
+_BATCH = 512  # rows tagged per batch
 
 
 def parse_validators(written: str) -> tuple[Validator, ...]:
-    """Return ``context,llm`` as witnesses, in the order in which they are heard.
+    """Return the validators in ``context,llm``, in the order in which they run.
 
     Raises:
-        UsageError: when it names none, or one that there is not.
+        UsageError: there is none, or an unknown one.
     """
     named = {name.strip() for name in written.split(",") if name.strip()}
-    require_known("--by names", named or ["nobody"], VALIDATORS)
-    return tuple(witness for witness in VALIDATORS if witness in named)
+    require_known("--by names", named or ["(none)"], VALIDATORS)
+    return tuple(name for name in VALIDATORS if name in named)
 
 
 @dataclass(frozen=True)
 class ValidationRequest:
-    """What to validate, and by whom.
+    """Input, output and validators of a run.
 
     Attributes:
         input: a file of candidate rows.
         out: file to write.
-        by: the witnesses.
-        captions: pairs of the images, for their other captions and boxes; without, the rows alone tell.
+        by: the validators.
+        captions: pairs of the images, for their other captions and boxes; None: those of the rows.
         image_root: folder of the images of the rows; rows whose image is outside it are rejected. Without, relative
             images start from the folder of ``input``, then from the working one.
-        model: of the CLIP witness: folder, hub name or ``ARCH::pretrained``.
-        device: of the CLIP witness.
-        margin: see `filters.validation.by_margin`; cosine.
-        keep_undecided: let stand what the judge's two answers do not agree on.
-        only_kept: leave rejected rows out of ``out``.
-        seed: of the sample that a plan looks at.
-        on_error: what becomes of rows of ``input`` that are none.
+        model: CLIP model: folder, hub name or ``ARCH::pretrained``.
+        device: device of the CLIP model.
+        margin: cosine; see `filters.validation.clip_margin`.
+        keep_undecided: keep rows on which the two answers of the language model disagree.
+        only_kept: do not write rejected rows.
+        seed: seed of the run and of the sample of an estimate.
+        on_error: policy for invalid rows of ``input``.
     """
 
     input: Path
@@ -144,33 +144,35 @@ class Validation:
         return str(root / image)
 
     def undecided(self) -> dict[int, ValidationRow]:
-        """The rows that no witness has spoken against, by their position."""
+        """Return the rows that no validator has rejected, by position."""
         return {
             at: question
             for at, (question, _, _) in self._rows.items()
             if not self.verdicts.get(at, ValidationVerdict()).reason
         }
 
-    def add_verdicts(self, witness: Validator, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
-        """Take note of verdicts on standing rows, by position."""
+    def add_verdicts(self, validator: Validator, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
+        """Add the verdicts of a validator, by position."""
         heard, reasons = 0, Counter[str]()
         for at, verdict in found:
             before = self.verdicts.get(at, ValidationVerdict())
             heard += 1
-            forgiven = self.request.keep_undecided and verdict.reason == UNDECIDED
-            reason = "" if forgiven else verdict.reason
+            ignored = self.request.keep_undecided and verdict.reason == UNDECIDED
+            reason = "" if ignored else verdict.reason
             reasons[reason] += 1
             self.verdicts[at] = ValidationVerdict(reason, (*before.scores, *verdict.scores))
         kept = reasons.pop("", 0)
-        self.facts[witness] = {"rows": heard, "kept": kept, "rejected": dict(sorted(reasons.items()))}
+        self.facts[validator] = {"rows": heard, "kept": kept, "rejected": dict(sorted(reasons.items()))}
 
     def context(self, note: Callable[[str], None]) -> None:
-        """Hear the images' other captions and boxes."""
+        """Compare the rows with the other captions and boxes of their images."""
         groups = {group for _, group, _ in self._rows.values()}
         known = collect_facts(self._pairs(note), groups)
         several = sum(len(each.captions) + len(each.boxes) > 1 for each in known.values())
         if not several:
-            note("No image has another caption or a box: only rewordings can be found. --captions FILE tells more.")
+            note(
+                "No image has another caption or a box, so only rewordings can be found. Add captions with --captions FILE."
+            )
         wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
         captions = (text for each in known.values() for text in each.captions)
         statistics = count_captions(tag_all(tagger, list(islice(dict.fromkeys(captions), CHECKED_CAPTIONS)))).frozen()
@@ -181,7 +183,7 @@ class Validation:
 
         def verdicts() -> Iterator[tuple[int, ValidationVerdict]]:
             waiting = iter(undecided)
-            while batch := list(islice(waiting, _TOGETHER)):
+            while batch := list(islice(waiting, _BATCH)):
                 tagger.learn(text for at in batch for text in (undecided[at].positive, undecided[at].negative))
                 rows = (self._rows[at] for at in batch)
                 yield from zip(batch, check_by_context(rows, known, triples, tagger), strict=True)
@@ -196,7 +198,7 @@ class Validation:
             yield from read_auxiliary_pairs(self.request.captions, note)
 
     def clip(self) -> None:
-        """Hear a CLIP-like model."""
+        """Compare the rows with a CLIP-like model."""
         from pairwright.indexes.encoders.clip import ClipEncoder  # torch: seconds
 
         encoder = ClipEncoder(self.request.model, device=self.request.device)
@@ -234,11 +236,11 @@ class Validation:
         return PairTask(judge, access, self.request.seed, {"image_root": str(self.request.image_root)})
 
     def finish(self) -> dict[str, Any]:
-        """Write the rows and return what became of them.
+        """Write the rows and return the counts.
 
         Returns:
-            ``in``, ``kept``, ``rejected`` (reason to number; ``rejected_before`` came in so), ``by`` (witness to what
-            it said), ``by_type``, ``broken`` and ``broken_captions`` (as `datasets.skipped` tells them), ``seconds``, ``out``.
+            ``in``, ``kept``, ``rejected`` (by reason; ``rejected_before`` was rejected in the input), ``by`` (counts by
+            validator), ``by_type``, ``broken`` and ``broken_captions`` (see `SkipCounts`), ``seconds``, ``out``.
         """
         rows = [self._row(at, row) for at, row in enumerate(self._given())]
         write_candidates(
@@ -251,8 +253,8 @@ class Validation:
             kind: _counted([r for r in rows if edit_type_name(r["form"], r["target"]) == kind]) for kind in types
         }
         seconds = round(time.perf_counter() - self.started, 2)
-        told = {"by": self.facts, "by_type": by_type, **self._screening.skipped.as_json()}
-        return {**_counted(rows), **told, "seconds": seconds, "out": str(self.request.out)}
+        facts = {"by": self.facts, "by_type": by_type, **self._screening.skipped.as_json()}
+        return {**_counted(rows), **facts, "seconds": seconds, "out": str(self.request.out)}
 
     def _given(self) -> Iterator[dict[str, Any]]:
         for extra, row in zip(self.frame["extra"], candidate_rows(self.frame), strict=True):

@@ -229,7 +229,7 @@ def add_context(asking: "ModelAccess", reading: ContextOptions, out: Path) -> "M
     """Return how a run asks that gives each row so many captions of an index to read; 0: none.
 
     Raises:
-        UsageError: an option stands without one that it needs, or a value cannot be.
+        UsageError: an option lacks one that it requires, or a value is invalid.
     """
     if reading.temperature is not None and not reading.calibrate:
         raise UsageError("--calibrate-temperature does nothing without --calibrate.")
