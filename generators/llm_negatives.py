@@ -180,7 +180,7 @@ class LLMNegatives:
         missing = [kind for kind in TYPES if kind in self.options.types and kind not in kinds]
         because = "no_edit"
         for entry, kind in zip(entries, kinds, strict=True):
-            word = entry.trouble.word if entry.trouble is not None else ""
+            word = entry.error.word if entry.error is not None else ""
             if entry.value is not None:
                 yield entry.value.type, entry.value.caption, self._unasked(entry.value.type)
                 continue
@@ -194,7 +194,7 @@ class LLMNegatives:
 
     def _meant(self, entry: ListEntry[Negative], missing: Sequence[str]) -> str:
         """Return the type for an entry without a valid one: a type of its form, preferably a missing one."""
-        form = normalize_type(str(entry.said.get("type"))).partition("-")[0]
+        form = normalize_type(str(entry.fields.get("type"))).partition("-")[0]
         free = [*missing, *self.options.types]
         return next((kind for kind in free if kind.startswith(f"{form}-")), free[0])
 
@@ -204,10 +204,10 @@ class LLMNegatives:
 
 def _type_of(entry: ListEntry[Negative]) -> str:
     """Return the type of an invalid entry; empty if it has no known type."""
-    kind = normalize_type(str(entry.said.get("type")))
+    kind = normalize_type(str(entry.fields.get("type")))
     return kind if kind in TYPES else ""
 
 
 def _text_of(entry: ListEntry[Negative]) -> str:
-    text = entry.said.get("caption")
+    text = entry.fields.get("caption")
     return text if isinstance(text, str) else ""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.client.steps import LLMStep
 
@@ -80,3 +81,8 @@ class LLMGenerator(Protocol):
             attempt: from 0; a higher one requests new samples (`Request.sample`).
         """
         ...
+
+
+def pair_rng(generator: RuleGenerator | LLMGenerator, seed: int, pair: Pair) -> random.Random:
+    """Return the random stream of a generator for one pair, in a run with this seed."""
+    return make_rng(seed, 0, generator.name, generator.version, pair.key)

@@ -28,6 +28,7 @@ import typer
 from pydantic import BaseModel
 from typer.core import TyperGroup
 from typer.testing import CliRunner
+from typing_extensions import Doc
 
 from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
@@ -202,7 +203,8 @@ def _config_rows(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str
     for name, info in model.model_fields.items():
         section = _section(info.annotation)
         default = "required" if info.is_required() else _default(info.default, section)
-        about = info.description or (section.__doc__ or "" if section else "")
+        texts = (each.documentation for each in info.metadata if isinstance(each, Doc))
+        about = info.description or next(texts, "") or (section.__doc__ or "" if section else "")
         yield f"`{prefix}{name}`", default, about.replace("|", "\\|").rstrip(".")
         if section:
             yield from _config_rows(section, f"{prefix}{name}.")

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.packed_tokens import PackedTokens, pack, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.protocols import pair_rng
 from pairwright.generators.registry import Materials, build_generator
 
 # A pair, with the tokens of its caption if they are known.
@@ -70,7 +70,7 @@ class BatchAnnotator:
         """Return the annotations of each pair of a batch."""
         maker, seed = self._maker, self._setup.seed
         return [
-            maker.annotate(pair, words, make_rng(seed, 0, maker.name, maker.version, pair.key))
+            maker.annotate(pair, words, pair_rng(maker, seed, pair))
             for (pair, _), words in zip(batch, tag_batch(batch), strict=True)
         ]
 

@@ -1,11 +1,12 @@
-"""Answers to questions about images, judged by a language model: ``pairwright evaluate answers``.
+"""Evaluation of answers to questions about images by a language model: ``pairwright evaluate answers``.
 
-A model is a LLaVA, which answers first, or a JSONL file of answers that were given elsewhere (which needs no torch).
-Judgements are kept in the cache; those that failed or cannot be read are asked for anew with ``--retry-failed``.
+A model is a LLaVA, which answers first, or a JSONL file of existing answers (which needs no torch). Judgements are in the
+cache; failed and unreadable ones are retried with ``--retry-failed``.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.records import Annotation, Pair
 from pairwright.filters.metrics.answer_judging import (
     AnswerJudge,
     AnswerJudgement,
@@ -23,15 +25,11 @@ from pairwright.filters.metrics.answer_judging import (
     relative_score,
 )
 from pairwright.filters.metrics.confidence_intervals import ratio_interval
-from pairwright.flows.commands.generate_with_model import failed_rows_path
 from pairwright.flows.llm.model_access import ModelAccess
-from pairwright.flows.llm.planning import plan_generator
-from pairwright.flows.llm.steps import PairSteps
-from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
-from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.flows.llm.pair_task import PairTask
+from pairwright.flows.llm.row_run import run_rows
+from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.prompts.book import PromptBook
 from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult, Units
 
 ANSWERS_KIND = "answers"
@@ -40,15 +38,15 @@ _SCORE = "relative score"
 
 @dataclass(frozen=True)
 class JudgingRequest:
-    """What to have judged.
+    """Models, questions and output of an evaluation.
 
     Attributes:
         models: LLaVA models, or .jsonl files of answers.
-        questions: the file of `filters.answer_judging.read_questions`.
-        images: folder that its images start from.
-        out: beside which failed rows are told.
-        device: of the models.
-        batch: questions at once.
+        questions: file for `filters.metrics.answer_judging.read_questions`.
+        images: root folder of the images.
+        out: output next to which failed rows are written.
+        device: device of the models.
+        batch: questions per batch.
     """
 
     models: tuple[str, ...]
@@ -59,48 +57,46 @@ class JudgingRequest:
     batch: int = 8
 
 
-def plan_judging(request: JudgingRequest, asking: ModelAccess) -> StagePlan:
-    """Return what judging would ask and cost; a LLaVA's answers are taken to be as long as the references.
+def plan_judging(request: JudgingRequest, access: ModelAccess) -> StagePlan:
+    """Return an estimate of `judge_models`, in which the answers of a LLaVA are as long as the references.
 
     Raises:
-        PairwrightError: settings, prices, questions or answers cannot work.
+        PairwrightError: settings, prices, questions or answers are invalid.
     """
-    asking.settings()  # what cannot work is told first
+    access.settings()  # reports invalid settings before any work
     questions = read_questions(request.questions, request.images)
-    # As long as the reference and yet another text: of two equal answers both orders are one request.
+    # As long as the reference, and another text: with two equal answers both orders are one request.
     references = [f"{question.reference}." for question in questions]
     answers = {name: read_answers(Path(name), questions) if _is_file(name) else references for name in request.models}
-    judge = _judge(asking, questions, answers)
-    return plan_generator(judge, sample_rows(judge.pairs, seed=asking.seed), load_tagger(), asking, asking.seed)
+    judge = _judge(access, questions, answers)
+    return PairTask(judge, access, access.seed).estimate(judge.pairs)
 
 
 def judge_models(
-    request: JudgingRequest, asking: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]
+    request: JudgingRequest, access: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]
 ) -> tuple[list[ModelResult], dict[str, Any]]:
-    """Return the relative score of each model, by type of question where there are several, and the bill.
+    """Return the relative score of each model, by type of question if there are several, and the bill.
 
     Raises:
-        PairwrightError: when it cannot begin, or what stopped it; judgements are kept.
+        PairwrightError: the run could not start, or what stopped it; judgements are in the cache.
     """
-    asking.check()  # before minutes of work
+    access.check()  # before minutes of work
     questions = read_questions(request.questions, request.images)
     kinds, answers = _read_answers(request, questions, note)
-    judge = _judge(asking, questions, answers)
-    found: defaultdict[str, list[AnswerJudgement]] = defaultdict(list)
-    with FailedRows(
-        failed_rows_path(request.out), run=asking.identity(judge, {}, asking.seed), retry=asking.retry_failed
-    ) as failed:
-        talks, pairs = PairSteps(judge, asking.seed, failed), judge.pairs
-        with asking.session(watch=watch, say=note) as session:
-            for _, rows in talks.hold(session, ((pair, ()) for pair in pairs), of=len(pairs)):
-                subject, judged = judge.judged(rows[0])
-                found[subject].append(judged)
-        bill = asking.told(session.totals().spent)
-    if summary := failed.summary(len(pairs)):
-        note(summary)
-    return [
-        ModelResult(name, kinds[name], None, judgement_summary(found[name], answers[name])) for name in answers
-    ], bill
+    judge = _judge(access, questions, answers)
+    judgements: defaultdict[str, list[AnswerJudgement]] = defaultdict(list)
+
+    def add(_: Pair, rows: list[Annotation]) -> None:
+        model, judgement = judge.judged(rows[0])
+        judgements[model].append(judgement)
+
+    task, pairs = PairTask(judge, access, access.seed), judge.pairs
+    rows = map(task.row, pairs)
+    run = run_rows(access, task, rows, len(pairs), nullcontext(add), out=request.out, note=note, watch=watch)
+    results = [
+        ModelResult(name, kinds[name], None, judgement_summary(judgements[name], answers[name])) for name in answers
+    ]
+    return results, run.bill()
 
 
 def _read_answers(
@@ -122,19 +118,18 @@ def _read_answers(
         image_sizes([question.image for question in questions])
         for subject in open_models(named, None, request.device):
             note(f"{subject.named.name} answers {len(questions):,} questions.")
-            with explain_out_of_memory(lambda: f"with {request.batch} questions at once. Give a smaller --batch-size."):
+            with explain_out_of_memory(lambda: f"with --batch-size {request.batch}. Use a smaller one."):
                 given[subject.named.name] = generate_answers(subject, questions, batch=request.batch)
             kinds[subject.named.name] = subject.named.kind
     return kinds, {name: given[name] for name in request.models}
 
 
 def _judge(
-    asking: ModelAccess, questions: Sequence[ImageQuestion], answers: Mapping[str, Sequence[str]]
+    access: ModelAccess, questions: Sequence[ImageQuestion], answers: Mapping[str, Sequence[str]]
 ) -> AnswerJudge:
     if not answers:
         raise UsageError("nothing to judge: name a model, or a .jsonl file of answers.")
-    prompts = asking.section.prompts
-    return AnswerJudge(PromptBook(Path(prompts) if prompts else None), asking.model, questions, answers)
+    return AnswerJudge(access.prompts(), access.model, questions, answers)
 
 
 def _is_file(name: str) -> bool:

@@ -1,30 +1,27 @@
-"""A language model as one of the blind attacks: what ``refine`` and ``audit`` ask with ``--also llm``.
+"""A language model as an attack on the texts alone: ``--also llm`` of ``refine`` and ``audit``.
 
-Each distinct (positive, negative) is asked about twice (`filters.llm_scorer`). Answers are kept in the cache; what got
-none is noted as failed and counts as a tie.
+There are two requests for each distinct (positive, negative) (`filters.scorers.llm`). Answers are in the cache; a row
+without an answer is a failed row and counts as a tie.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.records import Annotation, Pair
 from pairwright.filters.scorers.llm import NAME, LLMScorer, PrecomputedGaps, TextPair, pair_for_row
-from pairwright.flows.commands.generate_with_model import failed_rows_path
 from pairwright.flows.llm.model_access import ModelAccess
-from pairwright.flows.llm.planning import plan_generator
-from pairwright.flows.llm.steps import PairSteps
-from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
-from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.flows.llm.pair_task import PairTask
+from pairwright.flows.llm.row_run import run_rows
+from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.prompts.book import PromptBook
 
 
 def distinct_texts(frame: pl.DataFrame) -> list[TextPair]:
-    """Return the distinct (positive, negative) of the candidate rows that are not rejected, in their order."""
+    """Return the distinct (positive, negative) of the candidate rows that are not rejected, in order."""
     rows = frame.filter(pl.col("status") == "kept")
     positive = pl.when(pl.col("positive") != "").then("positive").otherwise("caption")
     return list(dict.fromkeys(rows.select(positive.alias("positive"), "negative").iter_rows()))
@@ -32,61 +29,50 @@ def distinct_texts(frame: pl.DataFrame) -> list[TextPair]:
 
 def score_with_model(
     rows: Sequence[TextPair],
-    asking: ModelAccess,
+    access: ModelAccess,
     out: Path,
     note: Callable[[str], None],
     watch: Callable[[Snapshot], None],
 ) -> tuple[PrecomputedGaps, dict[str, Any]]:
-    """Ask the model about all rows.
+    """Score all rows with the model.
 
     Args:
         rows: distinct texts (`distinct_texts`).
-        asking: how it is asked.
-        out: file beside which failed rows are named.
-        note: told in one line what concerns the whole run.
-        watch: told how far it is.
+        access: the model.
+        out: output next to which failed rows are written.
+        note: receives messages about the run.
+        watch: receives progress snapshots.
 
     Returns:
-        The scorer, and what was paid (`Asking.told`, and ``rows``, ``scored``).
+        The scorer, and the bill (`ModelAccess.bill_facts`, with ``rows`` and ``scored``).
 
     Raises:
-        PairwrightError: what stopped the run, in one line; answers are kept.
+        PairwrightError: what stopped the run; answers are in the cache.
     """
-    asking.check()
-    maker = _scoring_generator(asking, rows)
-    at_key = {pair_for_row(row).key: row for row in rows}
-    found: dict[TextPair, float] = {}
-    done = 0
-    with FailedRows(
-        failed_rows_path(out), run=asking.identity(maker, {}, asking.seed), retry=asking.retry_failed
-    ) as failed:
-        talks = PairSteps(maker, asking.seed, failed)
-        pairs = ((pair_for_row(row), ()) for row in rows)
-        with asking.session(watch=watch, say=note) as session:
-            try:
-                for pair, [row] in talks.hold(session, pairs, of=len(rows)):
-                    done += 1
-                    if NAME in row.scores:
-                        found[at_key[pair.key]] = row.scores[NAME]
-            except (PairwrightError, KeyboardInterrupt):
-                note(f"{done:,} of {len(rows):,} rows are rated. The same command goes on from there.")
-                raise
-    if summary := failed.summary(len(rows)):
-        note(summary)
-    return PrecomputedGaps(found), {**asking.told(session.totals().spent), "rows": len(rows), "scored": len(found)}
+    access.check()
+    task = _scoring_task(access, rows)
+    gaps: dict[TextPair, float] = {}
+    row_of = {pair_for_row(row).key: row for row in rows}
+
+    def add(pair: Pair, annotations: list[Annotation]) -> None:
+        scores = annotations[0].scores
+        if NAME in scores:
+            gaps[row_of[pair.key]] = scores[NAME]
+
+    pairs = (task.row(pair_for_row(row)) for row in rows)
+    run = run_rows(access, task, pairs, len(rows), nullcontext(add), out=out, note=note, watch=watch)
+    return PrecomputedGaps(gaps), {**run.bill(), "rows": len(rows), "scored": len(gaps)}
 
 
-def plan_scoring(rows: Sequence[TextPair], asking: ModelAccess) -> StagePlan:
-    """Return what `score_with_model` would ask and cost.
+def plan_scoring(rows: Sequence[TextPair], access: ModelAccess) -> StagePlan:
+    """Return an estimate of `score_with_model`.
 
     Raises:
-        PairwrightError: when it could not begin.
+        PairwrightError: the run could not start.
     """
-    asking.settings()  # what cannot work is told first
-    sample = sample_rows(map(pair_for_row, rows), seed=asking.seed)
-    return plan_generator(_scoring_generator(asking, rows), sample, load_tagger(), asking, asking.seed)
+    access.settings()  # reports invalid settings before any work
+    return _scoring_task(access, rows).estimate(map(pair_for_row, rows))
 
 
-def _scoring_generator(asking: ModelAccess, rows: Sequence[TextPair]) -> LLMScorer:
-    prompts = asking.section.prompts
-    return LLMScorer(PromptBook(Path(prompts) if prompts else None), asking.model, rows)
+def _scoring_task(access: ModelAccess, rows: Sequence[TextPair]) -> PairTask:
+    return PairTask(LLMScorer(access.prompts(), access.model, rows), access, access.seed)

@@ -1,28 +1,26 @@
 """Evaluation triples whose positives a model writes: ``pairwright generate triples --method llm``.
 
-One row of the session is a caption, however many negatives it has. It is asked for the types of its negatives first;
-only where that leaves a negative without a positive, and other types are allowed, for those. Nothing is asked about
-captions whose negatives are rejected or have no type that could be asked for. Answers are kept: a run that was stopped
-goes on with the same command.
+A row of the session is a caption, however many negatives it has. The first request asks for the types of its negatives;
+if a negative has no positive then and other types are allowed, further requests ask for those. Captions whose negatives
+are all rejected, or have no type to ask for, are skipped. Answers are in the cache: the same command continues a stopped
+run.
 """
 
 import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
-from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.flows.commands.generate_with_model import failed_rows_path
 from pairwright.flows.commands.triples import NAME, CaptionGroup, TripleRequest, TripleResults, TripleRows
 from pairwright.flows.llm.model_access import ModelAccess
-from pairwright.flows.llm.planning import plan_generator
-from pairwright.flows.llm.steps import PairSteps
+from pairwright.flows.llm.pair_task import PairTask
+from pairwright.flows.llm.row_run import run_rows
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
-from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
 from pairwright.generators.llm_positives import NAME as MAKER
 from pairwright.generators.llm_positives import TYPES, VERSION
@@ -32,12 +30,12 @@ from pairwright.generators.triples import TriplePositive, kept_positives
 
 
 class MissingPositives:
-    """The generator (`protocols.LLMGenerator`) of the positives that the negatives of a caption want.
+    """Generator (`protocols.LLMGenerator`) of the positives for the negatives of a caption.
 
     Args:
-        work: says which positives go beside a negative.
-        materials: see `registry.LLMMaterials`.
-        groups: the captions that will be asked about.
+        work: decides which positive a negative gets.
+        materials: resources of the generator.
+        groups: the captions to ask about.
     """
 
     name = f"llm-{NAME}"
@@ -60,7 +58,7 @@ class MissingPositives:
     def annotate(
         self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
     ) -> LLMStep[list[Annotation]]:
-        """Return the talk about a caption, which ends in one annotation for each type that was asked for."""
+        """Return the step of a caption, which returns one annotation per requested type."""
         group, rows = self._groups[pair.key], list[Annotation]()
         asked: set[str] = set()
         while types := _next_types(self._work, group, rows, asked):
@@ -70,7 +68,7 @@ class MissingPositives:
 
 
 def _next_types(work: TripleRows, group: CaptionGroup, rows: Sequence[Annotation], asked: set[str]) -> tuple[str, ...]:
-    """Return the types that the rows without a positive want next; none when nothing is left to try."""
+    """Return the types to request next for rows without a positive; empty if none are left."""
     found = work.chosen(group, by_type(rows))
     wanted: set[str] = set()
     for row, negative in group.usable:
@@ -81,7 +79,7 @@ def _next_types(work: TripleRows, group: CaptionGroup, rows: Sequence[Annotation
 
 
 def by_type(rows: Iterable[Annotation]) -> dict[str, list[TriplePositive]]:
-    """Return the positives that were kept, by type."""
+    """Return the kept positives by type."""
     offered: defaultdict[str, list[TriplePositive]] = defaultdict(list)
     for offer in kept_positives(rows):
         offered[offer.type].append(offer)
@@ -93,62 +91,53 @@ def _groups_to_ask(work: TripleRows, groups: Iterable[CaptionGroup]) -> list[Cap
 
 
 def run_with_model(
-    request: TripleRequest, asking: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]
+    request: TripleRequest, access: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]
 ) -> dict[str, Any]:
     """Make triples whose positives a model writes, and write them.
 
     Args:
-        request: of what, into which file.
-        asking: of which model, and how.
-        note: told in one line what concerns the whole run.
-        watch: told how far it is.
+        request: input and output.
+        access: the model.
+        note: receives messages about the run.
+        watch: receives progress snapshots.
 
     Returns:
-        As `TripleWork.finish`, with ``llm`` (model, requests, tokens, cost) and ``failed``: how many captions failed,
-        the file that names them, and why.
+        As `TripleRows.finish`, with ``llm`` and ``failed`` as in `generate_with_model.run_llm_generator`.
 
     Raises:
-        PairwrightError: what stopped the run, in one line; answers are kept.
+        PairwrightError: what stopped the run; answers are in the cache.
     """
-    asking.check()
-    work, outcome = TripleRows(request, note), TripleResults()
-    groups = [group for batch in work.batches() for group in batch]
+    access.check()
+    rows, results = TripleRows(request, note), TripleResults()
+    groups = [group for batch in rows.batches() for group in batch]
     for group in groups:
-        outcome.add(group, work.chosen(group, {}))
-    askable = {group.caption.pair.key: group for group in _groups_to_ask(work, groups)}
-    maker = MissingPositives(work, asking.materials(work.materials, work.tagger), askable.values())
-    run = asking.identity(maker, {"any_type": request.any_type}, request.seed)
-    done = 0
-    with FailedRows(failed_rows_path(request.out), run=run, retry=asking.retry_failed) as failed:
-        talks = PairSteps(maker, request.seed, failed)
-        pairs = ((group.caption.pair, group.caption.tokens) for group in askable.values())
-        with asking.session(watch=watch, say=note) as session:
-            try:
-                for pair, rows in talks.hold(session, pairs, of=len(askable)):
-                    outcome.add(askable[pair.key], work.chosen(askable[pair.key], by_type(rows)))
-                    done += 1
-            except (PairwrightError, KeyboardInterrupt):
-                note(f"{done:,} of {len(askable):,} captions are done. The same command goes on from there.")
-                raise
-    if summary := failed.summary(len(askable)):
-        note(summary)
-    reasons = dict(sorted(failed.counts.items()))
-    return {
-        **work.finish(outcome),
-        "llm": asking.told(session.totals().spent),
-        "failed": {"rows": sum(reasons.values()), "reasons": reasons, "file": str(failed.path)},
-    }
+        results.add(group, rows.chosen(group, {}))
+    to_ask = {group.caption.pair.key: group for group in _groups_to_ask(rows, groups)}
+    task = _task(request, rows, access, to_ask.values())
+
+    def add(pair: Pair, annotations: list[Annotation]) -> None:
+        results.add(to_ask[pair.key], rows.chosen(to_ask[pair.key], by_type(annotations)))
+
+    pairs = (task.row(group.caption.pair, group.caption.tokens) for group in to_ask.values())
+    run = run_rows(
+        access, task, pairs, len(to_ask), nullcontext(add), out=request.out, note=note, watch=watch, unit="captions"
+    )
+    return {**rows.finish(results), "llm": run.bill(), "failed": run.failures()}
 
 
-def plan_with_model(request: TripleRequest, asking: ModelAccess, note: Callable[[str], None]) -> StagePlan:
-    """Return what `run_with_model` would ask and cost.
+def plan_with_model(request: TripleRequest, access: ModelAccess, note: Callable[[str], None]) -> StagePlan:
+    """Return an estimate of `run_with_model`.
 
     Raises:
-        PairwrightError: when it could not begin.
+        PairwrightError: the run could not start.
     """
-    asking.settings()  # what cannot work is told first
-    work = TripleRows(request, note)
-    groups = _groups_to_ask(work, (group for batch in work.batches() for group in batch))
-    maker = MissingPositives(work, asking.materials(work.materials, work.tagger), groups)
-    sample = sample_rows((group.caption.pair for group in groups), seed=request.seed)
-    return plan_generator(maker, sample, work.tagger, asking, request.seed)
+    access.settings()  # reports invalid settings before any work
+    rows = TripleRows(request, note)
+    groups = _groups_to_ask(rows, (group for batch in rows.batches() for group in batch))
+    task = _task(request, rows, access, groups)
+    return task.estimate((group.caption.pair for group in groups), rows.tagger)
+
+
+def _task(request: TripleRequest, rows: TripleRows, access: ModelAccess, groups: Iterable[CaptionGroup]) -> PairTask:
+    generator = MissingPositives(rows, access.materials(rows.materials, rows.tagger), groups)
+    return PairTask(generator, access, request.seed, {"any_type": request.any_type})

@@ -1,15 +1,16 @@
-"""Validation of candidate rows: what ``pairwright validate`` runs (SugarCrepe, stage 2).
+"""Validation of candidate rows: ``pairwright validate`` (SugarCrepe, stage 2).
 
-A hard negative that is true of the image after all is a false negative. Three witnesses can be heard: the image's
-other captions and boxes, a CLIP-like model, and a language model that sees the image. They are heard in that order,
-the cheap ones first, and each only on what the ones before let stand. A row that comes in rejected stays as it is.
+A hard negative that is true of the image is a false negative. There are three validators: the other captions and boxes of
+the image, a CLIP-like model, and a language model that sees the image. They run in this order, the cheap ones first, each
+on the rows that the ones before did not reject. Rows that are rejected in the input stay rejected.
 
-Memory: the rows, as `filters.candidates` holds them, and what is known of their images.
+Memory: the rows, as `filters.candidates` stores them, and the facts about their images.
 """
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,10 +18,9 @@ from typing import Any, Literal, get_args
 
 import orjson
 
-from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.images.loading import ImageRoot, is_url, split_locator
 from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
-from pairwright.datasets.records import Pair
+from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.suggestions import require_known
 from pairwright.filters.candidates.files import check_extension, read_candidates, write_candidates
@@ -34,10 +34,9 @@ from pairwright.filters.validation.records import ValidationRow, ValidationVerdi
 from pairwright.flows.commands.annotation_files import require_candidate_rows
 from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 from pairwright.flows.commands.generate import CHECKED_CAPTIONS
-from pairwright.flows.commands.generate_with_model import failed_rows_path
 from pairwright.flows.llm.model_access import ModelAccess
-from pairwright.flows.llm.planning import plan_generator
-from pairwright.flows.llm.steps import PairSteps
+from pairwright.flows.llm.pair_task import PairTask
+from pairwright.flows.llm.row_run import run_rows
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.edits.general_english import pool_or_general_english
@@ -45,48 +44,46 @@ from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
-from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.triples import CachingTagger, Triples
 
 Validator = Literal["context", "clip", "llm"]
 VALIDATORS: tuple[Validator, ...] = get_args(Validator)
 UNDECIDED = "judge_undecided"
-_TOGETHER = 512  # rows tagged at once
+_BATCH = 512  # rows tagged per batch
 
 
 def parse_validators(written: str) -> tuple[Validator, ...]:
-    """Return ``context,llm`` as witnesses, in the order in which they are heard.
+    """Return the validators in ``context,llm``, in the order in which they run.
 
     Raises:
-        UsageError: when it names none, or one that there is not.
+        UsageError: there is none, or an unknown one.
     """
     named = {name.strip() for name in written.split(",") if name.strip()}
-    require_known("--by names", named or ["nobody"], VALIDATORS)
-    return tuple(witness for witness in VALIDATORS if witness in named)
+    require_known("--by names", named or ["(none)"], VALIDATORS)
+    return tuple(name for name in VALIDATORS if name in named)
 
 
 @dataclass(frozen=True)
 class ValidationRequest:
-    """What to validate, and by whom.
+    """Input, output and validators of a run.
 
     Attributes:
         input: a file of candidate rows.
         out: file to write.
-        by: the witnesses.
-        captions: pairs of the images, for their other captions and boxes; without, the rows alone tell.
+        by: the validators.
+        captions: pairs of the images, for their other captions and boxes; None: those of the rows.
         image_root: folder of the images of the rows; rows whose image is outside it are rejected. Without, relative
             images start from the folder of ``input``, then from the working one.
-        model: of the CLIP witness: folder, hub name or ``ARCH::pretrained``.
-        device: of the CLIP witness.
-        margin: see `filters.validation.by_margin`; cosine.
-        keep_undecided: let stand what the judge's two answers do not agree on.
-        only_kept: leave rejected rows out of ``out``.
-        seed: of the sample that a plan looks at.
-        on_error: what becomes of rows of ``input`` that are none.
+        model: CLIP model: folder, hub name or ``ARCH::pretrained``.
+        device: device of the CLIP model.
+        margin: cosine; see `filters.validation.clip_margin`.
+        keep_undecided: keep rows on which the two answers of the language model disagree.
+        only_kept: do not write rejected rows.
+        seed: seed of the run and of the sample of an estimate.
+        on_error: policy for invalid rows of ``input``.
     """
 
     input: Path
@@ -121,7 +118,7 @@ class Validation:
         self.frame = read_candidates(request.input, self._screening)
         require_candidate_rows(request.input, self.frame.height)
         self.verdicts: dict[int, ValidationVerdict] = {}
-        self.told: dict[str, Any] = {}
+        self.facts: dict[str, Any] = {}
         columns = self.frame.select("id", "key", "image", "caption", "positive", "negative", "form", "target", "status")
         self._rows: dict[int, tuple[ValidationRow, str, str]] = {}
         for at, (id_, key, image, caption, positive, negative, form, target, status) in enumerate(columns.iter_rows()):
@@ -146,51 +143,53 @@ class Validation:
             return image  # from the working folder
         return str(root / image)
 
-    def standing(self) -> dict[int, ValidationRow]:
-        """The rows that no witness has spoken against, by their position."""
+    def undecided(self) -> dict[int, ValidationRow]:
+        """Return the rows that no validator has rejected, by position."""
         return {
             at: question
             for at, (question, _, _) in self._rows.items()
             if not self.verdicts.get(at, ValidationVerdict()).reason
         }
 
-    def hear(self, witness: Validator, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
-        """Take note of verdicts on standing rows, by position."""
+    def add_verdicts(self, validator: Validator, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
+        """Add the verdicts of a validator, by position."""
         heard, reasons = 0, Counter[str]()
         for at, verdict in found:
             before = self.verdicts.get(at, ValidationVerdict())
             heard += 1
-            forgiven = self.request.keep_undecided and verdict.reason == UNDECIDED
-            reason = "" if forgiven else verdict.reason
+            ignored = self.request.keep_undecided and verdict.reason == UNDECIDED
+            reason = "" if ignored else verdict.reason
             reasons[reason] += 1
             self.verdicts[at] = ValidationVerdict(reason, (*before.scores, *verdict.scores))
         kept = reasons.pop("", 0)
-        self.told[witness] = {"rows": heard, "kept": kept, "rejected": dict(sorted(reasons.items()))}
+        self.facts[validator] = {"rows": heard, "kept": kept, "rejected": dict(sorted(reasons.items()))}
 
     def context(self, note: Callable[[str], None]) -> None:
-        """Hear the images' other captions and boxes."""
+        """Compare the rows with the other captions and boxes of their images."""
         groups = {group for _, group, _ in self._rows.values()}
         known = collect_facts(self._pairs(note), groups)
         several = sum(len(each.captions) + len(each.boxes) > 1 for each in known.values())
         if not several:
-            note("No image has another caption or a box: only rewordings can be found. --captions FILE tells more.")
+            note(
+                "No image has another caption or a box, so only rewordings can be found. Add captions with --captions FILE."
+            )
         wordnet, tagger = load_wordnet(), CachingTagger(load_tagger())
         captions = (text for each in known.values() for text in each.captions)
         statistics = count_captions(tag_all(tagger, list(islice(dict.fromkeys(captions), CHECKED_CAPTIONS)))).frozen()
         triples = Triples(
             EditChecks(wordnet, pool_or_general_english(statistics, wordnet), tagger), tagger, as_given=True
         )
-        standing = self.standing()
+        undecided = self.undecided()
 
         def verdicts() -> Iterator[tuple[int, ValidationVerdict]]:
-            waiting = iter(standing)
-            while batch := list(islice(waiting, _TOGETHER)):
-                tagger.learn(text for at in batch for text in (standing[at].positive, standing[at].negative))
+            waiting = iter(undecided)
+            while batch := list(islice(waiting, _BATCH)):
+                tagger.learn(text for at in batch for text in (undecided[at].positive, undecided[at].negative))
                 rows = (self._rows[at] for at in batch)
                 yield from zip(batch, check_by_context(rows, known, triples, tagger), strict=True)
 
-        self.hear("context", verdicts())
-        self.told["context"]["images_with_context"] = several
+        self.add_verdicts("context", verdicts())
+        self.facts["context"]["images_with_context"] = several
 
     def _pairs(self, note: Callable[[str], None]) -> Iterator[Pair]:
         for key, image, caption in self.frame.select("key", "image", "caption").iter_rows():
@@ -199,56 +198,49 @@ class Validation:
             yield from read_auxiliary_pairs(self.request.captions, note)
 
     def clip(self) -> None:
-        """Hear a CLIP-like model."""
+        """Compare the rows with a CLIP-like model."""
         from pairwright.indexes.encoders.clip import ClipEncoder  # torch: seconds
 
         encoder = ClipEncoder(self.request.model, device=self.request.device)
-        standing = self.standing()
-        order = sorted(standing, key=lambda at: (standing[at].image, at))
-        found = check_by_clip_margin((standing[at] for at in order), encoder, self.request.margin)
-        self.hear("clip", zip(order, found, strict=True))
-        self.told["clip"] |= {"model": encoder.model, "margin": self.request.margin, "truncated": encoder.truncated}
+        undecided = self.undecided()
+        order = sorted(undecided, key=lambda at: (undecided[at].image, at))
+        found = check_by_clip_margin((undecided[at] for at in order), encoder, self.request.margin)
+        self.add_verdicts("clip", zip(order, found, strict=True))
+        self.facts["clip"] |= {"model": encoder.model, "margin": self.request.margin, "truncated": encoder.truncated}
 
-    def llm(self, asking: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]) -> None:
-        """Hear a language model that sees the images.
+    def llm(self, access: ModelAccess, note: Callable[[str], None], watch: Callable[[Snapshot], None]) -> None:
+        """Run a language model that sees the images.
 
         Raises:
-            PairwrightError: what stopped the run, in one line; answers are kept.
+            PairwrightError: what stopped the run; answers are in the cache.
         """
-        asking.check()
-        standing = self.standing()
-        maker = self.judge(asking, standing.values())
-        at_key = {pair_for_row(question).key: at for at, question in standing.items()}
-        found: dict[int, ValidationVerdict] = {}
-        run = asking.identity(maker, {"image_root": str(self.request.image_root)}, self.request.seed)
-        with FailedRows(failed_rows_path(self.request.out), run=run, retry=asking.retry_failed) as failed:
-            talks = PairSteps(maker, self.request.seed, failed)
-            pairs = ((pair_for_row(question), ()) for question in standing.values())
-            with asking.session(watch=watch, say=note) as session:
-                try:
-                    for pair, rows in talks.hold(session, pairs, of=len(standing)):
-                        found[at_key[pair.key]] = ValidationVerdict(
-                            rows[0].reason, tuple(sorted(rows[0].scores.items()))
-                        )
-                except (PairwrightError, KeyboardInterrupt):
-                    note(f"{len(found):,} of {len(standing):,} rows are judged. The same command goes on from there.")
-                    raise
-        if summary := failed.summary(len(standing)):
-            note(summary)
-        self.hear("llm", sorted(found.items()))
-        self.told["llm"] |= asking.told(session.totals().spent)
+        access.check()
+        undecided = self.undecided()
+        task = self.judging_task(access, undecided.values())
+        index_of = {pair_for_row(row).key: at for at, row in undecided.items()}
+        verdicts: dict[int, ValidationVerdict] = {}
 
-    def judge(self, asking: ModelAccess, questions: Iterable[ValidationRow]) -> NegativeJudge:
-        """Return the maker of verdicts."""
-        prompts = asking.section.prompts
-        return NegativeJudge(PromptBook(Path(prompts) if prompts else None), asking.model, MessageImages(), questions)
+        def add(pair: Pair, rows: list[Annotation]) -> None:
+            verdicts[index_of[pair.key]] = ValidationVerdict(rows[0].reason, tuple(sorted(rows[0].scores.items())))
+
+        pairs = (task.row(pair_for_row(row)) for row in undecided.values())
+        run = run_rows(
+            access, task, pairs, len(undecided), nullcontext(add), out=self.request.out, note=note, watch=watch
+        )
+        self.add_verdicts("llm", sorted(verdicts.items()))
+        self.facts["llm"] |= run.bill()
+
+    def judging_task(self, access: ModelAccess, rows: Iterable[ValidationRow]) -> PairTask:
+        """Return the task of judging rows."""
+        judge = NegativeJudge(access.prompts(), access.model, MessageImages(), rows)
+        return PairTask(judge, access, self.request.seed, {"image_root": str(self.request.image_root)})
 
     def finish(self) -> dict[str, Any]:
-        """Write the rows and return what became of them.
+        """Write the rows and return the counts.
 
         Returns:
-            ``in``, ``kept``, ``rejected`` (reason to number; ``rejected_before`` came in so), ``by`` (witness to what
-            it said), ``by_type``, ``broken`` and ``broken_captions`` (as `datasets.skipped` tells them), ``seconds``, ``out``.
+            ``in``, ``kept``, ``rejected`` (by reason; ``rejected_before`` was rejected in the input), ``by`` (counts by
+            validator), ``by_type``, ``broken`` and ``broken_captions`` (see `SkipCounts`), ``seconds``, ``out``.
         """
         rows = [self._row(at, row) for at, row in enumerate(self._given())]
         write_candidates(
@@ -261,8 +253,8 @@ class Validation:
             kind: _counted([r for r in rows if edit_type_name(r["form"], r["target"]) == kind]) for kind in types
         }
         seconds = round(time.perf_counter() - self.started, 2)
-        told = {"by": self.told, "by_type": by_type, **self._screening.skipped.as_json()}
-        return {**_counted(rows), **told, "seconds": seconds, "out": str(self.request.out)}
+        facts = {"by": self.facts, "by_type": by_type, **self._screening.skipped.as_json()}
+        return {**_counted(rows), **facts, "seconds": seconds, "out": str(self.request.out)}
 
     def _given(self) -> Iterator[dict[str, Any]]:
         for extra, row in zip(self.frame["extra"], candidate_rows(self.frame), strict=True):
@@ -278,49 +270,48 @@ class Validation:
 
 def validate(
     request: ValidationRequest,
-    asking: ModelAccess | None,
+    access: ModelAccess | None,
     note: Callable[[str], None],
     watch: Callable[[Snapshot], None],
 ) -> dict[str, Any]:
     """Validate rows and write them.
 
     Args:
-        request: what, and by whom.
-        asking: how the language model is asked; None when it is no witness.
-        note: told in one line what concerns the whole run.
-        watch: told how far the language model is.
+        request: input, output and validators.
+        access: the language model; None if it is not a validator.
+        note: receives messages about the run.
+        watch: receives progress snapshots of the language model.
 
     Returns:
         As `Validation.finish`.
 
     Raises:
-        PairwrightError: when it cannot begin, or what stopped it.
+        PairwrightError: the run could not start, or what stopped it.
     """
-    if asking is not None:
-        asking.check()  # before minutes of work
+    if access is not None:
+        access.check()  # before minutes of work
     work = Validation(request)
     if "context" in request.by:
         work.context(note)
     if "clip" in request.by:
         work.clip()
-    if "llm" in request.by and asking is not None:
-        work.llm(asking, note, watch)
+    if "llm" in request.by and access is not None:
+        work.llm(access, note, watch)
     return work.finish()
 
 
-def plan_validation(request: ValidationRequest, asking: ModelAccess, note: Callable[[str], None]) -> StagePlan:
-    """Return what the language model would be asked, after the context was heard if it is a witness.
+def plan_validation(request: ValidationRequest, access: ModelAccess, note: Callable[[str], None]) -> StagePlan:
+    """Return an estimate of the requests to the language model, after the context validator if it is used.
 
     Raises:
-        PairwrightError: when it could not begin.
+        PairwrightError: the run could not start.
     """
-    asking.settings()  # what cannot work is told first
+    access.settings()  # reports invalid settings before any work
     work = Validation(request)
     if "context" in request.by:
         work.context(note)
-    questions = list(work.standing().values())
-    sample = sample_rows(map(pair_for_row, questions), seed=request.seed)
-    return plan_generator(work.judge(asking, questions), sample, load_tagger(), asking, request.seed)
+    rows = list(work.undecided().values())
+    return work.judging_task(access, rows).estimate(map(pair_for_row, rows))
 
 
 def _counted(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 from pairwright.datasets.suggestions import find_duplicates, suggest_alternatives
+from pairwright.flows.config.llm_options import SERVER_ONLY_KEYS, LLMOptions, ModelName, Parameters
 from pairwright.generators.conversations.question_templates import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
 from pairwright.indexes.hnsw.options import IndexOptions
 
@@ -374,64 +375,28 @@ class ShardsSection(Section):
     longest_side: int = Field(0, ge=0, description="pixels; larger images are scaled down (0 = keep sizes)")
 
 
-# What only a server's client uses; see `LLMSection`.
-SERVER_ONLY_KEYS = (
-    *("base_url", "endpoint", "transport", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries"),
-    *("patience", "max_cost", "prices", "price", "batch"),
-)
+class LLMSection(Section, LLMOptions):
+    """The language model of the stages that use one; its API key is read from the environment (OPENAI_API_KEY)."""
 
-
-class LLMSection(Section):
-    """The model that texts are asked of. Its key is no setting: it stands in the environment, as OPENAI_API_KEY."""
-
-    model: str = Field(
-        min_length=1,
-        description="its name at the server (Azure: the deployment's); local:FOLDER: a model on this machine",
-    )
-    base_url: str = Field("", description="of an OpenAI-compatible server; empty: OPENAI_BASE_URL, else OpenAI")
-    endpoint: str = Field("", description="name for the server in cache keys; empty: scheme, host, port and path")
-    transport: Literal["auto", "direct", "sdk"] = Field("auto", description="auto: the SDK for Azure, else direct")
-    structured: Literal["auto", "json_schema", "tool", "json"] = Field(
-        "auto", description="how JSON is asked for: by schema, tool call or in words; auto: what the server can"
-    )
-    max_concurrency: int = Field(64, ge=1, description="requests at once, at most; fewer while the server refuses")
-    requests_per_minute: int = Field(0, ge=0, description="at most; 0: no ceiling")
-    tokens_per_minute: int = Field(0, ge=0, description="at most; 0: no ceiling")
-    timeout: float = Field(120.0, gt=0, description="seconds until an answer has to be whole")
-    max_retries: int = Field(6, ge=0, description="further tries of a request after a fault that may pass")
-    patience: float = Field(
-        300.0, gt=0, description="seconds to wait for a server that has answered before and is away, or refuses all"
-    )
-    max_cost: float | None = Field(None, gt=0, description="USD at which the run stops; what is done is kept")
-    max_requests: int | None = Field(None, ge=1, description="requests at which the run stops; what is done is kept")
-    prices: str = Field("", description="YAML file of prices that add to ours or replace them")
-    price: str = Field("", description="IN/OUT, USD per million tokens, in place of any table; 0/0: your own server")
-    parameters: dict[str, Any] = Field(
-        {}, description="sent in place of the prompts' own, such as temperature: 0; null leaves one out"
-    )
-    prompts: str = Field("", description="folder of prompt files that replace ours by name")
-    cache: str = Field(
-        "",
-        description="SQLite file of the model's answers, on a local disk, not NFS; empty: llm-cache.sqlite in the build directory",
-    )
-    batch: bool = Field(default=False, description="OpenAI's Batch API: half the price, answers within a day")
+    model: ModelName = Field(min_length=1)
+    parameters: Parameters = Field({})
 
     @field_validator("base_url")
     @classmethod
-    def _holds_no_secret(cls, value: str) -> str:
+    def _contains_no_secret(cls, value: str) -> str:
         parts = urlsplit(value)
         if parts.username or parts.password or parts.query:
-            raise ValueError("a config holds no keys; put a URL with a user or a query into OPENAI_BASE_URL")
+            raise ValueError("a config must not contain keys: put a URL with a user or a query into OPENAI_BASE_URL")
         return value
 
     @model_validator(mode="after")
-    def _asks_no_server_of_a_local_model(self) -> Self:
+    def _local_model_has_no_server(self) -> Self:
         if not self.model.startswith("local:"):
             return self
-        usual = type(self).model_fields
-        given = [name for name in SERVER_ONLY_KEYS if getattr(self, name) != usual[name].default]
-        if given:
-            raise ValueError(f"{given[0]} is for servers, and {self.model} is on this machine: leave one of them out")
+        fields = type(self).model_fields
+        changed = [name for name in SERVER_ONLY_KEYS if getattr(self, name) != fields[name].default]
+        if changed:
+            raise ValueError(f"{changed[0]} is for servers, but {self.model} is a local model: remove one of them")
         if self.structured not in {"auto", "json"}:
-            raise ValueError(f"nothing holds {self.model} to a schema: leave structured at auto")
+            raise ValueError(f"{self.model} is a local model, which supports no schema: set structured to auto or json")
         return self

@@ -1,10 +1,8 @@
-"""A local teacher whose attention to the captions it was given is calibrated (Found in the middle: 000, chapter 3).
+"""Calibration of a local model's attention to the context in its prompt (Found in the middle: 000, chapter 3).
 
-For each prompt with documents the relevance of each is measured first, K + 1 readings of the prompt; then the answer is
-written while attention to each document has the share that its relevance asks for. Prompts are measured one by one, so
-what one is found to need does not depend on what stands in its batch.
-
-Batches without documents are written as they are.
+The relevance of each document is measured first, with K + 1 forward passes per prompt; then the answer is generated with
+attention to each document in proportion to its relevance. Prompts are measured one by one, so that the result for a prompt
+does not depend on its batch. Batches without documents are generated without calibration.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,18 +20,18 @@ if TYPE_CHECKING:
     from pairwright.training.attention.hooks import RecordedAttention
     from pairwright.training.attention.prompts import DocumentPrompt
 
-_READ = 8  # readings of a prompt at once, at most
+_BATCH = 8  # maximum forward passes of a prompt per batch
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionCalibration:
-    """How a local model's attention is calibrated: linearly, in the last half of its layers.
+    """Settings of the calibration: linear, in the last half of the layers.
 
     Attributes:
-        temperature: t of eq. 3.5, above 0; the smaller, the more goes to the most relevant document.
+        temperature: t of eq. 3.5, above 0; a lower one gives the most relevant document more attention.
 
     Raises:
-        UsageError: for a temperature that is not above 0.
+        UsageError: the temperature is not above 0.
     """
 
     temperature: float = TEMPERATURE
@@ -43,21 +41,21 @@ class AttentionCalibration:
 
     @property
     def cache_label(self) -> str:
-        """What stands for it in cache keys."""
+        """Name of the calibration in cache keys."""
         return f"calibrated-linear-t{self.temperature!r}-last-half"
 
     @contextmanager
     def around(
         self, model: Any, tokenizer: Any, prompts: Sequence[RenderedPrompt]
     ) -> "Iterator[RecordedAttention | None]":
-        """Hold the calibration while a batch is written, as `local_writing.Around` does.
+        """Calibrate the model while a batch is generated (`local.generation`).
 
         Yields:
-            What the queries of the latest forward pass attended to; None for prompts without documents.
+            Attention of the queries of the latest forward pass; None for prompts without documents.
 
         Raises:
-            Failure: ``context_too_long``: a prompt has no room for the document that bias is measured with.
-            UsageError: the model's attention cannot be calibrated.
+            RequestError: ``context_too_long``: the prompt has no room for the document that measures bias.
+            UsageError: the attention of the model cannot be calibrated.
         """
         if not any(prompt.letters for prompt in prompts):
             yield None
@@ -67,30 +65,30 @@ class AttentionCalibration:
 
         from pairwright.training.attention.hooks import DocumentLayout, calibrate_attention
 
-        how = Calibration(temperature=self.temperature)
+        settings = Calibration(temperature=self.temperature)
         layouts = [DocumentLayout(prompt.spans.spans, prompt.spans.length) for prompt in prompts]
-        found = [_document_relevance(model, tokenizer, prompt, how) for prompt in prompts]
+        found = [_document_relevance(model, tokenizer, prompt, settings) for prompt in prompts]
         asked = [
-            torch.from_numpy(attention_shares(rel, layout.tokens, how.t))
+            torch.from_numpy(attention_shares(rel, layout.tokens, settings.t))
             for rel, layout in zip(found, layouts, strict=True)
         ]
         side_by_side = pad_sequence(asked, batch_first=True, padding_value=float("-inf"))
-        with calibrate_attention(model, layouts, side_by_side, how.first_layer) as seen:
+        with calibrate_attention(model, layouts, side_by_side, settings.first_layer) as seen:
             yield seen
 
 
-def _document_relevance(model: Any, tokenizer: Any, prompt: RenderedPrompt, how: Calibration) -> FloatArray:
+def _document_relevance(model: Any, tokenizer: Any, prompt: RenderedPrompt, settings: Calibration) -> FloatArray:
     from pairwright.training.attention.decoder import DocumentDecoder
     from pairwright.training.attention.prompts import DocumentPrompt
 
-    reader = DocumentDecoder(model, tokenizer, batch=max(1, min(_READ, MAX_BATCH_TOKENS // len(prompt.tokens))))
+    reader = DocumentDecoder(model, tokenizer, batch=max(1, min(_BATCH, MAX_BATCH_TOKENS // len(prompt.tokens))))
     asked = DocumentPrompt(prompt.text, prompt.letters, prompt.marks)
     _check_room(reader, asked)
-    return reader.relevances([asked], how)[0]
+    return reader.relevances([asked], settings)[0]
 
 
 def _check_room(reader: "DocumentDecoder", prompt: "DocumentPrompt") -> None:
-    """Refuse a prompt that is too long with the dummy in the place of a shorter document."""
+    """Reject a prompt that is too long with the dummy document in place of a shorter one."""
     from pairwright.training.attention.prompts import dummy_document, tokenize_prompt
 
     room = getattr(reader.model.config.get_text_config(), "max_position_embeddings", None)
@@ -98,4 +96,6 @@ def _check_room(reader: "DocumentDecoder", prompt: "DocumentPrompt") -> None:
     for place in range(len(prompt.spans)):
         tokens = len(tokenize_prompt(prompt.with_dummy(place, dummy), reader.tokenizer).ids)
         if room is not None and tokens > room:
-            raise RequestError("context_too_long", f"{tokens:,} tokens to calibrate it, and the model reads {room:,}")
+            raise RequestError(
+                "context_too_long", f"{tokens:,} tokens for calibration, but the context of the model is {room:,}"
+            )

@@ -1,43 +1,60 @@
-"""Rows that are given context: for each the captions of an index nearest to it, which a model reads with whatever it is asked.
+"""Context of rows: the nearest captions of an index, which the model reads with each request.
 
-Which ones they were is written beside the output, one line of JSON a row, in order:
+They are recorded in a file next to the output, one line of JSON per row, in order:
 
     {"row": "...", "query": "...", "documents": [{"key": "...", "rank": 1, "score": 0.83}, ...]}
 
-``row`` is the row's name: a pair's key, or for rationales the hash of the row's fields. Retrieval goes by batches, as rows
-are begun.
+``row`` is the name of the row: the key of a pair, or for rationales the hash of the row's fields. Captions are retrieved
+in batches, as rows are started.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Generic, NamedTuple, Self, TypeVar
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.records import compact_json
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.document_steps import with_documents_in_step
-from pairwright.generators.llm.documents import Document
+from pairwright.generators.llm.documents import Document, with_documents_in_step
 from pairwright.generators.llm.nearest_captions import NearestCaptions
-from pairwright.generators.llm.runner import LLMRow
 
-T = TypeVar("T")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
-BATCH = 256  # rows that are looked up at a time
+BATCH = 256  # rows per lookup
+
+
+class ModelRow(NamedTuple, Generic[Item, Result]):
+    """A row to ask a model about.
+
+    Attributes:
+        name: unique among the rows of a run; names the row in messages and in the file of failed rows.
+        item: what the row is about.
+        step: returns a new step for an attempt (from 0).
+        text: query for the nearest captions.
+        key: key of the row's own pair, which is no context.
+    """
+
+    name: str
+    item: Item
+    step: Callable[[int], LLMStep[Result]]
+    text: str
+    key: str
 
 
 @dataclass(frozen=True)
 class Context:
-    """What rows are given to read.
+    """Where the context of rows comes from.
 
     Attributes:
         index: folder of the index.
-        count: captions a row.
-        record: file that tells which; None: nobody asks, as in a plan.
+        count: captions per row.
+        record: file to record them in; None: not recorded, as in an estimate.
     """
 
     index: Path
@@ -49,16 +66,16 @@ class Context:
         """The open index.
 
         Raises:
-            PairwrightError: it cannot be used.
+            PairwrightError: the index cannot be used.
         """
         return NearestCaptions.open(self.index, self.count)
 
 
 class ContextProvider:
-    """Gives rows their documents, for one pass over them, and writes the record when its ``with`` ends well.
+    """Adds context to the rows of one pass, and commits the record when its ``with`` ends without an error.
 
     Args:
-        context: where documents come from; None: rows are as they are.
+        context: where it comes from; None: rows stay as they are.
     """
 
     def __init__(self, context: Context | None) -> None:
@@ -72,34 +89,38 @@ class ContextProvider:
             PairwrightError: the index cannot be used.
         """
         if self._context is not None:
-            self._context.captions  # noqa: B018 - opened before anything is asked
+            self._context.captions  # noqa: B018 - opened before any request
             if self._context.record is not None:
                 temporary = self._stack.enter_context(replace_atomically(self._context.record))
                 self._write = self._stack.enter_context(temporary.open("w", encoding="utf-8")).write
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Put the record in place, or remove it."""
+        """Commit the record, or remove it after an error."""
         self._stack.__exit__(kind, error, at)
 
-    def rows(self, rows: Iterable[tuple[LLMRow[T], str, str]]) -> Iterator[LLMRow[T]]:
-        """Yield the rows with their documents, of rows, texts by which to look them up, and keys of their pairs."""
-        if self._context is None:
-            yield from (row for row, _, _ in rows)
-            return
+    def rows(self, rows: Iterable[ModelRow[Item, Result]]) -> Iterable[ModelRow[Item, Result]]:
+        """Return the rows with their context."""
+        return rows if self._context is None else self._with_context(self._context.captions, rows)
+
+    def _with_context(
+        self, captions: NearestCaptions, rows: Iterable[ModelRow[Item, Result]]
+    ) -> Iterator[ModelRow[Item, Result]]:
         waiting = iter(rows)
         while batch := list(islice(waiting, BATCH)):
-            found = self._context.captions.near([text for _, text, _ in batch], [key for _, _, key in batch])
-            for (row, text, _), documents in zip(batch, found, strict=True):
-                told = [{"key": each.key, "rank": rank, "score": each.score} for rank, each in enumerate(documents, 1)]
-                self._write(compact_json({"row": row.name, "query": text, "documents": told}) + "\n")
-                yield replace(row, talk=partial(_with_documents, row.talk, documents))
+            found = captions.near([row.text for row in batch], [row.key for row in batch])
+            for row, documents in zip(batch, found, strict=True):
+                hits = [{"key": hit.key, "rank": rank, "score": hit.score} for rank, hit in enumerate(documents, 1)]
+                self._write(compact_json({"row": row.name, "query": row.text, "documents": hits}) + "\n")
+                yield row._replace(step=partial(_with_documents, row.step, documents))
 
 
-def _with_documents(talk: Callable[[int], LLMStep[T]], documents: Sequence[Document], attempt: int) -> LLMStep[T]:
-    return with_documents_in_step(talk(attempt), documents)
+def _with_documents(
+    step: Callable[[int], LLMStep[Result]], documents: Sequence[Document], attempt: int
+) -> LLMStep[Result]:
+    return with_documents_in_step(step(attempt), documents)
 
 
 def context_record_path(out: Path) -> Path:
-    """Return where OUT's rows tell what they were given to read."""
+    """Return the path of the file that records the context of the rows of ``out``."""
     return out.with_suffix(".context.jsonl")

@@ -1,10 +1,11 @@
-"""From a config's section ``llm`` to a session: the layers between a maker's requests and the server.
+"""Access to a model: from the settings of a run to a session with its layers.
 
-A model on this machine (``local:NAME``) stands where else the client does: it is named by what it is and not by where it
-lies, nothing is retried or paced, its tokens cost nothing, and JSON is asked for in words.
+Layers from the outside in: the user's parameters and a fixed response format (they change the request, so they apply
+before the cache), the cache, the budget, the response format that the server supports, what the model refuses, and the
+client or the Batch API.
 
-From the outside in: the user's parameters and a forced form of schemas (they change what is asked, so the cache sees
-them), the cache, the budget, the form that the server takes, what the model refuses, and the client or the Batch API.
+A local model (``local:NAME``) replaces the client. It is identified by its content and not by its path, nothing is
+retried or paced, its tokens are free, and JSON is requested in the prompt.
 """
 
 import asyncio
@@ -50,21 +51,21 @@ from pairwright.generators.protocols import LLMGenerator
 from pairwright.generators.registry import LLMMaterials, Materials
 
 CACHE_FILE = "llm-cache.sqlite"
-MAX_BATCHED = 50_000  # rows under way in batch mode: a batch holds as many requests
+MAX_BATCHED = 50_000  # rows in flight in batch mode: a batch holds as many requests
 
 
 @dataclass(frozen=True)
 class ModelAccess:
-    """How one run asks its model.
+    """The model of one run and how it is used.
 
     Attributes:
-        section: the model, the pace, the limits.
-        cache: file of kept answers.
-        retry_failed: whether rows that failed the last time are asked anew.
-        seed: of the run; sent to the server, unless it is 0.
-        bill: what the run has paid; limits hold for the whole of it.
-        context: what rows are given to read besides; None: nothing.
-        calibrated: how a local model's attention to it is calibrated; None: attention stays as it is.
+        section: model, pace and limits.
+        cache: file of the response cache.
+        retry_failed: retry the rows that failed in the previous run.
+        seed: seed of the run, sent to the server unless it is 0.
+        bill: what the run has paid so far; limits apply to all of it.
+        context: context of the rows; None: none.
+        calibrated: calibration of a local model's attention to the context; None: none.
     """
 
     section: LLMSection
@@ -77,10 +78,10 @@ class ModelAccess:
 
     @cached_property
     def local(self) -> LocalFolder | None:
-        """The model on this machine, when it is one.
+        """The local model; None if the model is on a server.
 
         Raises:
-            PairwrightError: there is none of that name, or packages are missing.
+            PairwrightError: there is no such model, or packages are missing.
         """
         return find_local_model(self.section.model) if is_local(self.section.model) else None
 
@@ -91,14 +92,14 @@ class ModelAccess:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """What is sent in place of the prompts' own parameters."""
+        """Parameters sent in place of those of the prompts."""
         return {**({"seed": self.seed} if self.seed else {}), **self.section.parameters}
 
     def settings(self) -> LLMSettings:
-        """Return the client's settings; key and, where the section is silent, address come from the environment.
+        """Return the settings of the client; API key and default base URL come from the environment.
 
         Raises:
-            UsageError: when they cannot work.
+            UsageError: the settings cannot work.
         """
         if self.local is not None:
             cache_label = self.calibrated.cache_label if self.calibrated is not None else ""
@@ -107,10 +108,10 @@ class ModelAccess:
         return LLMSettings.from_env(**taken)
 
     def prices(self) -> Prices:
-        """Return what tokens cost.
+        """Return the prices of tokens.
 
         Raises:
-            PairwrightError: when the section's prices are none.
+            PairwrightError: the prices of the section are invalid.
         """
         section = self.section
         if self.local is not None:
@@ -119,10 +120,10 @@ class ModelAccess:
         return Prices.of(file=file, given=section.price, batch=section.batch)
 
     def check(self) -> None:
-        """Find what cannot work before anything else is done.
+        """Check settings, API key, prices and limits, before any other work.
 
         Raises:
-            PairwrightError: settings, prices or limits.
+            PairwrightError: one of them cannot work.
         """
         settings = self.settings()
         if self.local is None:
@@ -133,16 +134,16 @@ class ModelAccess:
     def session(
         self, *, watch: Callable[[Snapshot], None], say: Callable[[str], None], stop: Event | None = None
     ) -> Session:
-        """Return a session, to be entered; ``stop``, once set, ends its run as Ctrl-C does.
+        """Return a session, not yet entered; setting ``stop`` ends its run like Ctrl-C.
 
         Raises:
-            PairwrightError: when settings, prices or limits cannot work, before anything is sent.
+            PairwrightError: settings, prices or limits cannot work.
         """
         self.check()
         section, prices = self.section, self.prices()
         refusals = RefusedParts(say) if self.local is None else None
         inside: list[ModelWrapper] = []
-        if refusals is not None:  # a local model takes all parameters, and the words of a schema by itself
+        if refusals is not None:  # a local model accepts all parameters and gets schemas in the prompt
             inside.append(partial(AdaptedModel, refusals=refusals))
             if section.structured == "auto":
                 inside.append(partial(NegotiatedFormatModel, refusals=refusals))
@@ -176,13 +177,13 @@ class ModelAccess:
         return batch_client(say=say) if self.section.batch else None
 
     def cancel_batches(self, say: Callable[[str], None]) -> list[str]:
-        """Cancel what runs at the server of this cache's batches; return their ids.
+        """Cancel the batches of this cache that are running at the server; return their ids.
 
         Raises:
-            PairwrightError: there are none, or the server does not answer.
+            PairwrightError: there are no batches, or the server does not answer.
         """
         if self.local is not None:
-            raise UsageError(f"{self.section.model} is on this machine and has no batches. Leave --batch-cancel out.")
+            raise UsageError(f"{self.section.model} is a local model and has no batches. Remove --batch-cancel.")
         return asyncio.run(cancel_batches(self.settings(), ledger_path(self.cache), say=say))
 
     def _outside(self) -> Sequence[ModelWrapper]:
@@ -194,26 +195,30 @@ class ModelAccess:
             outside.append(partial(ParameterOverrides, parameters=self.parameters))
         return outside
 
-    def materials(self, materials: Materials, tagger: Tagger) -> LLMMaterials:
-        """Return what a maker draws on.
+    def prompts(self) -> PromptBook:
+        """Return the prompts, those of the section's folder included.
 
         Raises:
-            ConfigError: when the folder of prompts is none, or one of them is broken.
+            ConfigError: there is no such folder, or one of its prompts is invalid.
         """
-        book = PromptBook(Path(self.section.prompts) if self.section.prompts else None)
-        return LLMMaterials(materials.wordnet, materials.pool, materials.seed, self.model, prompts=book, tagger=tagger)
+        return PromptBook(Path(self.section.prompts) if self.section.prompts else None)
 
-    def changed(self, request: LLMRequest) -> LLMRequest:
-        """Return a request as it is asked: with the section's parameters and form."""
+    def materials(self, materials: Materials, tagger: Tagger) -> LLMMaterials:
+        """Return the resources of an LLM generator; errors as in `prompts`."""
+        return LLMMaterials(
+            materials.wordnet, materials.pool, materials.seed, self.model, prompts=self.prompts(), tagger=tagger
+        )
+
+    def as_sent(self, request: LLMRequest) -> LLMRequest:
+        """Return a request as it is sent: with the parameters and response format of the section."""
         request = override_parameters(request, self.parameters) if self.parameters else request
         section = self.section
         return request if section.structured == "auto" else apply_response_format(request, section.structured)
 
-    def shape(self) -> str:
-        """Return what shapes the answers of a whole stage: what `identity` has, with the user's prompts by content."""
-        section = self.section
-        prompts = Path(section.prompts)
-        files = sorted(prompts.glob("*.yaml")) if section.prompts else []
+    def stage_identity(self) -> str:
+        """Return a hash over everything that shapes the answers of a stage, the files of the user's prompts included."""
+        folder = self.section.prompts
+        files = sorted(Path(folder).glob("*.yaml")) if folder else []
         return json_hash([*self._server(), [[file.name, file.read_text(encoding="utf-8")] for file in files]])
 
     def _server(self) -> list[Any]:
@@ -221,22 +226,23 @@ class ModelAccess:
         context = [self.context.captions.fingerprint] if self.context is not None else []
         return [self.model, self.settings().cache_endpoint, section.structured, self.parameters, *context]
 
-    def identity(self, maker: LLMGenerator, options: Mapping[str, Any], seed: int) -> str:
-        """Return a hash over all that shapes a maker's requests, its rows excepted."""
-        return json_hash([maker.name, maker.version, list(maker.prompts), compact_json(options), seed, self._server()])
+    def identity(self, generator: LLMGenerator, options: Mapping[str, Any], seed: int) -> str:
+        """Return a hash over everything that shapes the requests of a generator, except its rows."""
+        own = [generator.name, generator.version, list(generator.prompts), compact_json(options), seed]
+        return json_hash([*own, self._server()])
 
-    def told(self, spent: RequestTotals, before: SpendingTotals | None = None) -> dict[str, Any]:
-        """Return what manifests and results tell of a stage: the model, its server, what was paid; no secrets.
+    def bill_facts(self, spent: RequestTotals, before: SpendingTotals) -> dict[str, Any]:
+        """Return the bill of a stage for manifests and results: model, server, amounts; no secrets.
 
-        ``in_all`` is what the answers cost that its rows rest on, whenever they were paid for: by a run that was
-        stopped, by another build on the same cache, or now. An answer that several rows share (equal captions) is in
-        there once; ``shared`` tells for how many requests none was needed.
+        ``in_all`` is the cost of the answers that the rows use, whenever they were paid: by a stopped run, by another
+        build with the same cache, or now. An answer that several rows share (equal captions) counts once; ``shared`` is
+        the number of requests that needed none of their own.
 
         Args:
-            spent: on the stage's rows, cached answers included.
-            before: the bill as it stood when what is told of began; None: the whole run is told of.
+            spent: on the rows of the stage, cached answers included.
+            before: the bill at the start of the stage.
         """
-        bill = self.bill.since(before or SpendingTotals())
+        bill = self.bill.since(before)
         usage = Usage(
             spent.prompt_tokens + spent.kept_prompt_tokens,
             spent.completion_tokens + spent.kept_completion_tokens,
@@ -260,26 +266,26 @@ _SETTINGS = frozenset(LLMSection.model_fields)
 def model_access_for_build(
     section: LLMSection | None, root: Path, bill: SpendingTotals, *, retry_failed: bool = False, seed: int = 0
 ) -> ModelAccess:
-    """Return how the stages of a build ask: one cache and one bill for all of them.
+    """Return the access that the stages of a build share: one cache and one bill for all of them.
 
     Raises:
-        ConfigError: when no model is named.
+        ConfigError: there is no model.
     """
     if section is None:
-        raise ConfigError("a generator asks a model, and none is named. Add an `llm:` section with `model`.")
+        raise ConfigError("a generator uses a model, but there is no `llm` section. Add `llm:` with `model`.")
     return ModelAccess(section, cache_path(section, root), retry_failed, seed, bill)
 
 
 def cache_path(section: LLMSection, folder: Path) -> Path:
-    """Return the file of kept answers: the one that the section names, or else one in ``folder``."""
+    """Return the file of the response cache: that of the section, else one in ``folder``."""
     return Path(section.cache) if section.cache else folder / CACHE_FILE
 
 
 def build_cache_path(folder: Path) -> Path:
-    """Return the file of kept answers of a build directory, by its ``build.yaml``; of another folder, the one in it.
+    """Return the file of the response cache of a build directory (by its ``build.yaml``) or of another folder.
 
     Raises:
-        ConfigError: when ``build.yaml`` cannot be read.
+        ConfigError: ``build.yaml`` cannot be read.
     """
     config = folder / "build.yaml"
     section = load_config(config).llm if config.is_file() else None

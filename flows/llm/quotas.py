@@ -1,12 +1,11 @@
-"""``counts`` of conversations that a model writes: the pairs to ask about are counted out before the first request.
+"""``counts`` of conversations that a model writes: which pairs are asked for which type.
 
-Some answers are rejected, so a pass over the pairs may give fewer than are asked for. Then as many further pairs are
-asked about, in the same order of their hashes, and the pass is made again: what was answered comes from the cache and
-costs nothing, and never more is asked than is missing. It ends when the counts are met, when there is no further pair,
-when further pairs have given nothing, or after `MAX_PASSES`.
+Some answers are rejected, so a pass over the pairs may keep fewer rows than requested. Then as many further pairs are
+added, in the same hash order, and the pass is repeated: earlier answers come from the cache and are not billed again.
+Passes end when the counts are reached, when no pairs are left, when further pairs gave nothing, or after `MAX_PASSES`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,12 +17,12 @@ MAX_PASSES = 8  # where one in three is rejected, eight leave one in six thousan
 
 
 def restrict_to_counts(options: Mapping[str, Any], keys: Iterable[str], seed: int) -> dict[str, Any]:
-    """Return a maker's options with ``only`` (type to the keys that are asked for it) in place of ``counts``.
+    """Return the options of a generator with ``only`` (type to the keys it is asked for) in place of ``counts``.
 
     Args:
-        options: of a maker that asks a model; with ``counts`` or without.
-        keys: of all pairs; not read when there are no counts.
-        seed: of the run.
+        options: options of an LLM generator, with or without ``counts``.
+        keys: keys of all pairs; not read without ``counts``.
+        seed: seed of the run.
     """
     counts = options.get("counts")
     rest = {name: value for name, value in options.items() if name != "counts"}
@@ -32,67 +31,69 @@ def restrict_to_counts(options: Mapping[str, Any], keys: Iterable[str], seed: in
 
 @dataclass
 class QuotaPasses:
-    """How many pairs are asked about for each type, pass by pass.
+    """The passes over all pairs that a generator needs to reach its ``counts``; one pass without them.
 
     Args:
-        options: of a maker that asks a model; with ``counts`` or without.
-        keys: gives the keys of all pairs, as often as asked.
-        seed: of the run.
+        options: options of an LLM generator, with or without ``counts``.
+        keys: returns the keys of all pairs; called before each pass.
+        pairs: number of all pairs.
+        seed: seed of the run.
+
+    Attributes:
+        counts: annotations of the latest pass, set by its caller.
     """
 
     options: Mapping[str, Any]
     keys: Callable[[], Iterable[str]]
+    pairs: int
     seed: int
-    _ask: dict[str, int] = field(init=False)
+    counts: AnnotationCounts = field(default_factory=AnnotationCounts)
+    _requested: dict[str, int] = field(init=False)
     _kept: dict[str, int] = field(init=False, default_factory=dict)
-    _passes: int = field(init=False, default=1)
 
     def __post_init__(self) -> None:
-        """Begin with as many pairs as conversations are asked for."""
-        self._ask = dict(self.options.get("counts") or {})
+        """Start with as many pairs as conversations are requested."""
+        self._requested = dict(self._quota)
 
-    def now(self) -> dict[str, Any]:
-        """Return the maker's options for the next pass."""
-        return restrict_to_counts({**self.options, "counts": self._ask}, self.keys(), self.seed)
+    @property
+    def _quota(self) -> Mapping[str, int]:
+        return self.options.get("counts") or {}
 
-    def missing(self, tally: AnnotationCounts) -> dict[str, int]:
-        """Return for each type that a pass has not filled how many are missing."""
-        counts: Mapping[str, int] = self.options.get("counts") or {}
-        return {kind: asked - tally.kept[kind] for kind, asked in counts.items() if tally.kept[kind] < asked}
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the options of the generator for each pass; `counts` must be set before the next one."""
+        for number in range(MAX_PASSES):
+            if number and not self._add_pairs():
+                return
+            yield restrict_to_counts({**self.options, "counts": self._requested}, self.keys(), self.seed)
 
-    def goes_on(self, tally: AnnotationCounts, pairs: int) -> bool:
-        """Return whether another pass is to be made, which then asks about further pairs.
+    def _add_pairs(self) -> bool:
+        """Request further pairs for the types that are missing rows and gained some; return whether there are any."""
+        missing = self.missing()
+        grown = {kind for kind in missing if self.counts.kept[kind] > self._kept.get(kind, 0)}
+        more = {kind: min(self.pairs, self._requested[kind] + missing[kind]) for kind in sorted(grown)}
+        more = {kind: count for kind, count in more.items() if count > self._requested[kind]}
+        self._kept = {kind: self.counts.kept[kind] for kind in self._requested}
+        self._requested |= more
+        return bool(more)
 
-        Args:
-            tally: of the pass that has ended.
-            pairs: how many there are.
-        """
-        missing = self.missing(tally)
-        grown = {kind for kind in missing if tally.kept[kind] > self._kept.get(kind, 0)}
-        further = {kind: min(pairs, self._ask[kind] + missing[kind]) for kind in sorted(grown)}
-        further = {kind: count for kind, count in further.items() if count > self._ask[kind]}
-        if not further or self._passes >= MAX_PASSES:
-            return False
-        self._kept = {kind: tally.kept[kind] for kind in self._ask}
-        self._ask |= further
-        self._passes += 1
-        return True
+    def missing(self) -> dict[str, int]:
+        """Return the number of missing rows of each type that the latest pass did not fill."""
+        kept = self.counts.kept
+        return {kind: wanted - kept[kind] for kind, wanted in self._quota.items() if kept[kind] < wanted}
 
+    def missing_text(self) -> str:
+        """Return the missing rows as "2 detail, 1 reasoning"; empty if none are missing."""
+        return ", ".join(f"{count:,} {kind}" for kind, count in sorted(self.missing().items()))
 
-def missing_message(missing: Mapping[str, int]) -> str:
-    """Return a line that says what counts were not met by how many; empty when all were."""
-    short = ", ".join(f"{count:,} {kind}" for kind, count in sorted(missing.items()))
-    return (
-        f"Fewer than asked for: {short} missing; too few pairs gave an answer that passes the checks." if short else ""
-    )
+    def missing_message(self) -> str:
+        """Return a message about the missing rows; empty if none are missing."""
+        missing = self.missing_text()
+        return f"Below the requested counts: {missing} missing. Too few answers passed the checks." if missing else ""
 
-
-def quota_verdict(options: Mapping[str, Any], tally: AnnotationCounts) -> BalanceResult:
-    """Return, for each type of ``counts``, how many pairs were asked about (``available``) and how many rows are given."""
-    counts: Mapping[str, int] = options.get("counts") or {}
-    types = {}
-    for kind, asked in counts.items():
-        over = tally.rejected[kind]["over_quota"]
-        available = tally.kept[kind] + tally.rejected[kind].total() - over
-        types[kind] = TypeBalance(asked, available, tally.kept[kind], None, 0)
-    return BalanceResult({}, types)
+    def verdict(self) -> BalanceResult | None:
+        """Return for each type of ``counts`` the pairs asked (``available``) and rows kept; None without ``counts``."""
+        types = {}
+        for kind, wanted in self._quota.items():
+            kept, rejected = self.counts.kept[kind], self.counts.rejected[kind]
+            types[kind] = TypeBalance(wanted, kept + rejected.total() - rejected["over_quota"], kept, None, 0)
+        return BalanceResult({}, types) if types else None

@@ -1,8 +1,8 @@
-"""Rationales written to files: what a student trains on, and apart from it what was rejected.
+"""Files of rationales: student rows, and rejected examples apart from them.
 
-``.jsonl``     student rows of both splits; the rejected examples in ``OUT.rejected.jsonl``
+``.jsonl``     student rows of both splits; rejected examples in ``OUT.rejected.jsonl``
 a folder       ``train.jsonl``, ``validation.jsonl`` and ``rejected.jsonl``
-``.parquet``   the table of examples, kept and rejected, without prefixes; ``pairwright export`` makes student rows of it
+``.parquet``   table of all examples without prefixes; ``pairwright export`` makes student rows of it
 """
 
 from collections.abc import Callable, Iterator
@@ -23,28 +23,28 @@ ENDINGS = ("", ".jsonl", ".parquet")
 
 
 def check_output_ending(out: Path) -> None:
-    """Refuse an ending that names no format.
+    """Check that the extension of the output is known.
 
     Raises:
-        UsageError: when it does not.
+        UsageError: it is not.
     """
     if out.suffix.lower() not in ENDINGS:
         raise UsageError(f"{out}: rationales are written to a .jsonl, a .parquet, or a folder (no ending).")
 
 
 def rejected_file(out: Path) -> Path:
-    """Return where the rejected examples of OUT stand."""
+    """Return the path of the rejected examples."""
     return out.with_suffix(".rejected.jsonl") if out.suffix else out / "rejected.jsonl"
 
 
 def output_files(out: Path) -> list[Path]:
-    """Return all files that are written for OUT."""
+    """Return all files of an output."""
     return [out] if out.suffix.lower() == ".parquet" else [*student_files(out), rejected_file(out)]
 
 
 @contextmanager
 def open_example_writer(out: Path, rows: StudentRows) -> Iterator[Write]:
-    """Give a function that writes an example and returns how many student rows it made; the files are whole or absent.
+    """Give a function that writes an example and returns the number of student rows; files are complete or absent.
 
     Raises:
         UsageError: as `check_output_ending`.

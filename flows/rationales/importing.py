@@ -1,6 +1,6 @@
-"""Rationales for the rows of an input, from a model's outputs that are there already; what is asked is counted alike.
+"""Rationales from existing outputs of a model: ``pairwright generate rationales --import``; request and counts of a run.
 
-What ``pairwright generate rationales --import`` runs; `rationale_asking` asks a model. Memory: all rows.
+`rationales.generation` asks a model instead. Memory: all rows.
 """
 
 import time
@@ -25,14 +25,14 @@ SETTINGS = RationaleSettings()
 
 @dataclass(frozen=True)
 class RationaleRequest:
-    """What to make.
+    """Task, rows and output of a run.
 
     Attributes:
-        task: a name of ours, or the path of a task file.
+        task: name of a built-in task, or path of a task file.
         read: the rows.
-        out: see `rationale_files`.
-        settings: how rationales are asked for and judged.
-        rows: how a student's rows read.
+        out: see `rationales.files`.
+        settings: how rationales are requested and judged.
+        rows: format of the student rows.
     """
 
     task: str
@@ -44,7 +44,7 @@ class RationaleRequest:
 
 @dataclass
 class RationaleCounts:
-    """What a run has done, counted."""
+    """Counts of a run."""
 
     judged: int = 0
     parsed: int = 0
@@ -61,7 +61,7 @@ class RationaleCounts:
     started: float = field(default_factory=time.perf_counter)
 
     def add(self, done: JudgedExample, written: int, file: str = "") -> None:
-        """Count a row, and the student rows that it made."""
+        """Count a row, and the student rows made from it."""
         example = done.example
         self.judged += 1
         self.written += written
@@ -83,7 +83,7 @@ class RationaleCounts:
             )
 
     def accuracy(self) -> float | None:
-        """Return the share of right labels where the right one is known; None where it never is."""
+        """Return the share of correct labels among rows with a known label; None if there are none."""
         return _share(self.correct, self.known)
 
     def result(self, out: Path) -> dict[str, Any]:
@@ -115,18 +115,18 @@ def _share(part: int, whole: int) -> float | None:
 
 
 def import_rationales(request: RationaleRequest, outputs: Sequence[Path]) -> dict[str, Any]:
-    """Judge outputs that are there already, and write the rows.
+    """Judge existing outputs, and write the rows.
 
     Args:
-        request: task, rows and output; ``settings.label_given`` and ``samples`` have no part in it.
-        outputs: files of `rationales.outputs`, in the order of the rows: of all of them, or of those that are not
-            skipped as broken.
+        request: task, rows and output; ``settings.label_given`` and ``samples`` are ignored.
+        outputs: files of `rationales.imported_outputs`, in the order of all rows, or of those that are not skipped as
+            broken.
 
     Returns:
-        As `Work.result`.
+        As `RationaleCounts.result`.
 
     Raises:
-        PairwrightError: what is wrong with the input, the outputs, or how they fit.
+        PairwrightError: the input or the outputs are invalid, or do not match.
     """
     task, work = load_request_task(request, *map(str, outputs)), RationaleCounts()
     places = list(read_aligned_items(task, request.read, work.broken))
@@ -140,7 +140,7 @@ def import_rationales(request: RationaleRequest, outputs: Sequence[Path]) -> dic
 
 
 def _outputs(places: Sequence[TaskRow | None], paths: Sequence[Path]) -> list[RowOutputs]:
-    """Return what was said about each row that is there."""
+    """Return the outputs for each row that is not skipped."""
     there = sum(item is not None for item in places)
     try:
         said = read_row_outputs(len(places), paths)
@@ -155,8 +155,8 @@ def load_request_task(request: RationaleRequest, *outputs: str) -> TaskDefinitio
     """Return the task of a request.
 
     Raises:
-        UsageError: when there is none, or OUT is an input or of no format.
-        ConfigError: when the task's file is broken.
+        UsageError: there is no such task, OUT is an input, or its extension is unknown.
+        ConfigError: the task file is invalid.
     """
     check_output_ending(request.out)
     refuse_overwriting(request.out, request.read.path, outputs)
@@ -164,7 +164,7 @@ def load_request_task(request: RationaleRequest, *outputs: str) -> TaskDefinitio
 
 
 def number_repeats(items: Iterable[TaskRow]) -> Iterator[tuple[TaskRow, int]]:
-    """Give each item with how many with the same content came before."""
+    """Yield each item with the number of earlier items with the same content."""
     seen: Counter[str] = Counter()
     for item in items:
         key = row_key(item)

@@ -1,14 +1,13 @@
 """Stages ``negatives``, ``positives``, ``conversations`` and third-party ones: a generator over the parts."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation
-from pairwright.datasets.rng import make_rng
 from pairwright.flows.stages.generating import GeneratingStage, generating_stage, remaining_quota
 from pairwright.flows.stages.tag import statistics_path
 from pairwright.flows.state.inputs import file_state
@@ -22,6 +21,7 @@ from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.token_table import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.language.wordnet_table import table_path
+from pairwright.generators.protocols import LLMGenerator, RuleGenerator, pair_rng
 from pairwright.generators.registry import Materials, build_generator, generator_fingerprint
 
 if TYPE_CHECKING:
@@ -49,42 +49,70 @@ def generator_state(generator: str) -> str:
     return f"{generator_fingerprint(generator)} {file_state([path for path in [table_path()] if path.is_file()])}"
 
 
-def generate_part(root: Path, part: str, stage: GeneratingStage) -> JobResult:
-    """Annotate the selected pairs of a part; the unit is an attempt.
+@dataclass
+class PartOutputs:
+    """Rows of a generating stage, written by part and counted.
 
-    Kept rows are written to ``annotations/``, or to ``drafts/`` or ``candidates/`` if they are balanced or refined
-    afterwards; rejected rows, with their reasons, to ``rejected/``.
+    Attributes:
+        root: folder of the build.
+        stage: the stage.
+        files: written so far.
+        counts: of the rows written so far.
     """
+
+    root: Path
+    stage: GeneratingStage
+    files: list[Path] = field(default_factory=list)
+    counts: AnnotationCounts = field(default_factory=AnnotationCounts)
+
+    def write(self, part: str, made: Iterable[Sequence[Annotation]]) -> None:
+        """Write the rows of a part, kept and rejected in separate files.
+
+        Kept rows go to ``annotations/``, or to ``drafts/`` or ``candidates/`` if they are balanced or refined later;
+        rejected ones, with their reasons, to ``rejected/``.
+        """
+        rows = _reject_positives_among_negatives(self.root, part, self.stage, [row for each in made for row in each])
+        self.files += self.stage.write_rows(self.root, part, rows)
+        self.counts.add(rows)
+
+    def result(self, generator: RuleGenerator | LLMGenerator, **facts: Any) -> JobResult:
+        """Return the result of the job; the unit is an attempt."""
+        by_type = self.counts.by_type()
+        made, kept = (sum(counts[name] for counts in by_type.values()) for name in ("made", "kept"))
+        counts = Counts("attempt", made, kept, self.counts.reasons())
+        return JobResult(
+            self.files, counts, {"generator": f"{generator.name}/{generator.version}", "by_type": by_type, **facts}
+        )
+
+
+def generate_part(root: Path, part: str, stage: GeneratingStage) -> JobResult:
+    """Run a generator over the selected pairs of a part; see `PartOutputs`."""
     generator = build_generator(stage.generator, materials_of(root, stage.seed), stage.options)
+    outputs = PartOutputs(root, stage)
     pairs = PAIRS.read(pairs_path(root, part))
     tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
-    rows: list[Annotation] = []
     flagged = zip(pairs, tokens, selection_mask(root, pairs, stage.selection), strict=True)
-    for pair, words, selected in track(flagged, "writing texts", len(pairs), "captions"):
-        if selected:
-            rng = make_rng(stage.seed, 0, generator.name, generator.version, pair.key)
-            rows += generator.annotate(pair, words, rng)
-    rows = reject_positives_among_negatives(root, part, stage, rows)
-    counts = AnnotationCounts()
-    counts.add(rows)
-    kept = sum(row.status == "kept" for row in rows)
-    return JobResult(
-        stage.write_rows(root, part, rows),
-        Counts("attempt", len(rows), kept, counts.reasons()),
-        {"generator": f"{generator.name}/{generator.version}", "by_type": counts.by_type()},
+    outputs.write(
+        part,
+        (
+            generator.annotate(pair, words, pair_rng(generator, stage.seed, pair))
+            for pair, words, selected in track(flagged, "writing texts", len(pairs), "captions")
+            if selected
+        ),
     )
+    return outputs.result(generator)
 
 
 def materials_of(root: Path, seed: int) -> Materials:
-    """Return the materials of the generators of a build."""
+    """Return the resources of a build's generators."""
     wordnet = load_wordnet()
     return Materials(wordnet, pool_or_general_english(PoolStatistics.load(statistics_path(root)), wordnet), seed)
 
 
-def reject_positives_among_negatives(
+def _reject_positives_among_negatives(
     root: Path, part: str, stage: GeneratingStage, rows: Sequence[Annotation]
 ) -> list[Annotation]:
-    """Return the rows with those hard positives rejected whose text a hard negative of the same caption has."""
+    """Return the rows, with hard positives rejected that equal a hard negative of the same caption."""
     negatives = {
         (row.key, sameness(row.text))
         for other in stage.exclude_texts_of

@@ -1,39 +1,31 @@
-"""Generating stages whose generator asks a model: one job over all parts, in the build's process, in one session.
+"""Generating stages that use a model: one job over all parts, in the build process, with one session.
 
-A killed stage restarts from the first row; the answers received so far are in the cache and are not billed again.
+A killed stage starts again from the first row; earlier answers come from the cache and are not billed again.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
 from pairwright.datasets.record_tables import PAIRS
+from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.config.sections import ShardsSection
+from pairwright.flows.llm.context import ModelRow
 from pairwright.flows.llm.model_access import ModelAccess, model_access_for_build
-from pairwright.flows.llm.quotas import QuotaPasses, missing_message, quota_verdict
-from pairwright.flows.llm.steps import PairSteps, TaggedPair
-from pairwright.flows.stages.generate import (
-    generator_state,
-    materials_of,
-    reject_positives_among_negatives,
-    stage_of_run,
-)
+from pairwright.flows.llm.pair_task import PairTask
+from pairwright.flows.llm.quotas import QuotaPasses
+from pairwright.flows.llm.row_run import RowRun, write_by_part
+from pairwright.flows.stages.generate import PartOutputs, generator_state, materials_of, stage_of_run
 from pairwright.flows.stages.generating import GeneratingStage
 from pairwright.flows.stages.shards import Packing, part_state
 from pairwright.flows.state.layout import failed_path, pairs_path, tokens_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult, receipt_path
+from pairwright.flows.state.receipts import Job, JobResult, receipt_path
 from pairwright.flows.state.selection import selected_frame, selected_pairs, selection_mask
-from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.token_table import read_tokens
-from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.runner import RequestTotals
-from pairwright.generators.llm.session import Session
-from pairwright.generators.protocols import LLMGenerator
 from pairwright.generators.registry import build_llm_generator
 
 if TYPE_CHECKING:
@@ -47,7 +39,7 @@ def model_jobs(run: "StageRun") -> Sequence[Job]:
     access = build_model_access(run)
     packing = Packing((), ShardsSection(images=bool(stage.options.get("see_image"))), stage.selection)
     images = [part_state(run.root, part, packing) for part in parts]
-    settings = [repr(stage), access.shape(), parts, generator_state(stage.generator), images]
+    settings = [repr(stage), access.stage_identity(), parts, generator_state(stage.generator), images]
     job = ModelStage(stage, access, run.engine.progress, run.engine.stop)
     return [run.job(job, parts, settings=settings, in_build_process=True)]
 
@@ -63,78 +55,54 @@ def build_model_access(run: "StageRun") -> ModelAccess:
 
 @dataclass(frozen=True)
 class ModelStage:
-    """A generating stage with its model.
+    """The job of a generating stage that uses a model.
 
     Attributes:
         stage: the generating stage.
-        asking: the model.
-        progress: receives the progress.
-        stop: set to end the stage early; finished answers are kept.
+        access: the model.
+        progress: receives messages and progress.
+        stop: ends the stage when it is set; finished rows are in the cache.
     """
 
     stage: GeneratingStage
-    asking: ModelAccess
+    access: ModelAccess
     progress: "BuildProgress"
     stop: Event
 
     def __call__(self, root: Path, parts: list[str]) -> JobResult:
-        """Annotate the selected pairs of all parts; the unit is an attempt.
+        """Run the generator over the selected pairs of all parts; the unit is an attempt.
 
-        Rows are written to the same files as by `stages.generate.generate_part`; failed rows are listed in ``failed/``.
+        Rows are written as by `stages.generate.generate_part`; ``failed/`` names the failed rows.
 
         Raises:
-            PairwrightError: when the model cannot be used or a limit is reached.
+            PairwrightError: what stopped the stage.
         """
-        this, asking = self.stage, self.asking
-        before = replace(asking.bill)  # of the stages before this one
+        stage, failed = self.stage, failed_path(root, self.stage.name)
         tagger = load_tagger()
-        filling = QuotaPasses(
-            this.options,
-            lambda: (key for part in parts for key in selected_frame(root, part, this.selection)["key"]),
-            this.seed,
+        sizes = {part: sum(selection_mask(root, PAIRS.read(pairs_path(root, part)), stage.selection)) for part in parts}
+        total = sum(sizes.values())
+        passes = QuotaPasses(
+            stage.options,
+            lambda: (key for part in parts for key in selected_frame(root, part, stage.selection)["key"]),
+            total,
+            stage.seed,
         )
-        materials = asking.materials(materials_of(root, this.seed), tagger)
-        chosen = {part: sum(selection_mask(root, PAIRS.read(pairs_path(root, part)), this.selection)) for part in parts}
-        with asking.session(
-            watch=partial(self.progress.far, this.name), say=self.progress.note, stop=self.stop
-        ) as session:
-            maker = build_llm_generator(this.generator, materials, filling.now())
-            passed = RequestTotals()
-            outputs, tally, failed = self._pass(root, chosen, session, maker, retry=asking.retry_failed)
-            while filling.goes_on(tally, sum(chosen.values())):
-                passed = session.totals().spent
-                maker = build_llm_generator(this.generator, materials, filling.now())
-                outputs, tally, failed = self._pass(root, chosen, session, maker, retry=False)
-            told = {**asking.told(session.totals().spent.since(passed), before), "failed": failed}
-        if short := missing_message(filling.missing(tally)):
-            self.progress.note(short)
-        made = tally.by_type()
-        counts = Counts(
-            "attempt",
-            sum(each["made"] for each in made.values()),
-            sum(each["kept"] for each in made.values()),
-            tally.reasons(),
-        )
-        facts = {"generator": f"{maker.name}/{maker.version}", "by_type": made, "llm": told}
-        if this.options.get("counts"):
-            facts["limits"] = quota_verdict(this.options, tally).as_json()
-        return JobResult(outputs, counts, facts)
-
-    def _pass(
-        self, root: Path, chosen: Mapping[str, int], session: Session, maker: LLMGenerator, *, retry: bool
-    ) -> tuple[list[Path], AnnotationCounts, int]:
-        """Make the rows of all parts; return their files, what they are, and how many rows failed."""
-        this, tally = self.stage, AnnotationCounts()
-        outputs, run = [failed_path(root, this.name)], self.asking.identity(maker, this.options, this.seed)
-        with FailedRows(outputs[0], run=run, retry=retry) as failed:
-            pairs = (tagged for part in chosen for tagged in _tagged_pairs(root, part, this))
-            held = PairSteps(maker, this.seed, failed).hold(session, pairs, of=sum(chosen.values()))
-            for part, count in chosen.items():
-                rows = [row for _, made in islice(held, count) for row in made]
-                rows = reject_positives_among_negatives(root, part, this, rows)
-                outputs += this.write_rows(root, part, rows)
-                tally.add(rows)
-        return outputs, tally, failed.counts.total()
+        materials = self.access.materials(materials_of(root, stage.seed), tagger)
+        outputs = PartOutputs(root, stage, [failed])
+        watch = partial(self.progress.far, stage.name)
+        with RowRun(self.access, failed, self.progress.note, watch, self.stop) as run:
+            for options in passes:
+                generator = build_llm_generator(stage.generator, materials, options)
+                task = PairTask(generator, self.access, stage.seed, stage.options)
+                outputs = PartOutputs(root, stage, [failed])
+                sink = write_by_part(sizes, outputs.write)
+                run.run(task, (row for part in parts for row in _rows(root, part, stage, task)), total, sink)
+                passes.counts = outputs.counts
+            bill = {**run.bill(), "failed": run.failed.counts.total()}
+        if missing := passes.missing_message():
+            self.progress.note(missing)
+        limits = {"limits": verdict.as_json()} if (verdict := passes.verdict()) else {}
+        return outputs.result(generator, llm=bill, **limits)
 
 
 def has_failed_rows(root: Path, stage: str) -> bool:
@@ -143,10 +111,10 @@ def has_failed_rows(root: Path, stage: str) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def _tagged_pairs(root: Path, part: str, this: GeneratingStage) -> Iterator[TaggedPair]:
-    """Yield the selected pairs of a part, with local copies of fetched images, and the tokens of their captions."""
+def _rows(root: Path, part: str, stage: GeneratingStage, task: PairTask) -> Iterator[ModelRow[Pair, list[Annotation]]]:
+    """Yield the rows of the selected pairs of a part, with fetched images and the tokens of the captions."""
     pairs = PAIRS.read(pairs_path(root, part))
     tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
-    selected = selection_mask(root, pairs, this.selection)
-    words = (each for each, keep in zip(tokens, selected, strict=True) if keep)
-    yield from zip(selected_pairs(root, part, this.selection), words, strict=True)
+    flags = selection_mask(root, pairs, stage.selection)
+    selected_tokens = (words for words, selected in zip(tokens, flags, strict=True) if selected)
+    yield from map(task.row, selected_pairs(root, part, stage.selection), selected_tokens)

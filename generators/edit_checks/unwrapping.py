@@ -98,7 +98,7 @@ def unwrapped(text: str, source: str, is_word: Callable[[str], bool]) -> str:
         is_word: whether a word in small letters is one.
     """
     text = _spelled_as(strip_control_tokens(strip_thinking(text)[0])[0].strip(), source)
-    if not extract_text(source, _ONE_LINE).forgiven:
+    if not extract_text(source, _ONE_LINE).tolerated:
         text = _sentence(_behind_source(text, source), source)
     text = _unshouted(_unmarked(text, source), source, is_word)
     said = text.lower().strip(" .!")

@@ -1,25 +1,26 @@
-"""Texts that a model is given to read, where they stand in its prompt, and where in its tokens.
+"""Documents in a prompt: texts for the model to read, with their positions in the prompt and in its tokens.
 
     prompt = with_documents(messages, [Document("k1", "A cat on a mat."), Document("k2", "A dog.")])
 
-The question stands before the documents and again behind them, as in "Found in the middle" (section 3.2 and appendix
-B.2): a decoder that reads the question first can look for its answer while it reads. The question is the text of the
-last message of the user. A document is written as one JSON string, so its text cannot end itself and is never an
-instruction.
+The question comes before the documents and again after them, as in "Found in the middle" (section 3.2 and appendix B.2): a
+decoder that reads the question first can look for the answer while it reads. The question is the text of the last user
+message. A document is one JSON string, so that its text cannot end itself or be read as an instruction.
 
-Places are known, not sought: whoever puts a document into a text notes where, and a tokenizer tells for each of its
-tokens which letters it stands for (`DocumentSpans.of`).
+Positions are recorded when a document is inserted, and a tokenizer maps characters to tokens (`DocumentSpans.of`).
 
 Source: seeds/000, chapter 3 (Found in the middle).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Self, TypeVar
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.client.messages import Message, MessageSpan
+from pairwright.generators.llm.client.messages import Message, MessageSpan, Request
+from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.prompts.templates import json_for_prompt
+
+T = TypeVar("T")
 
 DOCUMENTS_HEADING = (
     "Other captions from the same collection, the nearest first. They tell of other images and may not fit this one."
@@ -28,12 +29,12 @@ DOCUMENTS_HEADING = (
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text to be read.
+    """A text for the model to read.
 
     Attributes:
-        key: names it, such as a pair's key.
-        text: what is read.
-        score: how near it is to what was looked for, as the index has it; higher is nearer.
+        key: its name, such as the key of a pair.
+        text: the text.
+        score: similarity to the query; higher is closer.
     """
 
     key: str
@@ -43,12 +44,12 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class PromptWithDocuments:
-    """A chat with documents in it.
+    """A chat that contains documents.
 
     Attributes:
         messages: the chat.
-        documents: in the order in which they stand.
-        places: where the text of each stands (its quotes left out), as many as documents.
+        documents: in the order of the prompt.
+        places: span of the text of each document, without its quotes.
     """
 
     messages: tuple[Message, ...]
@@ -58,11 +59,11 @@ class PromptWithDocuments:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSpans:
-    """Which tokens of a prompt belong to which document.
+    """Token spans of the documents of a prompt.
 
     Attributes:
-        spans: of each document, first token and the one behind its last, ``[first, end)``, from 0; in order, disjoint.
-        length: tokens of the whole prompt.
+        spans: ``[first, end)`` of each document, from 0; in order, disjoint.
+        length: number of tokens of the prompt.
     """
 
     spans: tuple[tuple[int, int], ...]
@@ -70,15 +71,15 @@ class DocumentSpans:
 
     @classmethod
     def of(cls, letters: Sequence[tuple[int, int]], offsets: Sequence[tuple[int, int]]) -> Self:
-        """Return the tokens that stand for some letters.
+        """Return the token spans of character spans.
 
-        A token that holds a letter of a document and one outside of it belongs to the document; one that holds letters
-        of two belongs to the first.
+        A token with characters inside and outside of a document belongs to the document; one with characters of two
+        documents belongs to the first.
 
         Args:
-            letters: of each document ``[start, end)`` in the prompt's text; in order, disjoint.
-            offsets: of each token ``[start, end)`` in the same text, as a tokenizer's offset mapping has it; an empty
-                one is a token that stands for no letter.
+            letters: ``[start, end)`` of each document in the text of the prompt; in order, disjoint.
+            offsets: ``[start, end)`` of each token in the same text (the offset mapping of a tokenizer); an empty one is a
+                token without characters.
 
         Raises:
             UsageError: a document has no token: it is empty, or the tokenizer gives no offsets for it.
@@ -89,7 +90,7 @@ class DocumentSpans:
             own = [at for at, (first, last) in enumerate(offsets) if first < end and last > start and first < last]
             own = [at for at in own if at >= behind]
             if not own:
-                raise UsageError(f"document {len(spans) + 1} of {len(letters)} has no token. Leave empty texts out.")
+                raise UsageError(f"document {len(spans) + 1} of {len(letters)} has no token. Remove empty texts.")
             behind = own[-1] + 1
             spans.append((own[0], behind))
         return cls(tuple(spans), len(offsets))
@@ -102,19 +103,19 @@ class DocumentSpans:
 def with_documents(
     messages: Sequence[Message], documents: Sequence[Document], at: int | None = None
 ) -> PromptWithDocuments:
-    """Return the chat with documents behind the text of the question, and that text once more behind them.
+    """Return the chat with documents after the text of the question, and that text again after them.
 
     Args:
         messages: the chat.
-        documents: in the order in which they are to stand.
-        at: the number of the question's message; None: the last.
+        documents: in the order of the prompt.
+        at: index of the message with the question; None: the last.
 
     Raises:
-        UsageError: the message is not the user's, or a document's text is empty.
+        UsageError: the message is not the user's, or the text of a document is empty.
     """
     place = len(messages) - 1 if at is None else at
     if not 0 <= place < len(messages) or messages[place].role != "user":
-        raise UsageError("documents are put into the user's message, which has to be the last.")
+        raise UsageError("documents require a user message as the last message.")
     if not documents:
         return PromptWithDocuments(tuple(messages), (), ())
     last = messages[place]
@@ -123,10 +124,41 @@ def with_documents(
     places: list[MessageSpan] = []
     for number, document in enumerate(documents, 1):
         if not document.text.strip():
-            raise UsageError(f"document {document.key} is empty. Leave it out.")
+            raise UsageError(f"document {document.key} is empty. Remove it.")
         quoted = json_for_prompt(document.text)
         text += f"\nDocument [{number}] {quoted}"
         places.append(MessageSpan(place, len(text) - len(quoted) + 1, len(text) - 1))
     text += f"\n\n{question}"
     asked = (*messages[:place], replace(last, text=text), *messages[place + 1 :])
     return PromptWithDocuments(asked, tuple(documents), tuple(places))
+
+
+def with_documents_in_step(step: LLMStep[T], documents: Sequence[Document]) -> LLMStep[T]:
+    """Run a step with the documents in each of its requests, at the question; without documents as it is.
+
+    The question is the last message of a first request; in a repair request the documents stay at their place.
+    """
+    if not documents:
+        return (yield from step)
+    asked: list[tuple[Message, ...]] = []
+    try:
+        requests = next(step)
+        while True:
+            sent = [_insert_documents(request, documents, asked) for request in requests]
+            asked += [request.messages for request in requests]
+            outcomes = yield sent
+            requests = step.send(outcomes)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+def _insert_documents(request: Request, documents: Sequence[Document], asked: Sequence[tuple[Message, ...]]) -> Request:
+    """Return the request with documents at its question: the last message of the first request."""
+    messages = request.messages
+    first = min(
+        (len(before) for before in asked if len(before) < len(messages) and messages[: len(before)] == before),
+        default=len(messages),
+    )
+    prompt = with_documents(messages, documents, first - 1)
+    return replace(request, messages=prompt.messages, documents=prompt.places)

@@ -1,21 +1,21 @@
-"""Rows that ended rejected: which, why, and how to ask for them anew.
+"""File of failed rows: which rows were rejected, why, and at which attempt.
 
     with FailedRows(Path("out.failed.jsonl"), run=fingerprint, retry=True) as failed:
-        rows = (Row(name, talk, failed.attempt(name)) for name, talk in all_of_them)
+        rows = (LLMRow(name, step, failed.attempt(name)) for name, step in steps)
         for done in session.run(rows):
             failed.note(done, reason_if_rejected, detail)
 
-One line a row, in the order of the rows: ``row``, ``reason``, ``detail``, ``attempt``, ``keys`` (of its answers, in
-the cache), ``said`` (the beginning of the last answer), ``unanswered`` (requests without an answer), ``run``.
+One line per row, in the order of the rows: ``row``, ``reason``, ``detail``, ``attempt``, ``keys`` (cache keys of its
+answers), ``said`` (beginning of the last answer), ``unanswered`` (requests without an answer), ``run``.
 
-*Asked anew* means: with an attempt one higher, which makes new requests of it (`messages.Request.sample`), where
-its answers were no good; at temperature 0 at another one (`anew`). Where requests got no answer at all, the attempt stays: there is nothing in the cache to get
-around, and the answers that it did get are not paid for again. A plain run asks for those, and for no others.
+A *retry* of a row whose answers were invalid has an attempt one higher, so that its requests are new
+(`messages.Request.sample`; at temperature 0 at another temperature). Where requests got no answer, the attempt stays: no
+cached answer is in the way, and the answers that came are not billed again. A run without ``retry`` sends only those.
 
-Which attempt a row has come to is kept beside, in ``out.failed.attempts.json``, so that a later plain run finds the
-same answers as the last one. The attempts are a run's own: ``run`` stands for everything that shapes its requests.
+The attempt of each row is stored in ``out.failed.attempts.json``, so that a later run finds the same answers as the last
+one. Attempts belong to one identity: ``run`` is a hash over everything that shapes the requests.
 
-The files are replaced when the block ends. Where it ends in an error, rows that were not reached keep their old lines.
+The files are replaced when the block ends. If it ends in an error, rows that were not reached keep their old lines.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ from typing import Any, BinaryIO, Self
 import orjson
 
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes
-from pairwright.datasets.errors import PairwrightError, StorageError, UsageError
+from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.generators.llm.client.request_errors import MAX_DETAIL_CHARS, RequestError
 from pairwright.generators.llm.failure_summary import FailureSummary
 from pairwright.generators.llm.runner import RowResult
@@ -37,7 +37,7 @@ from pairwright.generators.llm.runner import RowResult
 
 @dataclass(frozen=True, slots=True)
 class FailedRow:
-    """A line of the file; see the module."""
+    """A line of the file; fields as in the module."""
 
     row: str
     reason: str
@@ -50,24 +50,24 @@ class FailedRow:
 
     @property
     def next_attempt(self) -> int:
-        """The attempt that asks for it anew."""
+        """The attempt of a retry."""
         return self.attempt + bool(self.keys and not self.unanswered)
 
 
 class FailedRows:
-    """The rows of one run that end rejected. Use it in a ``with``."""
+    """Failed rows of one run; use it in a ``with``."""
 
     def __init__(self, path: Path, *, run: str, retry: bool = False) -> None:
-        """Read what the last run left.
+        """Read the files of the previous run.
 
         Args:
-            path: of the file, ``.jsonl``.
-            run: stands for all that shapes the requests of this run (maker, prompts, model, parameters, seed), and not
-                for its rows.
-            retry: whether the rows of the file are to be asked for anew.
+            path: the file, ``.jsonl``.
+            run: hash over everything that shapes the requests (generator, prompts, model, parameters, seed), except the
+                rows.
+            retry: whether to retry the rows in the file.
 
         Raises:
-            UsageError: they are, and there is no file, or it is of a run with other settings.
+            UsageError: ``retry`` is set, but there is no file, or it belongs to a run with other settings.
             StorageError: a file cannot be read.
         """
         self.path, self._run = path, run
@@ -75,37 +75,38 @@ class FailedRows:
         self._all_attempts = _read_attempts(self._attempts_path)
         self._attempts = self._all_attempts.get(run, {})
         if retry and not path.exists():
-            raise UsageError(f"{path}: there is no such file, so nothing to ask anew. Leave --retry-failed out.")
+            raise UsageError(f"{path}: no such file, so there is nothing to retry. Remove --retry-failed.")
         found = list(read_failed(path)) if path.exists() else []
-        if retry and any(each.run != run for each in found):
+        if retry and any(row.run != run for row in found):
             raise UsageError(
-                f"{path}: of a run with other settings; with these, every row would be asked for, not only those."
-                " Leave --retry-failed out to do that, or set the old settings."
+                f"{path}: belongs to a run with other settings, so all rows would be requested, not only the failed ones."
+                " Remove --retry-failed to do that, or use the old settings."
             )
-        self._before = {each.row: each for each in found if each.run == run}
+        self._before = {row.row: row for row in found if row.run == run}
         self._retry = retry
         self._stack = ExitStack()
-        self.counts: Counter[str] = Counter()  # rows of this run that ended rejected, by reason
+        self.counts: Counter[str] = Counter()  # failed rows of this run, by reason
         self._tally = FailureSummary()
 
     def attempt(self, row: str) -> int:
-        """Return the attempt at which a row is asked."""
+        """Return the attempt of a row."""
         before = self._before.get(row) if self._retry else None
         return before.next_attempt if before is not None else self._attempts.get(row, 0)
 
     def note(self, done: RowResult[Any], reason: str = "", detail: str = "") -> None:
-        """Take note of a row that has ended; of every one, in order.
+        """Record a finished row; call it for every row, in order.
 
         Args:
             done: the row.
-            reason: a word, when it ended rejected; what its talk raised has words of its own.
-            detail: more, for a reader; else what the last failure of the row said, or how much of its tokens was reasoning.
+            reason: reason code if the row is rejected; that of an error is taken from ``done``.
+            detail: detail for the user; default: the last failure of the row, or its share of reasoning tokens.
         """
         self._before.pop(done.row, None)
         if done.attempt:
             self._attempts[done.row] = done.attempt
         if done.error is not None:
-            reason, detail = _error_reason(done.error)
+            reason = done.error_code
+            detail = (done.error.detail if isinstance(done.error, RequestError) else "") or str(done.error)
         if reason:
             self.counts[reason] += 1
             detail = detail or done.failure or done.reasoning
@@ -115,9 +116,9 @@ class FailedRows:
             self._file.write(_line(line))
 
     def summary(self, rows: int) -> str:
-        """Return what to tell of those of ``rows`` that ended rejected, and what to do about it; empty: none did.
+        """Return a message about the failed ones of ``rows`` rows and what to do about them; empty if none failed.
 
-        A line on those that failed, one on those that were answered and of which nothing passed (`failed_tally`).
+        One line for the failed rows, one for those whose answers were all rejected (`FailureSummary.lines`).
         """
         return "\n".join(self._tally.lines(str(self.path), of=f" of {rows:,}", plain_asks=True))
 
@@ -129,23 +130,23 @@ class FailedRows:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is not None and not self.counts and not self._attempts:
-            self._stack.__exit__(kind, error, at)  # nothing was done: the file stays as it was, or absent
+            self._stack.__exit__(kind, error, at)  # no row has ended: the file stays as it was, or absent
             return
         with self._stack:
             if error is not None:
                 for each in self._before.values():
                     self._file.write(_line(each))
-            # First the attempts: with them alone a run finds the same answers; with the lines alone it would not.
+            # Attempts first: with them alone a run finds the same answers; with the lines alone it would not.
             if self._attempts:
                 self._all_attempts[self._run] = self._attempts
                 write_bytes(self._attempts_path, orjson.dumps(self._all_attempts, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def read_failed(path: Path) -> Iterator[FailedRow]:
-    """Give the lines of a file of failed rows.
+    """Yield the lines of a file of failed rows.
 
     Raises:
-        StorageError: it cannot be read, or is none.
+        StorageError: the file cannot be read, or is not such a file.
     """
     try:
         with path.open("rb") as lines:
@@ -156,11 +157,7 @@ def read_failed(path: Path) -> Iterator[FailedRow]:
 
 
 def count_failed_rows(path: Path) -> FailureSummary:
-    """Return what a file of failed rows names, counted.
-
-    Raises:
-        StorageError: it cannot be read, or is none.
-    """
+    """Return counts of the rows in a file of failed rows; errors as in `read_failed`."""
     tally = FailureSummary()
     for each in read_failed(path):
         tally.add(each.reason, each.detail, answered=bool(each.keys), unanswered=each.unanswered)
@@ -172,7 +169,7 @@ def _failed_row(line: bytes, where: str) -> FailedRow:
         found = orjson.loads(line)
         return FailedRow(**{**found, "keys": tuple(found["keys"])})
     except (ValueError, TypeError, KeyError):
-        raise StorageError(f"{where}: no line of a file of failed rows. Remove the file and run again.") from None
+        raise StorageError(f"{where}: not a line of a file of failed rows. Remove the file and run again.") from None
 
 
 def _read_attempts(path: Path) -> dict[str, dict[str, int]]:
@@ -182,7 +179,7 @@ def _read_attempts(path: Path) -> dict[str, dict[str, int]]:
         found: dict[str, dict[str, int]] = orjson.loads(path.read_bytes())
     except (OSError, ValueError):
         raise StorageError(
-            f"{path}: cannot be read. Remove it to begin with first attempts again; answers are kept."
+            f"{path}: cannot be read. Remove it to start again with first attempts; answers stay in the cache."
         ) from None
     return found
 
@@ -190,12 +187,6 @@ def _read_attempts(path: Path) -> dict[str, dict[str, int]]:
 def _line(failed: FailedRow) -> bytes:
     try:
         return orjson.dumps(asdict(failed), option=orjson.OPT_APPEND_NEWLINE)
-    except TypeError:  # half a character, which no file can hold
+    except TypeError:  # a lone surrogate
         detail = failed.detail.encode("utf-8", "replace").decode()
         return orjson.dumps(asdict(replace(failed, detail=detail)), option=orjson.OPT_APPEND_NEWLINE)
-
-
-def _error_reason(error: PairwrightError) -> tuple[str, str]:
-    if isinstance(error, RequestError):
-        return error.code, error.detail or str(error)
-    return "bad_row", str(error)

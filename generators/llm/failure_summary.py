@@ -1,19 +1,18 @@
-"""What is told of rows that a model was asked about and nothing was kept of: a line on each of two sorts.
+"""Summary of failed rows: counts by reason, and the messages about them.
 
-*Failed* are rows that got no answer, or none that can be used (`failures`, `troubles`, and what makers of other things
-than edits find): asking anew may mend them. *Answered, and nothing passed* are rows whose answers came as asked for, and
-whose texts the checks on edits rejected (`edit_checks.reasons`). They can be asked anew as well; that pays for another
-draw of the same model, and nothing went wrong with the first.
+*Failed* rows got no answer, or no valid one (`request_errors`, `output.errors`, and reasons of generators other than
+edits): a retry may help. *Rejected* rows got valid answers, but the checks on edits rejected all of their texts
+(`edit_checks.reasons`). They can be retried as well, which is billed for another sample of the same model.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
 
 from pairwright.generators.edit_checks.reasons import REASONS as CHECKS
-from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES as FAILURES
-from pairwright.generators.llm.output.errors import OUTPUT_ERROR_CODES as TROUBLES
+from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES
+from pairwright.generators.llm.output.errors import OUTPUT_ERROR_CODES
 
-_MAX_SHOWN_CHARS = 200  # letters of a row's detail in the line that is told of all
+_MAX_SHOWN_CHARS = 200  # characters of a row's detail in the message about all rows
 
 
 @dataclass
@@ -21,10 +20,10 @@ class FailureSummary:
     """Counts of rows by reason.
 
     Attributes:
-        failed: all others.
-        not_passed: rows that were answered, and of which nothing passed the checks on edits.
-        unanswered: those of ``failed`` of which a request got no answer.
-        details: of the last row of each reason.
+        failed: all rows but the next ones.
+        not_passed: rows whose answers were all rejected by the checks on edits.
+        unanswered: rows of ``failed`` with a request without an answer.
+        details: detail of the last row of each reason.
     """
 
     failed: Counter[str] = field(default_factory=Counter)
@@ -36,10 +35,10 @@ class FailureSummary:
         """Count a row.
 
         Args:
-            reason: a word.
-            detail: more, for a reader.
-            answered: whether any request of it was answered.
-            unanswered: how many were not.
+            reason: reason code.
+            detail: detail for the user.
+            answered: whether any of its requests was answered.
+            unanswered: number of requests without an answer.
         """
         checked = answered and not unanswered and reason in CHECKS
         (self.not_passed if checked else self.failed)[reason] += 1
@@ -47,43 +46,41 @@ class FailureSummary:
         self.details[reason] = detail
 
     def lines(self, file: str, *, of: str = "", plain_asks: bool = False) -> list[str]:
-        """Return a line for each sort of which there are rows: how many, why, and what asks for them anew.
+        """Return a line for the failed and one for the rejected rows: how many, why, and how to retry them.
 
-        Where most rows of the first sort failed for one reason, its line says what that means and how to mend it.
+        If most failed rows have one reason, their line says what it means and how to fix it.
 
         Args:
-            file: that names the rows.
-            of: behind the numbers: " of 1,000" rows.
-            plain_asks: whether the same command, without an option, asks for what got no answer.
+            file: the file that names the rows.
+            of: inserted after the numbers: " of 1,000" rows.
+            plain_asks: whether the same command without an option requests the missing answers.
         """
-        told = []
+        lines = []
         if self.failed:
-            line = f"{_format_counts(self.failed, of)} failed: {_listed(self.failed)}. {file} says more; "
-            told.append(f"{line}--retry-failed asks for them anew. {self._mend()}".strip())
+            line = f"{self.failed.total():,}{of} rows failed: {_listed(self.failed)}. See {file}; "
+            lines.append(f"{line}--retry-failed retries them. {self._advice()}".strip())
         if self.not_passed:
-            line = f"{_format_counts(self.not_passed, of)} got answers of which nothing passed the checks: "
-            line += f"{_listed(self.not_passed)}. {file} names them{' as well' if self.failed else ''}; "
+            line = f"{self.not_passed.total():,}{of} rows: all answers were rejected by validation: "
             line += (
-                f"--retry-failed asks for {'these, too' if self.failed else 'them anew'}: another draw, paid for again."
+                f"{_listed(self.not_passed)}. See {file}; --retry-failed retries them{' too' if self.failed else ''} "
             )
+            line += "(billed again)."
             if self.unanswered and plain_asks:
-                line += " Without it the same command asks only for what got no answer."
-            told.append(line)
-        return told
+                line += " Without it the same command requests only the missing answers."
+            lines.append(line)
+        return lines
 
-    def _mend(self) -> str:
-        """Return what the reason of most failed rows means and how to mend it; nothing where there is none."""
+    def _advice(self) -> str:
+        """Return what the reason of most failed rows means and how to fix it; empty if there is no such reason."""
         ((reason, count),) = self.failed.most_common(1)
-        word = FAILURES.get(reason) or TROUBLES.get(reason)
-        if word is None or 2 * count <= self.failed.total():
+        code = REQUEST_ERROR_CODES.get(reason) or OUTPUT_ERROR_CODES.get(reason)
+        if code is None or 2 * count <= self.failed.total():
             return ""
-        said = self.details[reason]
-        said = f" ({said if len(said) <= _MAX_SHOWN_CHARS else said[:_MAX_SHOWN_CHARS] + '…'})" if said else ""
-        return f"{reason}: {word.means}{said}. {word.fix}"
-
-
-def _format_counts(counts: Counter[str], of: str) -> str:
-    return f"{counts.total():,}{of} rows"
+        detail = self.details[reason]
+        detail = (
+            f" ({detail if len(detail) <= _MAX_SHOWN_CHARS else detail[:_MAX_SHOWN_CHARS] + '…'})" if detail else ""
+        )
+        return f"{reason}: {code.means}{detail}. {code.fix}"
 
 
 def _listed(counts: Counter[str]) -> str:

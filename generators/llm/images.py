@@ -1,17 +1,16 @@
-"""Images as a model gets them: made smaller, encoded once, and known by the hash of their own bytes.
+"""Images for a model: scaled down, encoded once, and identified by the hash of their original bytes.
 
-    images = Images(edge=768)
+    images = MessageImages(edge=768)
     Message("user", "What is on the table?", (images.read("photos/1.jpg"),))
 
-An image that is small enough and of a format that every server reads goes as it is. Others are turned upright, made
-so small that the longer edge is ``edge`` pixels, and written as JPEG, on white where they are transparent. Of a moving
-image the first frame counts.
+An image that is small enough and in a format that every server accepts is sent as it is. Others are turned upright, scaled
+to ``edge`` pixels on the longer edge, and encoded as JPEG, with transparency on white. Of an animation the first frame is
+used.
 
-The cache knows an image by its own bytes and by `Images.form`, so a repeated run that finds its answers in the cache
-decodes and encodes nothing. Encoded images are kept while they fit in ``memory`` bytes, the latest used ones, so that
-several requests about an image pay for one encoding.
+The cache identifies an image by its original bytes and `MessageImages.form`, so that a repeated run decodes and encodes
+nothing. The most recent encoded images are kept in up to ``memory`` bytes, so that several requests share one encoding.
 
-Not covered: URLs, which are fetched before (`pairwright fetch`); audio and video.
+Not covered: URLs (use `pairwright fetch` first), audio, video.
 """
 
 import base64
@@ -30,12 +29,12 @@ _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
 
 
 class MessageImages:
-    """Makes the images of messages.
+    """Encodes images for messages.
 
     Args:
-        edge: pixels of the longer edge, at most.
-        quality: of JPEG, 1-95.
-        memory: bytes of encoded images that are kept.
+        edge: maximum pixels of the longer edge.
+        quality: JPEG quality, 1-95.
+        memory: bytes of encoded images to keep.
 
     Raises:
         UsageError: when a number is out of its range.
@@ -72,7 +71,7 @@ class MessageImages:
         if url is None:
             try:
                 url = self._encode(data, where)
-            except UnusableImageError as error:  # its header was good, its pixels are not
+            except UnusableImageError as error:  # the header is valid, the pixels are not
                 raise RequestError("bad_request", str(error)) from None
             self._encoded.put(digest, url)
         return url
@@ -96,7 +95,7 @@ class MessageImages:
 
 
 def _is_plain(data: bytes) -> bool:
-    """Say whether an image stands upright and still; servers differ in what they make of others."""
+    """Return whether an image is upright and not animated; servers differ in how they treat others."""
     import PIL.Image
 
     with PIL.Image.open(io.BytesIO(data)) as image:
@@ -105,7 +104,7 @@ def _is_plain(data: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _DataUrlMaker:
-    """What an `Image` calls for its URL; an object rather than a closure, so that requests can be pickled."""
+    """Returns the URL of an image when called; an object rather than a closure, so that requests can be pickled."""
 
     images: MessageImages
     digest: str
@@ -117,14 +116,14 @@ class _DataUrlMaker:
 
 
 class _RecentlyUsed:
-    """The latest used texts by name, up to so many bytes."""
+    """A least-recently-used store of texts, limited in bytes."""
 
     def __init__(self, most: int) -> None:
         self._most, self._bytes = most, 0
         self._texts: OrderedDict[str, str] = OrderedDict()
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _RecentlyUsed, (self._most,)  # what is kept here is made anew elsewhere
+        return _RecentlyUsed, (self._most,)  # the content is encoded again in another process
 
     def get(self, name: str) -> str | None:
         text = self._texts.get(name)

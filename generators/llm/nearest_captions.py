@@ -1,8 +1,7 @@
-"""The captions of an index that lie nearest to texts, as documents for a model to read.
+"""Nearest captions of an index to texts, as documents for a model to read.
 
-Left out are the pair itself, captions that say the same as the text or as a nearer one (capitals, spaces and a closing
-full stop aside), and pairs without a caption. A text gets fewer documents only when the nearest `EXTRA_HITS` times as many
-hold no more.
+Excluded are the pair itself, captions equal to the text or to a closer one (ignoring case, spaces and a final full stop),
+and pairs without a caption. A text gets fewer documents only if its nearest ``EXTRA_HITS * count`` captions have no more.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,16 +14,16 @@ from pairwright.generators.llm.documents import Document
 from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
 from pairwright.indexes.building.stored_pairs import map_captions_by_index
 
-EXTRA_HITS = 3  # times as many are looked at, for those that are left out
+EXTRA_HITS = 3  # times the count is retrieved, because of excluded captions
 
 
 @dataclass(frozen=True)
 class NearestCaptions:
-    """Gives each text its nearest captions.
+    """Finds the nearest captions of texts.
 
     Attributes:
         opened: the index, with an encoder and with its pairs.
-        count: documents a text, at least 1.
+        count: documents per text, at least 1.
     """
 
     opened: IndexWithEncoder
@@ -52,7 +51,7 @@ class NearestCaptions:
 
     @property
     def fingerprint(self) -> str:
-        """What stands for index and count in a run's identity."""
+        """Hash of index and count, for the identity of a run."""
         return blake2b(repr((sorted(self.opened.index.info.files.items()), self.count)).encode()).hexdigest()
 
     def near(self, texts: Sequence[str], keys: Sequence[str]) -> list[tuple[Document, ...]]:

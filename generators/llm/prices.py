@@ -1,18 +1,17 @@
-"""What tokens cost, by the model's name: our own table, before it the user's file, before that a price given outright.
+"""Prices of tokens by model name: from the built-in table, a table of the user, or one price for every model.
 
     prices = Prices.of(file=Path("prices.yaml"))
     price = prices.find("gpt-4o-mini-2024-07-18")      # the price of gpt-4o-mini
     if price is not None:
         usd = price.cost(reply.usage)
 
-A model that no table names costs None, which is *unknown* and never 0. A price is looked up by name alone, wherever the
-server is: a name of OpenAI's may be served by a gateway that passes the bill on. Who runs a server of his own says so
-with the price ``0/0``.
+The cost of a model in no table is None (*unknown*), never 0. A price is looked up by name alone, whatever the server: a
+gateway may serve a model of OpenAI and pass its bill on. For your own server use the price ``0/0``.
 
-A dated name (``-2024-07-18``, ``-20240718``, ``-0613``, ``-latest``) costs what the longest name before the date does.
-Other endings are other models: ``gpt-4o-audio-preview`` is no ``gpt-4o``.
+A dated name (``-2024-07-18``, ``-20240718``, ``-0613``, ``-latest``) has the price of the longest name before the date.
+Other suffixes are other models: ``gpt-4o-audio-preview`` is not ``gpt-4o``.
 
-Not covered: dearer and cheaper service tiers, prices that grow with the length of a prompt, tax, discounts.
+Not covered: service tiers, prices that depend on the length of a prompt, tax, discounts.
 """
 
 import math
@@ -30,7 +29,7 @@ from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.generators.llm.client.messages import Usage
 
 TABLE = Path(__file__).with_name("prices.yaml")
-ANY_MODEL = "*"  # in a user's file: every model that has no price of its own
+ANY_MODEL = "*"  # in a user's file: every model without an entry
 MILLION = 1_000_000
 
 _DATE = re.compile(r"[-@](\d{4}-\d\d-\d\d|\d{8}|\d{4}|latest)$")
@@ -43,18 +42,18 @@ class ImageRule:
     """How a model counts the tokens of an image.
 
     Attributes:
-        tiles: tokens of any image, and of each tile of 512 pixels that it covers when it fits in 2048 x 2048 and its
-            shorter edge has at most 768; None: not counted so.
-        patches: tokens of a patch of 32 pixels, and how many patches at most; None: not counted so.
+        tiles: tokens per image, and per tile of 512 pixels after it is scaled to fit into 2048 x 2048 with a shorter edge
+            of at most 768; None: another rule.
+        patches: tokens per patch of 32 pixels, and the maximum number of patches; None: another rule.
 
-    With neither, a token stands for 28 x 28 pixels (Qwen-VL's, and near what others take).
+    With neither, a token covers 28 x 28 pixels (the rule of Qwen-VL, and close to others).
     """
 
     tiles: tuple[float, float] | None = None
     patches: tuple[float, int] | None = None
 
     def tokens(self, width: int, height: int) -> int:
-        """Return the tokens of an image of so many pixels."""
+        """Return the tokens of an image, by its size in pixels."""
         if self.tiles is not None:
             shrink = min(1.0, 2048 / max(width, height))
             shrink *= min(1.0, 768 / (min(width, height) * shrink))
@@ -65,7 +64,7 @@ class ImageRule:
         return math.ceil(width / 28) * math.ceil(height / 28) + 2
 
     def most(self, edge: int) -> int:
-        """Return the tokens of any image whose longer edge has at most ``edge`` pixels, at most."""
+        """Return the maximum tokens of an image whose longer edge has at most ``edge`` pixels."""
         if self.tiles is not None:
             tiles = math.ceil(min(edge, 2048) / 512) * math.ceil(min(edge, 768) / 512)
             return math.ceil(self.tiles[0] + self.tiles[1] * tiles)
@@ -74,13 +73,13 @@ class ImageRule:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model's tokens cost, in USD per million.
+    """Prices of a model, in USD per million tokens.
 
     Attributes:
-        input, output: of prompts and answers.
-        cached: of the part of a prompt that the server had in its own cache; None: as much as ``input``.
-        batch: what the batch API multiplies all of them by.
-        image: how the tokens of an image are counted.
+        input, output: prices of prompts and answers.
+        cached: price of prompt tokens from the server's own cache; None: that of ``input``.
+        batch: factor of the Batch API.
+        image: rule for the tokens of an image.
     """
 
     input: float
@@ -96,11 +95,11 @@ class Price:
         return (spent + old * (self.cached or 0.0)) / MILLION
 
     def most(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """Return the USD of so many tokens, none of which the server had already."""
+        """Return the maximum USD of a number of tokens, without the server's cache."""
         return (prompt_tokens * max(self.input, self.cached or 0.0) + completion_tokens * self.output) / MILLION
 
     def in_batch(self) -> "Price":
-        """Return the price of the same model in the batch API."""
+        """Return the price of the model in the Batch API."""
         cached = None if self.cached is None else self.cached * self.batch
         return replace(self, input=self.input * self.batch, output=self.output * self.batch, cached=cached, batch=1.0)
 
@@ -142,29 +141,29 @@ class Prices:
     """Prices by the model's name.
 
     Attributes:
-        as_of: the day of our own table, ISO; empty where it takes no part.
+        as_of: ISO date of the built-in table; empty if it is not used.
     """
 
     def __init__(self, prices: Mapping[str, Price], *, as_of: str = "") -> None:
-        """Hold these prices, those of our own table not among them."""
+        """Use only these prices, without the built-in table."""
         self._prices = dict(prices)
         self.as_of = as_of
 
     @classmethod
     def of(cls, *, file: Path | None = None, given: str = "", batch: bool = False) -> Self:
-        """Return our table, with what the user says about prices put before it.
+        """Return the built-in table, with the prices of the user before it.
 
         Args:
-            file: the user's table; its names go before ours.
-            given: a price outright, ``INPUT/OUTPUT`` in USD per million tokens, for every model.
-            batch: whether requests go through the batch API.
+            file: table of the user, which overrides the built-in one by name.
+            given: one price for every model, ``INPUT/OUTPUT`` in USD per million tokens.
+            batch: whether requests use the Batch API.
 
         Raises:
-            ConfigError: the file cannot be read, or is no table of prices.
-            UsageError: both are given, or ``given`` is no price.
+            ConfigError: the file cannot be read, or is not a table of prices.
+            UsageError: both are given, or ``given`` is not a price.
         """
         if file is not None and given:
-            raise UsageError("prices are given twice, as a file and outright. Give one of them.")
+            raise UsageError("--price and --prices are mutually exclusive.")
         own, as_of = _read(TABLE)
         if given:
             own, as_of = {ANY_MODEL: parse_price(given)}, ""
@@ -181,25 +180,25 @@ class Prices:
         return found if found is not None else self._prices.get(ANY_MODEL)
 
     def needed(self, model: str) -> Price:
-        """Return the price of a model that a limit in USD is to hold for.
+        """Return the price of a model, as a limit in USD requires.
 
         Raises:
-            UsageError: it is unknown; says how to give it.
+            UsageError: it is unknown.
         """
         price = self.find(model)
         if price is None:
             raise UsageError(
-                f"--max-cost: no price is known for the model {model!r}. Give it in USD per million tokens, "
-                "as --price INPUT/OUTPUT (0/0 for a server of your own) or in a file with --prices."
+                f"--max-cost requires the price of the model {model!r}, which is unknown. Give it in USD per million tokens, "
+                "as --price INPUT/OUTPUT (0/0 for your own server) or in a file with --prices."
             )
         return price
 
 
 def parse_price(text: str) -> Price:
-    """Read ``INPUT/OUTPUT``, USD per million tokens, such as ``0.15/0.6``; the batch API costs half.
+    """Return the price ``INPUT/OUTPUT``, in USD per million tokens, such as ``0.15/0.6``; the Batch API costs half.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: the text is not a price.
     """
     found = _GIVEN.fullmatch(text)
     try:
@@ -207,7 +206,7 @@ def parse_price(text: str) -> Price:
     except ValueError:
         given = []
     if len(given) != 2 or not all(0 <= part < math.inf for part in given):
-        raise UsageError(f"price {text!r} is none. Give INPUT/OUTPUT in USD per million tokens, for example 0.15/0.6.")
+        raise UsageError(f"invalid price {text!r}. Give INPUT/OUTPUT in USD per million tokens, for example 0.15/0.6.")
     return Price(given[0], given[1], batch=0.5)
 
 
@@ -219,14 +218,14 @@ def _read(path: Path) -> tuple[dict[str, Price], str]:
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not UTF-8. Save it as UTF-8.") from None
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: no YAML ({' '.join(str(error).split())}). Mend it there.") from None
+        raise ConfigError(f"{path}: invalid YAML ({' '.join(str(error).split())}). Fix it there.") from None
     try:
         table = _Table.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise ConfigError(
-            f"{path}: {place}: {first['msg']}. Wanted: models: {{NAME: {{input: USD, output: USD}}}}, per million tokens."
+            f"{path}: {place}: {first['msg']}. Expected: models: {{NAME: {{input: USD, output: USD}}}}, per million tokens."
         ) from None
     as_of = table.as_of.isoformat() if table.as_of else ""
     return {name: entry.price(table.batch) for name, entry in table.models.items()}, as_of

@@ -1,21 +1,21 @@
-"""Holds many talks at once and gives their results in the order of the rows, however many there are.
+"""Runner of LLM steps: many rows concurrently, with results in the order of the rows.
 
-Rows come from an iterator that is read only as far as there is room: `in_flight` rows are held at once, and at most
-`LOOK_AHEAD` more are finished and wait for an older one, so that a row that is asked again for half a minute does not
-hold up the others, and a million rows are never in memory.
+Rows are read from an iterator as there is room: ``in_flight`` rows run at a time, and at most `LOOK_AHEAD` more have
+finished and wait for an older one. So a row that is retried for half a minute does not delay the others, and a million
+rows are never in memory.
 
-What becomes of a row:
-- Its talk ends: its result. A `Failure` is one of the outcomes that a talk is given, and no end.
-- Its talk raises what concerns this row alone (`InputError`, a `Failure`): `Done.error`.
+Outcome of a row:
+- The result of its step. A `RequestError` is one of the outcomes that a step receives, and does not end it.
+- `RowResult.error` when its step raises an error of this row alone (`InputError`, a `RequestError`).
 
-What ends the run, for no other row could fare better: a fatal failure, a cache that cannot be written, rows that
-cannot be read, a talk with a bug in it, nearly all rows failing alike. No row is begun then; those under way may end,
-for some seconds, since their answers are being paid for. All that is finished is given before the error is raised.
+A run ends early when no other row could succeed: after a fatal request error, when the cache cannot be written, rows
+cannot be read, a step has a bug, or nearly all rows fail alike. Then no row is started; rows in flight have some seconds
+to finish, since their answers are billed. All finished rows are returned before the error is raised.
 """
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from typing import Generic, TypeVar
 
@@ -27,47 +27,43 @@ from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
 
 T = TypeVar("T")
 
-LOOK_AHEAD = 8192  # rows that are finished and wait for an older one, at most
-GRACE_S = 30.0  # seconds that requests under way have to end when the run has ended
-MAX_SAID_CHARS = 2000  # letters of a row's last answer that are kept for who looks into failed rows
+LOOK_AHEAD = 8192  # finished rows that may wait for an older one
+GRACE_S = 30.0  # seconds for requests in flight when a run ends early
+MAX_SAID_CHARS = 2000  # characters of a row's last answer in the file of failed rows
 
-MIN_FAILING_ROWS, FAILURE_WINDOW, FAILING_SHARE = (
-    50,
-    200,
-    0.9,
-)  # rows that must be seen, are looked at, and the share that ends the run
+# A run ends when this share of the latest rows, and at least so many, fail alike.
+MIN_FAILING_ROWS, FAILURE_WINDOW, FAILING_SHARE = 50, 200, 0.9
 
-_TURN = 32  # rows that a worker may finish before others have their turn: answers from the cache never wait
+_YIELD_EVERY = 32  # rows after which a worker yields to the others: answers from the cache never wait
 
 
 @dataclass(frozen=True, slots=True)
 class LLMRow(Generic[T]):
-    """A row to hold a talk about.
+    """A row to run a step for.
 
     Attributes:
-        name: in messages, and in the file of failed rows; one row's alone.
-        talk: gives a fresh talk for an attempt.
-        attempt: from 0; a higher one asks anew what was answered before.
+        name: unique name, used in messages and in the file of failed rows.
+        step: returns a new step for an attempt.
+        attempt: from 0; a higher one bypasses the cached answers of the attempts before.
     """
 
     name: str
-    talk: Callable[[int], LLMStep[T]]
+    step: Callable[[int], LLMStep[T]]
     attempt: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestTotals:
-    """What was asked and paid for.
+    """Requests and tokens of a row or a run.
 
     Attributes:
-        requests: that were answered and paid for.
-        cached: that the cache answered, or an equal request of another row at the same moment.
-        prompt_tokens, completion_tokens: of the paid ones.
-        cached_tokens: of those prompt tokens that the server bills for less.
-        kept_prompt_tokens, kept_completion_tokens: of the answers that the cache gave, paid for some time before.
-        shared: of the requests above, those whose answer another row of the run rests on, too (equal captions): there
-            are so many fewer answers than requests, and its tokens are counted once. A sum over all rows of a run; a
-            single row may tell tokens that another one has to give back.
+        requests: billed requests.
+        cached: requests answered by the cache, or by an equal request of another row in flight.
+        prompt_tokens, completion_tokens: tokens of the billed requests.
+        cached_tokens: prompt tokens among them that the server bills at the lower price of its own cache.
+        kept_prompt_tokens, kept_completion_tokens: tokens of the answers from the cache, billed earlier.
+        shared: requests among all of these whose answer another row of the run uses, too (equal captions); its tokens
+            count once. Exact in the sum over a run; a single row may count tokens that another one subtracts.
     """
 
     requests: int = 0
@@ -81,7 +77,7 @@ class RequestTotals:
 
     @property
     def answers(self) -> int:
-        """Different answers that the rows rest on."""
+        """Distinct answers that the rows use."""
         return self.requests + self.cached - self.shared
 
     def __add__(self, other: "RequestTotals") -> "RequestTotals":
@@ -97,26 +93,26 @@ class RequestTotals:
         )
 
     def since(self, before: "RequestTotals") -> "RequestTotals":
-        """Return what was spent after ``before``."""
+        """Return the difference to an earlier state of the same totals."""
         mine, earlier = astuple(self), astuple(before)
         return RequestTotals(*(now - then for now, then in zip(mine, earlier, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
 class RowResult(Generic[T]):
-    """A row that has ended.
+    """A finished row.
 
     Attributes:
-        row: its name.
-        result: what its talk returned; None when it raised.
-        error: what its talk raised; None when it returned.
-        spent: on this row.
-        attempt: the row's.
-        unanswered: requests that ended in a failure.
-        keys: of the answers, in the cache.
-        said: the beginning of the last answer, `MAX_SAID_CHARS` letters at most, or of the refusal.
-        failure: the last of those failures, in words of the server; empty where every request was answered.
-        reasoning: which part of the last answer's tokens was reasoning, where it has no text or was cut off.
+        row: name of the row.
+        result: return value of its step; None if it raised an error.
+        error: the error that its step raised; None if it returned.
+        spent: requests and tokens of the row.
+        attempt: attempt of the row.
+        unanswered: requests without an answer.
+        keys: cache keys of the answers.
+        said: beginning of the last answer or refusal, at most `MAX_SAID_CHARS` characters.
+        failure: message of the server about the last request without an answer; empty if all were answered.
+        reasoning: share of reasoning in the tokens of the last answer, if it has no text or was cut off.
     """
 
     row: str
@@ -130,57 +126,45 @@ class RowResult(Generic[T]):
     failure: str = ""
     reasoning: str = ""
 
+    @property
+    def error_code(self) -> str:
+        """The reason code of `error`; empty if there is none."""
+        if self.error is None:
+            return ""
+        return self.error.code if isinstance(self.error, RequestError) else "bad_row"
+
 
 class MostlyFailingError(PairwrightError):
-    """Nearly all rows end in the same failure, so that the cause is none of the rows'."""
+    """Nearly all rows fail alike, so that the cause is not in the rows."""
 
 
 class BrokenStepError(PairwrightError):
-    """A talk raised what no row can cause: it has a bug. The cause is the exception."""
+    """A step raised an exception that no row can cause: a bug. `__cause__` is the exception."""
 
 
 @dataclass(slots=True)
 class RunMeter:
-    """What a run has done so far; ``failed`` are rows with a request that got no answer, or an error of their own."""
+    """Progress of a run; ``failed`` counts rows with an error or a request without an answer."""
 
     rows: int = 0
     failed: int = 0
     spent: RequestTotals = field(default_factory=RequestTotals)
 
     def add(self, spent: RequestTotals) -> None:
-        """Count what a row has cost, be it finished or not."""
+        """Add the requests of a row, finished or not."""
         self.spent += spent
 
 
-async def run_rows(
-    rows: Iterable[LLMRow[T]], model: Model, *, in_flight: int, look_ahead: int = LOOK_AHEAD
-) -> AsyncGenerator[RowResult[T], None]:
-    """Hold the talks of all rows; give them as they end, in the order of the rows.
+class LLMRun(Generic[T]):
+    """A run of rows, whose results are collected by `ready`; `check` raises what ended the run early.
 
     Args:
-        rows: read on the event loop, as there is room for them.
-        model: asked.
-        in_flight: talks at once. An eighth more than requests may leave at once keeps the line full.
-        look_ahead: rows that may be finished and wait for an older one.
-
-    Raises:
-        Failure: a fatal one.
-        MostlyFailing: see there.
-        BrokenTalk: see there.
-        PairwrightError: rows cannot be read, or answers not be kept.
+        rows: read on the event loop, as there is room.
+        model: answers the requests.
+        in_flight: concurrent steps. An eighth more than concurrent requests keeps the client busy.
+        look_ahead: finished rows that may wait for an older one.
+        meter: counts the rows, for callers that watch.
     """
-    run = LLMRun(rows, model, in_flight=in_flight, look_ahead=look_ahead)
-    try:
-        while not run.over:
-            for done in await run.ready(1.0, enough=1):
-                yield done
-    finally:
-        await run.close()
-    run.check()
-
-
-class LLMRun(Generic[T]):
-    """The rows under way. `run_rows` for who cannot sit in the event loop; see `session`."""
 
     def __init__(
         self,
@@ -191,41 +175,48 @@ class LLMRun(Generic[T]):
         look_ahead: int = LOOK_AHEAD,
         meter: RunMeter | None = None,
     ) -> None:
-        """Prepare; inside or outside of the event loop. For the arguments see `run_rows`."""
         self._rows, self._model = iter(rows), model
-        self._in_flight, self._most = in_flight, in_flight + look_ahead
+        self._in_flight, self._max_unread = in_flight, in_flight + look_ahead
         self.meter = meter or RunMeter()
-        self._begun = self._whole = self._given = 0  # rows: begun, ended without a gap before them, given away
+        self._begun = self._whole = self._given = 0  # rows: started, finished without a gap before them, returned
         self._ended: dict[int, RowResult[T]] = {}
         self._workers: set[asyncio.Task[None]] = set()
         self._started = False
         self._error: BaseException | None = None
         self._until = 0.0
-        self._failing, self._met = _FailureDetector(), set[int]()
+        self._failing = _FailureDetector()
+        self._seen_keys: set[int] = set()  # hashes of the cache keys of all answers so far
         self._room = asyncio.Event()
         self._wake: asyncio.Future[None] | None = None
         self._enough = 1
 
     @property
     def over(self) -> bool:
-        """Whether every row is given away that will be."""
+        """Whether all results are returned."""
         return self._started and not self._workers and not self._ended
 
     @property
     def ending(self) -> bool:
-        """Whether something has ended the run."""
+        """Whether the run ends early."""
         return self._error is not None
 
     def check(self) -> None:
-        """Raise what has ended the run, if something has."""
+        """Raise the error that ended the run, if there is one.
+
+        Raises:
+            RequestError: a fatal one.
+            MostlyFailingError: nearly all rows fail alike.
+            BrokenStepError: a step has a bug.
+            PairwrightError: rows cannot be read, or answers cannot be stored.
+        """
         if self._error is not None:
             raise self._error
 
     async def ready(self, within: float, *, enough: int) -> list[RowResult[T]]:
-        """Return finished rows, the next in order: as soon as there are ``enough`` or all, else after ``within`` s."""
+        """Return the next finished rows in order, as soon as there are ``enough`` or all, or after ``within`` seconds."""
         if not self._started:
             self._start()
-        self._enough = min(enough, self._most)
+        self._enough = min(enough, self._max_unread)
         if self._workers and self._whole - self._given < self._enough:
             await self._wait(within)
         if self._error is not None and self._workers and asyncio.get_running_loop().time() >= self._until:
@@ -233,15 +224,15 @@ class LLMRun(Generic[T]):
         return self._take()
 
     def stop(self, error: BaseException, grace: float = GRACE_S) -> None:
-        """End the run: begin no row, and leave those under way ``grace`` seconds. The first error is the one."""
+        """End the run with an error (the first one counts); rows in flight have ``grace`` seconds to finish."""
         until = asyncio.get_running_loop().time() + grace
         self._until = min(self._until, until) if self._error is not None else until
         self._error = self._error or error
         self._room.set()
-        self._rouse()
+        self._wake_up()
 
     async def close(self) -> None:
-        """Give up what is under way."""
+        """Cancel the rows in flight."""
         await self._cancel()
 
     def _start(self) -> None:
@@ -255,19 +246,19 @@ class LLMRun(Generic[T]):
         self._workers.discard(worker)
         if not self._workers:
             self._error = self._error or self._failing.at_end()
-            self._rouse()
+            self._wake_up()
 
     async def _wait(self, within: float) -> None:
         loop = asyncio.get_running_loop()
         self._wake = loop.create_future()
-        timer = loop.call_later(within, self._rouse)
+        timer = loop.call_later(within, self._wake_up)
         try:
             await self._wake
         finally:
             timer.cancel()
             self._wake = None
 
-    def _rouse(self) -> None:
+    def _wake_up(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
@@ -283,7 +274,7 @@ class LLMRun(Generic[T]):
         if self._workers:
             given = [ended.pop(number) for number in range(self._given, self._whole)]
             self._given = self._whole
-        else:  # nothing more will come: gaps are rows that were given up
+        else:  # the run is over: gaps are cancelled rows
             given = [ended[number] for number in sorted(ended)]
             ended.clear()
         if given:
@@ -293,7 +284,7 @@ class LLMRun(Generic[T]):
     async def _work(self) -> None:
         try:
             while self._error is None:
-                if self._begun - self._given >= self._most:
+                if self._begun - self._given >= self._max_unread:
                     self._room.clear()
                     await self._room.wait()
                     continue
@@ -302,11 +293,11 @@ class LLMRun(Generic[T]):
                     return
                 number = self._begun
                 self._begun = number + 1
-                done = await self._hold(row)
+                done = await self._run_step(row)
                 self._end(number, done)
-                if number % _TURN == 0:
+                if number % _YIELD_EVERY == 0:
                     await asyncio.sleep(0)
-        except Exception as error:  # noqa: BLE001 - whatever it is ends the run, and is raised by `check`
+        except Exception as error:  # noqa: BLE001 - any error ends the run, and `check` raises it
             self.stop(error)
 
     def _end(self, number: int, done: RowResult[T]) -> None:
@@ -320,28 +311,27 @@ class LLMRun(Generic[T]):
                 number += 1
             self._whole = number
             if number - self._given >= self._enough:
-                self._rouse()
+                self._wake_up()
 
-    async def _hold(self, row: LLMRow[T]) -> RowResult[T]:
-        tally = _RowTotals(self._met)
+    async def _run_step(self, row: LLMRow[T]) -> RowResult[T]:
+        tally = _RowTotals(self._seen_keys)
         try:
-            stage = _start_step(row)
-            while isinstance(stage, _WaitingStep):
-                requests = stage.requests
+            state = _start_step(row)
+            while isinstance(state, _WaitingStep):
+                requests = state.requests
                 if row.attempt:
                     requests = [replace(request, resample=True) for request in requests]
-                outcomes = await self._round(requests)
+                outcomes = await self._ask_all(requests)
                 tally.count(outcomes)
-                stage = _resume_step(row, stage.talk, outcomes)
+                state = _resume_step(row, state.step, outcomes)
         finally:
-            spent = tally.spent()
-            self.meter.add(spent)  # what was paid for counts, though the row may never end
+            self.meter.add(tally.spent)  # billed even if the row does not finish
         self._failing.note(tally)
         return RowResult(
             row.name,
-            stage.result,
-            stage.error,
-            spent,
+            state.result,
+            state.error,
+            tally.spent,
             row.attempt,
             tally.unanswered,
             tuple(tally.keys),
@@ -350,7 +340,7 @@ class LLMRun(Generic[T]):
             tally.reasoning,
         )
 
-    async def _round(self, requests: Sequence[Request]) -> list[RequestOutcome]:
+    async def _ask_all(self, requests: Sequence[Request]) -> list[RequestOutcome]:
         if len(requests) == 1:
             return [await self._ask(requests[0])]
         asking = [asyncio.ensure_future(self._ask(request)) for request in requests]
@@ -370,15 +360,15 @@ class LLMRun(Generic[T]):
 
 @dataclass(slots=True)
 class _WaitingStep(Generic[T]):
-    """A talk that waits for outcomes."""
+    """A step that waits for the outcomes of its requests."""
 
-    talk: LLMStep[T]
+    step: LLMStep[T]
     requests: Sequence[Request]
 
 
 @dataclass(slots=True)
 class _FinishedStep(Generic[T]):
-    """What a talk came to."""
+    """A step that has returned or raised an error."""
 
     result: T | None = None
     error: PairwrightError | None = None
@@ -386,28 +376,28 @@ class _FinishedStep(Generic[T]):
 
 def _start_step(row: LLMRow[T]) -> _WaitingStep[T] | _FinishedStep[T]:
     try:
-        talk = row.talk(row.attempt)
-    except Exception as error:  # noqa: BLE001 - sorted there
+        step = row.step(row.attempt)
+    except Exception as error:  # noqa: BLE001 - `_row_error` raises what is not the row's
         return _FinishedStep(error=_row_error(row, error))
-    return _resume_step(row, talk, None)
+    return _resume_step(row, step, None)
 
 
 def _resume_step(
-    row: LLMRow[T], talk: LLMStep[T], outcomes: Sequence[RequestOutcome] | None
+    row: LLMRow[T], step: LLMStep[T], outcomes: Sequence[RequestOutcome] | None
 ) -> _WaitingStep[T] | _FinishedStep[T]:
     try:
-        return _WaitingStep(talk, next(talk) if outcomes is None else talk.send(outcomes))
+        return _WaitingStep(step, next(step) if outcomes is None else step.send(outcomes))
     except StopIteration as end:
         return _FinishedStep(end.value)
-    except Exception as error:  # noqa: BLE001 - sorted there
+    except Exception as error:  # noqa: BLE001 - `_row_error` raises what is not the row's
         return _FinishedStep(error=_row_error(row, error))
 
 
 def _row_error(row: LLMRow[T], error: Exception) -> PairwrightError:
-    """Return an error that concerns this row alone; raise any other."""
+    """Return an error of this row alone; raise any other."""
     if not isinstance(error, PairwrightError):
         raise BrokenStepError(
-            f"row {row.name}: the maker broke ({type(error).__name__}: {error}). This is a bug of the maker's."
+            f"row {row.name}: the generator raised {type(error).__name__}: {error}. This is a bug in the generator."
         ) from error
     of_all = isinstance(error, UsageError | StorageError | MissingResourceError | BrokenStepError | MostlyFailingError)
     if of_all or (isinstance(error, RequestError) and error.fatal):
@@ -417,17 +407,10 @@ def _row_error(row: LLMRow[T], error: Exception) -> PairwrightError:
 
 @dataclass(slots=True)
 class _RowTotals:
-    """What one row has cost, and how its requests ended."""
+    """Requests of one row, and how they ended."""
 
-    met: set[int]  # hashes of the cache keys of all rows' answers: 76 bytes each
-    requests: int = 0
-    cached: int = 0
-    prompt: int = 0
-    completion: int = 0
-    prompt_cached: int = 0
-    prompt_kept: int = 0
-    completion_kept: int = 0
-    shared: int = 0
+    seen_keys: set[int]  # of all rows of the run
+    spent: RequestTotals = field(default_factory=RequestTotals)
     unanswered: int = 0
     keys: list[str] = field(default_factory=list)
     said: str = ""
@@ -435,14 +418,14 @@ class _RowTotals:
     reasoning: str = ""
 
     def count(self, outcomes: Sequence[RequestOutcome]) -> None:
-        """Count a round.
+        """Count the outcomes of one round.
 
         Raises:
-            Failure: a fatal one.
+            RequestError: a fatal one.
         """
         for outcome in outcomes:
             if isinstance(outcome, Reply):
-                self._answered(outcome)
+                self._add(outcome)
             else:
                 self.unanswered += 1
                 self.failure = outcome
@@ -451,64 +434,60 @@ class _RowTotals:
                 if isinstance(outcome, RequestError) and outcome.fatal:
                     raise outcome
 
-    def _answered(self, reply: Reply) -> None:
+    def _add(self, reply: Reply) -> None:
         self.said = (reply.text or reply.refusal)[:MAX_SAID_CHARS]
         cut = not self.said or reply.finish_reason == "length"
         self.reasoning = parse_reasoning(reply.raw).share if cut else ""
         if reply.cached and reply.key and reply.key in self.keys:
-            return  # the row asked so before: it rests on one answer, which was paid once
+            return  # an equal request of the same row: one answer, billed once
         self.keys.append(reply.key)
-        usage, again = reply.usage, bool(reply.key) and hash(reply.key) in self.met
-        self.met.add(hash(reply.key))
-        self.shared += again
+        usage, spent, shared = reply.usage, self.spent, self._is_shared(reply.key)
+        spent.shared += shared
         if reply.cached:
-            self.cached += 1
-            if not again:
-                self.prompt_kept += usage.prompt_tokens
-                self.completion_kept += usage.completion_tokens
+            spent.cached += 1
+            if not shared:
+                spent.kept_prompt_tokens += usage.prompt_tokens
+                spent.kept_completion_tokens += usage.completion_tokens
             return
-        if again:  # a row that waited for this answer was done first, and took it for one that was kept
-            self.prompt_kept -= usage.prompt_tokens
-            self.completion_kept -= usage.completion_tokens
-        self.requests += 1
-        self.prompt += usage.prompt_tokens
-        self.completion += usage.completion_tokens
-        self.prompt_cached += usage.cached_tokens
+        if shared:  # a row that waited for this answer finished first, and counted it as a cached one
+            spent.kept_prompt_tokens -= usage.prompt_tokens
+            spent.kept_completion_tokens -= usage.completion_tokens
+        spent.requests += 1
+        spent.prompt_tokens += usage.prompt_tokens
+        spent.completion_tokens += usage.completion_tokens
+        spent.cached_tokens += usage.cached_tokens
 
-    def spent(self) -> RequestTotals:
-        """Return the row's part of the bill."""
-        return RequestTotals(
-            self.requests,
-            self.cached,
-            self.prompt,
-            self.completion,
-            self.prompt_cached,
-            self.prompt_kept,
-            self.completion_kept,
-            self.shared,
-        )
+    def _is_shared(self, key: str) -> bool:
+        """Return whether another row uses the answer with this cache key, too, and remember the key."""
+        if not key:
+            return False
+        digest = hash(key)
+        if digest in self.seen_keys:
+            return True
+        self.seen_keys.add(digest)
+        return False
 
 
 class _FailureDetector:
-    """Sees when nearly all rows get the same failure and no answer, or when no row of a short run got any."""
+    """Detects that nearly all rows fail alike without an answer, or that no row of a short run got one."""
 
     def __init__(self) -> None:
         self._last: deque[str] = deque(maxlen=FAILURE_WINDOW)
         self._counts: Counter[str] = Counter()
         self._unanswered = 0
-        self._spares_the_rest = False  # a row got an answer, or was itself at fault
+        self._some_can_succeed = False  # a row got an answer, or the cause was in the row
         self._latest: RequestError | None = None
 
     def note(self, tally: _RowTotals) -> None:
-        """Take note of a row.
+        """Count a row.
 
         Raises:
-            MostlyFailing: this one makes them too many.
+            MostlyFailingError: too many of the latest rows failed alike.
         """
         if not tally.keys and tally.failure is None:
-            return  # it asked nothing
+            return  # no requests
         failure = tally.failure if not tally.keys else None
-        self._spares_the_rest |= failure is None or not failure.transient
+        self._some_can_succeed |= failure is None or not failure.transient
         if len(self._last) == FAILURE_WINDOW and self._last[0]:
             self._counts[self._last[0]] -= 1
         self._last.append(failure.code if failure is not None else "")
@@ -518,14 +497,12 @@ class _FailureDetector:
         self._counts[failure.code] += 1
         if self._counts[failure.code] >= max(MIN_FAILING_ROWS, FAILING_SHARE * len(self._last)):
             raise MostlyFailingError(
-                f"{self._counts[failure.code]} of the last {len(self._last)} rows ended alike. The last one: {failure}"
-                " What is done is kept."
+                f"{self._counts[failure.code]} of the last {len(self._last)} rows failed alike. The last one: {failure}"
+                " Finished rows are kept."
             )
 
     def at_end(self) -> MostlyFailingError | None:
-        """Return what is wrong with a run in which no row got an answer, though nothing was wrong with the rows."""
-        if self._spares_the_rest or self._latest is None:
+        """Return the error of a run in which no row got an answer for a reason that is not in the rows, if it is one."""
+        if self._some_can_succeed or self._latest is None:
             return None
-        return MostlyFailingError(
-            f"no row got an answer, of {self._unanswered} that asked. The last one: {self._latest}"
-        )
+        return MostlyFailingError(f"none of {self._unanswered} rows got an answer. The last one: {self._latest}")

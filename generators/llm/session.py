@@ -1,20 +1,20 @@
-"""From settings to results, in plain code: opens cache, client and event loop, and runs rows through them.
+"""Sessions: cache, client and event loop, and rows that run through them, for synchronous callers.
 
     with Session(settings, cache=Path("llm-cache.sqlite")) as session:
-        for done in session.run(Row(pair.key, partial(describe, pair)) for pair in pairs):
+        for done in session.run(LLMRow(pair.key, partial(describe, pair)) for pair in pairs):
             ...
 
-The layers from the outside in: ``outside`` (what changes requests before they are looked up), the cache, ``inside``
-(what counts or changes those that are sent: budget, schema form), the client. They live as long as the session, so a
-second run goes on at the pace that the first has found.
+Layers from the outside in: ``outside`` (wrappers that change requests before the cache), the cache, ``inside`` (wrappers
+that count or change sent requests: budget, response format), the client. They live as long as the session, so that a second
+run continues at the pace of the first.
 
-The event loop runs while `run` waits for rows, and stands still while the caller works on them: what is answered
-meanwhile is read afterwards, and nothing more is asked. So a process that is killed then loses the answers to what it
-had under way, ``max_concurrency`` at most, however long ago they were sent.
+The event loop runs while `Session.run` waits for rows, and pauses while the caller processes them: answers are read
+afterwards, and no request is sent meanwhile. A process that is killed then loses the answers in flight, at most
+``max_concurrency``.
 
-Ctrl-C and SIGTERM: no further request leaves, those under way have `SHUTDOWN_GRACE_S` seconds to be answered, all that is done
-is given to the caller, then KeyboardInterrupt is raised. A second Ctrl-C ends at once. What was answered is in the
-cache either way, so the same run started again asks for the rest only.
+Ctrl-C and SIGTERM: no further request is sent, those in flight have `SHUTDOWN_GRACE_S` seconds, all finished rows are
+returned, then KeyboardInterrupt is raised. A second Ctrl-C ends at once. Answers are in the cache either way, so that the
+same run requests only the rest when it is started again.
 """
 
 import asyncio
@@ -42,11 +42,11 @@ from pairwright.generators.llm.runner import LLMRow, LLMRun, RequestTotals, RowR
 
 T = TypeVar("T")
 
-SHUTDOWN_GRACE_S = 5.0  # seconds that requests under way have when the user wants to stop
-TICK_S = 0.05  # for which rows are gathered, so that the loop is not started for each
-RESULT_BATCH = 256  # rows that are worth starting it for
-WATCH_S = 0.25  # between two snapshots
-RATE_S = 15.0  # seconds back that a rate looks
+SHUTDOWN_GRACE_S = 5.0  # seconds for requests in flight after Ctrl-C
+TICK_S = 0.05  # seconds to collect rows, so that the loop is not started for each
+RESULT_BATCH = 256  # rows that end the collection early
+WATCH_S = 0.25  # seconds between two snapshots
+RATE_S = 15.0  # seconds over which a rate is measured
 
 ModelWrapper = Callable[[Model], Model]
 _log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class StoppableModel(Model, Protocol):
     """The innermost model of a session."""
 
     def stop(self, failure: RequestError) -> None:
-        """Let no request leave any more: those that wait end in ``failure``, those under way may be answered."""
+        """Send no further request: waiting ones end in ``failure``, those in flight may be answered."""
         ...
 
 
@@ -65,16 +65,17 @@ ClientOpener = Callable[[LLMSettings, Cache], AbstractAsyncContextManager[Stoppa
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
-        rows: done.
-        of: how many there are; 0: unknown.
-        spent: by the whole session, and ``cost`` in USD, None where the price is unknown.
-        seconds: since the run began.
-        rate: rows a second, of the last `RATE_S` seconds.
-        eta: seconds to go at this rate; None: unknown.
-        failed: rows of the whole session with a request that got no answer, or an error of their own.
+        rows: finished rows.
+        of: number of all rows; 0: unknown.
+        spent: requests and tokens of the session.
+        cost: USD of the session; None if a price is unknown.
+        seconds: time since the start of the run.
+        rate: rows per second over the last `RATE_S` seconds.
+        eta: remaining seconds at this rate; None: unknown.
+        failed: rows of the session with an error or a request without an answer.
     """
 
     rows: int
@@ -89,7 +90,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class SessionTotals:
-    """What a session has done: rows, requests and tokens, USD (None: unknown price), and seconds of its runs."""
+    """Totals of a session: rows, requests and tokens, USD (None: unknown price), and seconds of its runs."""
 
     rows: int
     spent: RequestTotals
@@ -98,14 +99,14 @@ class SessionTotals:
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return self.rows / self.seconds if self.seconds else 0.0
 
 
 class Session:
-    """Cache, client and loop, for as long as a ``with`` lasts. One thread's alone."""
+    """Cache, client and event loop within a ``with``; not thread-safe."""
 
-    def __init__(  # noqa: PLR0913 - keywords, each told of below
+    def __init__(  # noqa: PLR0913 - keywords
         self,
         settings: LLMSettings,
         *,
@@ -120,21 +121,21 @@ class Session:
         say: Callable[[str], None] = _log.warning,
         stop: threading.Event | None = None,
     ) -> None:
-        """Prepare.
+        """Prepare a session.
 
         Args:
-            settings: of the client.
-            cache: file of answers; made when missing.
+            settings: settings of the client.
+            cache: file of the response cache; created if missing.
             outside: wrappers around the cache, innermost first.
             inside: wrappers between client and cache, innermost first.
-            refusals: what models refuse, where a wrapper adapts to it; kept in the cache.
-            opened: opens the client, in place of `open_model`; see `batch.in_batches`.
-            in_flight: talks at once; 0: twice as many as requests at once and 16 more, since a row that waits to be
-                asked again holds its talk but no place in the line.
-            cost: tells what has been spent so far, in USD.
-            watch: told how far a run is, at most every `WATCH_S` seconds.
-            say: told in one line when the server is away or back, or the run is being stopped.
-            stop: ends a run as Ctrl-C does, once it is set; for who runs a session in another thread.
+            refusals: parts of requests that models refuse, for a wrapper that adapts to them; stored in the cache.
+            opened: opens the client in place of `open_model`; see `batch.model`.
+            in_flight: concurrent steps; 0: 16 more than twice the concurrent requests, since a row that waits for a retry
+                occupies a step but no request.
+            cost: returns the USD spent so far.
+            watch: receives snapshots, at most every `WATCH_S` seconds.
+            say: receives messages when the server is unreachable or back, or the run is stopped.
+            stop: stops a run like Ctrl-C when it is set, for sessions in another thread.
         """
         self._settings, self._path, self._cost, self._watch, self._say = settings, cache, cost, watch, say
         self._outside, self._inside, self._refusals = outside, inside, refusals
@@ -143,7 +144,7 @@ class Session:
         self._stop = stop or threading.Event()
         self._meter = RunMeter()
         self._seconds = 0.0
-        self._runs: list[ExitStack] = []  # what the runs that are under way have open
+        self._runs: list[ExitStack] = []  # open resources of running runs
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -173,15 +174,15 @@ class Session:
         self._stack.close()
 
     def run(self, rows: Iterable[LLMRow[T]], *, of: int = 0) -> Iterator[RowResult[T]]:
-        """Give the rows as they end, in their order; see `runner.run_rows`, which names the errors, too.
+        """Yield the results of rows in order; errors as in `LLMRun.check`.
 
         Args:
-            rows: read as there is room for them; they must not come out of this same session.
-            of: how many there are, where that is known, for the watcher.
+            rows: read as there is room; they must not depend on this session.
+            of: number of rows, for progress; 0: unknown.
 
         Raises:
-            KeyboardInterrupt: after Ctrl-C or SIGTERM, when all that is done has been given. As after any error that
-                ends a run, this session then asks nothing more.
+            KeyboardInterrupt: after Ctrl-C or SIGTERM, when all finished rows are returned. As after any error that ends a
+                run, the session sends no further requests.
         """
         run = LLMRun(rows, self._model, in_flight=self._in_flight, meter=self._meter)
         pace, before = _Pace(self._meter.rows, of), self._seconds
@@ -214,16 +215,16 @@ class Session:
         run.check()
 
     def totals(self) -> SessionTotals:
-        """Return what the session has done so far."""
+        """Return the totals so far."""
         return SessionTotals(self._meter.rows, self._meter.spent, self._cost(), self._seconds)
 
     def _give_up(self) -> None:
-        # An exception in the caller's loop leaves the generator hanging until after the session's end.
+        # An exception in the caller's loop leaves the generator of `run` open until after the session's end.
         for stack in list(self._runs):
             stack.close()
 
     async def _halt(self, run: LLMRun[Any] | None = None, grace: float = SHUTDOWN_GRACE_S) -> None:
-        """Let no request leave any more; a run that has not ended by itself ends in KeyboardInterrupt."""
+        """Send no further request; a run that has not ended on its own ends in KeyboardInterrupt."""
         if run is not None:
             run.stop(KeyboardInterrupt(), grace)
         self._client.stop(RequestError("interrupted"))
@@ -245,12 +246,12 @@ class Session:
 
 
 class _Pace:
-    """Rows a second, and when to tell of it."""
+    """Rate of a run, and when the next snapshot is due."""
 
     def __init__(self, before: int, of: int) -> None:
         self._before, self._of = before, of
         self._began = time.monotonic()
-        self._told = 0.0
+        self._last_snapshot = 0.0
         self._seen: deque[tuple[float, int]] = deque([(self._began, 0)])
 
     def seconds(self) -> float:
@@ -259,12 +260,12 @@ class _Pace:
 
     def due(self) -> bool:
         """Return whether it is time for a snapshot."""
-        return time.monotonic() - self._told >= WATCH_S
+        return time.monotonic() - self._last_snapshot >= WATCH_S
 
     def snapshot(self, meter: RunMeter, cost: float | None) -> Snapshot:
-        """Return how far the run is."""
+        """Return a snapshot of the run."""
         now, rows = time.monotonic(), meter.rows - self._before
-        self._told = now
+        self._last_snapshot = now
         self._seen.append((now, rows))
         while len(self._seen) > 2 and now - self._seen[1][0] > RATE_S:
             self._seen.popleft()
@@ -276,17 +277,17 @@ class _Pace:
 
 @contextlib.contextmanager
 def _signals(stop: threading.Event, hurry: threading.Event, say: Callable[[str], None]) -> Iterator[None]:
-    """Let Ctrl-C and SIGTERM set an event, and a second one of either another.
+    """Let Ctrl-C and SIGTERM set ``stop``, and a second signal ``hurry``.
 
-    Where somebody else handles them already, or in any other thread than the main one, they are left alone.
+    Signals with a custom handler, and all signals outside of the main thread, keep their handlers.
     """
 
-    def heard(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - as signals are handed over
+    def heard(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signature of signal handlers
         if stop.is_set():
             hurry.set()
             return
         stop.set()
-        say("stopping: what is under way has a moment to end. Once more ends at once")
+        say("stopping: requests in flight may still finish. Interrupt again to stop immediately")
 
     usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
     ours = []

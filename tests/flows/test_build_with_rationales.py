@@ -12,8 +12,8 @@ from pairwright.datasets.exports.formats import export
 from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES
 from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build
+from pairwright.flows.commands.plan_requests import plan_build_requests
 from pairwright.flows.config.build import BuildConfig, parse_config
-from pairwright.flows.llm.planning import plan_build_requests
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread

@@ -1,12 +1,12 @@
-"""Accepted forms of a structured answer: one table of what models write in place of the JSON object asked for.
+"""Accepted forms of a structured answer: one table of what models write in place of the requested JSON object.
 
     class Negatives(BaseModel):  # {"negatives": [{"type": ..., "caption": ...}, ...]}
 
-`FORMS` lists the forms of a JSON value, each with an example. `readings` applies them, also one to the result of
-another, and yields the values that the answer may stand for; pydantic decides which of them fits. `read_plain_value` reads an
-answer that has no JSON at all: numbered lists and lines of ``name: value``.
+`ACCEPTED_FORMS` lists the forms of a JSON value, each with an example. `iter_interpretations` applies them, also one to
+the result of another, and yields possible values of the answer; pydantic decides which is valid. `read_plain_value` parses
+an answer without JSON: numbered lists and lines of ``name: value``.
 
-All names come from the model of the answer; `SYNONYMS` is the only list of words.
+All names come from the model of the answer; `SYNONYMS` is the only word list.
 """
 
 import re
@@ -29,8 +29,8 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
 }
 _SOURCE = frozenset({"original", "old", "source", "input", "given", "first"})  # "original_caption" is not the new one
 
-MAX_DEPTH = 3  # forms, one applied to the result of another
-MAX_INTERPRETATIONS = 40  # of one value
+MAX_DEPTH = 3  # forms applied one after another
+MAX_INTERPRETATIONS = 40  # per value
 MAX_LINES = 500
 
 
@@ -39,18 +39,18 @@ class AcceptedForm:
     """A form of a value.
 
     Attributes:
-        forgiven: its name in `shaped.FORGIVEN`.
+        tolerated: its key in `structured.TOLERATED_DEFECTS`.
         example: a value of this form.
-        read: value and model -> the values that it may stand for.
+        read: returns the possible values of a value for a model.
     """
 
-    forgiven: str
+    tolerated: str
     example: str
     read: Callable[[Any, type[BaseModel]], Iterator[Any]]
 
 
 def iter_interpretations(value: Any, shape: type[BaseModel]) -> Iterator[tuple[str, Any]]:
-    """Yield the values that a value may stand for, fewest forms first, each with the name of its first form.
+    """Yield the possible interpretations of a value, fewest forms first, each with the key of its first form.
 
     Args:
         value: a JSON value.
@@ -66,13 +66,13 @@ def iter_interpretations(value: Any, shape: type[BaseModel]) -> Iterator[tuple[s
                     key = _bytes(read)
                     if key not in seen and len(seen) < MAX_INTERPRETATIONS:
                         seen.add(key)
-                        following.append((name or form.forgiven, read))
+                        following.append((name or form.tolerated, read))
         yield from following
         level = following
 
 
 def decode_nested_json(value: Any) -> Any:
-    """Return what a string holds that is itself JSON's object or list."""
+    """Return the object or list that a string contains as JSON, else the value."""
     if isinstance(value, str) and value[:1] in "{[" and value:
         try:
             return orjson.loads(value)
@@ -82,7 +82,7 @@ def decode_nested_json(value: Any) -> Any:
 
 
 def read_keyed_entries(value: Any, shape: type[BaseModel]) -> list[Any] | None:
-    """Return the entries of an object whose names are the types of its entries; None where it is none.
+    """Return the entries of an object whose keys are the types of its entries; None for other values.
 
     Args:
         value: such as ``{"replace-object": "A cat sits.", "swap-object": {"caption": ...}}``.
@@ -103,11 +103,11 @@ def read_keyed_entries(value: Any, shape: type[BaseModel]) -> list[Any] | None:
 
 
 def read_plain_value(text: str, shape: type[BaseModel]) -> Any:
-    """Return the value of an answer without JSON; None where it is none.
+    """Return the value of an answer without JSON; None if it has no such value.
 
-    Read are ``name: value`` lines, whose names are fields, their synonyms, or types, and which a number or a bullet may
-    begin; and for a list of texts, numbered lines. A line without a name goes on with the value before it where that is
-    empty. A name that comes again begins the next entry.
+    Parsed are ``name: value`` lines, whose names are fields, their synonyms, or types, with an optional number or bullet;
+    and for a list of texts, numbered lines. A line without a name continues the value before it if that is empty. A
+    repeated name starts the next entry.
     """
     lines = [line.strip() for line in text.splitlines()[:MAX_LINES] if line.strip()]
     item = _item_of(shape)
@@ -192,7 +192,7 @@ def normalize_name(name: str) -> str:
 
 
 def _with_own_names(value: Any, shape: type[BaseModel]) -> Any:
-    """Return a value with the fields' own names in place of others for them, entries of lists included."""
+    """Return a value with synonyms replaced by the names of the fields, also in entries of lists."""
     if not isinstance(value, dict):
         return value
     own = field_names(shape)
@@ -200,7 +200,7 @@ def _with_own_names(value: Any, shape: type[BaseModel]) -> Any:
     for name, inner in value.items():
         if name not in own and (meant := _match_field(name, own)):
             others.setdefault(meant, []).append(inner)
-    # One that is there already gives way only to a qualified name of its own: "new_caption" beside the old "caption".
+    # A field that is present is replaced only by a qualified name of it: "new_caption" replaces the old "caption".
     taken = {
         meant: inners[0]
         for meant, inners in others.items()
@@ -218,7 +218,7 @@ def _with_own_names(value: Any, shape: type[BaseModel]) -> Any:
 
 
 def _match_field(name: str, own: set[str]) -> str:
-    """Return the field that another name stands for: by case, by a word before it, or as a synonym; empty: none."""
+    """Return the field that a name means: in another case, with a prefix, or as a synonym; empty: none."""
     words = normalize_name(name).split("-")
     for field in own:
         if words == [field] or (words[-1] == field and not _SOURCE & set(words)):
@@ -233,7 +233,7 @@ def _is_qualified(value: Mapping[str, Any], field: str) -> bool:
 
 
 def _item_of(shape: type[BaseModel]) -> Any:
-    """Return the type of the entries where a model's only field is a list; else None."""
+    """Return the type of the entries if the only field of a model is a list, else None."""
     if len(shape.model_fields) != 1:
         return None
     [field] = shape.model_fields.values()
@@ -241,7 +241,7 @@ def _item_of(shape: type[BaseModel]) -> Any:
 
 
 def _type_and_text(item: Any) -> tuple[str, str, Mapping[str, str]] | None:
-    """Return the names of an entry's type and of its text, and folded type -> type."""
+    """Return the names of the type and the text field of an entry, and its types by normalized name."""
     if not isinstance(item, type) or not issubclass(item, BaseModel):
         return None
     kinds = {
@@ -279,7 +279,7 @@ _NAMED = re.compile(
 
 
 def _entries(lines: list[str], item: type[BaseModel]) -> Iterator[dict[str, Any]]:
-    """Yield the entries that lines of ``name: value`` make; a name that comes again begins the next one."""
+    """Yield the entries in lines of ``name: value``; a repeated name starts the next entry."""
     own = field_names(item)
     names = _type_and_text(item)
     type_, text, known = names or ("", next(iter(_texts_of(item)), ""), {})

@@ -1,7 +1,7 @@
-"""How models talk around an answer: refusals, openings, labels, afterwords and invented next turns. English only.
+"""Boilerplate around an answer: refusals, preambles, labels, trailing remarks and invented next turns. English only.
 
-All of it is looked for where it stands in practice (at the start of a text, at the start of a line), since a caption
-may speak of anything: "Sorry, we are closed" is what a sign says, "I'm sorry, but I can't help with that" is not.
+Each pattern applies only where it occurs in practice (at the start of a text or a line), since a caption may mention
+anything: "Sorry, we are closed" is the text of a sign, "I'm sorry, but I can't help with that" is not.
 """
 
 import re
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from pairwright.generators.llm.client.messages import Request
 
-# Blanks as \s: within a verbose pattern a bare one counts for nothing.
+# Spaces as \s: a verbose pattern ignores plain ones.
 _CANNOT = r"(?:can(?:no|')t|can\snot|(?:am|'m)\s(?:unable|not\sable|not\sallowed)\sto|won't|will\snot)"
 _DO = (
     r"(?:help|assist|provide|comply|fulfill?|create|generate|write|rewrite|describe|identify|recogni[sz]e|produce|answer|"
@@ -51,8 +51,7 @@ _AFTERWORD = re.compile(
 )
 
 _THING = r"(?:captions?|sentences?|versions?|answers?|rewrites?|rewording|descriptions?|questions?|results?|text|lists?|outputs?|edits?|negatives?|positives?|paraphrases?|options?|responses?|examples?)"
-# Up to a colon an opening says what follows; up to another mark only what is said for politeness is one, since
-# "Great horned owl. It sits." is not.
+# A preamble ends in a colon; only a polite one may end in another mark, since "Great horned owl. It sits." is none.
 _EAGER = r"(?:sure(?:\ thing)?|certainly|of\ course|okay|ok|absolutely|great|alright|no\ problem|happy\ to\ help)"
 _POLITE = r"(?:i\ can|i(?:\ wi|')ll|i(?:'d|\ would)\ be|i(?:'m|\ am)\ happy|i(?:'ve|\ have)|let\ me|here\ you\ go|happy\ to|glad\ to)"
 _OPENING = re.compile(
@@ -71,7 +70,7 @@ _LABEL = re.compile(
 _NUMBER = re.compile(r"\s*(?:\(?(\d{1,3})[.):]\s+|[-*•–]\s+)")
 _PAIRS = {'"': '"', "'": "'", "“": "”", "„": "“", "«": "»", "`": "`", "‘": "’"}
 
-# Between two answers: the model takes the first one back. What offers another one takes nothing back.
+# Text between two answers that retracts the first one. Text that offers another one does not.
 _CORRECTION = re.compile(
     r"\b(?:wait|actually|oops|hmm+|mistake|correct(?:ed|ion|ing)|revis(?:e|ed|ion)|fix(?:ed|ing)?|sorry|instead|"
     r"let(?:'s| me)|final(?:ly)?|on second thought|should be)\b|\bthat(?:'s| is) (?:not|wrong)\b",
@@ -80,11 +79,11 @@ _CORRECTION = re.compile(
 _OFFER = re.compile(r"\b(?:or|another|alternativ\w+|option|also)\b", re.IGNORECASE)
 
 _TAG = re.compile(r"</?[A-Za-z][\w-]{0,40}>|<<<+|>>>+|\[\[+|\]\]+")
-_LONG = 40  # letters: a shorter line of the instructions may well be what a caption says, too
+_LONG = 40  # characters: a shorter line of the instructions may also occur in a caption
 
 
 def is_refusal(text: str) -> bool:
-    """Return whether a text begins as a refusal does."""
+    """Return whether a text begins like a refusal."""
     return text[:1] in _REFUSES_BY and _REFUSAL.match(text[:400].replace("’", "'")) is not None
 
 
@@ -127,24 +126,23 @@ def strip_quotes(text: str) -> str:
     quoted = text.removesuffix(mark)
     if len(quoted) > 2 and _PAIRS.get(quoted[0]) == quoted[-1]:
         inner = quoted[1:-1]
-        # A quote inside may be that of another word's: `"Stop" and "Go"` keeps all of its own.
+        # Inner quotes may belong to other words: `"Stop" and "Go"` stays as it is.
         if quoted[0] not in inner and (quoted[-1] not in inner or quoted[0] == "‘"):
             return inner.strip() + mark
     return text
 
 
 def strip_list_marker(text: str) -> str:
-    """Return a list's item without its number or bullet."""
+    """Return a list item without its number or bullet."""
     found = _NUMBER.match(text)
     return text[found.end() :] if found and found.end() < len(text) else text
 
 
 def echoes_prompt(texts: Iterable[str], request: Request) -> bool:
-    """Return whether a value holds what only the instructions of its request could have given it.
+    """Return whether texts of an answer contain parts of the instructions of its request.
 
-    That is a whole line of the system text, of `_LONG` letters or more, or one of the marks that the system text names,
-    such as ``<caption>``: what a prompt writes around a row's text. A caption that reads like an instruction brings
-    models to recite theirs.
+    That is a whole line of the system text of at least `_LONG` characters, or one of the tags that it names, such as
+    ``<caption>``, which enclose the text of a row. A caption that reads like an instruction makes models repeat theirs.
     """
     system = "\n".join(message.text for message in request.messages if message.role == "system")
     if not system:

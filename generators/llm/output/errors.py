@@ -1,45 +1,47 @@
-"""What can be wrong with an answer that came, in words of a closed set.
+"""Error codes of answers that came but are invalid, and the result of parsing an answer.
 
-An answer that came was paid for, so this is no `Failure` (there is none of the same word). A `Trouble` says what is
-wrong in a sentence to the model, which a repair round sends back, and whether that can help: a model that refused, or
-was stopped by a filter, would do so again.
+Such an answer is billed, so it is not a `RequestError`, and the codes of both are distinct. An `OutputError` has a sentence
+for the model, which a repair request contains, unless a repair cannot help: a model that refused would refuse again.
 
-The makers of rows have reasons of their own beside these (``asked(check=...)``).
+Generators have reasons of their own in addition (``request_answers(check=...)``).
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class OutputErrorCode:
-    """What a word means (a clause), what the model is told (a sentence; empty: no use), how to mend it (a sentence)."""
+    """What a code means (a clause), feedback to the model (a sentence; empty: a repair cannot help), how to fix it."""
 
     means: str
-    tell: str
+    feedback: str
     fix: str
 
 
 OUTPUT_ERROR_CODES: Mapping[str, OutputErrorCode] = {
     "refused": OutputErrorCode(
-        "the model refused to answer", "", "Reword the prompt, use another model, or leave the row out."
+        "the model refused to answer", "", "Reword the prompt, use another model, or remove the row."
     ),
     "filtered": OutputErrorCode(
-        "a content filter stopped the answer", "", "Leave the row out, or use a model that is filtered less."
+        "a content filter stopped the answer", "", "Remove the row, or use a model that is filtered less."
     ),
     "empty_answer": OutputErrorCode(
-        "the model said nothing", "Your answer was empty.", "Look at the prompt, and raise max_tokens."
+        "the answer is empty", "Your answer was empty.", "Check the prompt, and raise max_tokens."
     ),
     "reasoning_only": OutputErrorCode(
-        "the model ended in its reasoning and gave no answer",
+        "the model stopped within its reasoning, without an answer",
         "",
         "Raise the token limit with --parameter max_tokens=N, or lower the reasoning effort.",
     ),
     "truncated": OutputErrorCode(
-        "the answer breaks off", "Your answer was too long and broke off. Be brief.", "Raise max_tokens."
+        "the answer is cut off", "Your answer was too long and broke off. Be brief.", "Raise max_tokens."
     ),
     "malformed": OutputErrorCode(
-        "the answer is not in the form asked for",
+        "the answer does not have the requested format",
         "Your answer was not the JSON object asked for.",
         "Show an example in the prompt, or use a server that supports JSON schemas.",
     ),
@@ -47,34 +49,34 @@ OUTPUT_ERROR_CODES: Mapping[str, OutputErrorCode] = {
         "a field is missing", "A field is missing from your answer.", "Name every field in the prompt."
     ),
     "extra_field": OutputErrorCode(
-        "there is a field that was not asked for",
+        "there is a field that was not requested",
         "Your answer has a field that was not asked for.",
         "Name every field in the prompt.",
     ),
     "wrong_type": OutputErrorCode(
-        "a value has another type than asked for",
+        "a value has another type than requested",
         "A value in your answer has the wrong type.",
         "Show an example in the prompt, or use a server that supports JSON schemas.",
     ),
     "wrong_value": OutputErrorCode(
-        "a value is none of those allowed",
+        "a value is not allowed",
         "A value in your answer is not allowed.",
         "Name the allowed values in the prompt.",
     ),
     "run_on": OutputErrorCode(
-        "the model went on after its answer",
+        "the model continued after its answer",
         "You wrote more than the answer.",
-        "Say in the prompt that nothing may follow, or set a stop text.",
+        "State in the prompt that nothing may follow, or set a stop text.",
     ),
     "several_answers": OutputErrorCode(
-        "the model gave several answers that differ",
+        "the model gave several different answers",
         "You gave more than one answer.",
-        "Say in the prompt that one answer is wanted.",
+        "State in the prompt that one answer is wanted.",
     ),
     "echoed": OutputErrorCode(
         "the answer repeats parts of the prompt",
         "Your answer repeats parts of the instructions or the marks around the input.",
-        "Look at the row: its text may read like an instruction.",
+        "Check the row: its text may read like an instruction.",
     ),
     "planned": OutputErrorCode(
         "the prompt's typical answer does not fit the shape", "", "Give the prompt a `typical` answer that fits."
@@ -87,9 +89,9 @@ class OutputError:
     """What is wrong with an answer.
 
     Attributes:
-        word: one of `OUTPUT_ERROR_CODES`, or a maker's own reason.
-        sentence: what is wrong, told to the model in a repair round; empty: the word's own sentence.
-        detail: what is wrong, told to the user; never quotes the answer.
+        word: a key of `OUTPUT_ERROR_CODES`, or a reason of a generator.
+        sentence: feedback to the model; empty: that of the code.
+        detail: detail for the user; never quotes the answer.
     """
 
     word: str
@@ -97,9 +99,24 @@ class OutputError:
     detail: str = ""
 
     @property
-    def told(self) -> str:
-        """What the model is told; empty where telling it is of no use."""
+    def feedback(self) -> str:
+        """Feedback to the model in a repair request; empty if a repair cannot help."""
         entry = OUTPUT_ERROR_CODES.get(self.word)
-        if entry is not None and not entry.tell:
+        if entry is not None and not entry.feedback:
             return ""
-        return self.sentence or (entry.tell if entry is not None else "")
+        return self.sentence or (entry.feedback if entry is not None else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedAnswer(Generic[T]):
+    """The result of parsing an answer.
+
+    Attributes:
+        value: the value; None if it is invalid.
+        error: what is wrong with it.
+        tolerated: keys of `structured.TOLERATED_DEFECTS`, defects that were ignored.
+    """
+
+    value: T | None
+    error: OutputError | None = None
+    tolerated: tuple[str, ...] = ()

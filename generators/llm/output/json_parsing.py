@@ -1,13 +1,13 @@
-"""Finding JSON in what a model wrote, and reading it where it is nearly JSON.
+"""Parser of JSON in model output, including nearly valid JSON.
 
-Read are: code fences and prose around a value, comments, commas too many, single and curly quotes, names without
-quotes, Python's and JavaScript's words for true, false and null, line breaks within a string, and quotes within a
-string that nobody escaped, where they can only be meant so (``"a "red" dog"``). Nothing is guessed and nothing made
-up: a value that breaks off is told, not completed; of several values all are given. Nothing is evaluated.
+It accepts code fences and prose around a value, comments, extra commas, single and curly quotes, unquoted names, words
+of Python and JavaScript for true, false and null, line breaks in strings, and unescaped quotes in strings where their
+meaning is clear (``"a "red" dog"``). Nothing is guessed or completed: a value that is cut off is reported, and of several
+values all are returned. Nothing is evaluated.
 
-Work is bounded: one pass by a scanner of tokens, no recursion, `MAX_DEPTH` levels, `MAX_STEPS` tokens, `MAX_LENGTH`
-letters. Libraries of this kind (json-repair 0.64 was measured) complete what breaks off, take the last of several
-values, make values out of prose, and overflow the stack on a thousand brackets.
+Work is bounded: one pass of a token scanner, no recursion, `MAX_DEPTH` levels, `MAX_STEPS` tokens, `MAX_LENGTH`
+characters. json-repair 0.64 was measured in its place: it completes values that are cut off, returns the last of several,
+makes values out of prose, and overflows the stack on a thousand brackets.
 """
 
 import re
@@ -20,12 +20,12 @@ from pydantic import BaseModel
 
 MAX_DEPTH = 64  # levels
 MAX_STEPS = 200_000  # tokens
-MAX_LENGTH = 1_000_000  # letters; the rest is not read
+MAX_LENGTH = 1_000_000  # characters; the rest is ignored
 MAX_VALUES = 50
 MAX_CONTROL_TOKENS = 10
 
 _THOUGHT = re.compile(r"\s*<(think|thinking|thought|reasoning|scratchpad)>", re.IGNORECASE)
-# The harmony format (gpt-oss): analysis and answer in channels. Where a server removes the marks, their names are left.
+# The harmony format (gpt-oss): analysis and answer in channels. Some servers remove the marks but not their names.
 _CHANNEL = re.compile(r"<\|channel\|>[^{}\n]{1,100}?<\|message\|>")
 _FINAL = re.compile(
     r"<\|channel\|>\s*(?:final\b|commentary to=)[^{}\n]{0,100}?<\|message\|>|\A\s*analysis(?=[\sA-Z]).*?assistant\s?final(?![a-z])",
@@ -33,13 +33,13 @@ _FINAL = re.compile(
 )
 _CHANNEL_END = re.compile(r"<\|(?:end|return|call|start|channel)\|>")
 _THOUGHT_END = re.compile(r"</(think|thinking|thought|reasoning|scratchpad)>", re.IGNORECASE)
-_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2060\ufeff]+")  # blanks without width included
+_CONTROLS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u200b\u2060\ufeff]+")  # zero-width spaces included
 _LAST_TOKEN = re.compile(r"(<\|[\w ]{1,40}\|>|</s>|<end_of_turn>|<eos>)\s{0,5}\Z")
 
 _OPENING = re.compile(r"[{\[]")
 _BLANK = re.compile(r"(?:\s++|//[^\n]*+|\#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
-# Inside of a string, quotes around a word or more are the string's own when blank or bracket stand before the first,
-# and no comma-and-quote can make them its end.
+# In a string, quotes around words belong to its text if a space or bracket precedes the first one and no comma and quote
+# can make them its end.
 _TOKEN = re.compile(
     r"""
     (?P<mark>[{}\[\]:,])
@@ -53,15 +53,15 @@ _TOKEN = re.compile(
 )
 _MEMBER = re.compile(
     r'\s*+"(?P<name>\w{1,40})"\s*+:\s*+"(?P<text>[^"\\\n]{0,1000})"\s*+,'
-)  # the comma says that it is whole
-_BROKEN = re.compile(r"[\"'“”„/]|-?[\w.]*+(?:(?<=[eE])[+-])?\Z")  # a token that would go on, were there more text
+)  # the comma shows that it is complete
+_BROKEN = re.compile(r"[\"'“”„/]|-?[\w.]*+(?:(?<=[eE])[+-])?\Z")  # a token that more text could continue
 _WORDS = {
     "true": b"true",
     "false": b"false",
     "null": b"null",
     "none": b"null",
     "undefined": b"null",
-    # No JSON can say these; a field that may be null has none, another one refuses it.
+    # Not in JSON: valid for a field that may be null, an error for others.
     "nan": b"null",
     "infinity": b"null",
     "inf": b"null",
@@ -75,9 +75,9 @@ class FoundJSON:
     """A JSON object or list in a text.
 
     Attributes:
-        value: as Python has it.
-        start, end: where it stands.
-        clean: whether it was JSON as it stood.
+        value: the Python value.
+        start, end: position in the text, in characters.
+        clean: whether it is valid JSON.
     """
 
     value: Any
@@ -88,11 +88,11 @@ class FoundJSON:
 
 @dataclass(frozen=True, slots=True)
 class FoundValues:
-    """All JSON objects and lists of a text, outermost ones, in their order.
+    """All outermost JSON objects and lists of a text, in order.
 
     Attributes:
         values: at most `MAX_VALUES`.
-        broken_off: where one begins that the text does not end; -1: nowhere.
+        broken_off: start of a value that is cut off at the end of the text; -1: none.
     """
 
     values: tuple[FoundJSON, ...]
@@ -100,10 +100,10 @@ class FoundValues:
 
 
 def strip_thinking(text: str) -> tuple[str, bool]:
-    """Return what stands behind a thinking block at the start, and whether there was one.
+    """Return the text after a thinking block at the start, and whether there was one.
 
-    A block is in tags (``<think>``), or in the analysis channel of the harmony format. A block that does not end leaves
-    nothing. Chat templates may open the block themselves, so that only its end shows.
+    A block is in tags (``<think>``) or in the analysis channel of the harmony format. A block without an end leaves
+    nothing. Chat templates may open the block themselves, so that only its end is in the text.
     """
     final = _FINAL.search(text[:MAX_LENGTH])
     if final is not None:
@@ -120,7 +120,7 @@ def strip_thinking(text: str) -> tuple[str, bool]:
 
 
 def strip_control_tokens(text: str) -> tuple[str, bool]:
-    """Return the text without byte order marks, control characters and the marks by which a chat's turns end."""
+    """Return the text without byte order marks, control characters and end tokens, and whether it had any."""
     kept = _CONTROLS.sub("", text[:MAX_LENGTH]).replace("\r\n", "\n")
     end = len(kept)
     for _ in range(MAX_CONTROL_TOKENS):
@@ -133,10 +133,10 @@ def strip_control_tokens(text: str) -> tuple[str, bool]:
 
 
 def find_json_values(text: str) -> FoundValues:
-    """Find the objects and lists in a text. Never raises; bounded in time.
+    """Return the objects and lists in a text. Never raises; bounded in time.
 
-    Where prose opens a bracket, the search goes on behind it. Where an object begins well and then is no JSON, it ends:
-    what stands inside of a broken object is not what was meant by it.
+    After a bracket in prose the search continues. It ends at an object that starts correctly and then is invalid: values
+    inside of a broken object are not the answer.
     """
     found: list[FoundJSON] = []
     scan = _Scan(text[:MAX_LENGTH])
@@ -159,9 +159,9 @@ class JSONFragment:
     """A JSON object in a text, or the beginning of one.
 
     Attributes:
-        value: as Python has it; None where it is broken.
-        begun: of a broken one, what it says up to the break, as far as these are names with plain texts.
-        ends: whether the text goes on behind it; a broken one that does not, breaks off with the text.
+        value: the Python value; None if it is broken.
+        begun: fields of a broken object before the break, as far as they are plain strings.
+        ends: whether text follows; a broken object without it is cut off at the end of the text.
     """
 
     value: dict[str, Any] | None
@@ -170,7 +170,7 @@ class JSONFragment:
 
 
 def find_json_fragments(text: str) -> tuple[JSONFragment, ...]:
-    """Find the objects of a text, and within one that is broken, those that are whole; at most `MAX_VALUES`.
+    """Return the objects of a text, and the complete ones within a broken one; at most `MAX_VALUES`.
 
     Never raises; bounded in time.
     """
@@ -203,24 +203,24 @@ def _loaded(scan: "_Scan", text: str) -> tuple[Any, bool] | None:
         pass
     try:
         return orjson.loads(b"".join(scan.written)), False
-    except orjson.JSONDecodeError:  # half characters (lone surrogates), numbers out of range
+    except orjson.JSONDecodeError:  # lone surrogates, numbers out of range
         return None
 
 
-_NONE, _MORE, _STOP = 0, -1, -2  # in place of an end: no value; the text breaks off; too much work
+_NONE, _MORE, _STOP = 0, -1, -2  # in place of an end: no value; the text is cut off; too much work
 
 
 class _Scan:
-    """Reads values token by token, and writes them as JSON."""
+    """Parses values token by token, and writes them as valid JSON."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.written: list[bytes] = []
-        self.members = 0  # begun, in the last value
+        self.members = 0  # started in the last value
         self._steps = MAX_STEPS
 
     def value(self, start: int) -> int:
-        """Return the end of the value at ``start``; `_NONE`, `_MORE` or `_STOP` where there is none."""
+        """Return the end of the value at ``start``, or `_NONE`, `_MORE` or `_STOP`."""
         self.written, self.members = [], 0
         stack: list[str] = []  # the closing bracket of each level
         state = "v"
@@ -240,7 +240,7 @@ class _Scan:
         return _STOP
 
     def _next(self, state: str, token: re.Match[str], stack: list[str]) -> str:
-        """Write a token; return what may come next, nothing where the token may not stand.
+        """Write a token and return the next state; empty if the token is invalid here.
 
         States: v(alue), ``:`` and ``,`` (or the end of the level); e: value or end, K: key or end.
         """
@@ -277,7 +277,7 @@ class _Scan:
 
 
 def _scalar(token: re.Match[str], *, is_key: bool) -> bytes | None:
-    """Return a token's JSON; None for a word that means nothing."""
+    """Return the JSON of a token; None for an unknown word."""
     kind = token.lastgroup
     if kind in ("double", "single", "curly"):
         return _string(token[kind])
@@ -307,7 +307,7 @@ def _escaped(odd: re.Match[str]) -> str:
 
 
 def iter_strings(value: Any) -> Iterator[str]:
-    """Yield every string in a JSON value or a pydantic model, the names of members left out."""
+    """Yield every string in a JSON value or a pydantic model, without the names of members."""
     waiting = [value]
     while waiting:
         each = waiting.pop()

@@ -1,12 +1,11 @@
-"""The JSON schema of a pydantic model, in the subset that servers hold a model to.
+"""JSON schema of a pydantic model, in the subset that servers enforce.
 
-The subset is that of OpenAI's strict mode (https://platform.openai.com/docs/guides/structured-outputs), less what
-other servers do not know: every property is required, no other is allowed, references are written out where they do
-not recur, and bounds of values (lengths, ranges, patterns) are left out. What is left out still counts: answers are
-validated against the pydantic model itself. A field with a default is asked for as well; write ``X | None`` for one
-that the model may leave empty.
+The subset is that of OpenAI's strict mode (https://platform.openai.com/docs/guides/structured-outputs) without what other
+servers do not support: every property is required, no other is allowed, references are inlined unless they recur, and
+bounds of values (lengths, ranges, patterns) are omitted. They still apply: answers are validated against the pydantic
+model itself. A field with a default is required, too; declare ``X | None`` for one that may be empty.
 
-Docstrings stay out, being for readers of the code; ``Field(description=...)`` goes to the model.
+Docstrings are omitted, since they are for readers of the code; ``Field(description=...)`` is part of the schema.
 """
 
 import re
@@ -43,7 +42,7 @@ def build_schema(shape: type[BaseModel]) -> Schema:
 
 
 class _Writer:
-    """Writes one schema of pydantic's anew."""
+    """Rewrites one schema of pydantic."""
 
     def __init__(self, given: Mapping[str, Any], name: str) -> None:
         self._given, self._name = given, name
@@ -61,7 +60,7 @@ class _Writer:
         return {**schema, "$defs": dict(sorted(self._used.items()))} if self._used else schema
 
     def _reached(self, node: Any) -> set[str]:
-        """Return the names of the definitions that a node leads to."""
+        """Return the names of the definitions that a node references, directly or not."""
         reached: set[str] = set()
         waiting = [*_targets(node)]
         while waiting:
@@ -73,7 +72,7 @@ class _Writer:
 
     def _write(self, node: Mapping[str, Any], where: str, depth: int) -> dict[str, Any]:
         if depth > MAX_DEPTH:
-            _refuse(where, f"it is nested deeper than {MAX_DEPTH} levels. Make it flatter")
+            _refuse(where, f"it is nested deeper than {MAX_DEPTH} levels. Flatten it")
         said = {"description": node["description"]} if node.get("description") else {}
         if name := _target(node):
             return {**self._referred(name, where, depth), **said}
@@ -87,7 +86,7 @@ class _Writer:
             return {**self._object(node, where, depth), **said}
         if kind == "array":
             if "prefixItems" in node or not isinstance(node.get("items"), Mapping):
-                _refuse(where, "its items have no one type. Use list[...] of a type")
+                _refuse(where, "its items have no single type. Use list[...] of a type")
             return {"type": "array", "items": self._write(node["items"], f"{where}[]", depth + 1), **said}
         if kind not in _PLAIN:
             _refuse(where, "it may be anything. Give it a type")
@@ -131,11 +130,11 @@ def _targets(node: Any) -> Iterator[str]:
 
 
 def _choice(values: list[Any], where: str) -> dict[str, Any]:
-    """Return the schema of one of several values; a list of each type of its own, as strict mode wants it."""
+    """Return the schema of a choice of values, with one list per type, as strict mode requires."""
     by_type: dict[str, list[Any]] = {}
     for value in values:
         if type(value) not in _OF_PYTHON:
-            _refuse(where, "one of its choices is no plain value. Use strings or numbers")
+            _refuse(where, "one of its choices is not a plain value. Use strings or numbers")
         by_type.setdefault(_OF_PYTHON[type(value)], []).append(value)
     options = [{"type": kind, "enum": chosen} for kind, chosen in by_type.items()]
     return options[0] if len(options) == 1 else {"anyOf": options}

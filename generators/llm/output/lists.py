@@ -1,17 +1,16 @@
-"""Answers that are a list: where it does not fit as a whole, each entry is read by itself, and a bad one costs itself alone.
+"""Parser of answers that are a list: if it is invalid as a whole, each entry is parsed on its own.
 
     LIST = ListShape(Edits, Edit)  # class Edits(BaseModel): edits: list[Edit]
 
-    [answer] = yield from asked([request], LIST)
+    [answer] = yield from request_answers([request], LIST)
     for entry in answer.value or ():
-        use(entry.value) if entry.value is not None else count(entry.trouble, entry.said)
+        use(entry.value) if entry.value is not None else count(entry.error, entry.fields)
 
-A server that holds a model to a schema gives lists that fit. Others let it name a type that there is not, leave a field
-out, apologise in one entry, break the JSON of one, or end in the middle of one: the other entries were paid for and are
-good. Nothing is completed: of a broken entry only what it says before the break is told.
+A server that enforces a schema returns valid lists. Others let the model name an unknown type, omit a field, apologise
+in an entry, break its JSON, or stop in the middle of one: the other entries are billed and valid. Nothing is completed:
+of a broken entry only the fields before the break are returned.
 
-An answer without one good entry is no list; what is wrong with the whole stands, and the model is asked once more. So
-is one that holds several lists.
+An answer without a valid entry, or with several lists, is an error as a whole, and is requested once more.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +20,9 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel
 
 from pairwright.generators.llm.output.accepted_forms import decode_nested_json, read_keyed_entries, read_plain_value
-from pairwright.generators.llm.output.errors import OutputError
+from pairwright.generators.llm.output.errors import OutputError, ParsedAnswer
 from pairwright.generators.llm.output.json_parsing import find_json_fragments
 from pairwright.generators.llm.output.structured import (
-    StructuredResult,
     decode_json_string,
     parse_structured,
     validate_variants,
@@ -32,18 +30,18 @@ from pairwright.generators.llm.output.structured import (
 
 M = TypeVar("M", bound=BaseModel)
 
-MAX_ENTRIES = 500  # that are read one by one
+MAX_ENTRIES = 500  # entries parsed one by one
 
 _OF_ENTRIES = frozenset({"malformed", "truncated", "missing_field", "extra_field", "wrong_type", "wrong_value"})
 
 
 @dataclass(frozen=True, slots=True)
 class ListShape(Generic[M]):
-    """The shape of a list; its value is a list of `Entry`.
+    """The shape of a list; its value is a list of `ListEntry`.
 
     Attributes:
-        whole: the model whose only field is the list; its schema is asked for.
-        item: the model of an entry.
+        whole: model whose only field is the list, and whose schema is sent.
+        item: model of an entry.
     """
 
     whole: type[BaseModel]
@@ -55,51 +53,49 @@ class ListEntry(Generic[M]):
     """An entry of a list.
 
     Attributes:
-        value: None where it is no good.
-        trouble: what is wrong with it then.
-        said: the fields that a bad one has, as far as they could be read; what was no object has none.
+        value: the value; None if it is invalid.
+        error: what is wrong with it.
+        fields: fields of an invalid entry, as far as they could be parsed; empty if it is not an object.
     """
 
     value: M | None
-    trouble: OutputError | None = None
-    said: dict[str, Any] = field(default_factory=dict)
+    error: OutputError | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
 
 
 def to_entries(whole: BaseModel) -> list[ListEntry[Any]]:
-    """Return the entries of a list that fits as a whole."""
+    """Return the entries of a valid list."""
     [items] = dict(whole).values()
     return [ListEntry(item) for item in items]
 
 
-def parse_list(text: str, shape: ListShape[M], *, cut: bool = False) -> StructuredResult:
-    """Find the list that was asked for; the arguments are those of `shaped.read_shape`."""
+def parse_list(text: str, shape: ListShape[M], *, cut: bool = False) -> ParsedAnswer[Any]:
+    """Return the requested list; arguments as in `structured.parse_structured`."""
     read = parse_structured(text, shape.whole, cut=cut)
-    if read.trouble is None:
-        return StructuredResult(to_entries(read.value), None, read.forgiven)
-    if read.trouble.word not in _OF_ENTRIES:
+    if read.value is not None:
+        return ParsedAnswer(to_entries(read.value), None, read.tolerated)
+    if read.error is None or read.error.word not in _OF_ENTRIES:
         return read
     entries = _one_by_one(decode_json_string(text)[0], shape, cut=cut)
     if all(entry.value is None for entry in entries):
         return read
-    return StructuredResult(entries, None, ("entries",))
+    return ParsedAnswer(entries, None, ("entries",))
 
 
-def reject_entries(
-    entries: Sequence[ListEntry[M]], trouble_of: Callable[[M], OutputError | None]
-) -> list[ListEntry[M]]:
-    """Return the entries, of the good ones those as bad that ``trouble_of`` finds something wrong with."""
+def reject_entries(entries: Sequence[ListEntry[M]], error_of: Callable[[M], OutputError | None]) -> list[ListEntry[M]]:
+    """Return the entries, with the valid ones for which ``error_of`` returns an error made invalid."""
     found: list[ListEntry[M]] = []
     for entry in entries:
-        trouble = trouble_of(entry.value) if entry.value is not None else None
-        if entry.value is None or trouble is None:
+        error = error_of(entry.value) if entry.value is not None else None
+        if entry.value is None or error is None:
             found.append(entry)
         else:
-            found.append(ListEntry(None, trouble, entry.value.model_dump(by_alias=True)))
+            found.append(ListEntry(None, error, entry.value.model_dump(by_alias=True)))
     return found
 
 
 def _one_by_one(text: str, shape: ListShape[M], *, cut: bool) -> list[ListEntry[M]]:
-    """Return the entries, each read by itself, and the one at which the list is cut; none where there are several lists."""
+    """Return the entries, each parsed on its own, and the one at which the list is cut; none if there are several lists."""
     [name] = shape.whole.model_fields
     found: list[ListEntry[M]] = []
     lists, broken_off = 0, False
@@ -117,13 +113,13 @@ def _one_by_one(text: str, shape: ListShape[M], *, cut: bool) -> list[ListEntry[
         items = _items(piece.value, name, shape.whole)
         lists += items is not None
         found += [_read(item, shape.item) for item in ([piece.value] if items is None else items[:MAX_ENTRIES])]
-    if broken_off and (not found or found[-1].trouble != OutputError("truncated")):
-        found.append(ListEntry(None, OutputError("truncated")))  # what would have come; how much, nobody knows
+    if broken_off and (not found or found[-1].error != OutputError("truncated")):
+        found.append(ListEntry(None, OutputError("truncated")))  # the missing entries, however many
     return found if lists < 2 else []
 
 
 def _items(value: dict[str, Any], name: str, whole: type[BaseModel]) -> list[Any] | None:
-    """Return the list in an object, under its name or as all that there is; None where the object is an entry."""
+    """Return the list in an object, by its name or as its only value; None if the object is an entry."""
     inner = decode_nested_json(value.get(name, next(iter(value.values())) if len(value) == 1 else None))
     if isinstance(inner, list):
         return inner
@@ -132,6 +128,6 @@ def _items(value: dict[str, Any], name: str, whole: type[BaseModel]) -> list[Any
 
 def _read(item: Any, shape: type[M]) -> ListEntry[M]:
     read = validate_variants(item, shape)
-    if read.trouble is None:
+    if read.error is None:
         return ListEntry(read.value)
-    return ListEntry(None, read.trouble, item if isinstance(item, dict) else {})
+    return ListEntry(None, read.error, item if isinstance(item, dict) else {})

@@ -1,7 +1,7 @@
-"""Answers that are plain text: what is asked for, and how it is found in what the model said.
+"""Parser of answers that are plain text.
 
-Taken off are code fences, openings ("Sure! Here is the new caption:"), labels, numbers and bullets, quotes around all
-of it, and afterwords. What is left has to be what was asked for: more lines than one, or more sentences, are told.
+Code fences, preambles ("Sure! Here is the new caption:"), labels, numbers and bullets, enclosing quotes and trailing
+remarks are removed. The rest must be what was requested: additional lines or sentences are an error.
 """
 
 import re
@@ -18,7 +18,7 @@ from pairwright.generators.llm.output.boilerplate import (
     strip_preamble,
     strip_quotes,
 )
-from pairwright.generators.llm.output.errors import OutputError
+from pairwright.generators.llm.output.errors import OutputError, ParsedAnswer
 from pairwright.generators.llm.output.json_parsing import find_json_values, iter_strings
 
 TextKind = Literal["line", "sentence", "lines", "text"]
@@ -39,9 +39,9 @@ class TextShape:
     """The shape of a plain text; its value is a string.
 
     Attributes:
-        kind: one *line*; one *sentence*; *lines*, an item each (the value has one a line); or any *text*.
-        until: the answer ends before this marker, where it is there; empty: no marker.
-        labels: what the model may write before its answer, such as ``Hard negative``, beside the usual ones.
+        kind: one *line*; one *sentence*; *lines* (the value has one item per line); or any *text*.
+        until: marker at which the answer ends, if it occurs; empty: none.
+        labels: labels that the model may write before its answer, such as ``Hard negative``, in addition to the usual ones.
     """
 
     kind: TextKind = "line"
@@ -49,24 +49,15 @@ class TextShape:
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TextResult:
-    """What was read: a value, or what is wrong; and what was overlooked."""
-
-    value: str | None
-    trouble: OutputError | None = None
-    forgiven: tuple[str, ...] = ()
-
-
-def extract_text(text: str, shape: TextShape, *, cut: bool = False) -> TextResult:
-    """Find the text that was asked for.
+def extract_text(text: str, shape: TextShape, *, cut: bool = False) -> ParsedAnswer[str]:
+    """Return the requested text.
 
     Args:
-        text: what the model said, without thinking blocks and control characters.
-        shape: what was asked for.
-        cut: whether the server says that the answer broke off.
+        text: the answer, without thinking blocks and control characters.
+        shape: the requested shape.
+        cut: whether the server reports that the answer is cut off.
     """
-    forgiven: list[str] = []
+    tolerated: list[str] = []
     if shape.until and shape.until in text:
         text, cut = text[: text.index(shape.until)], False
     text = text.strip()
@@ -74,34 +65,34 @@ def extract_text(text: str, shape: TextShape, *, cut: bool = False) -> TextResul
         inner = step(text).strip()
         if inner != text:
             text = inner
-            forgiven.append(word)
-    text = _strip_decorations(text, shape, forgiven)
+            tolerated.append(word)
+    text = _strip_decorations(text, shape, tolerated)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    lines, ended = _up_to_next_turn(lines, forgiven)
+    lines, ended = _up_to_next_turn(lines, tolerated)
     if cut and not ended and not (shape.kind == "line" and len(lines) > 1):
-        return TextResult(None, OutputError("truncated"), tuple(forgiven))
+        return ParsedAnswer(None, OutputError("truncated"), tuple(tolerated))
     if not lines:
-        return TextResult(None, OutputError("empty_answer"), tuple(forgiven))
+        return ParsedAnswer(None, OutputError("empty_answer"), tuple(tolerated))
     if shape.kind == "text":
         kept = "\n".join(text.splitlines()[: _last_line(text, lines)]) if ended else text
-        return TextResult(kept.strip(), None, tuple(forgiven))
+        return ParsedAnswer(kept.strip(), None, tuple(tolerated))
     if shape.kind == "lines":
-        items = [_strip_decorations(strip_list_marker(line), shape, forgiven) for line in lines]
-        return TextResult("\n".join(item for item in items if item), None, tuple(forgiven))
-    return _one(lines, shape, forgiven)
+        items = [_strip_decorations(strip_list_marker(line), shape, tolerated) for line in lines]
+        return ParsedAnswer("\n".join(item for item in items if item), None, tuple(tolerated))
+    return _one(lines, shape, tolerated)
 
 
-def _one(lines: list[str], shape: TextShape, forgiven: list[str]) -> TextResult:
+def _one(lines: list[str], shape: TextShape, tolerated: list[str]) -> ParsedAnswer[str]:
     if len(lines) > 1 and shape.kind == "line":
-        return TextResult(None, _too_much(shape), tuple(forgiven))
+        return ParsedAnswer(None, _too_much(shape), tuple(tolerated))
     text = " ".join(lines)
     if text.startswith(("1.", "1)", "(1)", "- ", "* ", "• ")):
         text = strip_list_marker(text)
-        forgiven.append("number")
-    text = _strip_decorations(text, shape, forgiven)
+        tolerated.append("number")
+    text = _strip_decorations(text, shape, tolerated)
     if shape.kind == "sentence" and _sentences(text) > 1:
-        return TextResult(None, _too_much(shape), tuple(forgiven))
-    return TextResult(text, None, tuple(dict.fromkeys(forgiven)))
+        return ParsedAnswer(None, _too_much(shape), tuple(tolerated))
+    return ParsedAnswer(text, None, tuple(dict.fromkeys(tolerated)))
 
 
 def _too_much(shape: TextShape) -> OutputError:
@@ -114,7 +105,7 @@ def _strip_fence(text: str) -> str:
 
 
 def _unwrapped(text: str) -> str:
-    """Return the only string of a JSON object, a JSON string's text, or what stands in an ``<answer>``."""
+    """Return the only string of a JSON object, the text of a JSON string, or the content of an ``<answer>`` tag."""
     if len(text) > 2 and text[0] == text[-1] == '"' and "\\" in text:
         try:
             return str(orjson.loads(text))
@@ -132,32 +123,32 @@ def _unwrapped(text: str) -> str:
     return text
 
 
-def _strip_decorations(text: str, shape: TextShape, forgiven: list[str]) -> str:
-    for _ in range(3):  # one may stand in another
+def _strip_decorations(text: str, shape: TextShape, tolerated: list[str]) -> str:
+    for _ in range(3):  # they may be nested
         before = text
         text = strip_preamble(text).strip()
         text = strip_label(text, shape.labels).strip()
         if text != before:
-            forgiven.append("label")
+            tolerated.append("label")
         unquoted = strip_quotes(text)
         if unquoted != text:
-            forgiven.append("quotes")
+            tolerated.append("quotes")
         text = unquoted
         if text == before:
             break
     return text
 
 
-def _up_to_next_turn(lines: list[str], forgiven: list[str]) -> tuple[list[str], bool]:
+def _up_to_next_turn(lines: list[str], tolerated: list[str]) -> tuple[list[str], bool]:
     for at, line in enumerate(lines[1:], 1):
         if starts_new_turn(line) or starts_trailing_remark(line):
-            forgiven.append("run_on" if starts_new_turn(line) else "prose")
+            tolerated.append("run_on" if starts_new_turn(line) else "prose")
             return lines[:at], True
     return lines, False
 
 
 def _last_line(text: str, kept: list[str]) -> int:
-    """Return how many of the text's lines hold the first ``len(kept)`` that are not blank."""
+    """Return how many lines of the text contain the first ``len(kept)`` non-blank ones."""
     seen = 0
     for number, line in enumerate(text.splitlines(), 1):
         seen += bool(line.strip())

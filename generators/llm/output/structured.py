@@ -1,12 +1,12 @@
-"""Answers that are a pydantic model: from what the model said to a checked value.
+"""Parser of answers that are a pydantic model.
 
-An answer that is strictly the JSON asked for is read by pydantic at once. Every other one is looked at more closely:
-`parsing` finds the objects and lists in it, and of each it is seen whether it fits, as it is or with the usual
-mistakes taken back. What was overlooked is named (`TOLERATED_DEFECTS`), so that runs can count it.
+An answer that is exactly the requested JSON is validated by pydantic at once. Any other is examined more closely:
+`json_parsing` finds the objects and lists in it, and each is validated as it is or with frequent mistakes corrected.
+Defects that were ignored are named (`TOLERATED_DEFECTS`), so that runs can count them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -14,47 +14,38 @@ from pydantic import BaseModel, ValidationError
 
 from pairwright.generators.llm.output.accepted_forms import iter_interpretations, read_plain_value
 from pairwright.generators.llm.output.boilerplate import announces_correction, is_refusal, starts_new_turn
-from pairwright.generators.llm.output.errors import OutputError
+from pairwright.generators.llm.output.errors import OutputError, ParsedAnswer
 from pairwright.generators.llm.output.json_parsing import FoundJSON, FoundValues, find_json_values
 
 TOLERATED_DEFECTS: Mapping[str, str] = {
-    "control": "byte order marks, control characters, or a chat's end marks",
+    "control": "byte order marks, control characters, or end tokens of a chat",
     "thinking": "a thinking block before the answer",
     "reasoning": "the answer sent as reasoning, without content",
     "fence": "a code fence around it",
-    "prose": "words around it",
-    "run_on": "an invented next turn behind it",
-    "syntax": "JSON that is not quite JSON",
-    "wrapped": "an object or list around it, or one missing, or JSON in a string",
+    "prose": "text around it",
+    "run_on": "an invented next turn after it",
+    "syntax": "invalid JSON syntax with a clear meaning",
+    "wrapped": "an object or list around it, a missing one, or JSON in a string",
     "repeated": "the same answer several times",
-    "corrected": "an answer before it that the model itself corrected",
-    "renamed": "other names for the fields asked for, such as new_caption",
-    "keyed": "an object whose names are the types of its entries, in place of a list",
+    "corrected": "an earlier answer that the model itself corrected",
+    "renamed": "other names for the requested fields, such as new_caption",
+    "keyed": "an object with the types of its entries as keys, in place of a list",
     "plain": "a numbered list, or lines of `name: value`, in place of JSON",
-    "entries": "entries of a list that are no good, beside others that are",
-    "retyped": "values of another type that say the same, such as numbers in quotes",
-    "extra_field": "fields that were not asked for",
-    "label": "an opening or a label before it",
+    "entries": "invalid entries of a list that has valid ones, too",
+    "retyped": "equivalent values of another type, such as numbers in quotes",
+    "extra_field": "fields that were not requested",
+    "label": "a preamble or a label before it",
     "quotes": "quotes around it",
     "number": "a number or bullet before it",
 }
 
 _TYPES = ("_type", "_parsing", "_from_float", "_attributes_type", "_size")
-_TOLD = 3  # faults of one answer
-
-
-@dataclass(frozen=True, slots=True)
-class StructuredResult:
-    """What was read: a value, or what is wrong; and what was overlooked."""
-
-    value: Any
-    trouble: OutputError | None = None
-    forgiven: tuple[str, ...] = ()
+_MAX_DESCRIBED = 3  # errors of one answer in the feedback
 
 
 def parse_strict(text: str, shape: type[BaseModel]) -> BaseModel | None:
-    """Return the value of a text that is nothing but the JSON asked for; None for any other."""
-    if "NaN" in text or "Infinity" in text:  # pydantic takes them for numbers, as no JSON does
+    """Return the value of a text that is exactly the requested JSON, else None."""
+    if "NaN" in text or "Infinity" in text:  # not JSON, but pydantic accepts them as numbers
         return None
     try:
         return shape.model_validate_json(text, strict=True, extra="forbid")
@@ -62,54 +53,54 @@ def parse_strict(text: str, shape: type[BaseModel]) -> BaseModel | None:
         return None
 
 
-def parse_structured(text: str, shape: type[BaseModel], *, cut: bool = False) -> StructuredResult:
-    """Find the value that was asked for, in any of its disguises.
+def parse_structured(text: str, shape: type[BaseModel], *, cut: bool = False) -> ParsedAnswer[Any]:
+    """Return the requested value, in any accepted form.
 
     Args:
-        text: what the model said, without thinking blocks and control characters.
-        shape: what was asked for.
-        cut: whether the server says that the answer broke off.
+        text: the answer, without thinking blocks and control characters.
+        shape: the requested model.
+        cut: whether the server reports that the answer is cut off.
     """
     text, unwrapped = decode_json_string(text)
     findings = find_json_values(text)
     read = _read(text, shape, findings, cut=cut)
-    return StructuredResult(read.value, read.trouble, (*unwrapped, *read.forgiven))
+    return ParsedAnswer(read.value, read.error, (*unwrapped, *read.tolerated))
 
 
-def _read(text: str, shape: type[BaseModel], findings: FoundValues, *, cut: bool) -> StructuredResult:
+def _read(text: str, shape: type[BaseModel], findings: FoundValues, *, cut: bool) -> ParsedAnswer[Any]:
     found = findings.values
     tried = [(each, validate_variants(each.value, shape)) for each in found]
-    good = [(each, its) for each, its in tried if its.trouble is None]
+    good = [(each, its) for each, its in tried if its.error is None]
     if not good and len(found) > 1:
         together = validate_variants([each.value for each in found], shape)
-        if together.trouble is None and findings.broken_off < 0:
-            return StructuredResult(together.value, None, ("wrapped", *together.forgiven))
+        if together.error is None and findings.broken_off < 0:
+            return ParsedAnswer(together.value, None, ("wrapped", *together.tolerated))
     if not good and not found and findings.broken_off < 0 and (plain := read_plain_value(text, shape)) is not None:
         read = validate_variants(plain, shape)
-        if read.trouble is None and not cut:
-            return replace(read, forgiven=("plain", *read.forgiven))
+        if read.error is None and not cut:
+            return replace(read, tolerated=("plain", *read.tolerated))
     if not good:
-        return StructuredResult(None, _find_error(text, findings, [its for _, its in tried], cut=cut))
+        return ParsedAnswer(None, _find_error(text, findings, [its for _, its in tried], cut=cut))
     chosen = 0
-    forgiven: list[str] = []
+    tolerated: list[str] = []
     for at in range(1, len(good)):
         between = text[good[at - 1][0].end : good[at][0].start]
         if any(starts_new_turn(line) for line in between.splitlines() if line.strip()):
             break
         if good[at][1].value == good[chosen][1].value:
-            forgiven.append("repeated")
+            tolerated.append("repeated")
         elif announces_correction(between):
             chosen = at
-            forgiven.append("corrected")
+            tolerated.append("corrected")
         else:
-            return StructuredResult(None, OutputError("several_answers"))
+            return ParsedAnswer(None, OutputError("several_answers"))
     value, best = good[chosen]
-    forgiven = [*best.forgiven, *_surrounding_defects(text, value, findings), *forgiven]
-    return StructuredResult(best.value, None, tuple(dict.fromkeys(forgiven)))
+    tolerated = [*best.tolerated, *_surrounding_defects(text, value, findings), *tolerated]
+    return ParsedAnswer(best.value, None, tuple(dict.fromkeys(tolerated)))
 
 
 def decode_json_string(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the text that a JSON string holds, where the whole answer is one."""
+    """Return the content of an answer that is one JSON string, and the defects."""
     stripped = text.strip()
     if stripped.startswith('"') and stripped.endswith('"'):
         try:
@@ -123,64 +114,64 @@ def decode_json_string(text: str) -> tuple[str, tuple[str, ...]]:
 
 def _surrounding_defects(text: str, value: FoundJSON, findings: FoundValues) -> list[str]:
     before, after = text[: value.start], text[value.end :]
-    forgiven = [] if value.clean else ["syntax"]
+    tolerated = [] if value.clean else ["syntax"]
     if "```" in before:
-        forgiven.append("fence")
+        tolerated.append("fence")
     if any(starts_new_turn(line) for line in after[:10_000].splitlines() if line.strip("` \t")):
-        forgiven.append("run_on")
+        tolerated.append("run_on")
     elif findings.broken_off >= 0 or _words(before) or _words(after):
-        forgiven.append("prose")
-    return forgiven
+        tolerated.append("prose")
+    return tolerated
 
 
 def _words(text: str) -> bool:
     return bool(text.replace("```json", "").strip("` \n\t;"))
 
 
-def _find_error(text: str, findings: FoundValues, tried: list[StructuredResult], *, cut: bool) -> OutputError:
+def _find_error(text: str, findings: FoundValues, tried: list[ParsedAnswer[Any]], *, cut: bool) -> OutputError:
     if cut or findings.broken_off >= 0:
         return OutputError("truncated") if cut else OutputError("truncated", "Your answer broke off before its end.")
     if tried:
-        return tried[0].trouble or OutputError("malformed")
+        return tried[0].error or OutputError("malformed")
     return OutputError("refused") if is_refusal(text.strip()) else OutputError("malformed")
 
 
-def validate_variants(value: Any, shape: type[BaseModel]) -> StructuredResult:
-    """Return a value as the shape has it, read in the first of the accepted forms (`answer_forms`) that fits.
+def validate_variants(value: Any, shape: type[BaseModel]) -> ParsedAnswer[Any]:
+    """Return a value as an instance of the model, in the first of the accepted forms (`accepted_forms`) that is valid.
 
-    Forms in which every field counts come before those in which fields that were not asked for are ignored.
+    Forms in which every field counts are tried before those in which extra fields are ignored.
     """
     forms = [("", value), *iter_interpretations(value, shape)]
-    first = StructuredResult(None)
+    first: ParsedAnswer[Any] = ParsedAnswer(None)
     for ignoring in (False, True):
         for name, each in forms:
             read = _validated(each, shape, ignoring=ignoring)
-            if read.trouble is None:
-                return replace(read, forgiven=(name, *read.forgiven) if name else read.forgiven)
+            if read.error is None:
+                return replace(read, tolerated=(name, *read.tolerated) if name else read.tolerated)
             if not name:
                 first = read
     return first
 
 
-def _validated(value: Any, shape: type[BaseModel], *, ignoring: bool) -> StructuredResult:
-    """Return a value that pydantic takes, strictly or else with values of other types converted.
+def _validated(value: Any, shape: type[BaseModel], *, ignoring: bool) -> ParsedAnswer[Any]:
+    """Return a value validated by pydantic, strictly or else with type conversion.
 
     Args:
         value: a JSON value.
         shape: the model.
-        ignoring: whether fields that the model does not have are ignored, where it does not forbid them.
+        ignoring: whether to ignore extra fields, unless the model forbids them.
     """
     data = orjson.dumps(value)
     ignoring = ignoring and shape.model_config.get("extra") != "forbid"
-    forgiven = ("extra_field",) if ignoring else ()
+    tolerated = ("extra_field",) if ignoring else ()
     strict = None
     for retyped in (False, True):
         try:
             read = shape.model_validate_json(data, strict=not retyped, extra="ignore" if ignoring else "forbid")
-            return StructuredResult(read, None, (*forgiven, "retyped") if retyped else forgiven)
+            return ParsedAnswer(read, None, (*tolerated, "retyped") if retyped else tolerated)
         except ValidationError as error:
             strict, lax = strict or error, error
-    return StructuredResult(None, _describe_errors(lax if _errors(lax) else strict or lax))
+    return ParsedAnswer(None, _describe_errors(lax if _errors(lax) else strict or lax))
 
 
 def _errors(error: ValidationError) -> list[Any]:
@@ -188,11 +179,13 @@ def _errors(error: ValidationError) -> list[Any]:
 
 
 def _describe_errors(error: ValidationError) -> OutputError:
-    """Return the trouble that pydantic's errors are. The user is told places and kinds, never what the model wrote."""
+    """Return pydantic's errors as an output error; its detail has places and kinds, never text of the model."""
     errors = sorted(_errors(error), key=lambda each: _ORDER.index(_error_code(each["type"])))
-    told = [f"{_field_path(each['loc'])}: {each['msg'].removeprefix('Value error, ')}" for each in errors[:_TOLD]]
-    kinds = [f"{_field_path(each['loc'])}: {each['type']}" for each in errors[:_TOLD]]
-    return OutputError(_error_code(errors[0]["type"]), f"What is wrong: {'; '.join(told)}.", "; ".join(kinds))
+    messages = [
+        f"{_field_path(each['loc'])}: {each['msg'].removeprefix('Value error, ')}" for each in errors[:_MAX_DESCRIBED]
+    ]
+    kinds = [f"{_field_path(each['loc'])}: {each['type']}" for each in errors[:_MAX_DESCRIBED]]
+    return OutputError(_error_code(errors[0]["type"]), f"What is wrong: {'; '.join(messages)}.", "; ".join(kinds))
 
 
 _ORDER = ("missing_field", "wrong_type", "extra_field", "wrong_value")
@@ -205,6 +198,6 @@ def _error_code(kind: str) -> str:
 
 
 def _field_path(loc: tuple[int | str, ...]) -> str:
-    """Return where in the answer, with the names that the model made up left out: they may be anything."""
+    """Return the place in the answer; names invented by the model are replaced, since they may be anything."""
     steps = [str(step) if str(step).isidentifier() or isinstance(step, int) else "…" for step in loc]
     return ".".join(step if len(step) <= 30 else "…" for step in steps) or "the whole"

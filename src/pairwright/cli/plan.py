@@ -32,8 +32,8 @@ def plan(
       pairwright plan build.yaml
     """
     from pairwright.flows.commands.plan import estimate_build
+    from pairwright.flows.commands.plan_requests import plan_build_requests
     from pairwright.flows.config.build import load_config
-    from pairwright.flows.llm.planning import plan_build_requests
     from pairwright.generators.llm.cost_estimate import sum_plans
 
     loaded = load_config(config)

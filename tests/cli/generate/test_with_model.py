@@ -88,8 +88,8 @@ def test_a_prompt_whose_name_is_nearly_one_of_ours_is_told(tmp_path: Path, monke
         Path("mine", f"{name}.yaml").write_text(ours)
     asked = ("--method", "llm", "--model", "m", "--price", "0/0", "--prompts", "mine", "--dry-run", "--out", "n.jsonl")
     said = CliRunner().invoke(app, ["generate", "negatives", "captions.csv", *asked], catch_exceptions=False).stderr
-    told = [line for line in said.splitlines() if "replaces no prompt" in line]
-    assert told == ["mine/negative-at-once.yaml replaces no prompt of ours. Did you mean 'negatives-at-once'?"]
+    told = [line for line in said.splitlines() if "replaces no built-in prompt" in line]
+    assert told == ["mine/negative-at-once.yaml replaces no built-in prompt. Did you mean 'negatives-at-once'?"]
 
 
 def test_a_run_without_one_answer_fails_and_leaves_an_earlier_file_alone(
@@ -101,7 +101,7 @@ def test_a_run_without_one_answer_fails_and_leaves_an_earlier_file_alone(
     asked = ("--method", "llm", "--model", "m", "--price", "0/0", "--max-retries", "0", "--out", "n.jsonl")
     with (
         serve_in_thread(ServerApp(ServerScript(rules=(AnswerRule(fault="500"),)))) as server,
-        pytest.raises(PairwrightError, match="no row got an answer, of 2 that asked"),
+        pytest.raises(PairwrightError, match="none of 2 rows got an answer"),
     ):
         call("generate", "negatives", "captions.csv", *asked, "--base-url", server.url)
     assert Path("n.jsonl").read_text() == "what was there\n"

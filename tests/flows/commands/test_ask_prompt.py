@@ -45,7 +45,7 @@ def request_(tmp_path: Path) -> PromptRequest:
 
 
 def asking(folder: Path, context: Context | None = None) -> ModelAccess:
-    section = LLMSection(model="small", prompts=str(folder / "prompts"))
+    section = LLMSection.model_validate({"model": "small", "prompts": str(folder / "prompts")})
     return ModelAccess(section, folder / "cache.sqlite", context=context)
 
 

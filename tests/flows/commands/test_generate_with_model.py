@@ -14,11 +14,11 @@ from pairwright.datasets.errors import ConfigError, PairwrightError, UsageError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows.build import build
 from pairwright.flows.commands.generate import GenerateRequest
-from pairwright.flows.commands.generate_with_model import run_llm_generator
+from pairwright.flows.commands.generate_with_model import plan_llm_generator, run_llm_generator
+from pairwright.flows.commands.plan_requests import plan_build_requests
 from pairwright.flows.config.build import parse_config
 from pairwright.flows.config.sections import LLMSection
 from pairwright.flows.llm.model_access import ModelAccess, build_cache_path
-from pairwright.flows.llm.planning import plan_build_requests, plan_llm_generator
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.chat_request import ChatRequest
@@ -314,7 +314,7 @@ def test_a_config_holds_no_secret_and_its_refusal_shows_none(setting: dict[str, 
 
 
 def test_a_limit_in_money_needs_a_price(server: Server, captions: Path) -> None:
-    with pytest.raises(UsageError, match="no price is known"):
+    with pytest.raises(UsageError, match="--max-cost requires the price"):
         run(captions, max_cost=1.0)
     assert server.stats()["requests"] == 0
 
@@ -349,7 +349,7 @@ def test_a_run_that_the_server_refuses_at_once_leaves_nothing_behind(server: Ser
     notes: list[str] = []
     with pytest.raises(PairwrightError, match="does not accept the key"):
         run_llm_generator(request(captions), asking(captions.parent), notes.append, lambda _: None)
-    assert notes[-1] == "No caption is done."
+    assert notes[-1] == "No captions are done."
     assert not list(captions.parent.glob("short*"))
 
 
@@ -398,7 +398,7 @@ def test_rejected_conversations_are_made_up_for_from_further_pairs(server: Serve
     told = done["limits"]["conversation"]
     assert (told["asked"], told["available"], told["given"]) == (9, 12, 9)
     assert done["llm"]["in_all"]["answers"] == told["available"]
-    assert any("made up for" in note for note in notes)
+    assert any("further pairs" in note for note in notes)
     asked = {"method": "llm", "counts": {"conversation": 10}}
     manifest = built(captions, captions.parent / "build", generators=[], conversations=asked)
     stage = manifest["stages"]["conversations"]

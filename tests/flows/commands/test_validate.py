@@ -87,11 +87,11 @@ def test_images_lie_beside_the_input_unless_a_folder_is_named(tmp_path: Path) ->
     (tmp_path / "ä ö.png").write_bytes(b"here")
     rows = written(tmp_path / "rows.jsonl", [ROWS[0] | {"image": "ä ö.png"}])
     request = ValidationRequest(rows, tmp_path / "o.jsonl")
-    assert Validation(request).standing()[0].image == str(tmp_path / "ä ö.png")
-    elsewhere = Validation(replace(request, image_root=tmp_path / "other")).standing()[0]
+    assert Validation(request).undecided()[0].image == str(tmp_path / "ä ö.png")
+    elsewhere = Validation(replace(request, image_root=tmp_path / "other")).undecided()[0]
     assert elsewhere.image == str(tmp_path / "other" / "ä ö.png")
     written(rows, [ROWS[0] | {"image": "of the working folder.png"}])
-    assert Validation(request).standing()[0].image == "of the working folder.png"
+    assert Validation(request).undecided()[0].image == "of the working folder.png"
 
 
 def test_an_image_outside_the_named_folder_is_rejected_and_no_witness_is_shown_it(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_an_image_outside_the_named_folder_is_rejected_and_no_witness_is_shown_i
     names = {"a": "../private.jpg", "b": str(tmp_path / "private.jpg"), "c": "1.jpg", "d": str(root / "1.jpg")}
     rows = written(tmp_path / "rows.jsonl", [ROWS[0] | {"id": id_, "image": image} for id_, image in names.items()])
     work = Validation(ValidationRequest(rows, tmp_path / "o.jsonl", image_root=root))
-    assert {question.id: question.image for question in work.standing().values()} == {
+    assert {question.id: question.image for question in work.undecided().values()} == {
         "c": str(root / "1.jpg"), "d": str(root / "1.jpg")
     }  # fmt: skip
     told = work.finish()
@@ -130,7 +130,7 @@ def test_images_inside_a_table_beside_the_input_are_found_and_their_other_captio
         "b2": "rejected",
     }
     written(path, [rows[0] | {"image": "a.parquet::image/row-00000001"}])
-    found = Validation(ValidationRequest(path, tmp_path / "o.jsonl")).standing()[0]
+    found = Validation(ValidationRequest(path, tmp_path / "o.jsonl")).undecided()[0]
     assert found.image == rows[0]["image"]
 
 

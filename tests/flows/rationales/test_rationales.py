@@ -70,7 +70,7 @@ def asking(tmp_path: Path, said: Mapping[str, str] = SAID, **section: Any) -> It
     # What is wrong is told in the last message, without the problem in it.
     rules.append({"contains": "So the answer is X", "text": "It is seven, I think."})
     with serve_in_thread(ServerApp(ServerScript(rules=rules))) as server:
-        given = LLMSection(model="m", base_url=server.url, price="1/2", **section)
+        given = LLMSection(model="m", **{"base_url": server.url, "price": "1/2", **section})
         yield ModelAccess(given, tmp_path / "cache.sqlite")
 
 

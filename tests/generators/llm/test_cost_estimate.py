@@ -297,7 +297,7 @@ def test_a_sample_within_the_first_rows_leaves_the_rest_unread() -> None:
 
 
 def test_a_sample_of_no_rows_is_refused() -> None:
-    with pytest.raises(UsageError, match="1 or more"):
+    with pytest.raises(UsageError, match="1 row or more"):
         sample_rows([1], 0)
 
 

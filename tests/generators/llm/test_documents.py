@@ -6,10 +6,13 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.client.messages import Message
-from pairwright.generators.llm.documents import Document, DocumentSpans, with_documents
+from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
+from pairwright.generators.llm.client.steps import LLMStep, run_step
+from pairwright.generators.llm.documents import Document, DocumentSpans, with_documents, with_documents_in_step
+from pairwright.generators.llm.output.answers import Answer, request_answers
 
 ASKED = (Message("system", "Answer."), Message("user", "What is blue?"))
 
@@ -40,7 +43,7 @@ def test_without_documents_the_chat_is_as_it_was() -> None:
 
 
 def test_documents_want_a_last_message_of_the_user_and_a_text() -> None:
-    with pytest.raises(UsageError, match="user's message"):
+    with pytest.raises(UsageError, match="user message"):
         with_documents(ASKED[:1], [Document("a", "x")])
     with pytest.raises(UsageError, match="document a is empty"):
         with_documents(ASKED, [Document("a", "  ")])
@@ -69,3 +72,52 @@ def test_a_token_over_an_edge_belongs_to_the_document_and_one_over_two_to_the_fi
 def test_a_document_without_a_token_is_told() -> None:
     with pytest.raises(UsageError, match="document 1 of 1 has no token"):
         DocumentSpans.of([(1, 3)], [(0, 1)])
+
+
+DOCUMENTS = (Document("a", "A cat on a mat."), Document("b", "A red dog."))
+
+
+class Word(BaseModel):
+    """An answer."""
+
+    word: str
+
+
+def step() -> LLMStep[Answer[Word]]:
+    demonstration = (Message("user", "What is it?"), Message("assistant", '{"word": "cat"}'))
+    messages = (Message("system", "Answer."), *demonstration, Message("user", "Which colour?"))
+    [answer] = yield from request_answers([Request(messages, "m")], Word)
+    return answer
+
+
+def test_documents_stay_at_the_question_in_a_repair_request() -> None:
+    sent: list[Request] = []
+
+    def answer(request: Request) -> Reply:
+        sent.append(request)
+        return Reply("red" if len(sent) == 1 else '{"word": "red"}', "stop", "", Usage(1, 1), "m")
+
+    answered = run_step(with_documents_in_step(step(), DOCUMENTS), answer)
+    assert answered.value == Word(word="red")
+    assert len(sent) == 2
+    for request in sent:
+        assert [message.text for message in request.messages[:3]] == ["Answer.", "What is it?", '{"word": "cat"}']
+        question = request.messages[3].text
+        assert question.startswith("Which colour?")
+        assert question.endswith("Which colour?")
+        read = [request.messages[place.message].text[place.start : place.end] for place in request.documents]
+        assert read == ["A cat on a mat.", "A red dog."]
+    assert sent[1].messages[4].text == "red"
+    assert "Document" not in sent[1].messages[5].text
+
+
+def test_without_documents_requests_stay_as_they_are() -> None:
+    sent: list[Request] = []
+
+    def answer(request: Request) -> Reply:
+        sent.append(request)
+        return Reply('{"word": "red"}', "stop", "", Usage(1, 1), "m")
+
+    run_step(with_documents_in_step(step(), ()), answer)
+    assert [request.documents for request in sent] == [()]
+    assert sent[0].messages[-1].text == "Which colour?"

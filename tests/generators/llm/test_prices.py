@@ -84,7 +84,7 @@ def test_what_is_no_price_is_refused_with_an_example(text: str) -> None:
 
 
 def test_prices_given_twice_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="twice"):
+    with pytest.raises(UsageError, match="mutually exclusive"):
         Prices.of(file=tmp_path / "p.yaml", given="1/2")
 
 
@@ -101,7 +101,7 @@ def test_prices_given_twice_are_refused(tmp_path: Path) -> None:
         ("models: {m: {input: 1, output: 2, image: {}}}", "either tiles or patches"),
         ("m: {input: 1, output: 2}", "models"),
         ("", "the file"),
-        ("models: {", "no YAML"),
+        ("models: {", "invalid YAML"),
     ],
 )
 def test_a_wrong_table_is_refused_by_file_and_place(tmp_path: Path, text: str, said: str) -> None:

@@ -20,7 +20,6 @@ from pairwright.generators.llm.runner import (
     MostlyFailingError,
     RequestTotals,
     RowResult,
-    run_rows,
 )
 from tests.generators.llm.client.virtual_time import run
 
@@ -68,9 +67,16 @@ def row(text: str, talk: Callable[[str], LLMStep[Any]] = once) -> LLMRow[Any]:
     return LLMRow(text, lambda _: talk(text))
 
 
-async def all_of(rows: Iterator[LLMRow[Any]], server: Server, into: list[RowResult[Any]], **options: int) -> None:
-    async for done in run_rows(rows, server, **{"in_flight": 4, **options}):
-        into.append(done)  # noqa: PERF401 - those before an error count
+async def all_of(
+    rows: Iterator[LLMRow[Any]], server: Server, into: list[RowResult[Any]], in_flight: int = 4, look_ahead: int = 8192
+) -> None:
+    started = LLMRun(rows, server, in_flight=in_flight, look_ahead=look_ahead)
+    try:
+        while not started.over:
+            into += await started.ready(1.0, enough=1)
+    finally:
+        await started.close()
+    started.check()
 
 
 def done_of(rows: Iterator[LLMRow[Any]], server: Server, **options: int) -> list[RowResult[Any]]:
@@ -98,10 +104,10 @@ def test_rows_are_read_only_as_far_as_there_is_room() -> None:
             yield row(str(read))
 
     async def first() -> int:
-        generator = run_rows(rows(), Server(), in_flight=4, look_ahead=10)
-        await anext(generator)
+        started = LLMRun(rows(), Server(), in_flight=4, look_ahead=10)
+        assert await started.ready(1.0, enough=1)
         at_once = read
-        await generator.aclose()
+        await started.close()
         return at_once
 
     assert run(first()) <= 4 + 10 + 14

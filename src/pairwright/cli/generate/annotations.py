@@ -385,7 +385,7 @@ def _generate_with_model(
         ids = asking.cancel_batches(note)
         emit({"cancelled": ids}, cancelled_lines(ids), as_json=printed.as_json)
     elif asked.dry_run:
-        from pairwright.flows.llm.planning import plan_llm_generator
+        from pairwright.flows.commands.generate_with_model import plan_llm_generator
 
         plan = plan_llm_generator(request, asking, note)
         emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=printed.as_json)

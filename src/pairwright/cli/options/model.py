@@ -1,23 +1,22 @@
-"""What commands that may ask a model have in common: one set of options, added by `with_model_options`.
-
-The options are the keys of a config's section ``llm`` (a test holds them to it), and what belongs to one run: where
-answers are kept, what to do about rows that failed, and whether only to plan.
-"""
+"""Options of a language model, which `with_model_options` adds to a command: settings, estimate, retry, batches."""
 
 import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
+from annotated_types import Ge
+from typing_extensions import Doc
 
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
 from pairwright.cli.output.console import columns, duration, note
 from pairwright.cli.output.progress import display, model_run_figures
 from pairwright.datasets.errors import UsageError
+from pairwright.flows.config.llm_options import LLMOptions
 
 if TYPE_CHECKING:
     from pairwright.flows.config.sections import LLMSection
@@ -27,83 +26,47 @@ if TYPE_CHECKING:
     from pairwright.generators.llm.session import Snapshot
 
 
-@dataclass(frozen=True)
-class ModelOptions:
-    """The options of a command about its model, as they were given."""
+_FIRST = (  # in the help; then the other settings
+    *("model", "base_url", "cache", "dry_run", "max_cost", "max_requests", "retry_failed", "batch", "batch_cancel"),
+    *("prompts", "structured"),
+)
 
-    model: Annotated[str, typer.Option(help="Its name at the server, or local:FOLDER.")] = ""
-    base_url: Annotated[
-        str, typer.Option(help="Of an OpenAI-compatible server; else OPENAI_BASE_URL, else OpenAI.")
-    ] = ""
-    cache: Annotated[str, typer.Option(help="File of kept answers; beside OUT when left out.")] = ""
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Tell requests, tokens, cost and time; send nothing.")] = (
-        False
-    )
-    max_cost: Annotated[float | None, typer.Option(help="Stop at so many USD; what is done is kept.")] = None
-    max_requests: Annotated[int | None, typer.Option(help="Stop at so many answers; what is done is kept.")] = None
+
+@dataclass(frozen=True)
+class ModelOptions(LLMOptions):
+    """The model options of a command: the settings of a model, and what concerns one run."""
+
+    dry_run: Annotated[bool, Doc("Print an estimate of requests, tokens, cost and time; send no requests.")] = False
     retry_failed: Annotated[
-        bool,
-        typer.Option(
-            "--retry-failed", help="Ask anew, and pay, for all rows in OUT's .failed.jsonl; others come from the cache."
-        ),
+        bool, Doc("Retry the rows in OUT's .failed.jsonl (billed again); other rows come from the cache.")
     ] = False
-    batch: Annotated[bool, typer.Option("--batch", help="OpenAI's Batch API: half the price, within a day.")] = False
-    batch_cancel: Annotated[
-        bool, typer.Option("--batch-cancel", help="Cancel the batches that still run, and do nothing else.")
-    ] = False
-    prompts: Annotated[str, typer.Option(help="Folder of prompt files that replace ours by name.")] = ""
-    structured: Annotated[
-        Literal["auto", "json_schema", "tool", "json"],
-        typer.Option(help="How JSON is asked for; auto: what the server can."),
-    ] = "auto"
-    transport: Annotated[
-        Literal["auto", "direct", "sdk"], typer.Option(help="auto: the SDK for Azure, else direct.")
-    ] = "auto"
-    endpoint: Annotated[str, typer.Option(help="Name for the server in cache keys, in place of its URL.")] = ""
-    max_concurrency: Annotated[int, typer.Option(min=1, help="Requests at once, at most.")] = 64
-    requests_per_minute: Annotated[int, typer.Option(min=0, help="At most; 0: no ceiling.")] = 0
-    tokens_per_minute: Annotated[int, typer.Option(min=0, help="At most; 0: no ceiling.")] = 0
-    timeout: Annotated[float, typer.Option(help="Seconds until an answer has to be whole.")] = 120.0
-    max_retries: Annotated[int, typer.Option(min=0, help="Further tries after a fault that may pass.")] = 6
-    patience: Annotated[
-        float, typer.Option(help="Seconds to wait for a server that has answered before and is away.")
-    ] = 300.0
-    parameter: Annotated[
-        list[str], typer.Option(metavar="NAME=VALUE", help="Sent in place of the prompt's own; NAME= leaves it out.")
-    ] = field(default_factory=list)
-    price: Annotated[str, typer.Option(metavar="IN/OUT", help="USD per million tokens; 0/0: your own server.")] = ""
-    prices: Annotated[str, typer.Option(help="YAML file of prices that add to ours.")] = ""
+    batch_cancel: Annotated[bool, Doc("Cancel the running batches, and do nothing else.")] = False
 
     def section(self) -> "LLMSection":
-        """Return the options as a config's section.
+        """Return the settings as a section of a config.
 
         Raises:
-            UsageError: when no model is named, or a value cannot be.
+            UsageError: there is no model, or a value is invalid.
         """
         from pydantic import ValidationError
 
         from pairwright.flows.config.sections import LLMSection
 
         if not self.model:
-            raise UsageError("a model is to be asked, and none is named. Name it with --model.")
-        given = {name: getattr(self, name) for name in LLMSection.model_fields if name != "parameters"}
+            raise UsageError("a model is required. Name it with --model.")
         try:
-            return LLMSection(**given, parameters=dict(map(_parse_parameter, self.parameter)))
+            return LLMSection(**{each.name: getattr(self, each.name) for each in fields(LLMOptions)})
         except ValidationError as error:
             first = error.errors()[0]
             if not first["loc"]:  # it concerns several options
                 raise UsageError(f"{first['ctx']['error']}.") from None
-            option = f"--{str(first['loc'][0]).replace('_', '-')}"
-            if first["type"] == "value_error":  # said by us, in whole; the value may be a secret
+            option = _option_name(str(first["loc"][0]))
+            if first["type"] == "value_error":  # our own message; the value may be a secret
                 raise UsageError(f"{option}: {first['ctx']['error']}.") from None
             raise UsageError(f"{option} {first['input']!r}: {first['msg']}.") from None
 
     def asking(self, out: Path, seed: int = 0) -> "ModelAccess":
-        """Return how a run with this seed, that writes OUT, asks its model.
-
-        Raises:
-            UsageError: when no model is named, or a value cannot be.
-        """
+        """Return the access to the model of a run with this seed that writes ``out``; errors as in `section`."""
         from pairwright.flows.llm.model_access import ModelAccess, cache_path
 
         resumable_on_interrupt()
@@ -112,11 +75,11 @@ class ModelOptions:
 
     @property
     def sends_nothing(self) -> bool:
-        """Whether no model is asked now and nothing is written: a plan is told, or batches are cancelled."""
+        """Whether no requests are sent and nothing is written: for an estimate, or to cancel batches."""
         return self.dry_run or self.batch_cancel
 
     def warn_unused_prompts(self) -> None:
-        """Say which files of --prompts replace nothing though they are hardly meant for anything else.
+        """Print which files of --prompts replace no prompt although their names suggest it.
 
         Raises:
             PairwrightError: the folder, or a file in it, cannot be used.
@@ -125,28 +88,26 @@ class ModelOptions:
             from pairwright.generators.prompts.book import PromptBook
 
             for name, hint in PromptBook(Path(self.prompts)).misnamed().items():
-                note(f"{Path(self.prompts) / name}.yaml replaces no prompt of ours. {hint}")
+                note(f"{Path(self.prompts) / name}.yaml replaces no built-in prompt. {hint}")
 
     def refuse(self, why: str) -> None:
-        """Refuse options that would do nothing.
+        """Refuse options that would have no effect.
 
         Raises:
-            UsageError: when one was given.
+            UsageError: one of them is set.
         """
-        for name, default in _defaults().items():
-            if getattr(self, name) != default:
-                raise UsageError(f"--{name.replace('_', '-')} does nothing {why}.")
+        unset = ModelOptions()
+        for each in fields(self):
+            if getattr(self, each.name) != getattr(unset, each.name):
+                raise UsageError(f"{_option_name(each.name)} does nothing {why}.")
 
 
-def _defaults() -> dict[str, Any]:
-    return {
-        each.name: each.default if each.default_factory is MISSING else each.default_factory()
-        for each in fields(ModelOptions)
-    }
+def _option_name(field: str) -> str:
+    return "--parameter" if field == "parameters" else f"--{field.replace('_', '-')}"
 
 
 def _parse_parameter(written: str) -> tuple[str, Any]:
-    """Return ``temperature=0`` as a name and a JSON value; what is no JSON is a text, and nothing is None."""
+    """Return ``temperature=0`` as a name and a value: JSON, else text; None where it is empty."""
     import json
 
     name, sign, value = written.partition("=")
@@ -179,26 +140,47 @@ class ModelRunBar:
 
 
 def with_model_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Asked`; it takes them as its keyword parameter ``asked``."""
-    names = [field.name for field in fields(ModelOptions)]
+    """Add `ModelOptions` to a command, which receives them as its keyword ``asked``."""
 
     @functools.wraps(command)
     def with_options(*args: Any, **given: Any) -> None:
-        asked = ModelOptions(**{name: given.pop(name) for name in names})
-        command(*args, **given, asked=asked)
+        values = {each.name: given.pop(each.name) for each in fields(ModelOptions)}
+        values["parameters"] = dict(map(_parse_parameter, values["parameters"]))
+        command(*args, **given, asked=ModelOptions(**values))
 
-    with_options.__signature__ = _signature(command)  # type: ignore[attr-defined]  # what Typer reads
+    own = [each for name, each in inspect.signature(command).parameters.items() if name != "asked"]
+    with_options.__signature__ = inspect.Signature([*own, *_parameters()])  # type: ignore[attr-defined]  # read by Typer
     return with_options
 
 
-def _signature(command: Callable[..., None]) -> inspect.Signature:
+def _parameters() -> list[inspect.Parameter]:
+    """Return the parameters of a command that Typer makes the options from."""
     hints = get_type_hints(ModelOptions, include_extras=True)
-    added = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
-        for name, default in _defaults().items()
+    return [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=_default(name), annotation=_annotation(name, hints[name])
+        )
+        for name in sorted(hints, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST))
     ]
-    own = [each for name, each in inspect.signature(command).parameters.items() if name != "asked"]
-    return inspect.Signature([*own, *added])
+
+
+def _default(name: str) -> Any:
+    return [] if name == "parameters" else getattr(ModelOptions, name)
+
+
+def _annotation(name: str, hint: Any) -> Any:
+    """Return the annotation of an option: the type of its field, the text as help, an inclusive lower bound."""
+    type_, *about = get_args(hint)
+    settings: dict[str, Any] = {"help": next(each.documentation for each in about if isinstance(each, Doc))}
+    if name == "parameters":
+        settings |= {
+            "metavar": "NAME=VALUE",
+            "help": "Request parameter in place of the prompt's own; NAME= removes it.",
+        }
+        type_ = list[str]
+    if type_ is int:
+        settings["min"] = next(each.ge for each in about if isinstance(each, Ge))
+    return Annotated[type_, typer.Option(_option_name(name), **settings)]
 
 
 ContextOption = Annotated[
@@ -247,7 +229,7 @@ def add_context(asking: "ModelAccess", reading: ContextOptions, out: Path) -> "M
     """Return how a run asks that gives each row so many captions of an index to read; 0: none.
 
     Raises:
-        UsageError: an option stands without one that it needs, or a value cannot be.
+        UsageError: an option lacks one that it requires, or a value is invalid.
     """
     if reading.temperature is not None and not reading.calibrate:
         raise UsageError("--calibrate-temperature does nothing without --calibrate.")

@@ -117,7 +117,7 @@ CAPTIONS = st.lists(WORDS, min_size=2, max_size=8).map(lambda words: f"A cat {' 
 def test_a_list_in_any_form_and_wrapping_gives_the_same_texts(form: str, around: str, pairs: Pairs) -> None:
     answer = negatives(AROUND[around](FORMS_OF_A_LIST[form](pairs)))
     assert texts(answer) == list(pairs)
-    assert set(answer.forgiven) <= set(TOLERATED_DEFECTS)
+    assert set(answer.tolerated) <= set(TOLERATED_DEFECTS)
 
 
 @pytest.mark.parametrize("form", [name for name in FORMS_OF_A_LIST if name.startswith(("as asked", "keyed", "bare"))])
@@ -130,7 +130,7 @@ def test_an_answer_that_the_model_corrects_itself_is_the_last_one(form: str, bet
     said = f"{FORMS_OF_A_LIST[form](first)}\n\n{between}\n```json\n{FORMS_OF_A_LIST[form](last)}\n```"
     answer = negatives(said)
     assert texts(answer) == last
-    assert "corrected" in answer.forgiven
+    assert "corrected" in answer.tolerated
 
 
 @pytest.mark.parametrize("between", ["or", "\n", "Another option:", "Alternatively, as a correct version:"])
@@ -213,7 +213,7 @@ def test_a_numbered_list_that_is_cut_off_keeps_the_entries_before_the_cut() -> N
     said = Reply("1. swap-object: A cat.\n2. add-object: A co", "length", "", Usage(1, 1), "m")
     [answer] = run_step(request_answers([REQUEST], NEGATIVES_SHAPE), lambda _: said)
     assert texts(answer) == [("swap-object", "A cat.")]
-    assert [entry.trouble.word for entry in answer.value or () if entry.trouble] == ["truncated"]
+    assert [entry.error.word for entry in answer.value or () if entry.error] == ["truncated"]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_prose_is_no_answer_in_any_form(said: str) -> None:
 
 def test_every_form_has_a_name_and_an_example_that_is_json() -> None:
     for form in ACCEPTED_FORMS:
-        assert form.forgiven in TOLERATED_DEFECTS
+        assert form.tolerated in TOLERATED_DEFECTS
         assert json.loads(form.example.replace(", ...", "").replace("{...}", "{}"))
     assert not any(name in others for name, others in SYNONYMS.items())
 

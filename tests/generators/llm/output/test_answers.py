@@ -103,7 +103,7 @@ def reasoned(text: str, finish: str = "stop", *, tokens: int = 0, name: str = "r
 def test_the_json_asked_for_is_read_where_a_server_sends_it_as_reasoning(name: str) -> None:
     """Parsers of reasoning (vLLM's) put the whole answer there when the model did not end its thinking."""
     answer = ask(reasoned(f" {GOOD}\n", name=name))
-    assert (answer.value, answer.forgiven) == (EDIT, ("reasoning",))
+    assert (answer.value, answer.tolerated) == (EDIT, ("reasoning",))
     for end in (f"Perhaps {{}}. No, so:\n{GOOD}", f"The dog becomes a cat.\n```json\n{GOOD}\n```"):
         assert ask(reasoned(end, name=name)).value == EDIT
     for draft in (reasoned(f"Perhaps {GOOD}? No.", name=name), reasoned(f"Perhaps {GOOD}", "length", name=name)):
@@ -162,7 +162,7 @@ def test_each_kind_of_trouble_has_its_word_and_keeps_what_was_said(said: Reply, 
 def test_fields_that_were_not_asked_for_are_a_trouble_only_where_the_shape_forbids_them() -> None:
     said = '{"caption": "A cat sits.", "note": "done"}'
     assert only(said).value == EDIT
-    assert only(said).forgiven == ("extra_field",)
+    assert only(said).tolerated == ("extra_field",)
     assert only(said, shape=Closed).reason == "extra_field"
 
 
@@ -193,11 +193,11 @@ DISGUISES: dict[str, tuple[Callable[[str], str], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", DISGUISES)
 def test_disguises_are_overlooked_and_named(name: str) -> None:
-    disguise, forgiven = DISGUISES[name]
+    disguise, tolerated = DISGUISES[name]
     answer = only(disguise(GOOD))
     assert (answer.value, answer.reason) == (EDIT, "")
-    assert answer.forgiven == forgiven
-    assert set(forgiven) <= set(TOLERATED_DEFECTS)
+    assert answer.tolerated == tolerated
+    assert set(tolerated) <= set(TOLERATED_DEFECTS)
 
 
 CAPTIONS = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff\u200b\u2060"), max_size=40)
@@ -248,7 +248,7 @@ def test_a_caption_that_only_sounds_like_a_refusal_is_none(caption: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "said", "value", "forgiven"),
+    ("kind", "said", "value", "tolerated"),
     [
         ("line", "A cat sits.", "A cat sits.", ()),
         ("line", '"A cat sits."', "A cat sits.", ("quotes",)),
@@ -286,12 +286,12 @@ def test_a_caption_that_only_sounds_like_a_refusal_is_none(caption: str) -> None
         ("text", "Six legs.\n\nSo three.", "Six legs.\n\nSo three.", ()),
     ],
 )
-def test_a_text_is_found_in_what_was_said(kind: Any, said: str, value: str | None, forgiven: tuple[str, ...]) -> None:
+def test_a_text_is_found_in_what_was_said(kind: Any, said: str, value: str | None, tolerated: tuple[str, ...]) -> None:
     answer = only(said, shape=TextShape(kind, labels=("Hard one",)))
     assert answer.value == value
     assert answer.reason == ("" if value else "run_on")
     if value:
-        assert answer.forgiven == forgiven
+        assert answer.tolerated == tolerated
 
 
 def test_a_marker_ends_a_text_by_rule() -> None:
@@ -336,7 +336,7 @@ def test_no_answer_raises_and_each_gives_a_value_or_a_reason(said: str, finish_r
     answer = only(reply(said, finish_reason), shape=shape)
     assert (answer.value is None) == (answer.reason != "")
     assert answer.reason in {"", *OUTPUT_ERROR_CODES}
-    assert set(answer.forgiven) <= set(TOLERATED_DEFECTS)
+    assert set(answer.tolerated) <= set(TOLERATED_DEFECTS)
 
 
 @given(st.text("abcdefg ", min_size=1).map(str.strip).filter(bool))
@@ -494,7 +494,7 @@ def test_each_word_says_what_it_means_and_how_to_mend_it_and_none_is_a_failures(
     for entry in OUTPUT_ERROR_CODES.values():
         assert entry.means
         assert entry.fix.endswith(".")
-        assert not entry.tell or entry.tell.endswith(".")
+        assert not entry.feedback or entry.feedback.endswith(".")
 
 
 @pytest.mark.parametrize(
@@ -566,7 +566,7 @@ def test_recorded_judges_refuse_five_times_and_their_other_answers_are_left_to_t
 def test_recorded_rationales_end_before_the_invented_next_question(real_data: Path) -> None:
     texts = [text for path in (real_data / "palm_cot").glob("*/palm/*.json") for text in json.loads(path.read_text())]
     answers = [only(text, shape=TextShape("text")) for text in texts]
-    assert sum("run_on" in answer.forgiven for answer in answers) > 0.98 * len(texts)
+    assert sum("run_on" in answer.tolerated for answer in answers) > 0.98 * len(texts)
     assert not [each for each in answers if "\nQ:" in (each.value or "") or "\nPremise:" in (each.value or "")]
 
 

@@ -50,7 +50,7 @@ def ask(*said: str, finish_reason: str = "stop") -> Answer[list[ListEntry[Edit]]
 def told(answer: Answer[list[ListEntry[Edit]]]) -> list[Any]:
     """Return each entry: the caption of a good one, the reason of a bad one and what it says."""
     return [
-        entry.value.caption if entry.value is not None else (entry.trouble and entry.trouble.word, entry.said)
+        entry.value.caption if entry.value is not None else (entry.error and entry.error.word, entry.fields)
         for entry in answer.value or ()
     ]
 
@@ -153,9 +153,9 @@ def test_no_answer_raises_and_each_gives_entries_or_a_reason(said: str, finish_r
     )
     assert (answer.value is None) == (answer.reason != "")
     assert answer.reason in {"", *OUTPUT_ERROR_CODES}
-    assert set(answer.forgiven) <= set(TOLERATED_DEFECTS)
+    assert set(answer.tolerated) <= set(TOLERATED_DEFECTS)
     for entry in answer.value or ():
-        assert (entry.value is None) == (entry.trouble is not None)
+        assert (entry.value is None) == (entry.error is not None)
 
 
 @pytest.mark.parametrize(

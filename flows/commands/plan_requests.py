@@ -1,0 +1,85 @@
+"""What the stages of a build would ask a model, and the cost: the second part of ``pairwright plan``."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from pairwright.datasets.readers.pairs import read_pairs
+from pairwright.datasets.records import Pair
+from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.llm.estimate import estimate_rows
+from pairwright.flows.llm.model_access import ModelAccess, model_access_for_build
+from pairwright.flows.llm.pair_task import PairTask
+from pairwright.flows.llm.quotas import restrict_to_counts
+from pairwright.flows.rationales.generation import RationaleTask
+from pairwright.flows.stages.generating import generating_stages, selection_of
+from pairwright.flows.stages.rationales import STAGE, TASK
+from pairwright.flows.state.inputs import read_options
+from pairwright.flows.state.layout import fetched_images_path, retrieved_keys_path
+from pairwright.flows.state.selection import selected_pairs
+from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.llm.budget import SpendingTotals
+from pairwright.generators.llm.cost_estimate import RowSample, StagePlan, sample_rows
+from pairwright.generators.rationales.generator import RationaleSettings
+from pairwright.generators.rationales.task_files import open_task
+from pairwright.generators.registry import Materials, build_llm_generator, needs_model
+
+
+def plan_build_requests(config: BuildConfig, out: Path) -> list[StagePlan]:
+    """Return an estimate for each stage of a build that uses a model, in order.
+
+    Pairs that were retrieved or fetched already are known from the build directory; otherwise the estimate covers all of
+    the input, of which retrieval may select less.
+
+    Raises:
+        PairwrightError: the build could not start.
+    """
+    stages = [stage for stage in generating_stages(config) if needs_model(stage.generator)]
+    if not stages and not config.rationales:
+        return []
+    access = model_access_for_build(config.llm, out, SpendingTotals(), seed=config.seed)
+    tagger, wordnet = load_tagger(), load_wordnet()
+    # The statistics of the pool change what is kept, not the requests.
+    materials = access.materials(Materials(wordnet, GeneralEnglish(wordnet), config.seed), tagger)
+    sample = sample_rows(_selected_pairs(config, out), seed=config.seed)
+    plans = []
+    for stage in stages:
+        keys = (pair.key for pair in _selected_pairs(config, out))
+        options = restrict_to_counts(stage.options, keys, config.seed)
+        generator = build_llm_generator(stage.generator, materials, options)
+        plan = PairTask(generator, access, config.seed).estimate_sample(sample, tagger)
+        plans.append(replace(plan, stage=stage.name))
+    if config.rationales:
+        plans.append(_plan_rationales(config, sample, access))
+    return plans
+
+
+def _plan_rationales(config: BuildConfig, sample: RowSample[Pair], access: ModelAccess) -> StagePlan:
+    """Return an estimate for as many negatives as can be kept, each a distinct text about as long as its caption."""
+    assert config.rationales is not None
+    definition = open_task(TASK)
+    task = RationaleTask.open(definition, RationaleSettings(seed=config.seed, **config.rationales.model_dump()), access)
+    negatives = len(config.negatives.types) * config.negatives.per_type if config.negatives else 1
+    rows = []
+    for pair in sample.items:
+        known = [pair.caption, *pair.captions, *(box.label for box in pair.boxes)]
+        for ordinal, label in enumerate(["yes", *["no"] * negatives]):
+            # Equal texts would be one request.
+            text = f"{pair.caption} {ordinal}" if ordinal else pair.caption
+            item = definition.item({"known": list(dict.fromkeys(known)), "caption": text, "label": label}, pair.key)
+            rows.append(task.row((item, ordinal)))
+    total = None if sample.total is None else sample.total * (negatives + 1)
+    return estimate_rows(STAGE, rows, total, access)
+
+
+def _selected_pairs(config: BuildConfig, out: Path) -> Iterator[Pair]:
+    selection = selection_of(config)
+    table = {"retrieved": retrieved_keys_path, "fetched": fetched_images_path}.get(selection)
+    if table is not None and table(out).exists():
+        for path in sorted((out / "pairs").glob("*.parquet")):
+            yield from selected_pairs(out, path.stem, selection)
+        return
+    for batch in read_pairs(replace(read_options(config.input), verify_images="off")):
+        yield from batch.pairs

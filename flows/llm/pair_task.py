@@ -1,0 +1,97 @@
+"""The task of an LLM generator over pairs: one row per pair.
+
+A row failed when its step raised an error, when a request got no answer, or when nothing was kept for a reason that lies
+in the answers: such a row can be retried. A caption without anything to edit did not fail.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
+
+from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.flows.llm.context import ModelRow
+from pairwright.flows.llm.estimate import estimate_rows
+from pairwright.flows.llm.model_access import ModelAccess
+from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES
+from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.cost_estimate import RowSample, StagePlan, sample_rows
+from pairwright.generators.llm.runner import RowResult
+from pairwright.generators.protocols import LLMGenerator, pair_rng
+
+FINAL_REASONS = frozenset(
+    {"no_edit", "no_candidate", "no_and", "no_image", "no_context", "over_quota"}
+)  # reasons that lie in the caption or the settings, so that another answer would not help
+
+
+@dataclass(frozen=True)
+class PairTask:
+    """The task of one generator (`flows.llm.row_run.RowTask`).
+
+    Attributes:
+        generator: yields the requests about a pair.
+        access: the model.
+        seed: seed of the run.
+        options: options of the generator, which are part of the identity.
+    """
+
+    generator: LLMGenerator
+    access: ModelAccess
+    seed: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def identity(self) -> str:
+        """Hash over everything that shapes the requests, except the pairs."""
+        return self.access.identity(self.generator, self.options, self.seed)
+
+    def row(self, pair: Pair, tokens: Sequence[Token] = ()) -> ModelRow[Pair, list[Annotation]]:
+        """Return the row of a pair."""
+        return ModelRow(pair.key, pair, partial(self._step, pair, tokens), pair.caption, pair.key)
+
+    def _step(self, pair: Pair, tokens: Sequence[Token], attempt: int) -> LLMStep[list[Annotation]]:
+        return self.generator.annotate(pair, tokens, pair_rng(self.generator, self.seed, pair), attempt=attempt)
+
+    def finish(self, item: Pair, done: RowResult[list[Annotation]]) -> tuple[list[Annotation], str]:
+        """Return the annotations of a pair, one rejected one after an error, and the reason if the row failed."""
+        if done.error is not None:
+            return [self._rejected(item, done.error_code)], done.error_code
+        rows = done.result or []
+        return rows, _failure_reason(rows, done.unanswered)
+
+    def _rejected(self, pair: Pair, reason: str) -> Annotation:
+        generator = self.generator
+        origin = Origin(generator.name, generator.version, self.seed)
+        id_ = annotation_id(pair.key, generator.kind, origin, "broken-off", "")
+        return Annotation(
+            id_, pair.key, generator.kind, origin, source_text=pair.caption, status="rejected", reason=reason
+        )
+
+    def estimate(self, pairs: Iterable[Pair], tagger: Tagger | None = None) -> StagePlan:
+        """Return an estimate over pairs, without sending requests; errors as in `estimate_rows`.
+
+        Args:
+            pairs: all pairs, of which a sample is used.
+            tagger: tags their captions; None: the generator does not read tokens.
+        """
+        return self.estimate_sample(sample_rows(pairs, seed=self.seed), tagger)
+
+    def estimate_sample(self, sample: RowSample[Pair], tagger: Tagger | None = None) -> StagePlan:
+        """Return an estimate from a sample of pairs; arguments as in `estimate`."""
+        pairs = sample.items
+        tokens = tagger.tag([pair.caption for pair in pairs]) if tagger is not None else [()] * len(pairs)
+        return estimate_rows(self.generator.name, map(self.row, pairs, tokens), sample.total, self.access)
+
+
+def _failure_reason(rows: Sequence[Annotation], unanswered: int) -> str:
+    """Return the most frequent reason if a retry can help, else "".
+
+    Where requests got no answer, that is the reason, however many of the other texts were rejected.
+    """
+    reasons = Counter(row.reason for row in rows if row.status == "rejected" and row.reason not in FINAL_REASONS)
+    if unanswered:
+        reasons = Counter({code: count for code, count in reasons.items() if code in REQUEST_ERROR_CODES}) or reasons
+    kept = any(row.status == "kept" for row in rows)
+    return reasons.most_common(1)[0][0] if reasons and (unanswered or not kept) else ""

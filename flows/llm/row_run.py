@@ -1,0 +1,246 @@
+"""The driver that asks a model about rows: session, context, failed rows, progress, bill.
+
+    task = PairTask(generator, access, options, seed)
+    run = run_rows(access, task, map(task.row, pairs), total, nullcontext(sink), out=out, note=note, watch=watch)
+    return {"llm": run.bill(), "failed": run.failures()}
+
+A task says what is asked about an item (`ModelRow.step`, a generator function that yields requests) and what its result
+means (`RowTask.finish`). Items and outputs reach the sink in the order of the rows. Answers are in the cache, so a run
+that was stopped continues with the same command. Memory: the rows in flight.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Event
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
+
+from pairwright.datasets.errors import PairwrightError
+from pairwright.flows.llm.context import ContextProvider, ModelRow
+from pairwright.flows.llm.model_access import ModelAccess
+from pairwright.generators.llm.failed_rows import FailedRows
+from pairwright.generators.llm.runner import LLMRow, RequestTotals, RowResult
+from pairwright.generators.llm.session import Snapshot
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Output = TypeVar("Output")
+Item_contra = TypeVar("Item_contra", contravariant=True)
+Output_co = TypeVar("Output_co", covariant=True)
+
+Sink = AbstractContextManager[Callable[[Item, Output], object]]
+"""Takes each item with its output; opened before the first row and left after the last one."""
+
+
+class RowTask(Protocol[Item_contra, Result, Output_co]):
+    """What the results of rows mean."""
+
+    @property
+    def identity(self) -> str:
+        """Hash over everything that shapes the requests, except the rows."""
+        ...
+
+    def finish(self, item: Item_contra, done: RowResult[Result]) -> tuple[Output_co, str]:
+        """Return the output of a row, and the reason code if it failed (else "")."""
+        ...
+
+
+class RowRun:
+    """One session and its passes over rows; use it in a ``with``.
+
+    Args:
+        access: the model.
+        failed_rows: file of failed rows, replaced by each pass.
+        note: receives messages about the run.
+        watch: receives progress snapshots.
+        stop: ends the run like Ctrl-C when it is set.
+
+    Attributes:
+        done: rows of the latest pass that have ended.
+        failed: failed rows of the latest pass.
+
+    Raises:
+        PairwrightError: settings, prices or limits cannot work.
+    """
+
+    failed: FailedRows
+
+    def __init__(
+        self,
+        access: ModelAccess,
+        failed_rows: Path,
+        note: Callable[[str], None],
+        watch: Callable[[Snapshot], None],
+        stop: Event | None = None,
+    ) -> None:
+        self._access, self._failed_rows, self._note = access, failed_rows, note
+        self._session = access.session(watch=watch, say=note, stop=stop)
+        self._bill_before = replace(access.bill)
+        self._spent_before: RequestTotals | None = None  # at the start of the latest pass
+        self._stack = ExitStack()
+        self.done = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Close the session.
+
+        Raises:
+            StorageError: answers could not be written.
+        """
+        self._stack.__exit__(kind, error, at)
+
+    def run(  # noqa: PLR0913 - two of them are keywords
+        self,
+        task: RowTask[Item, Result, Output],
+        rows: Iterable[ModelRow[Item, Result]],
+        total: int,
+        sink: Sink[Item, Output],
+        *,
+        unit: str = "",
+        partial: Path | None = None,
+    ) -> None:
+        """Run rows and pass each item with its output to the sink.
+
+        Args:
+            task: what the results mean.
+            rows: read lazily, as there is room in flight.
+            total: number of rows, for progress.
+            sink: takes the outputs.
+            unit: noun for the rows in the message about a stopped run; empty: no message.
+            partial: file that the sink writes, kept when the run is stopped after some rows.
+
+        Raises:
+            PairwrightError: what stopped the run.
+            KeyboardInterrupt: after Ctrl-C.
+        """
+        retry = self._access.retry_failed and self._spent_before is None  # failed rows are retried by the first pass
+        self.failed, self.done = FailedRows(self._failed_rows, run=task.identity, retry=retry), 0
+        with self.failed, ContextProvider(self._access.context) as context:
+            if self._spent_before is None:
+                self._stack.enter_context(self._session)
+            self._spent_before = self._session.totals().spent
+            try:
+                with sink if partial is None else _kept_on_stop(sink) as write:
+                    for item, output in self._outputs(task, context.rows(rows), total):
+                        write(item, output)
+                        self.done += 1
+            except (PairwrightError, KeyboardInterrupt):
+                if unit:
+                    self._note(self._stop_message(total, unit, partial))
+                raise
+
+    def _outputs(
+        self, task: RowTask[Item, Result, Output], rows: Iterable[ModelRow[Item, Result]], total: int
+    ) -> Iterator[tuple[Item, Output]]:
+        pending = deque[tuple[str, Item]]()
+        attempt = self.failed.attempt
+
+        def started() -> Iterator[LLMRow[Result]]:
+            for row in rows:
+                pending.append((row.name, row.item))
+                yield LLMRow(row.name, row.step, attempt(row.name))
+
+        for done in self._session.run(started(), of=total):
+            name, item = pending.popleft()
+            while name != done.row:  # a row that was cancelled when the run stopped
+                name, item = pending.popleft()
+            output, reason = task.finish(item, done)
+            self.failed.note(done, reason)
+            yield item, output
+
+    def _stop_message(self, total: int, unit: str, partial: Path | None) -> str:
+        done = self.done if self.failed.counts.total() < self.done else 0
+        if not done:
+            if partial is not None and partial.is_file():
+                partial.unlink()
+            return f"No {unit} are done."
+        where = f": {partial}" if partial is not None else ""
+        return f"{done:,} of {total:,} {unit} are done{where}. Run the same command again to continue."
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows per second over all passes."""
+        return round(self._session.totals().rate, 1)
+
+    def bill(self) -> dict[str, Any]:
+        """Return the bill of the run; ``in_all`` is that of the latest pass, which includes the answers of all passes."""
+        spent = self._session.totals().spent
+        return self._access.bill_facts(spent.since(self._spent_before or RequestTotals()), self._bill_before)
+
+    def failures(self) -> dict[str, Any]:
+        """Return how many rows failed in the latest pass, by reason, and the file that names them."""
+        reasons = dict(sorted(self.failed.counts.items()))
+        return {"rows": sum(reasons.values()), "reasons": reasons, "file": str(self.failed.path)}
+
+    def note_failures(self) -> None:
+        """Pass on how many rows failed and what to do about them, if any did."""
+        if summary := self.failed.summary(self.done):
+            self._note(summary)
+
+
+def run_rows(  # noqa: PLR0913 - keywords
+    access: ModelAccess,
+    task: RowTask[Item, Result, Output],
+    rows: Iterable[ModelRow[Item, Result]],
+    total: int,
+    sink: Sink[Item, Output],
+    *,
+    out: Path,
+    note: Callable[[str], None],
+    watch: Callable[[Snapshot], None],
+    unit: str = "rows",
+    partial: Path | None = None,
+) -> RowRun:
+    """Run rows in one pass, with failed rows in a file next to ``out``; arguments and errors as in `RowRun.run`."""
+    with RowRun(access, failed_rows_path(out), note, watch) as run:
+        run.run(task, rows, total, sink, unit=unit, partial=partial)
+    run.note_failures()
+    return run
+
+
+def failed_rows_path(out: Path) -> Path:
+    """Return the path of the file that names the failed rows of ``out``."""
+    return out.with_suffix(".failed.jsonl")
+
+
+@contextmanager
+def _kept_on_stop(sink: Sink[Item, Output]) -> Iterator[Callable[[Item, Output], object]]:
+    """Leave a sink without an error when the run is stopped, so that what is done is written."""
+    stopped: BaseException | None = None
+    with sink as write:
+        try:
+            yield write
+        except (PairwrightError, KeyboardInterrupt) as error:
+            stopped = error
+    if stopped is not None:
+        raise stopped
+
+
+@contextmanager
+def write_by_part(
+    sizes: Mapping[str, int], write: Callable[[str, list[Output]], None]
+) -> Iterator[Callable[[object, Output], None]]:
+    """Give a sink that passes the outputs of each part on when its last one has come.
+
+    Args:
+        sizes: rows of each part, in the order of the rows.
+        write: takes a part and its outputs.
+    """
+    parts, outputs = deque(sizes.items()), list[Output]()
+
+    def flush() -> None:
+        while parts and len(outputs) == parts[0][1]:
+            write(parts.popleft()[0], outputs.copy())
+            outputs.clear()
+
+    def add(_: object, output: Output) -> None:
+        outputs.append(output)
+        flush()
+
+    flush()
+    yield add
