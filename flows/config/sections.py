@@ -11,7 +11,13 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 from pairwright.datasets.suggestions import find_duplicates, suggest_alternatives
-from pairwright.generators.conversations.question_templates import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
+from pairwright.generators.conversations.question_templates import (
+    CHOICE_FORMAT,
+    MAX_TURNS,
+    SHORT_FORMAT,
+    PromptPlace,
+    PromptTurns,
+)
 from pairwright.indexes.hnsw.metadata import IndexOptions
 
 NegativeType = Literal[
@@ -75,12 +81,12 @@ class IndexSection(Section):
     )
     device: str = Field("", description="cpu, cuda, ...; empty: the best there is")
     modalities: tuple[Literal["text", "image"], ...] = Field(("text",), min_length=1, description="what is indexed")
-    m: int = Field(32, ge=2, le=128, description="links a vector")
-    ef_construction: int = Field(200, ge=8, le=2000)
-    recall: float = Field(0.95, gt=0, le=1, description="recall@10 that efSearch is raised for")
-    storage: Literal["auto", "flat", "fp16", "int8", "ivfpq"] = "auto"
+    m: int = Field(IndexOptions.m, ge=2, le=128, description="links a vector")
+    ef_construction: int = Field(IndexOptions.ef_construction, ge=8, le=2000)
+    recall: float = Field(IndexOptions.recall, gt=0, le=1, description="recall@10 that efSearch is raised for")
+    storage: Literal["auto", "flat", "fp16", "int8", "ivfpq"] = IndexOptions.storage
     memory: float = Field(IndexOptions.memory_gib, gt=0, description="GiB that `auto` chooses the storage by")
-    near: float = Field(
+    near_duplicates: float = Field(
         IndexOptions.near, gt=0, le=1, description="cosine from which a vector is a copy of another; 1: equal ones only"
     )
     shards: int = Field(
@@ -236,7 +242,9 @@ class ConversationsSection(Section):
     vocabulary: tuple[str, ...] = Field(
         (), description="labels that the source annotates exhaustively, needed for the answer no; coco: COCO's 80"
     )
-    max_turns: int = Field(24, ge=0, description="by templates: turns of a conversation; 0: all that can be proved")
+    max_turns: int = Field(
+        MAX_TURNS, ge=0, description="by templates: turns of a conversation; 0: all that can be proved"
+    )
     short_prompt: str = Field(SHORT_FORMAT, description="what asks for a word or phrase, in type short; off: nothing")
     choice_prompt: str = Field(CHOICE_FORMAT, description="what asks for the letter, in type choice; off: nothing")
     prompt_place: PromptPlace = Field(
