@@ -1,4 +1,4 @@
-"""A language model as one of the blind attacks: what ``refine`` and ``audit`` ask with ``--also llm``.
+"""A language model as one of the blind attacks: what ``refine`` and ``audit`` ask with ``--add-attacks llm``.
 
 Each distinct (positive, negative) is asked about twice (`filters.llm_scorer`). Answers are kept in the cache; what got
 none is noted as failed and counts as a tie.

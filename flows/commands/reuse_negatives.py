@@ -1,4 +1,4 @@
-"""``pairwright refine --reuse``: negatives that are true of another image enter as positives of that image too."""
+"""``pairwright refine --mirror-negatives``: negatives that are true of another image enter as positives of that image too."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice

@@ -64,7 +64,7 @@ def test_rows_that_are_not_attacked_are_counted(run: Run, tmp_path: Path) -> Non
     done = run("audit", "rows.jsonl", "--max", "0.7", "--json")
     told = json.loads(done.stdout)
     assert (told["rows"], told["left_out"]) == (200, 2)
-    assert "2 rows came in rejected" in done.stderr
+    assert "2 rejected rows of INPUT skipped" in done.stderr
 
 
 def test_a_row_of_the_negclip_layout_without_negatives_is_counted(run: Run, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_prune_to_a_size_drops_the_oldest_and_gives_the_room_back(run: Run, tmp_
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["prune", "c.sqlite"], "say what to drop"),
+        (["prune", "c.sqlite"], "requires --older-than, --model or --max-size"),
         (["prune", "c.sqlite", "--older-than", "soon"], "90d, 12h or 30m"),
         (["prune", "c.sqlite", "--max-size", "2XB"], "500MB or 2GB"),
     ],

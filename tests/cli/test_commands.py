@@ -203,7 +203,7 @@ def test_init_build_inspect_verify_export_work_one_after_the_other(run: Run, few
     told = json.loads(run("export", "out", "--to", "sugarcrepe", "--out", "s.json", "--json").stdout)
     assert told["rows"] == built["stages"]["refine"]["kept"]
     run("export", "out", "--to", "webdataset", "--samples", 20, "--out", "smaller")
-    assert run("verify", "smaller", "--readers", 3).stdout == "smaller: all is well.\n"
+    assert run("verify", "smaller", "--readers", 3).stdout == "smaller: no problems.\n"
     few = run("verify", "smaller", "--readers", 4, ok=False)
     assert (few.returncode, few.stdout[:20]) == (1, "3 shards for 4 reade")
 
@@ -288,9 +288,12 @@ def test_plugins_lists_what_there_is(run: Run) -> None:
         (["export", "good.jsonl", "--to", "docx", "--out", "x.docx"], "docx"),
         (["refine", "good.jsonl", "--out", "x.jsonl"], "good.jsonl:1: no negative"),
         (["init", "--template", "nope", "--out", "b.yaml"], "There are: all"),
-        (["export", "x", "--to", "llava", "--samples", "5", "--out", "l.json"], "--samples and --megabytes are for"),
-        (["export", "x", "--to", "llava", "--longest-side", "5", "--out", "l.json"], "names images and writes none"),
-        (["export", "x", "--also", "y", "--to", "rationales", "--out", "r.jsonl"], "--also goes neither"),
+        (
+            ["export", "x", "--to", "llava", "--samples", "5", "--out", "l.json"],
+            "--samples and --megabytes require --to",
+        ),
+        (["export", "x", "--to", "llava", "--longest-side", "5", "--out", "l.json"], "--to llava writes no images"),
+        (["export", "x", "--append", "y", "--to", "rationales", "--out", "r.jsonl"], "--append cannot be combined"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_where(run: Run, tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -348,4 +351,4 @@ def test_files_of_conversations_are_exported_and_verified(run: Run, tmp_path: Pa
     (tmp_path / "bad.json").write_text(json.dumps([{"id": "1", "conversations": said[:1]}]))
     assert run("verify", "bad.json", ok=False).returncode == 1
     assert "input itself" in run("export", "c.json", "--to", "llava", "--out", "c.json", ok=False).stderr
-    assert "not to hf" in run("export", "c.json", "--to", "hf", "--out", "hub", ok=False).stderr
+    assert "not hf" in run("export", "c.json", "--to", "hf", "--out", "hub", ok=False).stderr

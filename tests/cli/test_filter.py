@@ -88,7 +88,7 @@ def test_only_images_that_passed_unseen_are_told_as_passed(run: Run, tmp_path: P
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
     done = run("filter", "r.jsonl", "--min-words", 3, "--min-side", 64, "--out", "k.parquet", "--json")
     assert json.loads(done.stdout)["unknown_size"] == 1
-    assert "1 image of unknown size passed." in done.stderr
+    assert "1 image of unknown size kept." in done.stderr
 
 
 def test_a_pair_whose_image_cannot_be_scored_goes_and_says_why(run_model: Run, rows: Path, tmp_path: Path) -> None:

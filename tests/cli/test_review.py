@@ -81,7 +81,7 @@ def test_serving_announces_an_address_with_a_token_and_ends_on_ctrl_c(rows: Path
 def test_a_report_tells_agreement_and_the_bound(rows: Path, decided: Path) -> None:
     done = CliRunner().invoke(app, ["review", str(rows), "--report", str(decided)])
     assert "ann and bob: 2 rows, 50.0% the same, Cohen's kappa 0.00" in done.stdout
-    assert "Of the 1 rows that nobody saw, at most 1 are bad" in done.stdout
+    assert "Of the 1 rows without a decision, at most 1 are bad" in done.stdout
     assert "1 about rows that are not here" in done.stderr
     told = json.loads(CliRunner().invoke(app, ["review", str(rows), "--report", str(decided), "--json"]).stdout)
     assert told["bad"]["found"] == 2
@@ -167,13 +167,13 @@ def test_an_export_of_a_build_leaves_out_what_was_rejected(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--report", "d.jsonl", "--apply", "d.jsonl"], "two calls"),
+        (["--report", "d.jsonl", "--apply", "d.jsonl"], "mutually exclusive"),
         (["--report", "d.jsonl", "--out", "o.jsonl"], "takes no --out"),
-        (["--report", "d.jsonl", "--sample", "3"], "of the review itself"),
-        (["--report", "d.jsonl", "--no-browser"], "of the review itself"),
-        (["--apply", "d.jsonl", "--out", "o.jsonl", "--seed", "3"], "of the review itself"),
-        (["--apply", "d.jsonl"], "name the file by --out"),
-        (["--only-reviewed"], "go with --apply"),
+        (["--report", "d.jsonl", "--sample", "3"], "with --report or --apply"),
+        (["--report", "d.jsonl", "--no-browser"], "with --report or --apply"),
+        (["--apply", "d.jsonl", "--out", "o.jsonl", "--seed", "3"], "with --report or --apply"),
+        (["--apply", "d.jsonl"], "requires --out"),
+        (["--only-reviewed"], "require --apply"),
         (["--apply", "d.jsonl", "--out", "rows.jsonl"], "is the input itself"),
         (["--apply", "d.jsonl", "--out", "d.jsonl"], "is the input itself"),
         (["--apply", "d.jsonl", "--out", "out.xlsx"], "candidate rows are in"),

@@ -20,7 +20,7 @@ def test_init_writes_a_schedule_beside_the_config_and_overwrites_neither(
     (tmp_path / "night" / "build.yaml").unlink()
     refused = run(*arguments, ok=False)
     assert refused.returncode == 2
-    assert "night/prefect.yaml: already there" in refused.stderr
+    assert "night/prefect.yaml: exists" in refused.stderr
     assert not (tmp_path / "night" / "build.yaml").exists()
 
 

@@ -18,7 +18,7 @@ def test_without_torch_a_line_says_what_to_install(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "train", "clip", *SHARDS]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "pairwright: training needs torch: pip install 'pairwright[train]'\n"
+    assert done.stderr == "pairwright: training requires torch: pip install 'pairwright[train]'\n"
 
 
 def test_wrong_settings_end_with_code_2_and_a_line_that_helps(run: Run) -> None:
@@ -45,7 +45,7 @@ def test_a_run_tells_of_its_steps_and_ends_with_a_report(run_model: Run, tmp_pat
     report = json.loads(done.stdout)
     assert (report["steps"], report["samples"], report["ended"]) == (2, 12, "done")
     assert "step 2  epoch 1.00  loss" in done.stderr
-    assert f"{report['cut']} texts were longer than the model reads" in done.stderr
+    assert f"{report['cut']} texts were longer than the model's limit" in done.stderr
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
     assert "<figure" in (tmp_path / "run" / "report.html").read_text()
 

@@ -38,7 +38,7 @@ def test_an_unfinished_build_says_how_far_it_is_and_how_to_resume_it(run: Run, c
     run(*shlex.split(again)[1:], "--no-prefect")
     done = run("verify", "out")
     assert "out: version 1 of the build t" in done.stderr
-    assert done.stdout == "out: all is well.\n"
+    assert done.stdout == "out: no problems.\n"
 
 
 def test_a_finished_build_with_a_newer_one_under_way_says_both(run: Run, config: Path, tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_finished_build_with_a_newer_one_under_way_says_both(run: Run, config:
     changed = {**yaml.safe_load(config.read_text()), "part_size": 15}
     config.write_text(yaml.safe_dump(changed))
     done = run("build", config, "--out", "out", "--no-prefect", "--only", "pairs")
-    assert f"Made pairs in {tmp_path / 'out' / '.next'}" in done.stdout
+    assert f"Finished pairs in {tmp_path / 'out' / '.next'}" in done.stdout
     told = run("verify", "out")
     assert "out: version 1 of the build t" in told.stderr
     assert "a newer version is unfinished (made so far: pairs)." in told.stderr

@@ -69,7 +69,7 @@ def test_a_stopped_generator_says_that_nothing_was_written_and_leaves_nothing(
     (tmp_path / "negatives.jsonl").write_text("of an earlier run")
     command = [sys.executable, "-c", WHILE_WRITING, str(int(number))]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    said = "pairwright: stopped. Nothing was written, and what was there is as it was: start the same command again."
+    said = "pairwright: stopped. Nothing was written or changed: start the same command again."
     assert (done.returncode, done.stderr.splitlines()[-1]) == (code, said)
     assert {path.name for path in tmp_path.iterdir()} == {"captions.jsonl", "negatives.jsonl"}
     assert (tmp_path / "negatives.jsonl").read_text() == "of an earlier run"
@@ -92,7 +92,7 @@ main.app = pressed
 main.run()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
-    said = "pairwright: stopped. What is done is kept: start the same command again to go on.\n"
+    said = "pairwright: stopped. Finished work is kept: start the same command again to resume.\n"
     assert (done.returncode, done.stderr) == (130, said)
 
 

@@ -131,4 +131,4 @@ def test_paid_answers_decisions_and_scores_are_not_written_over(run: Run, build:
     refused(run, *given, kept=said, told="is the input itself")
     scores = rows(tmp_path / "rows.jsonl", CAPTIONS)
     asked = ("evaluate", "negatives", "model", "--data", "rows.jsonl", "--html", "rows.jsonl")
-    refused(run, *asked, kept=scores, told="the page ends in .html")
+    refused(run, *asked, kept=scores, told="write to a file that ends in .html")

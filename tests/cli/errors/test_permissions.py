@@ -38,7 +38,7 @@ def pool(tmp_path: Path) -> Path:
 def test_a_folder_that_may_not_be_written_in_is_told_before_the_work(pool: Path) -> None:
     told = run(pool, "filter", "pool.jsonl", "--min-words", "1", "--out", "closed/x.parquet")
     assert told == (
-        "pairwright: closed/x.parquet: nothing may be written in closed. Choose another place, or mend its rights."
+        "pairwright: closed/x.parquet: closed is not writable. Check its permissions, or choose another --out."
     )
 
 

@@ -28,8 +28,8 @@ def test_decoders_are_measured_over_documents_with_tables_and_a_page(run_model: 
     page = (tmp_path / "u.html").read_text()
     assert page.count("accuracy by the gold document&#x27;s place") == 2
     assert "attention a token by place, K = 4" in page
-    assert "give places from 1 to 10" in run_model(*given, "--gold", "11", ok=False).stderr
+    assert "give positions from 1 to 10" in run_model(*given, "--gold", "11", ok=False).stderr
     assert (
-        "--attention: no such way: sorted. There are: " in run_model(*given, "--attention", "sorted", ok=False).stderr
+        "--attention: no such kind: sorted. There are: " in run_model(*given, "--attention", "sorted", ok=False).stderr
     )
     assert "cannot be used here" in run_model(*given, "--documents", 2, "--device", "tpu", ok=False).stderr

@@ -23,11 +23,11 @@ def test_options_that_cannot_be_are_refused_in_one_line() -> None:
     for call, said in (
         (["negatives", "m", "m", "--data", "d"], "named twice"),
         (["answers", "m.jsonl", "m.jsonl", "--data", "d", "--model", "x"], "named twice"),
-        (["answers", "m.jsonl", "--data", "d"], "name a language model by --model"),
-        (["retrieval", "m", "--data", "d", "--wise-ft", "0,1"], "needs --base"),
-        (["retrieval", "m", "--data", "d", "--base", "b"], "--base is for --wise-ft"),
-        (["retrieval", "m", "--data", "d", "--base", "b", "--wise-ft", "0,2"], "from 0 to 1"),
-        (["conditions", "m", "--data", "d", "--ask", "colour"], "CONDITION=INSTRUCTION"),
+        (["answers", "m.jsonl", "--data", "d"], "requires --model"),
+        (["retrieval", "m", "--data", "d", "--wise-ft", "0,1"], "requires --base-model"),
+        (["retrieval", "m", "--data", "d", "--base-model", "b"], "--base-model requires --wise-ft"),
+        (["retrieval", "m", "--data", "d", "--base-model", "b", "--wise-ft", "0,2"], "from 0 to 1"),
+        (["conditions", "m", "--data", "d", "--instruction", "colour"], "COLUMN=TEXT"),
     ):
         assert said in refused(*call), call
 
@@ -49,7 +49,7 @@ def test_without_torch_a_line_says_what_to_install(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "evaluate", "negatives", "m", "--data", "d"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "pairwright: measuring a model needs torch: pip install 'pairwright[train]'\n"
+    assert done.stderr == "pairwright: evaluating a model requires torch: pip install 'pairwright[train]'\n"
 
 
 def test_models_stand_side_by_side_in_a_table_a_page_and_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,7 +76,7 @@ def test_models_stand_side_by_side_in_a_table_a_page_and_json(tmp_path: Path, mo
     assert "less run" in done.stdout
     page = (tmp_path / "page.html").read_text()
     assert all(text in page for text in ("run", "clip", "brittleness (less is better)"))
-    told = json.loads(run(*call, "--base", "clip", "--wise-ft", "0,1", "--json").stdout)
+    told = json.loads(run(*call, "--base-model", "clip", "--wise-ft", "0,1", "--json").stdout)
     assert [(one["model"], one["wise_ft"]) for one in told["models"]] == [
         ("run", 0), ("run", 1), ("clip", 0), ("clip", 1)
     ]  # fmt: skip

@@ -22,7 +22,7 @@ def test_scores_give_a_table_and_the_same_as_json(run: Run, tmp_path: Path) -> N
     assert json.loads(run("evaluate", "s.jsonl", "--json").stdout) == told
     shown = run("evaluate", "scores", "s.jsonl")
     assert "augmented" in shown.stdout
-    assert "1 row lacks" in shown.stderr
+    assert "1 row skipped" in shown.stderr
 
 
 def test_nothing_to_judge_is_less_than_was_asked(run: Run, tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_table_may_begin_with_a_byte_order_mark(run: Run, tmp_path: Path) -> N
     (tmp_path / "s.csv").write_bytes(b"\xef\xbb\xbfs_caption,s_negative\r\n0.5,0.3\r\nnan,0.3\r\n")
     done = run("evaluate", "scores", "s.csv", "--json")
     assert (json.loads(done.stdout)["rows"], json.loads(done.stdout)["unscored"]) == (1, 1)
-    assert "1 row lacks s_caption or s_negative" in done.stderr
+    assert "1 row skipped: s_caption or s_negative" in done.stderr
 
 
 def test_embeddings_that_cannot_be_judged_say_which_file_or_column(run: Run, tmp_path: Path) -> None:

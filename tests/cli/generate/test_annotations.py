@@ -54,8 +54,8 @@ def test_a_quota_that_cannot_be_met_is_told_in_a_line(pool: Path) -> None:
     given = ("--types", "replace-relation", "--quota", 1000, "--max-word-share", 0.01)
     said = call("generate", "negatives", pool, "--out", "n.jsonl", *given)
     (line,) = [line for line in said.splitlines() if line.startswith("replace-relation: ")]
-    assert line.startswith("replace-relation: 1,000 asked, ")
-    assert line.endswith(" given (cap: 1 a word)")
+    assert line.startswith("replace-relation: 1,000 requested, ")
+    assert line.endswith(" kept (at most 1 per word)")
 
 
 def test_one_type_of_a_quota_is_named_before_all(pool: Path) -> None:
@@ -73,14 +73,14 @@ def test_a_quota_that_is_none_is_refused(pool: Path, quota: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "given", "told"),
     [
-        ("negatives", ("--types", "replace-object", "--quota", "swap-object=5"), "swap-object is not among the types"),
-        ("negatives", ("--quota", "shuffle=5"), "shuffle is not among the types"),
-        ("negatives", ("--quota", "swap-object=5,swap-object=6"), "swap-object stands there twice"),
-        ("positives", ("--quota", "5,6"), "the number of all stands there twice"),
-        ("positives", ("--types", "swap-object,swap-object"), "swap-object stands there twice"),
-        ("conversations", ("--types", "brief,brief"), "brief stands there twice"),
-        ("conversations", ("--method", "llm", "--ratios", "detail=1,detail=2"), "detail stands there twice"),
-        ("negatives", ("--types", "shuffle", "--both-sides"), "shuffle gets no positive"),
+        ("negatives", ("--types", "replace-object", "--quota", "swap-object=5"), "swap-object is not in --types"),
+        ("negatives", ("--quota", "shuffle=5"), "shuffle is not in --types"),
+        ("negatives", ("--quota", "swap-object=5,swap-object=6"), "swap-object is repeated"),
+        ("positives", ("--quota", "5,6"), "the number for all types is repeated"),
+        ("positives", ("--types", "swap-object,swap-object"), "swap-object is repeated"),
+        ("conversations", ("--types", "brief,brief"), "brief is repeated"),
+        ("conversations", ("--method", "llm", "--ratios", "detail=1,detail=2"), "detail is repeated"),
+        ("negatives", ("--types", "shuffle", "--both-sides"), "--both-sides makes no positives for shuffle"),
     ],
 )
 def test_what_is_asked_twice_or_of_what_is_not_made_is_refused(
@@ -166,7 +166,7 @@ def test_what_is_printed_fits_a_terminal_of_eighty_columns(scenes: Path) -> None
         for details in ((), ("--details",)):
             said = call("generate", what, scenes, "--out", "o.jsonl", *given, *details).splitlines()
             assert max(map(len, said)) <= 80, said
-            assert any(line.startswith("Where edits begin") for line in said) == bool(details)
+            assert any(line.startswith("Position of edits") for line in said) == bool(details)
             assert any("most used" in line for line in said) == bool(details)
 
 

@@ -36,7 +36,7 @@ def test_outputs_behind_one_option_are_taken_in_their_order(run: Run, rows: Path
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--task", "nli"], "Name a model with --model, or give its outputs with --import."),
+        (["--task", "nli"], "--model or --import is required"),
         (["--task", "nlii", "--import", "a.json"], "Did you mean 'nli'"),
         (["--task", "nli", "--import", "a.json", "--model", "m"], "--model does nothing with --import"),
     ],

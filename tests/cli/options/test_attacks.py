@@ -1,4 +1,4 @@
-"""``--also llm``: a language model as one of the blind attacks of ``refine`` and ``audit``."""
+"""``--add-attacks llm``: a language model as one of the blind attacks of ``refine`` and ``audit``."""
 
 import json
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def called(*arguments: object, exits: tuple[int, ...] = (0, 3)) -> dict[str, Any
 
 def model(server: Server, folder: Path) -> list[str]:
     cache = str(folder / "cache.sqlite")
-    return ["--also", "llm", "--model", "m", "--base-url", server.url, "--price", "1/1", "--cache", cache]
+    return ["--add-attacks", "llm", "--model", "m", "--base-url", server.url, "--price", "1/1", "--cache", cache]
 
 
 def test_audit_measures_the_model_as_an_attack_and_asks_each_text_pair_twice(server: Server, tmp_path: Path) -> None:
@@ -94,10 +94,10 @@ def test_a_plan_asks_nothing_and_writes_nothing(server: Server, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--model", "m"], "without --also llm"),
-        (["--also", "llm"], "--model"),
-        (["--also", "llm=m"], "--model m"),
-        (["--also", "gpt"], "There are"),
+        (["--model", "m"], "without --add-attacks llm"),
+        (["--add-attacks", "llm"], "--model"),
+        (["--add-attacks", "llm=m"], "--model m"),
+        (["--add-attacks", "gpt"], "There are"),
     ],
 )
 def test_options_that_would_do_nothing_are_refused(tmp_path: Path, options: list[str], said: str) -> None:

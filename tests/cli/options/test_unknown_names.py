@@ -19,7 +19,7 @@ GENERATE = ("generate", "negatives", "captions.jsonl", "--out", "out.jsonl")
         (("generate", "positives", "captions.jsonl", "--types", "swap-objects", "--out", "out.jsonl"), "swap-object"),
         (("generate", "conversations", "captions.jsonl", "--types", "breif", "--out", "out.jsonl"), "brief"),
         (("generate", "conversations", "captions.jsonl", "--counts", "shrt=5", "--out", "out.jsonl"), "short"),
-        (("refine", "captions.jsonl", "--also", "meanin", "--out", "out.jsonl"), "meaning"),
+        (("refine", "captions.jsonl", "--add-attacks", "meanin", "--out", "out.jsonl"), "meaning"),
         (("validate", "captions.jsonl", "--by", "contxt", "--out", "out.jsonl"), "context"),
         (("export", "captions.jsonl", "--to", "lava", "--out", "out.json"), "llava"),
         (("init", "--template", "lava", "--out", "build.yaml"), "llava"),

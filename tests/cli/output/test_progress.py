@@ -38,6 +38,7 @@ LONG = [
     "generate-negatives",
     "generate-positives",
     "generate-rationales",
+    "generate-run",
     "generate-triples",
     "index-add",
     "index-build",

@@ -1,4 +1,4 @@
-"""``refine --reuse``: a negative that another image's caption says becomes a positive of that image."""
+"""``refine --mirror-negatives``: a negative that another image's caption says becomes a positive of that image."""
 
 import json
 from pathlib import Path
@@ -57,7 +57,9 @@ def test_refine_tells_where_a_reused_row_comes_from(tmp_path: Path) -> None:
     given.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     corpus.write_text("".join(json.dumps(each) + "\n" for each in CORPUS) + "broken\n")
     done = CliRunner().invoke(
-        app, ["refine", str(given), "--corpus", str(corpus), "--reuse", "--out", str(out)], catch_exceptions=False
+        app,
+        ["refine", str(given), "--corpus", str(corpus), "--mirror-negatives", "--out", str(out)],
+        catch_exceptions=False,
     )
     assert done.exit_code in {0, 3}, done.output
     assert done.stderr.count("corpus.jsonl: passed over 1 row (broken_json 1).") == 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pairwright.cli.options.model import ContextOptions, add_context
+from pairwright.cli.options.context import ContextOptions, add_context
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key

@@ -19,7 +19,10 @@ class GeneratorGroup(DefaultCommandGroup):
         return any(each.partition("=")[0] == "--generator" for each in args)
 
 
-app = App("Generate texts for pairs, without a build.", cls=GeneratorGroup)
+app = App(
+    "Generate texts for pairs, without a build.\n\n`pairwright generate --generator NAME INPUT --out OUT` runs an installed generator.",
+    cls=GeneratorGroup,
+)
 app.command("negatives")(negatives)
 app.command("positives")(positives)
 app.command("conversations")(conversations)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.files import check_outputs
 from tests.cli.conftest import Run
 
 AT = 1_700_000_000
@@ -27,14 +27,17 @@ def test_a_file_that_is_replaced_is_told_with_its_size_and_time(
     written = dated(there)
     check_outputs(there, tmp_path / "new.jsonl", None)
     told = capsys.readouterr()
-    assert told.err == f"{there}: replaces a file of 12,345 bytes, written {written}, when all is done.\n"
+    assert told.err == f"{there}: will overwrite this file (12,345 bytes, modified {written}) on success.\n"
     assert not told.out
 
 
 def test_a_folder_that_is_made_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A slip in the name of a folder is seen at once."""
     check_outputs(tmp_path / "reslts" / "out.jsonl")
-    assert capsys.readouterr().err == f"{tmp_path / 'reslts' / 'out.jsonl'}: makes the folder {tmp_path / 'reslts'}.\n"
+    assert (
+        capsys.readouterr().err
+        == f"{tmp_path / 'reslts' / 'out.jsonl'}: will create the folder {tmp_path / 'reslts'}.\n"
+    )
 
 
 def test_a_folder_with_files_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +47,8 @@ def test_a_folder_with_files_is_told(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "hub" / "README.md").touch()
     check_outputs(tmp_path / "empty", tmp_path / "hub")
     assert (
-        capsys.readouterr().err == f"{tmp_path / 'hub'}: holds files already; those of the same names are replaced.\n"
+        capsys.readouterr().err
+        == f"{tmp_path / 'hub'}: the folder is not empty; files of the same names will be overwritten.\n"
     )
 
 
@@ -56,10 +60,10 @@ def test_generating_again_says_so_and_writes_the_same(run: Run, captions: Path, 
     before = out.read_bytes()
     written = dated(out)
     again = run(*command).stderr
-    assert "made/negatives.jsonl: makes the folder made.\n" in first
+    assert "made/negatives.jsonl: will create the folder made.\n" in first
     assert "replaces" not in first
     assert (
-        f"made/negatives.jsonl: replaces a file of {len(before):,} bytes, written {written}, when all is done.\n"
+        f"made/negatives.jsonl: will overwrite this file ({len(before):,} bytes, modified {written}) on success.\n"
         in again
     )
     assert out.read_bytes() == before
@@ -79,7 +83,7 @@ def test_an_index_that_is_replaced_is_told(run: Run, captions: Path, tmp_path: P
     command = ("index", "build", captions.name, "--out", "index")
     assert "replaces" not in run(*command).stderr
     written = dated(tmp_path / "index" / "index.json")
-    assert f"index: replaces an index written {written}.\n" in run(*command).stderr
+    assert f"index: will replace the index in it (modified {written}).\n" in run(*command).stderr
 
 
 @pytest.mark.parametrize(
@@ -101,7 +105,7 @@ def test_a_file_where_a_folder_is_to_be_is_told_before_the_work(
     assert done.returncode in {1, 2}
     assert told in done.stderr
     assert "replaces" not in done.stderr
-    assert "makes the folder" not in done.stderr
+    assert "will create the folder" not in done.stderr
 
 
 def test_what_differs_between_builds_begins_with_its_title(run: Run, captions: Path) -> None:
