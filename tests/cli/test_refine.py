@@ -1,4 +1,4 @@
-"""``pairwright refine``: its models by folder, its mending."""
+"""``pairwright refine``: scorers from folders, and ``--fix``."""
 
 import json
 from pathlib import Path
@@ -70,7 +70,7 @@ def test_a_model_that_does_not_fit_is_wrong_usage(negatives: Path, also: str, sa
     assert says in str(done.exception)
 
 
-def test_mending_by_choice_leaves_one_negative_of_each_caption_to_refine(negatives: Path) -> None:
+def test_fix_choose_keeps_one_negative_of_each_caption_to_refine(negatives: Path) -> None:
     out = negatives.with_name("refined.jsonl")
     done = CliRunner().invoke(app, ["refine", str(negatives), "--out", str(out), "--fix", "choose", "--json"])
     rows = [json.loads(line) for line in out.read_text().splitlines()]

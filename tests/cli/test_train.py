@@ -1,4 +1,4 @@
-"""``pairwright train`` as a user calls it."""
+"""``pairwright train``."""
 
 import json
 import shlex
@@ -32,7 +32,7 @@ def test_wrong_settings_end_with_code_2_and_a_line_that_helps(run: Run) -> None:
     assert (done.returncode, "Did you mean `lr`?" in done.stderr) == (2, True)
 
 
-def test_a_run_tells_of_its_steps_and_ends_with_a_report(run_model: Run, tmp_path: Path) -> None:
+def test_a_run_logs_its_steps_and_ends_with_a_report(run_model: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
     pytest.importorskip("accelerate", reason="accelerate is of the extra `train`")
     from tests.training.training_cases import SMALL, clip, shards
@@ -79,7 +79,7 @@ def test_the_offline_example_runs_with_less_data_and_fewer_steps(run: Run, run_m
 
 
 @pytest.mark.slow
-def test_the_offline_example_as_printed_makes_a_model_that_tells_negatives(run_apart: Run) -> None:
+def test_the_offline_example_as_printed_makes_a_model_that_detects_negatives(run_apart: Run) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
     pytest.importorskip("accelerate", reason="accelerate is of the extra `train`")
     *first, last = offline_example()

@@ -1,4 +1,4 @@
-"""A generator that somebody else wrote, as CONTRIBUTING shows it: found, listed, made, run in a build."""
+"""A third-party generator as CONTRIBUTING shows it: found, listed, run alone and in a build."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""What the operating system refuses ends a command in one line that says what to raise."""
+"""Exhausted system resources end a command in one line that names the limit to raise."""
 
 import errno
 import fcntl
