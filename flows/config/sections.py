@@ -18,6 +18,7 @@ from pairwright.generators.conversations.question_templates import (
     PromptPlace,
     PromptTurns,
 )
+from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.hnsw.metadata import IndexOptions
 
 NegativeType = Literal[
@@ -125,15 +126,21 @@ class RetrieveSection(Section):
 class FetchSection(Section):
     """Fetch the images that are URLs, with img2dataset."""
 
-    image_size: int = Field(512, ge=16, description="pixels that resize_mode aims at")
-    resize_mode: Literal["keep_ratio", "keep_ratio_largest", "center_crop", "border", "no"] = "keep_ratio"
-    only_if_bigger: bool = Field(default=True, description="leave smaller pictures at their size")
-    image_format: Literal["jpg", "png", "webp"] = "jpg"
-    quality: int = Field(-1, ge=-1, le=100, description="-1: 95 for jpg, 90 for webp, 6 (effort) for png")
-    timeout: float = Field(10, gt=0, description="seconds for each wait on the network")
-    threads: int = Field(32, ge=1, description="downloads at a time in each process")
-    processes: int = Field(0, ge=0, description="at most; 0: one a core")
-    retries: int = Field(1, ge=0, description="further tries for what may pass: timeouts, busy servers")
+    image_size: int = Field(FetchOptions.image_size, ge=16, description="pixels that resize_mode aims at")
+    resize_mode: Literal["keep_ratio", "keep_ratio_largest", "center_crop", "border", "no"] = FetchOptions.resize_mode
+    only_if_bigger: bool = Field(
+        default=FetchOptions.only_if_bigger, description="leave smaller pictures at their size"
+    )
+    image_format: Literal["jpg", "png", "webp"] = FetchOptions.image_format
+    quality: int = Field(
+        FetchOptions.quality, ge=-1, le=100, description="-1: 95 for jpg, 90 for webp, 6 (effort) for png"
+    )
+    timeout: float = Field(FetchOptions.timeout, gt=0, description="seconds for each wait on the network")
+    threads: int = Field(FetchOptions.threads, ge=1, description="downloads at a time in each process")
+    processes: int = Field(FetchOptions.processes, ge=0, description="at most; 0: one a core")
+    retries: int = Field(
+        FetchOptions.retries, ge=0, description="further tries for what may pass: timeouts, busy servers"
+    )
     ignore_opt_outs: bool = Field(default=False, description="fetch what a site keeps from AI training")
     allow_loopback: bool = Field(default=False, description="fetch from this machine, too")
     proxy: str = Field("", description="http://host:port; empty: that of the environment")

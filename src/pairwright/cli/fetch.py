@@ -20,6 +20,7 @@ from pairwright.cli.output.console import columns, emit
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, share
 from pairwright.datasets.progress import report_named_steps
+from pairwright.indexes.fetching.options import FetchOptions
 
 _MAIN = 2  # reasons of a summary
 
@@ -32,23 +33,31 @@ def fetch(
     ],
     *,
     out: Annotated[Path, output_option(help="Folder of the downloads; the same folder resumes.")],
-    image_size: Annotated[int, typer.Option(min=16, help="Pixels for --resize-mode.")] = 512,
+    image_size: Annotated[int, typer.Option(min=16, help="Pixels for --resize-mode.")] = FetchOptions.image_size,
     resize_mode: Annotated[
         Literal["keep_ratio", "keep_ratio_largest", "center_crop", "border", "no"],
         typer.Option(help="How to apply --image-size."),
-    ] = "keep_ratio",
+    ] = FetchOptions.resize_mode,
     only_if_bigger: Annotated[
         bool, typer.Option("--only-if-bigger/--always-resize", help="Do not enlarge smaller images.")
-    ] = True,
-    image_format: Annotated[Literal["jpg", "png", "webp"], output_option(help="Format of the images.")] = "jpg",
-    quality: Annotated[int, output_option(help="1-100, png 0-9 (-1 = 95 for jpg, 90 webp, 6 png).")] = -1,
-    shard_size: Annotated[int, output_option(min=2, help="Images per tar.")] = 1000,
+    ] = FetchOptions.only_if_bigger,
+    image_format: Annotated[
+        Literal["jpg", "png", "webp"], output_option(help="Format of the images.")
+    ] = FetchOptions.image_format,
+    quality: Annotated[
+        int, output_option(help="1-100, png 0-9 (-1 = 95 for jpg, 90 webp, 6 png).")
+    ] = FetchOptions.quality,
+    shard_size: Annotated[int, output_option(min=2, help="Images per tar.")] = FetchOptions.shard_size,
     timeout: Annotated[
         float, limit_option(min=0.1, help="Seconds per wait on the network; 6 times that per image.")
-    ] = 10.0,
-    retries: Annotated[int, limit_option(min=0, help="Retries after timeouts, busy servers, lost connections.")] = 1,
-    processes: Annotated[int, limit_option(min=0, help="Processes, at most (0 = one per core).")] = 0,
-    threads: Annotated[int, limit_option(min=1, help="Concurrent downloads per process.")] = 32,
+    ] = FetchOptions.timeout,
+    retries: Annotated[
+        int, limit_option(min=0, help="Retries after timeouts, busy servers, lost connections.")
+    ] = FetchOptions.retries,
+    processes: Annotated[
+        int, limit_option(min=0, help="Processes, at most (0 = one per core).")
+    ] = FetchOptions.processes,
+    threads: Annotated[int, limit_option(min=1, help="Concurrent downloads per process.")] = FetchOptions.threads,
     min_success: Annotated[
         float, limit_option(min=0, max=1, help="Share of pairs to fetch, at least; else exit with 3.")
     ] = 0.0,
@@ -69,6 +78,7 @@ def fetch(
     the others, each with its reason. The same command again requests only what is missing.
 
     Resize modes: keep_ratio (shorter side), keep_ratio_largest (longer side), center_crop and border (square), no.
+
     Only http and https URLs with public addresses are requested, after redirects too. Behind a proxy, the proxy
     resolves names and has to refuse private addresses.
 
@@ -79,7 +89,6 @@ def fetch(
     """
     from pairwright.datasets.readers.pairs import read_pairs
     from pairwright.indexes.fetching.fetch import fetch_images
-    from pairwright.indexes.fetching.options import FetchOptions
 
     options = FetchOptions(
         image_size=image_size,

@@ -100,7 +100,7 @@ def validate(
         image_root,
         clip_model,
         device,
-        0.05 if margin is None else margin,
+        ValidationRequest.margin if margin is None else margin,
         keep_undecided,
         only_kept,
         seed,
