@@ -76,7 +76,7 @@ def test_refine_heeds_decisions_of_a_review(tmp_path: Path) -> None:
         app, ["refine", str(given), "--decisions", str(made), "--out", str(out)], catch_exceptions=False
     )
     assert done.exit_code in {0, 3}, done.output
-    assert "1 row was reviewed" in done.stderr
+    assert "1 row reviewed" in done.stderr
     rows = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert (rows["d"]["status"], rows["d"]["reason"]) == ("rejected", "reviewer_rejected")
     assert rows["d"]["reviewed_by"] == {"ann": "reject"}

@@ -169,7 +169,7 @@ def test_a_model_that_cannot_be_calibrated_ends_the_run_in_one_line(
     [
         ("local:small", ContextOptions(calibrate=True), "--context N and --index FOLDER"),
         ("gpt-4o-mini", ContextOptions(3, Path("index"), calibrate=True), "local:FOLDER"),
-        ("local:small", ContextOptions(3, Path("index"), temperature=1.0), "without --calibrate"),
+        ("local:small", ContextOptions(3, Path("index"), temperature=1.0), "requires --calibrate"),
         ("local:small", ContextOptions(3, Path("index"), calibrate=True, temperature=0.0), "above 0"),
     ],
 )
