@@ -72,19 +72,19 @@ def test_every_verb_has_a_page_with_the_help_of_all_its_commands(verb: str) -> N
 @pytest.mark.parametrize("command", sorted(tool.commands()))
 def test_a_default_of_0_is_a_number_or_says_what_it_stands_for(command: str) -> None:
     options = re.findall(r"^  (--[\w-]+)(.*?)(?=^  -|\Z)", help_of(command), re.DOTALL | re.MULTILINE)
-    printed = {option: " ".join(help_text.split()) for option, help_text in options}
+    told = {option: " ".join(help_text.split()) for option, help_text in options}
     bare = {
         option
-        for option, text in printed.items()
+        for option, text in told.items()
         if re.search(r"default: 0(\.0)?[];]", text) and not re.search("0(:| =)", text)
     }
     assert bare <= {"--seed", "--min-success"}
 
 
 def test_the_page_of_plugins_names_all_that_come_along() -> None:
-    printed = CliRunner().invoke(app, ["plugins"]).stdout.splitlines()
+    told = CliRunner().invoke(app, ["plugins"]).stdout.splitlines()
     shown = (ROOT / "docs" / "verbs" / "plugins.md").read_text(encoding="utf-8")
-    assert [line for line in printed if "  pairwright  " in line and line not in shown] == []
+    assert [line for line in told if "  pairwright  " in line and line not in shown] == []
 
 
 @pytest.mark.parametrize("command", sorted(tool.commands()))
@@ -153,14 +153,14 @@ def test_a_part_that_names_nothing_is_an_error() -> None:
             tool.refreshed(f"<!-- {mark} -->\n<!-- end -->\n")
 
 
-def test_a_stale_part_is_rewritten_and_the_rest_is_unchanged() -> None:
+def test_a_stale_part_is_found_and_mended_and_the_rest_is_left_alone() -> None:
     page = "before\n<!-- help:pairwright verify -->\nlong ago\n<!-- end -->\nafter\n"
-    rewritten = tool.refreshed(page)
-    assert rewritten != page
-    assert "Usage: pairwright verify" in rewritten
-    assert rewritten.startswith("before\n")
-    assert rewritten.endswith("\nafter\n")
-    assert tool.refreshed(rewritten) == rewritten
+    mended = tool.refreshed(page)
+    assert mended != page
+    assert "Usage: pairwright verify" in mended
+    assert mended.startswith("before\n")
+    assert mended.endswith("\nafter\n")
+    assert tool.refreshed(mended) == mended
 
 
 def test_help_is_as_wide_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,19 +1,19 @@
-"""Generated parts of the documentation: help texts, files of the repository, tables of keys and reasons.
+"""Rewrites the parts of the documentation that are generated, so that they say what the code says.
 
     python -m tools.update_docs            rewrite them
     python -m tools.update_docs --check    change nothing; exit 1 and name the stale pages
 
-A generated part is between two marks, each on its own line::
+A generated part stands between two marks, each on a line of its own::
 
     <!-- help:pairwright index build -->     the command's help, 80 columns wide everywhere
     <!-- file:tests/plugins/miscount.py -->  a file of the repository
     <!-- table:config -->                    the keys of a build config; table:mixture, those of a
                                               mixture's; table:reasons, why readers refuse rows;
                                               table:edit-reasons, table:turn-reasons, table:answer-reasons
-                                              table:review-reasons and table:validation-reasons, why texts are rejected
+                                              table:review-reasons and table:validation-reasons, why texts are turned away
     <!-- end -->
 
-Everything outside the marks is written by hand. ``tests/test_docs.py`` fails for a stale part.
+Everything outside the marks is written by hand. ``tests/test_docs.py`` fails while a part is stale.
 """
 
 import argparse
@@ -55,7 +55,7 @@ def verbs() -> list[str]:
 
 
 def commands() -> set[str]:
-    """Return every command: ``pairwright``, ``pairwright build``, ``pairwright index build`` ..."""
+    """Return every command that can be called: ``pairwright``, ``pairwright build``, ``pairwright index build`` ..."""
     found = {"pairwright"}
     for name, command in _group().commands.items():
         found.add(f"pairwright {name}")
@@ -71,7 +71,7 @@ def pages() -> Iterator[Path]:
 
 
 def refreshed(text: str) -> str:
-    """Return a page with fresh generated parts.
+    """Return a page with its generated parts written anew.
 
     Raises:
         ValueError: when a part names a command or a file that does not exist.
@@ -80,7 +80,7 @@ def refreshed(text: str) -> str:
 
 
 def stale_pages() -> list[Path]:
-    """Return the pages with stale generated parts."""
+    """Return the pages whose generated parts are not what they would be written as now."""
     return [page for page in pages() if (text := page.read_text(encoding="utf-8")) != refreshed(text)]
 
 
@@ -108,7 +108,7 @@ def help_of(command: str) -> str:
     """
     if command not in commands():
         raise ValueError(f"no command {command!r}")
-    # Colours and width would otherwise depend on the terminal.
+    # Colours and width would otherwise follow whoever runs this.
     runner = CliRunner(env={"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": str(WIDTH)})
     arguments = [*command.split()[1:], "--help"]
     result = runner.invoke(app, arguments, prog_name="pairwright", terminal_width=WIDTH, color=False)
