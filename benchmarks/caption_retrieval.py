@@ -32,7 +32,8 @@ from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rng import make_numpy_rng
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.encoders.registry import EncoderOptions
 from pairwright.indexes.hnsw.search import Hits
 
@@ -191,7 +192,7 @@ def bm25_row(task: Task, stop_words: str | None) -> Row | None:
 
 
 def in_blocks(score: Callable[[NDArray[np.int64]], NDArray[np.float32]]) -> Answer:
-    """Return the best `TRUE_NEIGHBOURS` of each query's scores of the whole pool, block by block."""
+    """Return the best `DEPTH` of each query's scores of the whole pool, block by block."""
 
     def answer(queries: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         scores, numbers = [], []

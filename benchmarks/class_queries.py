@@ -18,9 +18,10 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.process_usage import Measured, measured
-from pairwright.indexes.building.build import open_index_with_encoder
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.retrieval.queries import read_queries
-from pairwright.indexes.retrieval.retrieve import RetrieveOptions, retrieve
+from pairwright.indexes.retrieval.results import RetrieveOptions
+from pairwright.indexes.retrieval.retrieve import retrieve
 
 PAIRWRIGHT = [sys.executable, "-m", "pairwright"]
 

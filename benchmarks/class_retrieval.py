@@ -35,11 +35,13 @@ import orjson
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rng import make_numpy_rng
-from pairwright.indexes.building.build import IndexWithEncoder, build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
 from pairwright.indexes.encoders.hashed_features import split_words
 from pairwright.indexes.encoders.registry import EncoderOptions
 from pairwright.indexes.retrieval.queries import Query, queries_from_classes, queries_from_lines
-from pairwright.indexes.retrieval.retrieve import RetrieveOptions, retrieve
+from pairwright.indexes.retrieval.results import RetrieveOptions
+from pairwright.indexes.retrieval.retrieve import retrieve
 
 WAYS = ("names", "templates", "lines")
 JUNK = 0.2

@@ -174,7 +174,7 @@ class Task:
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Return a tokenizer of `DECISION_WORDS`, split at spaces."""
+    """Return a tokenizer of `WORDS`, split at spaces."""
     words = Tokenizer(models.WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token=WORDS[0]))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=words, pad_token=WORDS[0], bos_token=WORDS[1])  # type: ignore[no-untyped-call]

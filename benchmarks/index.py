@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.indexes.building.part_builder import new_part_builder
 from pairwright.indexes.encoders.protocols import Vectors
-from pairwright.indexes.hnsw.faiss_threads import limit_faiss_threads
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.faiss_files import limit_faiss_threads
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.storage import VectorStore, choose_storage, open_store, training_row_count
 from pairwright.indexes.hnsw.top_k import TopK
 
@@ -95,7 +95,7 @@ def prepare(folder: Path, count: int, dim: int) -> None:
         best = TopK(len(queries), K)
         for start in range(0, count, BLOCK):
             part = pool[start : start + BLOCK]
-            best.offer(queries @ part.T, np.arange(start, start + len(part)))
+            best.add(queries @ part.T, np.arange(start, start + len(part)))
         np.savez(folder / f"{kind}.npz", queries=queries, tenth=best.scores[:, -1])
 
 

@@ -1,7 +1,7 @@
 """A large sharded index: built from a folder of embeddings, searched, and checked against the truth; figures for a plan.
 
     python -m benchmarks.index_scale [--vectors 1000000] [--shards 4] [--workers 2] [--storage fp16] [--work DIR]
-        [--json scale.json] [--page docs/scale.md]
+        [--json scale.json] [--page benchmarks/RESULTS.md]
 
 Writes a folder of embeddings as clip-retrieval does (half precision, image and text vectors of `mixture.py`, made in
 blocks; 2 KiB a pair at 512 dimensions, kept in --work), builds an index over the image vectors in parts, side by
@@ -11,7 +11,7 @@ side, and opens and searches it. Build and search run in processes of their own,
 - the merged results against a merge, made here, of what each part finds on its own;
 - rates, and what they come to for --plan pairs on --plan-cores cores: extrapolated, and said so.
 
---json writes all figures, and --page fills the tables of docs/scale.md with them.
+--json writes all figures, and --page fills the tables of benchmarks/RESULTS.md with them.
 """
 
 import argparse
@@ -37,7 +37,8 @@ from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.indexes.building.build import build_index_from_pairs
 from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors
-from pairwright.indexes.hnsw.metadata import IndexOptions, VectorStorage
+from pairwright.indexes.hnsw.metadata import VectorStorage
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import Hits, Index, open_index
 
 BLOCK = 62_500  # rows of a file of embeddings
@@ -293,7 +294,7 @@ def main() -> None:
     parser.add_argument("--storage", choices=get_args(VectorStorage), default="fp16")
     parser.add_argument("--work", type=Path, help="kept; else a temporary folder")
     parser.add_argument("--json", type=Path, help="where all figures go")
-    parser.add_argument("--page", type=Path, help="page whose tables are filled, docs/scale.md")
+    parser.add_argument("--page", type=Path, help="page whose tables are filled, benchmarks/RESULTS.md")
     parser.add_argument("--plan", type=int, default=400_000_000, help="pairs to extrapolate to")
     parser.add_argument("--plan-part", type=int, default=10_000_000, help="vectors of a part of that")
     parser.add_argument("--plan-cores", type=int, default=64)

@@ -5,7 +5,7 @@
 captions.jsonl: rows with ``captions``, several an image. Of the images whose captions have the rarer noun of a pair, the
 *exchange share* is the part of those where one caption has one noun, another has the other, and none has both. Looks at
 the pairs of `synonyms.LOOSELY_SAME`, and prints as the table has them those that are told apart: exchanged in fewer
-than `MIN_SCORE` of at least `MIN_NEAR_PAIRS` images, and fewer than `LIFT` times as often as the commoner noun is used anywhere.
+than `LEAST` of at least `ENOUGH` images, and fewer than `LIFT` times as often as the commoner noun is used anywhere.
 Then, of `attributes.NEIGHBOURS`, the qualities that two captions of an image give one noun in fewer than `LEAST_QUALITY`
 of at least `ENOUGH_QUALITIES` pairs of captions that have the rarer one.
 """

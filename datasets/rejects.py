@@ -4,7 +4,7 @@ A candidate that does not become a pair becomes a `Reject`. It tells the place (
 ``shard.tar::sample``, ``file:row N``), the reason, a sentence of detail, and how the raw row began. Builds
 keep them as Parquet (`REJECTS`), so that what was lost can be counted and looked at.
 
-`TURN_REASONS` is the closed list of reasons, each with what to do about it. `Refused` carries a reason from
+`REASONS` is the closed list of reasons, each with what to do about it. `Refused` carries a reason from
 the code that finds a flaw to the code that knows the place.
 
 Limits: `excerpt` and `detail` are cut to `EXCERPT_LENGTH` code points, and what no UTF-8 file can hold
@@ -93,7 +93,7 @@ NEVER_FATAL_REASONS = frozenset({"caption_too_long"})
 
 
 def fix_for(reason: str, wording: OptionNames) -> str:
-    """Return what `TURN_REASONS` says to do, in the words of one who asks."""
+    """Return what `REASONS` says to do, in the words of one who asks."""
     return _name_column_advice(wording) if reason == "missing_column" else REASONS[reason]
 
 
@@ -103,7 +103,7 @@ class Reject:
 
     Attributes:
         place: file and line, row or member.
-        reason: one word of `TURN_REASONS`.
+        reason: one word of `REASONS`.
         detail: what is wrong, in a sentence without a final stop.
         excerpt: how the raw row begins, at most `EXCERPT_LENGTH` code points.
         source: name of the dataset that was read.
@@ -154,7 +154,7 @@ def make_reject(place: str, reason: str, detail: str, raw: Any = "", *, is_singl
 
     Args:
         place: file and line, row or member.
-        reason: one word of `TURN_REASONS`.
+        reason: one word of `REASONS`.
         detail: what is wrong.
         raw: the row as it came: text, bytes, or a mapping of fields.
         is_single_caption: whether it is one caption of a row that has several.

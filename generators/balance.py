@@ -1,14 +1,14 @@
-"""Balance of a set of edited texts: quotas by type, a cap on each new word, and an account of what came of it.
+"""Balance of a set of edited texts: quotas by type, and a cap on the share of each inserted word.
 
-Both are operations over a set, done after the makers in the order of keys, which are hashes: so what is left is a fair
-sample, the same for any order and any number of parts in which rows were made. Of each type as many rows are left as
-quota and cap allow together, and both hold of what is *left*: of n rows of a type no word is in more than share x n.
-(Of rows with two new words, `new_words.py`, a few more might be left: each is counted with all that have one of its words.)
-A word may always be in one row, though: in a set of fewer than 1 / share rows (20, for 0.05) each word stands once.
-What goes is rejected with a reason, `overused_word` or `over_quota`; a hard positive that only rejected negatives named
-goes too, as `without_negative`.
+Both are applied to the whole set after generation, in the order of keys. Keys are hashes, so the kept rows are a fair
+sample, the same for any order and number of parts. As many rows of a type are kept as quota and cap allow together; both
+hold for the *kept* rows: of n rows of a type no word is in more than share x n. A word may always be in one row, so in a
+set of fewer than 1 / share rows (20, for 0.05) each word is used once. A row with two inserted words
+(`edits/inserted_words.py`) counts for both, so a few more rows might be possible.
+Removed rows are rejected as `overused_word` or `over_quota`; a hard positive whose negatives are all rejected is rejected
+as `without_negative`.
 
-Memory: about 100 bytes a kept row by `find_excess_in_frame`, and a `Line` of 200 more by `judge`, whatever the length of the texts.
+Memory: about 100 bytes a kept row in `find_excess_in_frame`, 200 more in `find_excess_rows`, whatever the text length.
 """
 
 from collections import Counter, defaultdict
@@ -37,26 +37,26 @@ _KINDS = {"negatives": "hard_negative", "positives": "hard_positive"}
 
 
 def balanced_kind(generator: str) -> str:
-    """Return the kind of the rows of a generator that can be balanced (``hard_negative``); empty when there is none.
+    """Return the kind of a generator's rows that can be balanced (``hard_negative``), or an empty string.
 
-    Hard positives that stand beside negatives go with these; they are not balanced by themselves.
+    Hard positives that belong to negatives follow these; they are not balanced on their own.
     """
     return _KINDS.get(generator.rpartition("-")[2], "")  # "rules-negatives", "llm-positives"
 
 
 def is_balanced(row: Annotation, generator: str) -> bool:
-    """Say whether limits on what a generator made are for this row: of its kind, or any of its conversations."""
+    """Return whether limits apply to this row: one of the generator's balanced kind, or a conversation."""
     kind = balanced_kind(generator)
     return row.kind == kind if kind else bool(row.turns)
 
 
 @dataclass(frozen=True, slots=True)
 class BalanceLimits:
-    """What a set may hold.
+    """Limits on a set.
 
     Attributes:
-        quota: type to the most rows of it that are kept; types that are not named have none.
-        share: of the kept rows of a type, the most that one new word may be in, 0-1; 1 for no cap. One row is always
+        quota: type to the maximum number of kept rows; types not listed are unlimited.
+        share: maximum share of a type's kept rows with one inserted word, 0-1; 1 for no cap. One row is always
             allowed.
     """
 
@@ -66,7 +66,7 @@ class BalanceLimits:
 
 @dataclass(frozen=True, slots=True)
 class BalanceRow:
-    """What balance has to know of a kept row."""
+    """The fields of a kept row that balance needs."""
 
     key: str
     id: str
@@ -76,14 +76,14 @@ class BalanceRow:
 
 @dataclass(frozen=True, slots=True)
 class TypeBalance:
-    """What limits left of the rows of a type.
+    """Counts of one type after balancing.
 
     Attributes:
-        asked: the quota; None when the type has none.
-        available: rows that came.
-        given: rows that are left, never more than asked.
-        most: rows that one word may be in; None without a cap.
-        used: rows that the word used most is in.
+        asked: the quota; None if unlimited.
+        available: rows before balancing.
+        given: kept rows, at most ``asked``.
+        most: maximum number of rows with one word; None without a cap.
+        used: rows with the most used word.
     """
 
     asked: int | None
@@ -99,25 +99,25 @@ class TypeBalance:
 
 @dataclass(frozen=True, slots=True)
 class BalanceResult:
-    """Which rows have to go (id to reason), and what that leaves of each type."""
+    """Rows to reject (id to reason), and the counts of each type."""
 
     gone: Mapping[str, str] = field(default_factory=dict)
     types: Mapping[str, TypeBalance] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, dict[str, int | None]]:
-        """Return for each type ``asked``, ``available``, ``given``, ``most`` and ``used``, as `Given` tells."""
+        """Return for each type ``asked``, ``available``, ``given``, ``most`` and ``used`` (`TypeBalance`)."""
         return {kind: given.as_json() for kind, given in sorted(self.types.items())}
 
 
 def balance_row(row: Annotation) -> BalanceRow:
-    """Return the line of a kept row."""
+    """Return the fields of a kept row that balance needs."""
     return BalanceRow(row.key, row.id, annotation_type(row), inserted_words(row))
 
 
 def find_excess_rows(lines: Iterable[BalanceRow], limits: BalanceLimits) -> BalanceResult:
-    """Return which rows have to go such that the others are within the limits, and as many as can be.
+    """Return the rows to reject so that as many as possible are kept within the limits.
 
-    The verdict tells of all types that rows or the quotas name.
+    The result has counts for all types of the rows and the quotas.
     """
     named = [(line.key, line.id, line.type, line.words) for line in lines]
     gone, types = find_excess_in_frame(pl.DataFrame(named, ROW_SCHEMA, orient="row"), limits)
@@ -125,14 +125,14 @@ def find_excess_rows(lines: Iterable[BalanceRow], limits: BalanceLimits) -> Bala
 
 
 def find_excess_in_frame(lines: pl.DataFrame, limits: BalanceLimits) -> tuple[pl.DataFrame, dict[str, TypeBalance]]:
-    """Judge as `judge`, a hundred bytes a line.
+    """Return the rows to reject, as `find_excess_rows` does, at 100 bytes a row.
 
     Args:
-        lines: columns as ``MAX_CAPTION_LINES``, the fields of `Line`.
+        lines: columns as ``ROW_SCHEMA``, the fields of `BalanceRow`.
         limits: of the set.
 
     Returns:
-        ``id`` and ``reason`` of each row that has to go, and what is left of each type.
+        ``id`` and ``reason`` of each row to reject, and the counts of each type.
     """
     gone = [pl.DataFrame(schema={"id": pl.String, "reason": pl.String})]
     types = {kind: TypeBalance(quota, 0, 0, None, 0) for kind, quota in limits.quota.items()}
@@ -152,22 +152,22 @@ def find_excess_in_frame(lines: pl.DataFrame, limits: BalanceLimits) -> tuple[pl
 
 
 def _with_word_ranks(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return rows with ``nth``: before how many others in their order a row has a word; the most, where it has two."""
+    """Add ``nth``: how many earlier rows have the same inserted word; the maximum for a row with two words."""
     word = rows.with_row_index("row").select("row", "words").explode("words").drop_nulls()
     nth = word.with_columns(nth=pl.int_range(pl.len()).over("words")).group_by("row").agg(pl.col("nth").max())
     return rows.with_row_index("row").join(nth, on="row", how="left", maintain_order="left").drop("row")
 
 
 def _top_word_count(rows: pl.DataFrame) -> int:
-    """Return in how many rows the word is that most have."""
+    """Return the number of rows with the most used word."""
     used = rows.select(pl.col("words").explode()).drop_nulls().group_by("words").len()["len"]
     return max(used.to_list(), default=0)
 
 
 def _assign_reasons(rows: pl.DataFrame, left: int, most: int | None, *, full: bool) -> pl.DataFrame:
-    """Return rows of one type in their order with the ``reason`` for which each goes, empty for the first ``left`` others.
+    """Add the ``reason`` to reject each row of one type, in order; empty for the first ``left`` rows within the cap.
 
-    ``full``: that many fill the quota, and what comes after them is over it.
+    ``full``: the kept rows fill the quota, so later rows are over it.
     """
     free = pl.lit(True) if most is None else pl.col("nth").is_null() | (pl.col("nth") < most)
     before = pl.col("free").cum_sum() - pl.col("free")
@@ -181,15 +181,15 @@ def _assign_reasons(rows: pl.DataFrame, left: int, most: int | None, *, full: bo
 
 
 def _max_size(places: Sequence[int | None], wanted: int, share: float) -> tuple[int, int | None]:
-    """Return how many rows can be left, ``wanted`` at most, and in how many of them a word may be then.
+    """Return the largest possible number of kept rows, at most ``wanted``, and the cap on a word at that size.
 
-    A size n is possible when the rows that are within the cap *of n* are n or more. The largest such n is found from
-    above: the cap falls with n, so one pass is enough.
+    A size n is possible if at least n rows are within the cap *for n*. The cap falls with n, so one pass from above
+    finds the largest.
 
     Args:
-        places: of each row, before how many others it has a word; None for one that has none.
-        wanted: see above.
-        share: of the rows that a word may be in.
+        places: of each row, the number of earlier rows with its word; None for a row without words.
+        wanted: upper limit.
+        share: maximum share of rows with one word.
     """
     if share >= 1:
         return wanted, None
@@ -197,7 +197,7 @@ def _max_size(places: Sequence[int | None], wanted: int, share: float) -> tuple[
     within = list(
         accumulate(at[place] for place in range(max(at, default=0) + 1))
     )  # [c]: rows when no word has more than c
-    exact = Fraction(str(share))  # 0.29 of 100 is 29, which the float falls short of
+    exact = Fraction(str(share))  # 0.29 of 100 is 29, but less as a float
     for size in range(wanted, 0, -1):
         most = max(1, int(exact * size))
         if size <= within[min(most, len(within) - 1)]:
@@ -206,10 +206,10 @@ def _max_size(places: Sequence[int | None], wanted: int, share: float) -> tuple[
 
 
 def reject_excess_rows(rows: Iterable[Annotation], gone: Mapping[str, str]) -> Iterator[Annotation]:
-    """Yield the rows of one pair, or of whole pairs, with those that `judge` found rejected.
+    """Yield the rows of whole pairs, with those in ``gone`` rejected.
 
     Args:
-        rows: annotations in any order; a negative and the positive that it names are both among them.
+        rows: annotations in any order; a negative and its positive are both included.
         gone: id to reason.
     """
     found = list(rows)
@@ -227,9 +227,9 @@ def reject_excess_rows(rows: Iterable[Annotation], gone: Mapping[str, str]) -> I
 
 @dataclass
 class BalanceReport:
-    """What was asked for, made and rejected, by type; which words were put in, and where. It grows by `add`.
+    """Counts by type: attempts, texts, rejections, inserted words and positions of edits. It grows by `add`.
 
-    Only rows of its kind count; there is nothing to tell when that is empty.
+    Only rows of ``kind`` count; the report is empty without any.
     """
 
     kind: str = "hard_negative"

@@ -1,4 +1,4 @@
-"""What became of the attempts of a generator: by type, how many were made and kept, and why the others were not."""
+"""Counts of annotations by type: kept, and rejected by reason."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from pairwright.datasets.shards.content_counts import annotation_type
 
 
 def count_type(row: Annotation) -> str:
-    """Return the type under which a row is counted; a positive that stands beside a negative is told apart."""
+    """Return the type under which a row is counted; a negative's own positive is counted separately."""
     kind = annotation_type(row)
     beside = row.kind == "hard_positive" and row.origin.generator.endswith("-negatives")
     return f"beside: {kind}" if beside else kind

@@ -1,8 +1,8 @@
-"""What the makers of edits by a language model share: what is asked and told, and from answers to annotations.
+"""Shared parts of the generators that ask a language model for edits: requests, and annotations from answers.
 
-A *candidate* is a text that was written for a type, or the reason why none was. All candidates of a caption are checked
-together (`edit_checks`); of each type the first good ones are taken, as many as are wanted. Every other one is a
-rejected annotation with its reason, and so is a place for which nothing was written: candidates = kept + rejected.
+A *candidate* is a text for a type, or the reason why there is none. All candidates of a caption are checked together
+(`edit_checks`); the first valid ones of each type are kept, as many as requested. Every other candidate, and every
+missing one, becomes a rejected annotation with its reason: candidates = kept + rejected.
 """
 
 from collections.abc import Sequence
@@ -22,12 +22,12 @@ from pairwright.generators.llm.output.json_schema import build_schema
 from pairwright.generators.prompts.book import Prompt
 from pairwright.generators.prompts.pair_values import pair_values
 
-# What goes and what comes is asked for so that the model thinks of it first; what the edit is, the caption tells.
+# Old and new words are requested so that the model decides on these first; the edit is derived from the caption.
 Words = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]
 
 
 class Rewritten(BaseModel):
-    """An edit that may be impossible: the words that go, those that come, and the caption after it."""
+    """An edit, or the statement that it is not possible: old words, new words, and the new caption."""
 
     possible: bool
     old: Words = Field("", alias="from")
@@ -37,7 +37,7 @@ class Rewritten(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_it_is_meant(cls, value: object) -> object:
-        """Return what is not possible with no caption, whatever stands there, and a caption as possible."""
+        """Clear the caption of an impossible edit, and count an edit with a caption as possible."""
         if not isinstance(value, dict):
             return value
         if str(value.get("possible")).lower() in {"false", "no"}:
@@ -47,14 +47,14 @@ class Rewritten(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class EditCandidate:
-    """A text written for a type, or why there is none.
+    """A text for a type, or the reason why there is none.
 
     Attributes:
         type: such as "replace-object".
         text: as the model wrote it.
         prompt: id of the prompt.
-        request: key of the last answer; empty where none came.
-        reason: a word of `edit_checks.reasons.REASONS`, `llm.troubles.WORDS` or `llm.failures.WORDS`; empty with a text.
+        request: key of the last answer; empty without one.
+        reason: a reason of `edit_checks`, `llm.output.errors` or `llm.client.request_errors`; empty with a text.
     """
 
     type: str
@@ -66,21 +66,21 @@ class EditCandidate:
 
 @dataclass(frozen=True, slots=True)
 class PairRequests:
-    """How requests about one pair are made: the model, the row, and which of several answers."""
+    """Builds the requests of one pair; ``first`` is the number of its first sample."""
 
     pair: Pair
     model: str
     first: int
 
     def request(self, prompt: Prompt, values: dict[str, object], shape: type[BaseModel], ordinal: int = 0) -> Request:
-        """Return a request; ``values`` go beside those of the pair."""
+        """Return a request with ``values`` added to those of the pair."""
         given = {**pair_values(self.pair), **values}
         schema: Schema = build_schema(shape)
         return prompt.request(given, model=self.model, row=self.pair.key, sample=self.first + ordinal, schema=schema)
 
 
 def candidate_from_answer(kind: str, prompt: Prompt, answer: Answer[Rewritten]) -> EditCandidate:
-    """Return what came of a request for one edit."""
+    """Return the candidate in an answer for one edit."""
     if answer.value is None:
         return EditCandidate(kind, prompt=prompt.id, request=answer.key, reason=answer.reason)
     if not answer.value.possible:
@@ -90,13 +90,13 @@ def candidate_from_answer(kind: str, prompt: Prompt, answer: Answer[Rewritten]) 
 
 @dataclass(frozen=True, slots=True)
 class AnnotationBuilder:
-    """What a maker has to give for each caption.
+    """Builds the annotations of a caption from its candidates.
 
     Attributes:
         kind: ``hard_negative`` or ``hard_positive``.
         types: such as "replace-object".
         per_type: annotations of each type.
-        origin: the maker and its model; prompt and request come from each candidate.
+        origin: generator and model; prompt and request come from each candidate.
     """
 
     kind: str
@@ -107,12 +107,12 @@ class AnnotationBuilder:
     def annotations(self, caption: Caption, found: Sequence[EditCandidate], checks: EditChecks) -> list[Annotation]:
         """Return an annotation for each candidate, kept or rejected with a reason; at least ``per_type`` of each type.
 
-        Of a type come first the kept ones in their order, then the others, that which came nearest to success first.
+        Kept ones of a type come first, then the others, those nearest to success first.
 
         Args:
-            caption: what was edited.
-            found: what the model wrote, in the order in which it is to be taken.
-            checks: on texts.
+            caption: the edited caption.
+            found: candidates in order of preference.
+            checks: validate the texts.
         """
         written = [(at, candidate) for at, candidate in enumerate(found) if not candidate.reason]
         asked = [(_requested_edit(self.kind, candidate.type), candidate.text) for _, candidate in written]
@@ -153,7 +153,7 @@ class AnnotationBuilder:
 
 
 def _rank_candidates(found: Sequence[tuple[EditCandidate, Checked]], count: int) -> list[tuple[EditCandidate, Checked]]:
-    """Return the good ones in their order, those beyond ``count`` as spare, then the others, nearest to success first."""
+    """Return valid candidates in order, those beyond ``count`` as spare, then the others, nearest to success first."""
     good = [item for item in found if not item[1].reason]
     rest = sorted((item for item in found if item[1].reason), key=lambda item: -nearness(item[1].reason))
     spare = [(candidate, Checked(outcome.text, reason="spare")) for candidate, outcome in good[count:]]

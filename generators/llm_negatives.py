@@ -7,8 +7,8 @@ REPLACE, SWAP and ADD, of objects, attributes and relations (SugarCrepe, appendi
   random (1.5) and composes the sentence (0); ADD likewise, its object without a place to find; SWAP is one call that
   first says whether it is possible. With one of each of the seven types that is 15 requests in three rounds.
 
-Whatever comes back goes through the checks (`edit_checks`). Each text ends in one annotation, kept or rejected, and so
-does each asked type and number for which there is none; see `llm_edits`.
+Every answer is validated (`edit_checks`). Each text becomes one annotation, kept or rejected, and so does each requested
+type and ordinal without a text; see `llm_edits`.
 """
 
 import random
@@ -67,7 +67,7 @@ class Negative(BaseModel):
     @field_validator("caption", mode="before")
     @classmethod
     def _or_nothing(cls, value: object) -> object:
-        """Return no text for null: the model says that there is none."""
+        """Return an empty text for null: the model reports that there is none."""
         return "" if value is None else value
 
 
@@ -93,7 +93,7 @@ class LLMNegativeOptions:
         types: of `TYPES`.
         per_type: negatives of each type a caption.
         variant: of `VARIANTS`.
-        seed: written into the origin of each row; chance itself comes with the call.
+        seed: recorded in the origin of each row; the random generator is an argument of the call.
     """
 
     types: tuple[str, ...] = TYPES
@@ -150,11 +150,11 @@ class LLMNegatives:
     def annotate(
         self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
     ) -> LLMStep[list[Annotation]]:
-        """Return the talk about ``pair``, which ends in at least ``per_type`` annotations for each type."""
+        """Return the steps for ``pair``, which end in at least ``per_type`` annotations for each type."""
         seed = rng.getrandbits(64)
         asking = PairRequests(pair, self._model, attempt * self.options.per_type)
         prompt = self._at_once
-        found = yield from (self._workflow.talk(asking, seed) if prompt is None else self._in_one_call(asking, prompt))
+        found = yield from (self._workflow.steps(asking, seed) if prompt is None else self._in_one_call(asking, prompt))
         return self._wanted.annotations(Caption(pair, tokens), found, self._checks)
 
     def _in_one_call(self, asking: PairRequests, prompt: Prompt) -> LLMStep[list[EditCandidate]]:
@@ -175,9 +175,9 @@ class LLMNegatives:
         return found
 
     def _written(self, entries: Sequence[ListEntry[Negative]]) -> Iterator[tuple[str, str, str]]:
-        """Yield type, text and reason of each entry of an answer, and of each type that it leaves out."""
+        """Yield type, text and reason of each entry of an answer, and of each missing type."""
         kinds = [entry.value.type if entry.value is not None else _type_of(entry) for entry in entries]
-        left_out = [kind for kind in TYPES if kind in self.options.types and kind not in kinds]
+        missing = [kind for kind in TYPES if kind in self.options.types and kind not in kinds]
         because = "no_edit"
         for entry, kind in zip(entries, kinds, strict=True):
             word = entry.trouble.word if entry.trouble is not None else ""
@@ -185,17 +185,17 @@ class LLMNegatives:
                 yield entry.value.type, entry.value.caption, self._unasked(entry.value.type)
                 continue
             if word == "truncated" or (word == "malformed" and not kind):
-                because = word  # those that are missing may have been lost with it
+                because = word  # the missing types may have been cut off with it
             if kind or word not in _BROKEN:
-                own = kind or self._meant(entry, left_out)
-                left_out = [each for each in left_out if each != own]
+                own = kind or self._meant(entry, missing)
+                missing = [each for each in missing if each != own]
                 yield own, _text_of(entry), self._unasked(own) or word
-        yield from ((kind, "", because) for kind in left_out)
+        yield from ((kind, "", because) for kind in missing)
 
-    def _meant(self, entry: ListEntry[Negative], left_out: Sequence[str]) -> str:
-        """Return the type under which an entry is counted that names none: one of its form, and one that is missing."""
+    def _meant(self, entry: ListEntry[Negative], missing: Sequence[str]) -> str:
+        """Return the type for an entry without a valid one: a type of its form, preferably a missing one."""
         form = normalize_type(str(entry.said.get("type"))).partition("-")[0]
-        free = [*left_out, *self.options.types]
+        free = [*missing, *self.options.types]
         return next((kind for kind in free if kind.startswith(f"{form}-")), free[0])
 
     def _unasked(self, kind: str) -> str:
@@ -203,7 +203,7 @@ class LLMNegatives:
 
 
 def _type_of(entry: ListEntry[Negative]) -> str:
-    """Return the type that a bad entry names; empty where it names none that there is."""
+    """Return the type of an invalid entry; empty if it has no known type."""
     kind = normalize_type(str(entry.said.get("type")))
     return kind if kind in TYPES else ""
 

@@ -5,7 +5,7 @@ captions that have one and fewer than 15 words (The Hard Positive Truth, appendi
 more than attributes more than relations, so each is asked for by a prompt of its own, and each prompt may answer that
 it is not possible. All types of a caption are asked in one round.
 
-What comes back goes through the checks (`edit_checks`): the paper saw silent repairs of grammar, which are rejected.
+Every answer is validated (`edit_checks`): silent corrections of grammar, which the paper observed, are rejected.
 """
 
 import random
@@ -32,7 +32,7 @@ from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-positives"
 VERSION = 9
-MAX_SWAP_WORDS = 15  # words of a caption that is asked about for a swap
+MAX_SWAP_WORDS = 15  # words: longer captions are not swapped
 
 _PROMPTS = {
     "replace-object": "positive-replace-object",
@@ -106,7 +106,7 @@ class LLMPositives:
         *,
         attempt: int = 0,
     ) -> LLMStep[list[Annotation]]:
-        """Return the talk about ``pair``, which ends in one annotation for each type."""
+        """Return the steps for ``pair``, which end in one annotation for each type."""
         asking = PairRequests(pair, self._model, attempt)
         wanted = [kind for kind in self.options.types if kind != "swap-object" or is_swappable(pair.caption)]
         answers = yield from request_answers(
@@ -121,6 +121,6 @@ class LLMPositives:
 
 
 def is_swappable(caption: str) -> bool:
-    """Whether a caption has "and" and few words, so that a model can be trusted to exchange its sides."""
+    """Whether a caption has "and" and is short enough for a model to swap its sides reliably."""
     words = words_of(caption)
     return "and" in words and len(words) < MAX_SWAP_WORDS

@@ -2,12 +2,12 @@
 
 SugarCrepe's seven types: REPLACE an object (`rules/replacing_objects.py`), an attribute (`rules/replacing_attributes.py`) or a
 relation (`rules/relating.py`), SWAP objects or attributes (`rules/swapping.py`), ADD an object (`rules/adding_objects.py`) or an attribute
-(`rules/adding_attributes.py`); and SHUFFLE (`rules/shuffling.py`), which is for training only and made when it is asked for. Fast
+(`rules/adding_attributes.py`); and SHUFFLE (`rules/shuffling.py`), which is for training only and made on request. Fast
 enough to run inside a data loader: tags, tables and pool statistics, no model.
 
-For each asked type and each of `per_type` there is one annotation: kept, or rejected with the reason that came nearest
-to success (`captions.REASONS`): `no_edit` (nothing of the kind in the caption), `question` (the caption asks),
-`no_candidate` (no word is left after the filters), `not_grammatical`, `true_of_image`, `identical`, `duplicate`,
+For each requested type and each of `per_type` there is one annotation: kept, or rejected with the reason nearest to
+success (`captions.caption.REASONS`): `no_edit` (nothing of the kind in the caption), `question` (the caption asks),
+`no_candidate` (all words are filtered out), `not_grammatical`, `true_of_image`, `identical`, `duplicate`,
 `no_positive` (both-sides pairs). Two negatives of a pair are never equal, nor is one equal to a caption of the image.
 """
 
@@ -52,7 +52,7 @@ EDIT_RULES: dict[str, EditRule] = {
     "add-attribute": add_attribute,
     "shuffle": shuffle,
 }
-# What makes a negative and its positive together, since one alone would be the longer text.
+# Types whose negative and positive are made together, so that the negative is not the longer text.
 BOTH_SIDES: dict[str, Callable[[Caption, Candidates, RandomStream], Iterator[BothOutcome]]] = {
     "add-object": both_objects,
     "add-attribute": both_attributes,
@@ -70,12 +70,12 @@ class NegativeOptions:
         types: of `TYPES`.
         per_type: negatives of each type a caption.
         minimum: captions of the pool in which a new word must occur.
-        least: plausibility that a new word must reach in its context, -1 to 1 (`pool.PoolStatistics.plausibility`).
-        seed: written into the origin of each row; chance itself comes with the call.
-        last_resorts: where no relation can be exchanged, deny one ("without", "has no", "away from"), which shows in the text.
-        both_sides: give each negative (but SHUFFLE) a hard positive to be compared with, named by its
-            ``positive_id``; one that finds none is rejected as `no_positive`. ADD gets a true addition in the same
-            place. The positives follow the negatives.
+        least: minimum plausibility of a new word in its context, -1 to 1 (`pool.PoolStatistics.plausibility`).
+        seed: recorded in the origin of each row; the random generator is an argument of the call.
+        last_resorts: negate a relation that cannot be replaced ("without", "has no", "away from"); detectable in the text.
+        both_sides: pair each negative (except SHUFFLE) with a hard positive, referenced by ``positive_id``; a negative
+            without one is rejected as `no_positive`. ADD gets a true addition in the same place. The positives follow
+            the negatives.
     """
 
     types: tuple[str, ...] = FOR_BENCHMARKS
@@ -123,17 +123,19 @@ class RuleNegatives:
 
     def _made(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         caption, seed = Caption(pair, tokens), rng.getrandbits(60)
-        seeds = {kind: rng.getrandbits(64) for kind in TYPES}  # of all types, so that the asked ones change nothing
+        seeds = {
+            kind: rng.getrandbits(64) for kind in TYPES
+        }  # for all types, so that the choice of types does not change them
         taken = {pair.caption, *pair.captions}
         positives = Positives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
-        untold = _negated_or_uncertain_spans(caption)
+        uncertain = _negated_or_uncertain_spans(caption)
         for kind in self.options.types:
             draws = RandomStream(seeds[kind])
             if self.options.both_sides and kind in BOTH_SIDES:
                 made += self._additions(caption, kind, draws, positives, taken)
                 continue
-            outcomes = _without_uncertain(self._makers[kind](caption, self._candidates, draws), untold)
+            outcomes = _without_uncertain(self._makers[kind](caption, self._candidates, draws), uncertain)
             for ordinal in range(self.options.per_type):
                 row = self._row(first_good(caption, outcomes, taken), pair, f"{kind}/{ordinal}")
                 if self.options.both_sides and kind not in FOR_TRAINING and row.status == "kept":
@@ -144,7 +146,7 @@ class RuleNegatives:
     def _additions(
         self, caption: Caption, kind: str, draws: RandomStream, positives: Positives, taken: set[str]
     ) -> list[Annotation]:
-        """Return false additions, each beside a true one in the same place."""
+        """Return false additions, each with a true one in the same place."""
         outcomes = _without_uncertain_pairs(
             BOTH_SIDES[kind](caption, self._candidates, draws), _negated_or_uncertain_spans(caption)
         )
@@ -160,19 +162,19 @@ class RuleNegatives:
 
 
 def _negated_or_uncertain_spans(caption: Caption) -> tuple[Denied, ...]:
-    """Return what a caption does not tell as true: what it denies, or leaves open by "or"."""
+    """Return the spans that a caption negates, or leaves open by "or"."""
     return (*denied_in(caption.pair.caption), *alternatives_in(caption))
 
 
-def _without_uncertain(outcomes: Iterator[Outcome], untold: Sequence[Denied]) -> Iterator[Outcome]:
-    """Yield the outcomes, but none that changes what the caption does not tell: it may be as true as the caption."""
-    if not untold:
+def _without_uncertain(outcomes: Iterator[Outcome], uncertain: Sequence[Denied]) -> Iterator[Outcome]:
+    """Yield the outcomes, rejecting those inside uncertain spans: such an edit may be true too."""
+    if not uncertain:
         return outcomes
-    return (each if isinstance(each, str) or not touches(untold, each) else "true_of_image" for each in outcomes)
+    return (each if isinstance(each, str) or not touches(uncertain, each) else "true_of_image" for each in outcomes)
 
 
-def _without_uncertain_pairs(outcomes: Iterator[BothOutcome], untold: Sequence[Denied]) -> Iterator[BothOutcome]:
-    """Do so for additions that come in twos, at one place."""
-    if not untold:
+def _without_uncertain_pairs(outcomes: Iterator[BothOutcome], uncertain: Sequence[Denied]) -> Iterator[BothOutcome]:
+    """Yield pairs of additions likewise."""
+    if not uncertain:
         return outcomes
-    return (each if isinstance(each, str) or not touches(untold, each[0]) else "true_of_image" for each in outcomes)
+    return (each if isinstance(each, str) or not touches(uncertain, each[0]) else "true_of_image" for each in outcomes)

@@ -1,17 +1,16 @@
-"""Hard negatives while a model trains: one function from a caption and an epoch to its negatives.
+"""Hard negatives during training: a function from a caption and an epoch to its negatives.
 
-FSC-CLIP makes its negatives in the data loader, anew in each epoch. `OnlineNegatives` does so::
+FSC-CLIP generates its negatives in the data loader, new ones in each epoch. `OnlineNegatives` does the same::
 
     negatives = OnlineNegatives(Path("pool.parquet"), seed=7)
     texts = negatives("A man riding a horse.", epoch=3)     # {"replace-object": ("A man riding a bicycle.",), ...}
 
-It is small until it is first called: it keeps the path of the pool's statistics and loads them, WordNet and the tagger
-once a process. So it can be pickled, sent to workers that are forked or spawned, and copied for nothing. What it returns
-depends on seed, epoch and caption alone (chance by the caption's hash), never on workers or on their number. A caption
-without a possible edit has an empty tuple for that type, to be masked out of the loss.
+An instance holds the path of the pool's statistics and loads these, WordNet and the tagger on the first call in a process,
+so it is cheap to pickle, copy and send to workers. The result depends on seed, epoch and caption alone, not on the number
+of workers. A caption without a possible edit has an empty tuple for that type, to be masked out of the loss.
 
-Captions come without an image's other captions as a rule; then nothing but the caption says what is true, and more of
-the negatives may be true of the image. Give them, and the boxes, where the shards have them.
+Pass the image's other captions and its boxes if the shards have them: without these more negatives may be true of the
+image.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,15 +34,15 @@ _MAX_SHOWN_CHARS = 60  # letters of a wrong value in a message
 
 @dataclass(frozen=True, slots=True)
 class OnlineNegatives:
-    """Makes the negatives of one caption at a time; see the module.
+    """Generates the negatives of one caption at a time; see the module.
 
     Attributes:
         pool: Parquet file that `PoolStatistics.save` wrote.
-        types: of `negatives.TYPES`; the default has SHUFFLE as well, since this is for training.
+        types: of `negatives.TYPES`; the default includes SHUFFLE, since this is for training.
         per_type: negatives of each type.
         seed: of the training run.
-        tagger: a spaCy pipeline; empty for the usual order (`language.tagger`). Only asked for without tokens.
-        last_resorts: where no relation can be exchanged, deny one ("without", "has no", "away from").
+        tagger: a spaCy pipeline; empty for the default (`language.tagger`). Not used if tokens are given.
+        last_resorts: negate a relation that cannot be replaced ("without", "has no", "away from").
         max_caption: characters of a caption; longer ones have no negatives.
     """
 
@@ -68,10 +67,10 @@ class OnlineNegatives:
 
         Args:
             caption: to be edited.
-            captions: others of the same image, whose words are never put in.
+            captions: others of the same image; their words are never inserted.
             boxes: of the same image, likewise.
-            epoch: another one gives other negatives where there are several.
-            tokens: of the caption, when they were made before; else it is tagged here.
+            epoch: varies the negatives.
+            tokens: of the caption; tagged here if None.
 
         Raises:
             StorageError: the pool's file is missing or torn.
@@ -88,14 +87,14 @@ class OnlineNegatives:
         return _by_type(self.types, maker.annotate(pair, words, rng))
 
     def many(self, captions: Sequence[str], *, epoch: int = 0) -> list[Texts]:
-        """Return what a call for each of the captions alone would; tagging them together is faster."""
+        """Return the negatives of several captions; tagging them together is faster than one call each."""
         texts = _texts(captions)
         tokens = load_tagger(self.tagger).tag([text if len(text) <= self.max_caption else "" for text in texts])
         return [self(caption, epoch=epoch, tokens=words) for caption, words in zip(texts, tokens, strict=True)]
 
 
 def _texts(captions: Sequence[str]) -> tuple[str, ...]:
-    """Return captions, all of which are texts; one text alone would be read letter by letter."""
+    """Return captions as a tuple, checked to be texts."""
     if isinstance(captions, str | bytes) or not isinstance(captions, Iterable):
         raise UsageError(f"captions must be a list of texts, not {_shorten(captions)}. Put a single one in a list.")
     texts = tuple(captions)
@@ -107,13 +106,13 @@ def _texts(captions: Sequence[str]) -> tuple[str, ...]:
 def _check_is_text(caption: object, named: str) -> None:
     if not isinstance(caption, str):
         raise UsageError(
-            f"{named} must be a text, not {_shorten(caption)}. Leave out rows without a caption, or give '', of which "
-            "no negatives are made."
+            f"{named} must be a text, not {_shorten(caption)}. Skip rows without a caption, or pass '', which has "
+            "no negatives."
         )
 
 
 def _shorten(given: object) -> str:
-    """Return a value as a message shows it, long ones cut off."""
+    """Return a value for a message, truncated."""
     text = repr(given)
     kind = "" if given is None else f" ({type(given).__name__})"
     return (text if len(text) <= _MAX_SHOWN_CHARS else text[:_MAX_SHOWN_CHARS] + "...") + kind

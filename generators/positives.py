@@ -1,13 +1,13 @@
 """Hard positives by rules: minimal edits of a caption that are still true of its image.
 
-REPLACE rewords an object, an attribute or a relation by our own tables (`words/synonyms.py`), and an object or an attribute
-also by a WordNet synonym when it is safe: the word's main sense, a synonym whose main sense is the same, and frequent in
-the pool. SWAP exchanges what "and" joins ("a cat and a dog" gives "a dog and a cat"), each phrase with its own
-determiner and adjectives. Truth comes first: whatever might change the meaning is skipped.
+REPLACE rewords an object, an attribute or a relation by tables (`words/synonyms.py`), an object or an attribute also by a
+WordNet synonym if the main senses of both words agree and the synonym is frequent in the pool. SWAP exchanges the phrases
+joined by "and" ("a cat and a dog" gives "a dog and a cat"), each with its determiner and adjectives. Rewordings that
+might change the meaning are skipped.
 
-For each asked type there is one annotation, kept or rejected with its reason (`captions.REASONS`); `may_be_false`
-stands for a swap that could change the meaning, or for a word of two senses. See The Hard Positive Truth, section 3, for
-why training needs these.
+There is one annotation for each requested type, kept or rejected with its reason (`captions.caption.REASONS`);
+`may_be_false` means a swap that could change the meaning, or an ambiguous word. The Hard Positive Truth, section 3, shows
+why training needs hard positives.
 """
 
 import random
@@ -33,7 +33,7 @@ RewriteRule = Callable[[Caption, random.Random], Iterator[Outcome]]
 
 
 def rewrite_rules(thesaurus: Thesaurus, pool: Pool, *, minimum: int) -> dict[str, RewriteRule]:
-    """Return the maker of each type; they share one memory of synonyms."""
+    """Return the rule of each type; they share one cache of synonyms."""
     reworder = Reworder(thesaurus, pool, minimum=minimum)
     return {
         "replace-object": reworder.objects,
@@ -50,7 +50,7 @@ class PositiveOptions:
     Attributes:
         types: of `TYPES`.
         minimum: captions of the pool in which a WordNet synonym must occur.
-        seed: written into the origin of each row; chance itself comes with the call.
+        seed: recorded in the origin of each row; the random generator is an argument of the call.
     """
 
     types: tuple[str, ...] = TYPES
@@ -76,7 +76,7 @@ class RulePositives:
     def __init__(self, thesaurus: Thesaurus, pool: Pool, options: PositiveOptions | None = None) -> None:
         self.options = options or PositiveOptions()
         require_known("no such type of positive:", self.options.types, TYPES)
-        self._makers = rewrite_rules(thesaurus, pool, minimum=self.options.minimum)
+        self._rules = rewrite_rules(thesaurus, pool, minimum=self.options.minimum)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return one annotation for each type, in the order of the options."""
@@ -87,6 +87,6 @@ class RulePositives:
         made: list[Annotation] = []
         for kind in self.options.types:
             rng.seed(seed + TYPES.index(kind))
-            found = first_good(caption, self._makers[kind](caption, rng), taken)
+            found = first_good(caption, self._rules[kind](caption, rng), taken)
             made.append(edited_annotation(found, seen, "hard_positive", kind, origin))
         return restore_invisible(made, pair)

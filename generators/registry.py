@@ -1,13 +1,13 @@
-"""The generators there are: the built-in ones in one table, those of third parties by entry point.
+"""Registry of generators: the built-in ones in one table, third-party ones by entry point.
 
-A third party declares in its pyproject.toml
+A third-party package declares in its pyproject.toml
 
     [project.entry-points."pairwright.generators"]
     my-generator = "my_package.my_module:make"
 
 where ``make(materials, **options)`` returns a `generators.protocols.RuleGenerator`; or, in the group
-``pairwright.llm_generators``, an `LLMGenerator`, from `LLMMaterials`. It is imported when it is named, not before. A
-name that is taken, twice by third parties or by a built-in one, is an error.
+``pairwright.llm_generators``, an `LLMGenerator`, from `LLMMaterials`. It is imported on
+first use. A name that is declared twice, or equals a built-in one, is an error.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ GROUP, LLM_GROUP = "pairwright.generators", "pairwright.llm_generators"
 
 @dataclass(frozen=True)
 class Materials:
-    """What a generator may draw on: the WordNet table, what the pool's captions say, and the build's seed."""
+    """What a generator is constructed with: the WordNet table, the statistics of the pool, and the seed of the build."""
 
     wordnet: WordNet
     pool: PoolStatistics | GeneralEnglish
@@ -49,7 +49,7 @@ class Materials:
 
 @dataclass(frozen=True)
 class LLMMaterials(Materials):
-    """What a generator that asks a model draws on besides: the model's name, the prompts, and the tagger."""
+    """Materials of a generator that asks a model: also the model's name, the prompts and the tagger."""
 
     model: str
     prompts: PromptBook
@@ -61,7 +61,7 @@ GeneratorFactory = Callable[..., Any]
 
 @dataclass(frozen=True)
 class BuiltInGenerator:
-    """A generator that comes with pairwright: how it is made and what it does."""
+    """An entry of the table: factory, description, and what the generator needs."""
 
     make: GeneratorFactory
     about: str
@@ -116,11 +116,10 @@ def build_generator(name: str, materials: Materials, options: Mapping[str, Any])
     """Return the generator ``name``, constructed with its options.
 
     Raises:
-        UsageError: when there is none of that name, the name is taken twice, it cannot be imported, it does not take
-            these options, or it asks a model.
+        UsageError: unknown or ambiguous name, failed import, unknown options, or a generator that asks a model.
     """
     if needs_model(name):
-        raise UsageError(f"generator {name} asks a model. Name one, with --method llm and --model, or under `llm:`.")
+        raise UsageError(f"generator {name} requires a model: pass --model, or set `llm.model` in the config.")
     return cast("RuleGenerator", _build(name, materials, options))
 
 
@@ -128,11 +127,11 @@ def build_llm_generator(name: str, materials: LLMMaterials, options: Mapping[str
     """Return the generator ``name``, which asks a model, constructed with its options.
 
     Raises:
-        UsageError: as `build_generator`, and when it asks no model.
+        UsageError: as `build_generator`, and for a generator that asks no model.
     """
     _find_factory(name)
     if not needs_model(name):
-        raise UsageError(f"generator {name} asks no model. Leave the model out.")
+        raise UsageError(f"generator {name} asks no model: remove the model.")
     return cast("LLMGenerator", _build(name, materials, options))
 
 
@@ -145,16 +144,16 @@ def _build(name: str, materials: Materials, options: Mapping[str, Any]) -> Any:
 
 
 def needs_model(name: str) -> bool:
-    """Say whether a generator asks a model."""
+    """Return whether a generator asks a model."""
     if name in BUILT_IN:
         return BUILT_IN[name].asks_model
     return any(point.name == name and point.group == LLM_GROUP for point in _entry_points())
 
 
 def generator_fingerprint(name: str) -> str:
-    """Return what tells one state of a third party's generator from another: package, version, hash of its module.
+    """Return the identity of a third-party generator's code: package, version and hash of its module.
 
-    Built-in generators give their name alone: a build already depends on their source.
+    The identity of a built-in generator is its name: a build depends on its source anyway.
     """
     points = [point for point in _entry_points() if point.name == name]
     if not points:
@@ -169,12 +168,12 @@ def generator_fingerprint(name: str) -> str:
 
 
 def needs_pool(name: str) -> bool:
-    """Say whether a generator may ask the statistics of the pool; of a third party's it is not known, so yes."""
+    """Return whether a generator needs the statistics of the pool; assumed for third-party generators."""
     return name not in BUILT_IN or BUILT_IN[name].asks_pool
 
 
 def list_generators() -> list[tuple[str, str, str]]:
-    """Return (name, where it comes from, what it does) of every generator, built-in ones first."""
+    """Return (name, package, description) of every generator, built-in ones first."""
     rows = [(name, "pairwright", entry.about) for name, entry in BUILT_IN.items()]
     rows += [(point.name, point.dist.name if point.dist else "?", point.value) for point in _entry_points()]
     return rows
@@ -188,18 +187,18 @@ def _find_factory(name: str) -> GeneratorFactory:
         require_known("no generator named", [name], [known for known, _, _ in list_generators()])
     if name in BUILT_IN or len(named) > 1:
         owners = ", ".join(sorted(point.dist.name if point.dist else point.value for point in named))
-        raise UsageError(f"the generator name {name!r} is taken more than once ({owners}). Uninstall or rename one.")
+        raise UsageError(f"the generator name {name!r} is declared more than once ({owners}). Uninstall or rename one.")
     return _load(named[0])
 
 
 def _entry_points() -> tuple[EntryPoint, ...]:
-    """Return the entry points of both groups; where they are read, every installed package is."""
+    """Return the entry points of both groups, cached until a folder of ``sys.path`` changes."""
     return _read_entry_points(tuple((folder, _modified_time(folder)) for folder in sys.path))
 
 
 def _modified_time(folder: str) -> int:
     try:
-        return Path(folder).stat().st_mtime_ns  # a folder is changed by what is installed there or taken away
+        return Path(folder).stat().st_mtime_ns  # changes when a package is installed or removed
     except OSError:
         return 0
 

@@ -1,10 +1,10 @@
 """SugarCrepe's workflow for hard negatives: find the concepts, propose another, compose the sentence.
 
-Every step of all types is asked in the same round, so a caption takes three rounds, however many types:
+The requests of all types are sent in the same three rounds:
 
-1. what there is to replace (and to describe, for an added attribute), a list for each kind; and the swaps, which are
-   done with one call;
-2. for each negative wanted, a new concept for one drawn at random; an added object needs none;
+1. the concepts to replace (or to describe, for an added attribute), one list for each kind; and the swaps, which take a
+   single call;
+2. for each negative, a new concept for one drawn at random (an added object needs none to replace);
 3. the sentence.
 
 Source: SugarCrepe, appendix C.3.2.
@@ -28,14 +28,14 @@ _SURROUNDING_CHARS = " \t.,;:\"'`*“”"  # what models put around a concept
 
 
 class Concepts(BaseModel):
-    """What a caption tells of, of one kind."""
+    """The concepts of one kind in a caption."""
 
     concepts: list[str]
 
     @field_validator("concepts", mode="before")
     @classmethod
     def _as_they_are_named(cls, value: object) -> object:
-        """Return the texts of a list, also where each stands in an object; null is none."""
+        """Return the texts of a list, unwrapping entries that are objects with one value; null is empty."""
         named = [_unwrap_single_value(each) for each in value] if isinstance(value, list) else []
         texts = [each for each in named if isinstance(each, str)]
         return texts if texts or value is None else value
@@ -55,7 +55,7 @@ class Composed(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """A negative under way: its type and number, the concept of the caption, the new one."""
+    """A negative in progress: its type and ordinal, the concept of the caption, the new one."""
 
     type: str
     ordinal: int
@@ -86,12 +86,12 @@ class SugarCrepeWorkflow:
         used = [*self._swaps.values(), *self._find.values(), *self._propose.values(), *self._compose.values()]
         return sorted({prompt.id for prompt in used})
 
-    def talk(self, asking: PairRequests, seed: int) -> LLMStep[list[EditCandidate]]:
-        """Return the talk about a pair, which ends in ``per_type`` candidates of each type.
+    def steps(self, asking: PairRequests, seed: int) -> LLMStep[list[EditCandidate]]:
+        """Return the steps for a pair, which end in ``per_type`` candidates of each type.
 
         Args:
-            asking: the pair and how it is asked about.
-            seed: by which a concept is drawn.
+            asking: builds the requests of the pair.
+            seed: for drawing concepts.
         """
         finders = list({prompt.name: prompt for prompt in self._find.values()}.values())
         swaps = [(kind, n) for kind in self._swaps for n in range(self._per_type)]
@@ -114,7 +114,7 @@ class SugarCrepeWorkflow:
     def _drawn(
         self, asking: PairRequests, kind: str, answers: dict[str, Answer[Concepts]], seed: int
     ) -> list[_Plan | EditCandidate]:
-        """Return for each negative of a type the concept to begin with, or why there is none."""
+        """Return the concept to replace for each negative of a type, or the reason why there is none."""
         if kind not in self._find:
             return [_Plan(kind, n) for n in range(self._per_type)]
         prompt = self._find[kind]
@@ -125,7 +125,7 @@ class SugarCrepeWorkflow:
         concepts = [each for each in dict.fromkeys(plain) if each]
         if not any(
             reply.finish_reason == PLANNED_FINISH_REASON for reply in answer.replies
-        ):  # a plan's are of another caption
+        ):  # planned answers are about another caption
             concepts = [each for each in concepts if _contains_concept(asking.pair.caption, each)]
         if not concepts:
             return [EditCandidate(kind, "", prompt.id, answer.key, "no_edit")] * self._per_type

@@ -5,8 +5,8 @@ it above the negative. The two rewritings are edits of one kind: where the negat
 rewords one, at the same words where that can be done; where the negative exchanges two things, the positive exchanges
 what "and" joins. ADD has no positive of its own form.
 
-A negative goes through the checks on written rows (`edit_checks`). They say of which type it is, and put it into the
-format of its caption, so that capitals and final marks tell nothing.
+A negative goes through the checks on written rows (`edit_checks`). They determine its type and give it
+the format of its caption, so that capitals and final punctuation do not reveal it.
 """
 
 import random
@@ -36,14 +36,14 @@ _CACHE_SIZE = 4096
 
 @dataclass(frozen=True, slots=True)
 class TripleNegative:
-    """A negative as it was read.
+    """A parsed negative.
 
     Attributes:
         text: of the negative, in the format of its caption when the checks could read it.
-        type: such as "replace-object"; empty when nothing is known of it.
-        edits: what differs; empty when it could not be told.
+        type: such as "replace-object"; empty if unknown.
+        edits: the differences from the caption; empty if they could not be determined.
         places: the same, of the text in its caption's format; only where they are in the caption counts.
-        mended: whether ``text`` is not what was given.
+        mended: whether ``text`` differs from the input text.
         reason: a word of `edit_checks.reasons.REASONS`; empty when it is a negative.
     """
 
@@ -55,13 +55,13 @@ class TripleNegative:
     reason: str = ""
 
     def is_compatible(self, positive: "TriplePositive") -> bool:
-        """Whether a positive may edit the same words: it does, or nobody knows which words this one edits."""
+        """Whether a positive edits the same words, or the words that this one edits are unknown."""
         return not self.places or overlap(positive.edits, self.places)
 
 
 @dataclass(frozen=True, slots=True)
 class TriplePositive:
-    """A hard positive that may go beside a negative; edits are those of the caption."""
+    """A candidate hard positive; edits are those of the caption."""
 
     text: str
     type: str
@@ -69,10 +69,10 @@ class TriplePositive:
 
 
 class CachingTagger:
-    """A tagger that tags a text once as long as it remembers it.
+    """A tagger with a cache.
 
     Args:
-        tagger: which does the work; in batches when texts are told of beforehand (`learn`).
+        tagger: the wrapped tagger; called in batches for texts announced by `learn`.
     """
 
     def __init__(self, tagger: Tagger) -> None:
@@ -85,7 +85,7 @@ class CachingTagger:
         return self._tagger.name
 
     def learn(self, texts: Iterable[str]) -> None:
-        """Tag texts that will be asked for; others are forgotten when there are too many."""
+        """Tag texts in advance; clears the cache if it is full."""
         if len(self._known) > _CACHE_SIZE:
             self._known.clear()
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
@@ -100,29 +100,29 @@ class CachingTagger:
 
 
 class Triples:
-    """Reads negatives and says which positives may go beside them.
+    """Parses negatives and chooses the positive for each.
 
     Args:
         checks: on written texts.
         tagger: the one that tagged the captions.
-        any_type: take a positive of another type when there is none of the negative's.
-        as_given: take a negative that is more than one clean edit, too, and its text as it is.
+        any_type: accept a positive of another type if there is none of the negative's type.
+        as_given: accept a negative that is more than one clean edit, with its text unchanged.
     """
 
     def __init__(self, checks: EditChecks, tagger: Tagger, *, any_type: bool = False, as_given: bool = False) -> None:
         self._checks, self._tagger = checks, tagger
         self._any_type, self._as_given = any_type, as_given
 
-    def read(self, caption: Caption, text: str, told: str, taken: Collection[str]) -> TripleNegative:
-        """Return a negative as the checks see it.
+    def read(self, caption: Caption, text: str, declared: str, taken: Collection[str]) -> TripleNegative:
+        """Parse a negative.
 
         Args:
-            caption: which it contradicts.
+            caption: that it contradicts.
             text: of the negative.
-            told: the type that its source names; empty when it names none.
-            taken: negatives of the caption that stand already.
+            declared: the type given by its source; empty if unknown.
+            taken: earlier negatives of the caption.
         """
-        found, kind = self._typed(caption, text, told, taken)
+        found, kind = self._typed(caption, text, declared, taken)
         if self._as_given and found.reason not in DISQUALIFYING_REASONS:
             edits = found.edits if found.text == text and not found.reason else ()
             return TripleNegative(text, kind, edits, found.edits)
@@ -130,23 +130,31 @@ class Triples:
             return TripleNegative(text, kind, reason=found.reason)
         return TripleNegative(found.text, kind, found.edits, found.edits, found.text != text)
 
-    def _typed(self, caption: Caption, text: str, told: str, taken: Collection[str]) -> tuple[Checked, str]:
-        """Return what the checks say and the type: what was told where that holds, else the type that the edit has."""
-        found = self._checked(caption, text, told, taken) if told in TYPES else Checked(text, reason="another_target")
+    def _typed(self, caption: Caption, text: str, declared: str, taken: Collection[str]) -> tuple[Checked, str]:
+        """Return the result of the checks and the type: ``declared`` if it holds, else the type of the edit."""
+        found = (
+            self._checked(caption, text, declared, taken)
+            if declared in TYPES
+            else Checked(text, reason="another_target")
+        )
         if not found.reason or found.reason not in _RETYPE_REASONS:
-            return found, told
-        others = [(self._checked(caption, text, kind, taken), kind) for kind in _TYPES_BY_LIKELIHOOD if kind != told]
-        # What says the same as an attribute ("stone" for "brick") is no negative by being a noun, too.
+            return found, declared
+        others = [
+            (self._checked(caption, text, kind, taken), kind) for kind in _TYPES_BY_LIKELIHOOD if kind != declared
+        ]
+        # A synonym as an attribute ("stone" for "brick") is not a negative because it is a noun as well.
         read = [other for other in others if other[0].reason in {"", "same_meaning", "true_of_image"}]
         best = read[0] if read else max(others, key=lambda other: nearness(other[0].reason))
-        return (found, told) if best[0].reason and told in TYPES else (best[0], "" if best[0].reason else best[1])
+        return (
+            (found, declared) if best[0].reason and declared in TYPES else (best[0], "" if best[0].reason else best[1])
+        )
 
     def _checked(self, caption: Caption, text: str, kind: str, taken: Collection[str]) -> Checked:
         form, _, target = kind.partition("-")
         return self._checks.check_all(caption, [(Asked("hard_negative", form, target), text)], taken=taken)[0]
 
     def rounds(self, kind: str) -> list[tuple[str, ...]]:
-        """Return the types of positives to try for a type of negative: first its own, then others if allowed."""
+        """Return the positive types to try for a negative type: first its own, then others if allowed."""
         own = positive_types_for(kind)
         others = tuple(other for other in _FALLBACK_TYPES if other not in own)
         return [types for types in (own, others if self._any_type else ()) if types]
@@ -154,17 +162,17 @@ class Triples:
     def choose(
         self, caption: Caption, negative: TripleNegative, offers: Iterable[TriplePositive], against: Collection[str]
     ) -> TriplePositive | str:
-        """Return the first offer that may go beside a negative, those that edit the same words before others.
+        """Return the first suitable positive, preferring those that edit the same words.
 
         Args:
             caption: of both.
-            negative: which was read well.
-            offers: positives, those that are wanted most first.
+            negative: a parsed negative without a reason.
+            offers: candidate positives in order of preference.
             against: all negatives of the caption.
 
         Returns:
-            The positive, or why there is none: ``on_both_sides`` when it says what a negative says, ``no_candidate``
-            when nothing was offered.
+            The positive, or a reason: ``on_both_sides`` if every candidate means the same as a negative,
+            ``no_candidate`` without candidates.
         """
         reason = "no_candidate"
         false = {sameness(text) for text in (*against, negative.text, caption.pair.caption)}
@@ -176,7 +184,7 @@ class Triples:
         return reason
 
     def _says_the_same(self, caption: Caption, negative: TripleNegative, offer: TriplePositive) -> bool:
-        """Whether the negative is one of the caption but none of the positive: "navy" for "blue", and "navy blue"."""
+        """Whether the negative contradicts the caption but not the positive ("navy" for "blue", and "navy blue")."""
         if not negative.type or not negative.is_compatible(offer):
             return False
         pair = replace(caption.pair, caption=offer.text, captions=(), boxes=())
@@ -185,7 +193,7 @@ class Triples:
 
 
 def positive_types_for(kind: str) -> tuple[str, ...]:
-    """Return the types of positives that have the form and target of a negative; a swap of either target has one."""
+    """Return the positive types with the form and target of a negative type; both kinds of swap share one."""
     if kind.startswith("swap"):
         return ("swap-object",)
     return (kind,) if kind in POSITIVES else ()
@@ -200,13 +208,13 @@ def overlap(one: Sequence[Edit], other: Sequence[Edit]) -> bool:
 def rule_candidates(
     makers: Mapping[str, RewriteRule], caption: Caption, types: Sequence[str], seed: int
 ) -> Iterator[TriplePositive]:
-    """Yield all positives of a caption that the rules make, type after type.
+    """Yield all rule positives of a caption, type after type.
 
     Args:
-        makers: see `positives.makers`.
+        makers: of `positives.rewrite_rules`.
         caption: to be reworded.
         types: of `positives.TYPES`.
-        seed: of the caption's chance.
+        seed: of the caption's random generator.
     """
     taken = {caption.pair.caption, *caption.pair.captions}
     for kind in types:
@@ -216,7 +224,7 @@ def rule_candidates(
 
 
 def kept_positives(annotations: Iterable[Annotation]) -> list[TriplePositive]:
-    """Return the positives among annotations that were kept."""
+    """Return the kept positives."""
     return [
         TriplePositive(row.text, f"{row.form}-{row.target}", row.edits) for row in annotations if row.status == "kept"
     ]

@@ -1,4 +1,4 @@
-"""The documentation says what the code says: no stale help, no dead link, no command that is not there."""
+"""Documentation: current help, working links, existing commands, options and paths."""
 
 import importlib.util
 import re
@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def load_tool() -> ModuleType:
-    """Return ``tools/update_docs.py``; the folder is no package that tests could import."""
+    """Return ``tools/update_docs.py`` as a module; its folder is not a package."""
     spec = importlib.util.spec_from_file_location("update_docs", ROOT / "tools" / "update_docs.py")
     assert spec
     assert spec.loader
@@ -36,18 +36,18 @@ INLINE = re.compile(r"`([^`\n]+)`")
 
 
 def prose(page: Path) -> str:
-    """Return a page without its blocks of code, whose brackets are not links."""
+    """Return a page without its code blocks."""
     return FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
+    """Return the anchors of a page's headings in GitHub's form."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def calls(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield every call of the command line that a page shows: the command, and its options."""
+    """Yield the commands shown on a page, each with its options."""
     shown = [*FENCE.findall(text), *INLINE.findall(FENCE.sub("", text))]
     for match in CALL.finditer("\n".join(shown)):
         words = match["rest"].split()
@@ -70,29 +70,31 @@ def test_every_verb_has_a_page_with_the_help_of_all_its_commands(verb: str) -> N
 
 
 @pytest.mark.parametrize("command", sorted(tool.commands()))
-def test_a_default_of_0_is_a_number_or_says_what_it_stands_for(command: str) -> None:
+def test_a_default_of_0_is_a_number_or_is_explained(command: str) -> None:
     options = re.findall(r"^  (--[\w-]+)(.*?)(?=^  -|\Z)", help_of(command), re.DOTALL | re.MULTILINE)
-    told = {option: " ".join(help_text.split()) for option, help_text in options}
+    texts = {option: " ".join(help_text.split()) for option, help_text in options}
     bare = {
         option
-        for option, text in told.items()
+        for option, text in texts.items()
         if re.search(r"default: 0(\.0)?[];]", text) and not re.search("0(:| =)", text)
     }
     assert bare <= {"--seed", "--min-success"}
 
 
-def test_the_page_of_plugins_names_all_that_come_along() -> None:
-    told = CliRunner().invoke(app, ["plugins"]).stdout.splitlines()
+def test_the_plugins_page_lists_all_built_in_plugins() -> None:
+    printed = CliRunner().invoke(app, ["plugins"]).stdout.splitlines()
+    built_in = [line.rstrip() for line in printed if "  pairwright  " in line]
     shown = (ROOT / "docs" / "verbs" / "plugins.md").read_text(encoding="utf-8")
-    assert [line for line in told if "  pairwright  " in line and line not in shown] == []
+    assert len(built_in) > 20
+    assert [line for line in built_in if line not in shown] == []
 
 
 @pytest.mark.parametrize("command", sorted(tool.commands()))
-def test_no_line_of_a_list_of_commands_is_cut_short(command: str) -> None:
+def test_no_line_of_a_command_list_is_truncated(command: str) -> None:
     assert not re.search(r"^  \S.*\.\.\.$", help_of(command).partition("\nCommands:")[2], re.MULTILINE)
 
 
-def test_every_page_of_a_verb_is_of_a_verb_that_exists() -> None:
+def test_every_verb_page_belongs_to_a_verb() -> None:
     assert {page.stem for page in (ROOT / "docs" / "verbs").glob("*.md")} == set(tool.verbs())
 
 
@@ -104,18 +106,18 @@ def test_generated_parts_are_fresh(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_resolve(page: Path) -> None:
     for target in LINK.findall(prose(page)):
         if "://" in target:
             continue
         path, _, anchor = target.partition("#")
-        aimed = (page.parent / path).resolve() if path else page
-        assert aimed.exists(), target
-        assert not anchor or anchor in anchors(aimed), target
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
-def test_only_commands_and_options_that_exist_are_shown(page: Path) -> None:
+def test_shown_commands_and_options_exist(page: Path) -> None:
     for command, options in calls(page.read_text(encoding="utf-8")):
         assert command in tool.commands(), command
         help_text = help_of(command)
@@ -123,47 +125,79 @@ def test_only_commands_and_options_that_exist_are_shown(page: Path) -> None:
             assert re.search(rf"{option}\b", help_text), f"{command} {option}"
 
 
-def test_calls_are_found_in_blocks_and_in_lines() -> None:
+def test_commands_are_found_in_code_blocks_and_inline_code() -> None:
     page = "pairwright makes data; `pairwright bild x`\n```\n$ pairwright index build a --out=b  # c\n```\n"
     assert list(calls(page)) == [("pairwright index build", ["--out"]), ("pairwright bild", [])]
 
 
-def test_every_page_can_be_reached_from_the_readme() -> None:
-    reached, ahead = set(), [ROOT / "README.md"]
-    while ahead:
-        page = ahead.pop()
+def test_every_page_is_linked_from_the_readme_directly_or_indirectly() -> None:
+    reached, pending = set(), [ROOT / "README.md"]
+    while pending:
+        page = pending.pop()
         if page in reached:
             continue
         reached.add(page)
         links = [(page.parent / link.partition("#")[0]).resolve() for link in LINK.findall(prose(page))]
-        ahead += [link for link in links if link.suffix == ".md" and link.is_file()]
+        pending += [link for link in links if link.suffix == ".md" and link.is_file()]
     assert set(PAGES) <= reached
 
 
-def test_the_example_generator_takes_under_thirty_lines() -> None:
+def test_the_index_links_the_page_of_every_verb() -> None:
+    linked = set(LINK.findall(prose(ROOT / "docs" / "index.md")))
+    assert {f"verbs/{verb}.md" for verb in tool.verbs()} <= linked
+
+
+def test_paths_named_in_contributing_exist() -> None:
+    """A path is inline code with a slash: a folder ends in one, a file has an ending."""
+    spans = INLINE.findall(prose(ROOT / "CONTRIBUTING.md"))
+    paths = [span for span in spans if re.fullmatch(r"[\w./-]+/([\w-]+\.\w+)?", span)]
+    assert len(paths) > 30
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_the_first_screen_of_the_readme_is_at_most_40_lines() -> None:
+    """The first screen ends where the second section begins."""
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    sections = [number for number, line in enumerate(lines) if line.startswith("## ")]
+    assert sections[1] <= 40
+
+
+def test_quickstarts_are_at_most_one_screen_of_text() -> None:
+    for page in (ROOT / "docs" / "quickstart").glob("*.md"):
+        assert len(page.read_text(encoding="utf-8").splitlines()) <= 60, page.name
+
+
+def test_the_example_generator_has_under_thirty_lines_and_is_shown_unchanged() -> None:
     example = (ROOT / "tests" / "plugins" / "miscount.py").read_text(encoding="utf-8")
     assert len(example.splitlines()) < 30
-    for page in ("CONTRIBUTING.md", "docs/extending.md"):
-        assert example.strip() in (ROOT / page).read_text(encoding="utf-8")
+    assert example.strip() in (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 
 
-def test_a_part_that_names_nothing_is_an_error() -> None:
+def test_a_part_with_an_unknown_name_is_an_error() -> None:
     for mark in ("help:pairwright bild", "file:tests/plugins/nothing.py", "table:nothing"):
         with pytest.raises(ValueError, match=r"^no "):
             tool.refreshed(f"<!-- {mark} -->\n<!-- end -->\n")
 
 
-def test_a_stale_part_is_found_and_mended_and_the_rest_is_left_alone() -> None:
-    page = "before\n<!-- help:pairwright verify -->\nlong ago\n<!-- end -->\nafter\n"
-    mended = tool.refreshed(page)
-    assert mended != page
-    assert "Usage: pairwright verify" in mended
-    assert mended.startswith("before\n")
-    assert mended.endswith("\nafter\n")
-    assert tool.refreshed(mended) == mended
+def test_a_stale_part_is_updated_and_other_text_is_unchanged() -> None:
+    page = "before\n<!-- help:pairwright verify -->\noutdated\n<!-- end -->\nafter\n"
+    updated = tool.refreshed(page)
+    assert updated != page
+    assert "Usage: pairwright verify" in updated
+    assert updated.startswith("before\n")
+    assert updated.endswith("\nafter\n")
+    assert tool.refreshed(updated) == updated
 
 
-def test_help_is_as_wide_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shown_help_refers_to_the_page_of_model_options_and_keeps_all_others() -> None:
+    help_text = "Usage: x\n\nInput:\n  --a  First.\n\nModel (--method llm):\n  --model  Name.\n           More.\n\nOutput:\n  --b\n"
+    assert tool.shorten_model_options(help_text) == (
+        "Usage: x\n\nInput:\n  --a  First.\n\n"
+        "Model (--method llm):\n  See docs/concepts/models.md#options.\n\nOutput:\n  --b\n"
+    )
+
+
+def test_help_does_not_depend_on_the_width_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = set()
     for width in ("40", "200"):
         monkeypatch.setenv("COLUMNS", width)

@@ -1,26 +1,24 @@
-"""Rewrites the parts of the documentation that are generated, so that they say what the code says.
+"""Generator of the parts of the documentation that are derived from the code.
 
     python -m tools.update_docs            rewrite them
-    python -m tools.update_docs --check    change nothing; exit 1 and name the stale pages
+    python -m tools.update_docs --check    change nothing; exit 1 and list the stale pages
 
-A generated part stands between two marks, each on a line of its own::
+A generated part is enclosed by two marks, each on its own line::
 
-    <!-- help:pairwright index build -->     the command's help, 80 columns wide everywhere
+    <!-- help:pairwright index build -->     help of a command, 80 columns wide, without its model options
+    <!-- model:pairwright prompts ask -->    the model options of a command
     <!-- file:tests/plugins/miscount.py -->  a file of the repository
-    <!-- table:config -->                    the keys of a build config; table:mixture, those of a
-                                              mixture's; table:reasons, why readers refuse rows;
-                                              table:edit-reasons, table:turn-reasons, table:answer-reasons
-                                              table:review-reasons and table:validation-reasons, why texts are turned away
+    <!-- table:config -->                    a table of `TABLES`
     <!-- end -->
 
-Everything outside the marks is written by hand. ``tests/test_docs.py`` fails while a part is stale.
+Text outside the marks is written by hand. ``tests/test_docs.py`` fails when a part is stale.
 """
 
 import argparse
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from types import UnionType
@@ -41,21 +39,24 @@ from pairwright.generators.conversations.rejection_reasons import TURN_REASONS a
 from pairwright.generators.edit_checks.reasons import REASONS as OF_EDITS
 from pairwright.generators.llm.client import request_errors
 from pairwright.generators.llm.output import errors
+from pairwright.generators.llm.testing.faults import KINDS as FAULTS
+from pairwright.generators.llm.testing.script import AnswerRule, ServerScript
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 80
 
-_PART = re.compile(r"<!-- (?P<kind>help|file|table):(?P<what>[^\n]+?) -->\n.*?<!-- end -->", re.DOTALL)
+MODEL_OPTIONS = re.compile(r"^(?P<title>Model\b[^\n]*:)\n(?: [^\n]*(?:\n|\Z)|\n(?= ))+", re.MULTILINE)
+_PART = re.compile(r"<!-- (?P<kind>help|model|file|table):(?P<what>[^\n]+?) -->\n.*?<!-- end -->", re.DOTALL)
 _FENCES = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".json": "json"}
 
 
 def verbs() -> list[str]:
-    """Return the verbs of the command line, in the order of its help."""
+    """Return the verbs of the command line in help order."""
     return list(_group().commands)
 
 
 def commands() -> set[str]:
-    """Return every command that can be called: ``pairwright``, ``pairwright build``, ``pairwright index build`` ..."""
+    """Return every command: ``pairwright``, ``pairwright build``, ``pairwright index build`` ..."""
     found = {"pairwright"}
     for name, command in _group().commands.items():
         found.add(f"pairwright {name}")
@@ -68,19 +69,20 @@ def pages() -> Iterator[Path]:
     """Yield every page of the documentation, README first."""
     yield from sorted(ROOT.glob("*.md"), key=lambda path: (path.name != "README.md", path.name))
     yield from sorted((ROOT / "docs").rglob("*.md"))
+    yield ROOT / "benchmarks" / "RESULTS.md"
 
 
 def refreshed(text: str) -> str:
-    """Return a page with its generated parts written anew.
+    """Return a page with its generated parts updated.
 
     Raises:
-        ValueError: when a part names a command or a file that does not exist.
+        ValueError: if a part names an unknown command, file or table.
     """
     return _PART.sub(lambda part: _part(part["kind"], part["what"]), text)
 
 
 def stale_pages() -> list[Path]:
-    """Return the pages whose generated parts are not what they would be written as now."""
+    """Return the pages with outdated generated parts."""
     return [page for page in pages() if (text := page.read_text(encoding="utf-8")) != refreshed(text)]
 
 
@@ -92,7 +94,7 @@ def _group() -> TyperGroup:
 
 
 def _part(kind: str, what: str) -> str:
-    body = {"help": _help, "file": _file, "table": _table}[kind](what)
+    body = {"help": _help, "model": _model_options, "file": _file, "table": _table}[kind](what)
     return f"<!-- {kind}:{what} -->\n{body}\n<!-- end -->"
 
 
@@ -101,24 +103,39 @@ def _fenced(language: str, text: str) -> str:
 
 
 def help_of(command: str) -> str:
-    """Return what ``command --help`` prints on a terminal of `WIDTH` columns.
+    """Return the help of a command, `WIDTH` columns wide.
 
     Raises:
-        ValueError: when there is no such command.
+        ValueError: if the command is unknown.
     """
     if command not in commands():
         raise ValueError(f"no command {command!r}")
-    # Colours and width would otherwise follow whoever runs this.
+    return _output_of([*command.split()[1:], "--help"])
+
+
+def _output_of(arguments: list[str]) -> str:
+    # Without these settings colours and width depend on the caller's terminal.
     runner = CliRunner(env={"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": str(WIDTH)})
-    arguments = [*command.split()[1:], "--help"]
     result = runner.invoke(app, arguments, prog_name="pairwright", terminal_width=WIDTH, color=False)
     if result.exit_code:
-        raise ValueError(f"{command} --help exits {result.exit_code}")
+        raise ValueError(f"pairwright {' '.join(arguments)} exits {result.exit_code}")
     return "\n".join(line.rstrip() for line in result.stdout.splitlines())
 
 
 def _help(command: str) -> str:
-    return _fenced("text", help_of(command))
+    return _fenced("text", shorten_model_options(help_of(command)))
+
+
+def shorten_model_options(help_text: str) -> str:
+    """Return a command's help with a reference instead of its model options, which many commands share."""
+    return MODEL_OPTIONS.sub(r"\g<title>\n  See docs/concepts/models.md#options.\n", help_text)
+
+
+def _model_options(command: str) -> str:
+    found = MODEL_OPTIONS.search(help_of(command))
+    if found is None:
+        raise ValueError(f"no model options in {command}")
+    return _fenced("text", found[0])
 
 
 def _file(name: str) -> str:
@@ -129,43 +146,48 @@ def _file(name: str) -> str:
 
 
 def _table(what: str) -> str:
-    tables: dict[str, tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, ...]]]]] = {
-        "config": (("key", "default", "what it does"), lambda: _config_rows(BuildConfig)),
-        "mixture": (("key", "default", "what it does"), lambda: _config_rows(MixtureConfig)),
-        "reasons": (("reason", "what to do"), lambda: ((f"`{name}`", fix) for name, fix in REASONS.items())),
-        "review-reasons": (("reason", ""), lambda: ((f"`{name}`", means) for name, means in OF_REVIEW.items())),
-        "validation-reasons": (
-            ("reason", "the row falls because"),
-            lambda: ((f"`{name}`", means) for name, means in OF_VALIDATION.items()),
-        ),
-        "edit-reasons": (("reason", ""), lambda: ((f"`{name}`", means) for name, means in OF_EDITS.items())),
-        "answer-reasons": (("reason", "", "what to do"), _answer_rows),
-        "turn-reasons": (
-            ("reason", "", "what the model is told"),
-            lambda: (
-                (f"`{name}`", each.means, _shown(each.tell) or "it is not asked again")
-                for name, each in OF_TURNS.items()
-            ),
-        ),
-    }
-    if what not in tables:
+    if what == "plugins":
+        rows = _output_of(["plugins"]).splitlines()
+        return _fenced("text", "\n".join(row for row in rows if "  pairwright  " in row))
+    if what not in TABLES:
         raise ValueError(f"no table {what}")
-    head, rows = tables[what]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ("---",) * len(head), *rows()])
+    head, body = TABLES[what]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [head, ("---",) * len(head), *body()])
 
 
 def _shown(text: str) -> str:
-    """Return a text in which a tag is shown and not taken for one."""
+    """Return the text with tags in backticks, so that Markdown shows them."""
     return re.sub(r"<\w+>", r"`\g<0>`", text)
 
 
 def _answer_rows() -> Iterator[tuple[str, ...]]:
-    """Give what may be wrong with an answer, then how a request may end without one that stops no run."""
-    for name, trouble in errors.OUTPUT_ERROR_CODES.items():
-        yield f"`{name}`", trouble.means, trouble.fix
+    """Yield the error codes of answers, then those of requests that reject a row."""
+    for name, error in errors.OUTPUT_ERROR_CODES.items():
+        yield f"`{name}`", error.means, error.fix
     for name, failure in request_errors.REQUEST_ERROR_CODES.items():
         if failure.kind != "fatal":
             yield f"`{name}`", failure.means, failure.fix
+
+
+def _reason_rows(reasons: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
+    for name, text in reasons.items():
+        yield f"`{name}`", text
+
+
+def _turn_rows() -> Iterator[tuple[str, ...]]:
+    for name, reason in OF_TURNS.items():
+        yield f"`{name}`", reason.means, _shown(reason.tell) or "no repair request"
+
+
+def _fault_rows() -> Iterator[tuple[str, ...]]:
+    for name, (group, meaning) in FAULTS.items():
+        yield f"`{name}`", group, meaning
+
+
+def _setting_rows(model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
+    for name, info in model.model_fields.items():
+        default = "" if info.default in (None, "", (), {}) else f"`{json.dumps(info.default)}`"
+        yield f"`{info.alias or name}`", default, (info.description or "").replace("|", "\\|")
 
 
 def _config_rows(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, ...]]:
@@ -179,7 +201,7 @@ def _config_rows(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str
 
 
 def _section(annotation: Any) -> type[BaseModel] | None:
-    """Return the model that a key holds: itself, optional, or as the items of a list."""
+    """Return the model of a key, also inside an optional or a tuple."""
     if get_origin(annotation) in (UnionType, tuple):
         return next((found for inner in get_args(annotation) if (found := _section(inner))), None)
     return annotation if isinstance(annotation, type) and issubclass(annotation, BaseModel) else None
@@ -187,13 +209,28 @@ def _section(annotation: Any) -> type[BaseModel] | None:
 
 def _default(value: Any, section: type[BaseModel] | None) -> str:
     if section:
-        return "left out: no such stage" if value is None else "none" if value == () else "always there"
+        return "unset: no such stage" if value is None else "none" if value == () else "always set"
     plain = list(value) if isinstance(value, tuple) else value
     return f"`{json.dumps(plain)}`"
 
 
+TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, ...]]]]] = {
+    "config": (("key", "default", "meaning"), lambda: _config_rows(BuildConfig)),
+    "mixture": (("key", "default", "meaning"), lambda: _config_rows(MixtureConfig)),
+    "reasons": (("reason", "fix"), lambda: _reason_rows(REASONS)),
+    "edit-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_EDITS)),
+    "review-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_REVIEW)),
+    "validation-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_VALIDATION)),
+    "turn-reasons": (("reason", "meaning", "repair request"), _turn_rows),
+    "answer-reasons": (("reason", "meaning", "fix"), _answer_rows),
+    "server-faults": (("kind", "group", "effect"), _fault_rows),
+    "server-rule": (("key", "default", "meaning"), lambda: _setting_rows(AnswerRule)),
+    "server-script": (("key", "default", "meaning"), lambda: _setting_rows(ServerScript)),
+}
+
+
 def main() -> None:
-    """Rewrite the stale pages, or name them."""
+    """Rewrite the stale pages, or list them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 when a page is stale")
     check = parser.parse_args().check

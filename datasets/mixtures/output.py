@@ -94,7 +94,7 @@ def write_mixture(
 
     Args:
         rows: called for a fresh pass.
-        layout: a name of `CONVERSATION_LAYOUTS`.
+        layout: a name of `LAYOUTS`.
         out: file or folder, as `choose_layout` takes it.
         image_root: absolute folder below which all images lie.
         options: seed, and what becomes of the image bytes in shards.

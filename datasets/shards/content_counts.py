@@ -65,7 +65,7 @@ def count_contents(samples: Iterable[Sample]) -> dict[str, Any]:
     """Return the counts of ``samples``.
 
     Returns:
-        ``samples``, ``load_image``, ``image_exts`` (extension to count), ``texts`` (hard_negatives, hard_positives,
+        ``samples``, ``with_image``, ``image_exts`` (extension to count), ``texts`` (hard_negatives, hard_positives,
         conversations, turns, rationales), ``samples_with`` (for each of these but turns, the samples that have at least
         one), ``types`` (for each of the first three, type to count), ``sources`` (list
         of name, license, samples) and ``makers`` (list of generator, version, seed, model, prompt, samples), each

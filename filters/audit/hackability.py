@@ -23,7 +23,7 @@ class ExceededLimit:
 
     Attributes:
         attack: its name.
-        of: the type, or `MATCH_FIELDS`.
+        of: the type, or `ALL`.
         measured: how well it does there.
     """
 

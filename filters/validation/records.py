@@ -37,7 +37,7 @@ class ValidationVerdict:
     """What became of a row.
 
     Attributes:
-        reason: of `TURN_REASONS`, or the word of a failure; empty when the negative stands.
+        reason: of `REASONS`, or the word of a failure; empty when the negative stands.
         scores: to be written beside the row's own.
     """
 

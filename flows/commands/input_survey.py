@@ -3,7 +3,7 @@
 Detected: columns under names of one's own, the folder of the images, COCO instances beside COCO captions, image formats
 that have to be recoded, images that are URLs or missing. What no build can read is refused with what does read it.
 
-Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS_FOLDER` pairs; COCO and JSON lists are read whole.
+Limits: columns are judged by the first `ROWS` rows, images by the first `PAIRS` pairs; COCO and JSON lists are read whole.
 """
 
 import re

@@ -19,7 +19,7 @@ from pairwright.generators.conversations.question_templates import (
     PromptTurns,
 )
 from pairwright.indexes.fetching.options import FetchOptions
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 
 NegativeType = Literal[
     "replace-object",
@@ -76,7 +76,9 @@ class InputSection(Section):
 class IndexSection(Section):
     """The FAISS HNSW index over the captions, the images, or both; made without this section too where `retrieve` is there."""
 
-    encoder: Literal["lexical", "minilm", "clip", "precomputed"] = "lexical"
+    encoder: str = Field(
+        "lexical", description="lexical, minilm, clip, precomputed, or the name of an installed encoder"
+    )
     model: str = Field(
         "", description="checkpoint of minilm or clip, by name or folder; for precomputed: of its queries"
     )
@@ -95,6 +97,16 @@ class IndexSection(Section):
         ge=1,
         description="parts of the index, built side by side by as many `workers`; memory is that of the parts being built",
     )
+
+    @field_validator("encoder")
+    @classmethod
+    def _encoder_exists(cls, value: str) -> str:
+        from pairwright.indexes.encoders.registry import ENCODERS
+
+        known = [*ENCODERS.names(), "precomputed"]
+        if value not in known:
+            raise ValueError(f"no encoder named {value}. {suggest_alternatives([value], known)}")
+        return value
 
 
 class RetrieveSection(Section):

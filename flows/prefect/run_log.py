@@ -1,4 +1,4 @@
-"""Log files of scheduled runs: one file a run in ``logs/`` of the build directory, the newest `KEPT_LINES` of them.
+"""Log files of scheduled runs: one file a run in ``logs/`` of the build directory, the newest `KEPT` of them.
 
 A file holds the lines that the run prints, what pairwright logs from level INFO on, what other packages log from WARNING
 on, and the traceback of an error. Worker processes do not log into it.

@@ -1,6 +1,6 @@
 """Task runs: how Prefect shows the jobs of a build.
 
-A task run costs Prefect's server milliseconds, so a build has about `MAX_OTHER_CAPTIONS` of them: a stage with more jobs than its share
+A task run costs Prefect's server milliseconds, so a build has about `MAX_TASK_RUNS` of them: a stage with more jobs than its share
 is shown in batches of consecutive parts (``negatives 00000-00015``). A task run whose jobs were all done by an earlier
 run is `Cached`.
 

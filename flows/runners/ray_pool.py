@@ -4,10 +4,10 @@ A job is a plain function over files, so every node has to see the build directo
 a disk that they share, and has to run the same pairwright on the same packages. Both are checked by every worker before
 its first job; a mistake there would not fail but give other bytes. What is sent over the network is names and settings.
 
-A node or worker that is lost costs its jobs in flight: Ray gives them to others, `_MAX_TRIES` more times each. A job that
+A node or worker that is lost costs its jobs in flight: Ray gives them to others, `_TRIES` more times each. A job that
 ran twice, even at the same time, wrote the same bytes, by renaming.
 
-Ray is used as it is, not by `prefect_ray.RayTaskRunner` (docs/known-breaks.md): that runs Prefect's own part of a task
+Ray is used as it is, not by `prefect_ray.RayTaskRunner` (docs/reference/known-issues.md): that runs Prefect's own part of a task
 on the node, so that every node needs the address of a Prefect server; without one each starts a server of its own, and
 the story is told to those. Here Prefect's tasks stay in the build's process, and wait for what runs elsewhere.
 """
@@ -25,7 +25,7 @@ from uuid import uuid4
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, StorageError, UsageError
 from pairwright.flows.state.receipts import package_versions, source_hash
-from pairwright.indexes.hnsw.faiss_threads import limit_faiss_threads
+from pairwright.indexes.hnsw.faiss_files import limit_faiss_threads
 
 if TYPE_CHECKING:
     import ray

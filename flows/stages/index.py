@@ -20,16 +20,19 @@ from pairwright.flows.config.sections import IndexSection, RetrieveSection
 from pairwright.flows.state.inputs import file_state, named_state
 from pairwright.flows.state.layout import pairs_path, read_pair_parts, rejected_path, retrieved_keys_path
 from pairwright.flows.state.receipts import Counts, JobResult
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.building.pair_vectors import PairVectors
 from pairwright.indexes.building.part_jobs import BuildParts, IndexProgress, PartJob, PartResult, build_part
 from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors
-from pairwright.indexes.encoders.registry import EncoderOptions
-from pairwright.indexes.hnsw.metadata import METADATA_FILE, IndexOptions
+from pairwright.indexes.encoders.registry import BUILT_IN, ENCODERS, EncoderOptions
+from pairwright.indexes.hnsw.metadata import METADATA_FILE
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.retrieval.coverage_page import write_coverage_page
 from pairwright.indexes.retrieval.exclusion import ExclusionFilter, make_exclusion_rejects, read_exclusions
 from pairwright.indexes.retrieval.queries import read_queries, read_query_vectors
-from pairwright.indexes.retrieval.retrieve import RetrieveOptions, retrieve
+from pairwright.indexes.retrieval.results import RetrieveOptions
+from pairwright.indexes.retrieval.retrieve import retrieve
 
 PRECOMPUTED = "precomputed"
 
@@ -105,7 +108,7 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
             lambda: _until(stop, read_pair_parts(root, parts)),
             folder,
             encoder=None if like else _encoder(section, seed),
-            like=like,
+            encoder_from=like,
             vectors=PrecomputedVectors(Path(source)) if section.encoder == PRECOMPUTED else None,
             modalities=section.modalities,
             options=IndexOptions(
@@ -154,7 +157,10 @@ def index_state(section: IndexSection, source: str) -> str:
     folders = [Path(section.model)] if section.model and Path(section.model).exists() else []
     if section.encoder == PRECOMPUTED:
         folders += [path for kind in ("img_emb", "text_emb") if (path := Path(source) / kind).is_dir()]
-    return file_state(folders)
+    state = file_state(folders)
+    if section.encoder not in (*BUILT_IN, PRECOMPUTED):
+        state += ENCODERS.fingerprint(section.encoder)
+    return state
 
 
 def retrieve_state(section: RetrieveSection) -> str:
@@ -257,12 +263,10 @@ class _PairLookup:
 
 
 def _encoder(section: IndexSection, seed: int) -> EncoderOptions | None:
-    if section.encoder == "lexical":
-        return EncoderOptions(seed=seed, model=section.model, device=section.device)
     if section.encoder == PRECOMPUTED and not section.model:
         return None
     name = "clip" if section.encoder == PRECOMPUTED else section.encoder
-    return EncoderOptions(name, model=section.model, device=section.device)
+    return EncoderOptions(name, seed=seed, model=section.model, device=section.device)
 
 
 def _options(section: RetrieveSection) -> RetrieveOptions:

@@ -152,7 +152,7 @@ def rows_of(
 
 
 def _written(root: Path, stages: list[str], parts: list[str], outcome: Refinement) -> JobResult:
-    """Write what came of the rows of `metric_rows`, part by part."""
+    """Write what came of the rows of `rows_of`, part by part."""
     away: Counter[str] = Counter()
     start = passing = 0
     outputs: list[Path] = []

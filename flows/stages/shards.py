@@ -112,7 +112,7 @@ def part_sizes(root: Path, part: str, packing: Packing) -> list[int]:
 
 
 def sample_bytes(image: str, section: ShardsSection) -> int:
-    """Return how many bytes a sample with this image takes, about; see `LINE_FORMATS`."""
+    """Return how many bytes a sample with this image takes, about; see `TEXTS`."""
     if not (image and section.images) or is_url(image):
         return TEXTS
     return TEXTS + read_stored_size(image)

@@ -1,7 +1,7 @@
 """A caption made ready for edits: its tokens, noun phrases, relations and what else is said of the image.
 
 Built once a pair and shared by all makers of edits. An *outcome* is what a maker yields for each place that it tries:
-the changes to make there, or the reason why it makes none. Reasons, from "nothing there" to "nearly": see `TURN_REASONS`.
+the changes to make there, or the reason why it makes none. Reasons, from "nothing there" to "nearly": see `REASONS`.
 """
 
 from collections.abc import Sequence

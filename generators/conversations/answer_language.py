@@ -4,10 +4,10 @@
 - *Words*: English texts are made of words that are known: WordNet's, in any inflection, some that only join others, and
   those of the captions. Where of the question's words at least `OWN` are known and of the answer's less than `OTHER`, or
   the other way round, one of them is English and the other is not. Names and what stands in quotation marks (a sign's
-  words) are not counted; of fewer than `MIN_NEAR_PAIRS` words nothing is said.
+  words) are not counted; of fewer than `MIN_WORDS` words nothing is said.
 
 So two languages of one script that are both not English are not told apart, and a short answer ("Un perro.") is
-kept. Measured: see docs/conversations.md.
+kept.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""Which words an edit put in: what balance counts, so that none of them dominates a set.
+"""The words that an edit inserts, as counted by `balance.py` to cap how often each is used in a set.
 
-An object or attribute is one, however many words it has ("fire hydrant"). A relation may be two, a deed and where it is
-done: "laying next to" for "standing in" puts in "laying" and "next to", and for "sitting next to" only "laying".
+An object or attribute counts as one word, whatever its length ("fire hydrant"). A relation may count as two, a verb and
+a preposition: "laying next to" for "standing in" inserts "laying" and "next to"; for "sitting next to" only "laying".
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from pairwright.generators.words.relations import relations_among
 
 _JOINTS = frozenset({"a", "an", "with", "and", "near"})
 _DETERMINERS = frozenset({"a", "an", "the", "any", "of"})
-_FAR = ("far", "from")  # what no caption says of itself, and so no relation of the table
+_FAR = ("far", "from")  # written by negation, so not in the table of relations
 
 
 def inserted_words(row: Annotation) -> tuple[str, ...]:
-    """Return what the edit put in, lower-case, without articles or the words of a claim; nothing for a swap or shuffle."""
+    """Return the inserted words, lower-case, without articles or the words of a claim; empty for a swap or shuffle."""
     return inserted_words_of_edits(row.form, row.target, [(edit.before, edit.after) for edit in row.edits])
 
 
@@ -27,11 +27,11 @@ def inserted_words_of_edits(form: str, target: str, edits: Sequence[tuple[str, s
     Args:
         form: of the row.
         target: of the row.
-        edits: what each took out, and what it put in.
+        edits: removed and inserted text of each edit.
     """
     if form in {"swap", "shuffle"} or not edits:
         return ()
-    before, after = max(edits, key=lambda edit: len(edit[1]))  # beside it stand articles and verbs that agree with it
+    before, after = max(edits, key=lambda edit: len(edit[1]))  # the others are articles and verbs that agree with it
     if form == "replace" and target == "relation":
         return _relation_words(before.lower(), after.lower())
     return _object_words(after.lower())
@@ -47,7 +47,7 @@ def _object_words(after: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=65_536)
 def _relation_words(before: str, after: str) -> tuple[str, ...]:
-    """Return the wordings and other words of a new relation, but those that the old one had."""
+    """Return the parts of the new relation that the old one does not have."""
     old = _split_phrase(before)
     return tuple(dict.fromkeys(part for part in _split_phrase(after) if part not in old)) or tuple(after.split()[:1])
 

@@ -1,8 +1,7 @@
-"""Captions with letters that nobody sees: read without them, changed as they are written.
+"""Edits of captions that contain invisible characters (zero-width marks).
 
-The rules look at a caption letter by letter, its images' other captions too, and a mark without width would hide a
-word from them. They get the pair as one sees it; their edits are then made in the caption as written, where all such
-marks stay but those inside of words that give way. So what is made differs from the caption by its edit only.
+Rules get the pair without invisible characters, which would hide words from them. The edits are then applied to the
+caption as written: invisible characters are kept, except inside replaced words.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from pairwright.generators.language.tokens import Token
 
 
 def strip_invisible(pair: Pair, tokens: Sequence[Token]) -> tuple[Pair, Sequence[Token]]:
-    """Return a pair and the tokens of its caption as one sees them: the very same, where nothing is unseen."""
+    """Return the pair and its tokens without invisible characters; unchanged if there are none."""
     if not (has_invisible(pair.caption) or any(map(has_invisible, pair.captions))):
         return pair, tokens
     caption, places = remove_invisible(pair.caption), OffsetMap(pair.caption)
@@ -27,7 +26,7 @@ def strip_invisible(pair: Pair, tokens: Sequence[Token]) -> tuple[Pair, Sequence
 
 
 def restore_invisible(rows: list[Annotation], pair: Pair) -> list[Annotation]:
-    """Return what was made of a pair as `strip_invisible` gave it, made of the pair as it is."""
+    """Return annotations of a stripped pair, with their edits applied to the original ``pair``."""
     if not has_invisible(pair.caption):
         return rows
     places = OffsetMap(pair.caption)

@@ -1,18 +1,18 @@
-"""Character-level edits: a caption changes where it is asked to change and stays as written everywhere else.
+"""Realisation of edits: applies character-level changes to a caption and leaves the rest as written.
 
-A *change* says which stretch of the source gets which new words, written as they would stand in the middle of a
-sentence. `rewrite` puts the changes in and mends what the new words upset around them:
+A *change* replaces a span of the source with new words, given as they are written in the middle of a sentence.
+`rewrite` applies the changes and adapts their surroundings:
 
-- *a* or *an* before a changed word, when the sound asks for the other one (the article then belongs to the edit);
-- the capital at the start of a sentence, CAPITALS THROUGHOUT in a caption that is written in them, and A Capital to
-  Each Word where the caption has that; also of words that are put in where none was, and of a mended article.
+- *a* or *an* before a changed word, by its sound (the article then belongs to the edit);
+- capitals: at the start of a sentence, THROUGHOUT or On Each Word, as the caption uses them; also for insertions and
+  corrected articles.
 
-A *whole word* may hold hyphens, apostrophes and slashes ("walk-in", "dog's", "and/or"), and so does what stands for a
-word: a mark in angle brackets ("<PERSON>", "<b>"), an entity of HTML ("&quot;"). `splits_joined_word` tells of changes that
-begin or end inside one. The makers of edits make none of those.
+A *joined word* has hyphens, apostrophes or slashes ("walk-in", "dog's", "and/or"), or is a placeholder ("<PERSON>",
+"<b>") or an HTML entity ("&quot;"). `splits_joined_word` detects changes that begin or end inside one; rules do not
+make these.
 
-Spacing, punctuation and the case of all other words are those of the source, so nothing but the edit itself tells
-the two texts apart. Number is the caller's business (`inflection.inflect`), since it needs the tag.
+Spacing, punctuation and the case of all other words stay those of the source. Number is up to the caller
+(`inflection.inflect`), since it needs the tag.
 """
 
 import re
@@ -54,33 +54,33 @@ class Change(NamedTuple):
 
 
 def rewrite(source: str, changes: Sequence[Change]) -> tuple[str, tuple[Edit, ...]]:
-    """Return ``source`` with the changes made, and what changed.
+    """Return ``source`` with the changes applied, and the resulting edits.
 
     Args:
         source: any text.
-        changes: stretches that do not overlap, in any order. One that changes nothing is left out.
+        changes: spans that do not overlap, in any order; one without effect is skipped.
 
     Returns:
         The new text and its edits in order of position: ``source[e.before_span] == e.before``,
-        ``text[e.after_span] == e.after``, and the stretches between them are equal on both sides.
+        ``text[e.after_span] == e.after``, and the text between them is equal on both sides.
 
     Raises:
-        ValueError: when a stretch is outside the text or two overlap (a defect of the caller).
+        ValueError: a span is outside the text or two overlap (a defect of the caller).
     """
-    mended: list[Change] = []
+    adapted: list[Change] = []
     done = 0
     for change in sorted(changes):
         if not done <= change.start <= change.end <= len(source):
             raise ValueError(f"change at {change.start}:{change.end} overlaps another or leaves the text")
         start, after = _fix_article_and_case(source, change, done)
         if source[start : change.end] != after:
-            mended.append(Change(start, change.end, after))
+            adapted.append(Change(start, change.end, after))
             done = change.end
-    return apply_changes(source, mended)
+    return apply_changes(source, adapted)
 
 
 def apply_changes(source: str, changes: Iterable[Change]) -> tuple[str, tuple[Edit, ...]]:
-    """Return ``source`` with the changes made to the letter, and what changed; they come in order of position."""
+    """Apply changes, given in order of position, without adapting them; return the text and the edits."""
     parts: list[str] = []
     edits: list[Edit] = []
     done, length = 0, 0
@@ -95,7 +95,7 @@ def apply_changes(source: str, changes: Iterable[Change]) -> tuple[str, tuple[Ed
 
 
 def joined_word_spans(source: str) -> tuple[tuple[int, int], ...]:
-    """Return the code points of words that are joined by hyphens, apostrophes or slashes, and of marks and entities."""
+    """Return the code points of words that are joined by hyphens, apostrophes or slashes, and of placeholders and entities."""
     if _JOINTS.isdisjoint(source):
         return ()
     return tuple(found.span() for found in _JOINED.finditer(source))
@@ -131,14 +131,14 @@ def caption_style(source: str) -> Style:
 
 
 def normalize_capitals(text: str, source: str) -> str:
-    """Return a text without the capitals that its words have only because all of its words do.
+    """Return ``text`` without Title Case or ALL CAPITALS where the source has sentence case.
 
-    Nothing changes where the source uses capitals so too; words of the source stay as the source has them.
+    Words of the source keep the capitals that they have there.
     """
     if caption_style(text) is Style.SENTENCE or caption_style(source) is not Style.SENTENCE:
         return text
     inner = [word for word in _LETTERS.finditer(source) if not _starts_sentence(source, word.start())]
-    own = {word[0].lower(): word[0] for word in reversed(inner)}  # what opens the source has its capital from there
+    own = {word[0].lower(): word[0] for word in reversed(inner)}  # the first word owes its capital to its position
     opens = source[:1].isupper()
 
     def styled(word: re.Match[str]) -> str:
@@ -149,12 +149,12 @@ def normalize_capitals(text: str, source: str) -> str:
 
 
 def _fix_article_and_case(source: str, change: Change, done: int) -> tuple[int, str]:
-    """Return where the edit starts and what it says once article and capitals are right."""
+    """Return the start and text of the edit with article and capitals adapted."""
     before = source[change.start : change.end]
     style = caption_style(source)
     after = _apply_style(change.after, style, opens=before[:1].isupper() and _starts_sentence(source, change.start))
     start = max(done, change.start - 8)
-    # Most words have no "a" or "an" before them, which their last letter tells soon.
+    # Fast path: most words have no "a" or "an" before them.
     found = (
         _ARTICLE_BEFORE.search(source, start, change.start)
         if source[start : change.start].rstrip()[-1:] in _ENDS_OF_ARTICLES
@@ -167,7 +167,7 @@ def _fix_article_and_case(source: str, change: Change, done: int) -> tuple[int, 
     if wanted == written.lower():
         return change.start, after
     if before and article(before) != written.lower():
-        # The source was wrong about its own article; an edit that mends it would stand out by its grammar.
+        # The source has a wrong article; correcting it would make the edit detectable by its grammar.
         return change.start, after
     return found.start(1), _match_word_case(wanted, written, style) + gap + after
 
@@ -201,10 +201,10 @@ def _is_minor(word: str, style: Style) -> bool:
 
 
 def lowercase_span(source: str, start: int, end: int, *, proper: bool = False) -> str:
-    """Return ``source[start:end]`` as it would stand in the middle of a sentence.
+    """Return ``source[start:end]`` as written in the middle of a sentence.
 
-    The first letter is lowered when the stretch opens the sentence, unless its first word is a proper name or is
-    written with more capitals than one ("TV").
+    The first letter is lowered at the start of a sentence, unless the first word is a proper name or has several
+    capitals ("TV").
     """
     text = source[start:end]
     first = text.split(maxsplit=1)[0] if text.strip() else ""

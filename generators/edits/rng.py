@@ -1,9 +1,8 @@
-"""Chance for the makers of edits: draws that cost little to begin.
+"""A random number generator that is cheap to seed, for rules.
 
-A caption has a stream of its own for each type of negative, and few words are drawn from it. To seed a
-`random.Random` takes longer than all of these draws; here the seed is the state. The numbers are those of a linear
-congruential generator (Knuth, The Art of Computer Programming 2, section 3.3.4, MMIX), of whose 64 bits the upper 31
-are given out: enough to choose words by, and for nothing else.
+Each caption has its own stream for each type of negative and draws few words from it; seeding a `random.Random` takes
+longer than these draws. Here the seed is the state of a linear congruential generator (Knuth, The Art of Computer
+Programming 2, section 3.3.4, MMIX), whose upper 31 of 64 bits are used: good enough to choose words, not for statistics.
 """
 
 from bisect import bisect
@@ -22,14 +21,14 @@ Item = TypeVar("Item")
 
 
 class WeightedWords(NamedTuple):
-    """Words to draw from, with the running sums of their weights."""
+    """Words with the cumulative sums of their weights."""
 
     words: tuple[str, ...]
     sums: tuple[float, ...]
 
     @classmethod
     def of(cls, words: tuple[str, ...], weights: Iterator[float]) -> "WeightedWords":
-        """Return an urn of words and their weights."""
+        """Build from words and their weights."""
         return cls(words, tuple(accumulate(weights)))
 
 
@@ -37,7 +36,7 @@ class RandomStream:
     """A random stream.
 
     Args:
-        seed: 64 bits that are random themselves: streams of seeds that follow each other are alike.
+        seed: 64 random bits; consecutive seeds give similar streams.
     """
 
     __slots__ = ("_state",)
@@ -46,12 +45,12 @@ class RandomStream:
         self._state = seed
 
     def below(self, number: int) -> int:
-        """Return a number from 0 on, below ``number``, which is at most 2**31."""
+        """Return an integer in [0, ``number``); ``number`` is at most 2**31."""
         self._state = state = (self._state * _MULTIPLIER + _INCREMENT) & _STATE_MASK
         return (state >> _DISCARDED_BITS) * number >> _OUTPUT_BITS
 
     def share(self) -> float:
-        """Return a number from 0 on, below 1."""
+        """Return a float in [0, 1)."""
         self._state = state = (self._state * _MULTIPLIER + _INCREMENT) & _STATE_MASK
         return (state >> _DISCARDED_BITS) * _STEP
 
@@ -68,15 +67,15 @@ class RandomStream:
         return drawn
 
     def weighted_shuffle(self, items: Sequence[Item], weights: Sequence[float]) -> list[Item]:
-        """Return the items in random order, those of more weight (above 0) sooner: each next one is drawn by weight."""
+        """Return the items in random order, each next one drawn by weight (above 0)."""
         if len(items) <= 1:
             return list(items)
-        # A race: of waiting times with these rates the shortest is each one's in proportion to its rate.
+        # Exponential waiting times: the shortest is item i with probability weight_i / sum of weights.
         keys = [-log1p(-self.share()) / weight for weight in weights]
         return [items[at] for at in sorted(range(len(items)), key=keys.__getitem__)]
 
     def weighted_sample(self, urn: WeightedWords, most: int) -> Iterator[str]:
-        """Yield up to ``most`` different words, drawn by weight as they are asked for; twice as many draws at most."""
+        """Yield up to ``most`` distinct words drawn by weight, with at most twice as many draws."""
         words, sums = urn
         if len(words) <= 1:
             yield from words
@@ -84,7 +83,7 @@ class RandomStream:
         seen: set[str] = set()
         whole, last = sums[-1], len(words) - 1
         for _ in range(2 * most):
-            # `share`, written out: most draws are made here.
+            # `share`, inlined: the hot path.
             self._state = state = (self._state * _MULTIPLIER + _INCREMENT) & _STATE_MASK
             word = words[bisect(sums, (state >> _DISCARDED_BITS) * _STEP * whole, 0, last)]
             if word not in seen:

@@ -1,7 +1,7 @@
 """The captions of an index that lie nearest to texts, as documents for a model to read.
 
 Left out are the pair itself, captions that say the same as the text or as a nearer one (capitals, spaces and a closing
-full stop aside), and pairs without a caption. A text gets fewer documents only when the nearest `OVERSAMPLING` times as many
+full stop aside), and pairs without a caption. A text gets fewer documents only when the nearest `EXTRA_HITS` times as many
 hold no more.
 """
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.documents import Document
-from pairwright.indexes.building.build import IndexWithEncoder, open_index_with_encoder
-from pairwright.indexes.building.pair_files import map_captions_by_index
+from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
+from pairwright.indexes.building.stored_pairs import map_captions_by_index
 
 EXTRA_HITS = 3  # times as many are looked at, for those that are left out
 

@@ -5,7 +5,7 @@ before it. So a text is counted by what it is made of: words by their length, di
 line ends and indents, and what is not ASCII by its bytes in UTF-8. `TOKENS_BY_WORD_LENGTH` was measured on English captions, questions
 and web text with a vocabulary of 30,000 English word pieces, the rest with byte-level BPE of 60,000 entries that splits
 as OpenAI's tokenizers do. Against the two together the sums are off by 0-8 % on captions, questions, rationales and JSON
-of English, single texts by 1-7 % (median); letters / 4 is off by up to 32 % (docs/llm-costs.md). Other languages: 0.35
+of English, single texts by 1-7 % (median); letters / 4 is off by up to 32 % (docs/concepts/costs-and-cache.md). Other languages: 0.35
 tokens a byte, which may be off by half.
 
 - A chat costs `TOKENS_PER_MESSAGE` tokens a message and `TOKENS_PER_CHAT` tokens once, as OpenAI's documentation of the chat format counts.

@@ -1,13 +1,13 @@
 """What pairwright knows of the nouns of captions: kinds, frames, people, things without a plural.
 
-`LABEL_KINDS` are groups of nouns of which one thing is only one: what is a dog is no cat. They come before WordNet's
+`KINDS` are groups of nouns of which one thing is only one: what is a dog is no cat. They come before WordNet's
 co-hyponyms as replacements, since WordNet knows no pictures (its nearest neighbours of a *pizza* are not what stands on
 tables). Members that may be said of the same thing are sorted out by `synonyms.reword_each_other`. A noun may stand in
 several kinds.
 
 `FRAMES` are nouns that speak of the picture, of parts or of amounts ("a close up", "the side", "a group of"); changing
 them changes nothing that can be seen for sure, so they are never edited. `OF_PEOPLE` are persons: they are only
-replaced through `LABEL_KINDS`, since most words for people can be true of one person at once (a man, a surfer, a father).
+replaced through `KINDS`, since most words for people can be true of one person at once (a man, a surfer, a father).
 """
 
 from pairwright.generators.words.wordlists import word_set

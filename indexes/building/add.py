@@ -1,9 +1,9 @@
-"""Adding pairs to an index without building it again.
+"""Addition of pairs to an existing index.
 
-The encoder stays as it is. Pairs whose keys are in the index already are left out and counted. The new ones extend the last
-part of each modality, which is read into memory and written as a new part; or, ``as_part``, they become a part of their
-own, which takes less time and memory and costs a little at every search. The index stays whole throughout: the
-sidecar is replaced when all is written, and only then goes the part that was extended. One addition at a time.
+The encoder does not change. Pairs whose keys are in the index are skipped and counted. New pairs extend the last part of
+each modality, which is read into memory and written as a new part; with ``as_part`` they become a separate part, which
+takes less time and memory but slows every search slightly. The index stays valid throughout: index.json is replaced
+after everything is written, and only then is the extended part removed. Only one addition can run at a time.
 """
 
 import time
@@ -21,15 +21,15 @@ from pairwright.indexes.building.build import (
     check_modalities,
     check_query_encoder,
     commit_index,
-    open_index_with_encoder,
     open_part_keys,
     report_rejects,
 )
 from pairwright.indexes.building.ingest import PairIngest, make_sample_queries
-from pairwright.indexes.building.pair_files import StoredPairs
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.building.pair_keys import encode_keys, find_known_keys
 from pairwright.indexes.building.pair_vectors import EncodedVectors, PairVectors
 from pairwright.indexes.building.part_jobs import IndexProgress, PartJob, PartResult, build_parts
+from pairwright.indexes.building.stored_pairs import StoredPairs
 from pairwright.indexes.encoders.protocols import TextEncoder
 from pairwright.indexes.hnsw.index_folder import (
     ADDED_PAIRS_FOLDER,
@@ -54,13 +54,13 @@ from pairwright.indexes.hnsw.storage import StorageChoice
 
 @dataclass(frozen=True)
 class AdditionReport:
-    """What `add_pairs` did.
+    """Result of `add_pairs`.
 
     Attributes:
-        info: of the index as it is now.
-        added: pairs that are new.
-        known: pairs whose keys were in the index.
-        rejected: reason to how many of the new ones have no vector in a modality.
+        info: metadata of the extended index.
+        added: number of new pairs.
+        known: number of pairs whose keys were in the index.
+        rejected: number of new pairs without a vector in a modality, by reason.
     """
 
     info: IndexInfo
@@ -70,7 +70,7 @@ class AdditionReport:
 
 
 @lock_index
-def add_pairs(  # noqa: PLR0913 - keywords, each told of below
+def add_pairs(  # noqa: PLR0913 - keyword arguments, documented below
     pairs: Iterable[list[Pair]],
     directory: Path,
     *,
@@ -86,26 +86,26 @@ def add_pairs(  # noqa: PLR0913 - keywords, each told of below
     Args:
         pairs: batches of pairs.
         directory: an index folder.
-        vectors: of the pairs; needed when the index has no encoder.
-        as_part: give the new pairs parts of their own.
-        device: where a model runs, see `EncoderOptions`.
-        model: where its checkpoint is now, when it has been moved.
-        rejected: gets each pair that has no vector in a modality.
+        vectors: precomputed vectors of the pairs; required if the index has no encoder.
+        as_part: write the new pairs as separate parts.
+        device: device of the encoder, see `EncoderOptions`.
+        model: new location of the encoder's checkpoint, if it has been moved.
+        rejected: called with each pair that has no vector in a modality.
         watch: as in `build_index_from_pairs`.
 
     Returns:
-        What was added; ``info.seconds`` counts everything.
+        Counts and the new metadata; ``info.seconds`` covers the whole call.
 
     Raises:
-        StorageError: when the index is damaged.
-        UsageError: when the vectors are not of the index's length or modalities, or none can be made.
-        InputError: when there is no pair, or a new key comes twice.
+        StorageError: if the index is damaged.
+        UsageError: if the vectors have another length or other modalities than the index, or cannot be computed.
+        InputError: if there are no pairs, or a new key occurs twice.
     """
     started = time.perf_counter()
     info = read_metadata(directory)
     remove_stale_files(directory, info.files)
-    asks = vectors is None or info.encoder
-    encoder = open_index_with_encoder(directory, device=device, model=model).encoder if asks else None
+    needs_encoder = vectors is None or info.encoder
+    encoder = open_index_with_encoder(directory, device=device, model=model).encoder if needs_encoder else None
     source = _choose_vectors(directory, info, vectors, encoder)
     read = _write_given_pairs(directory, pairs, watch)
     new = PairIngest(
@@ -118,24 +118,24 @@ def add_pairs(  # noqa: PLR0913 - keywords, each told of below
         remove_index_files(directory / TEMPORARY_PAIRS_FOLDER)
         return AdditionReport(with_seconds(info, time.perf_counter() - started), 0, known, {})
     stored = new.finish()
-    probes = {
+    sample_queries = {
         name: make_sample_queries(new.sample, name, source, encoder) if as_part else None for name in info.modalities
     }
     jobs = [_make_part_job(directory, info, modality, stored, as_part=as_part) for modality in info.modalities]
-    jobs = [replace(job, probes=probes[job.modality]) for job in jobs]
+    jobs = [replace(job, sample_queries=sample_queries[job.modality]) for job in jobs]
     built = build_parts(jobs, source, 1, watch)
     counts = report_rejects(built, rejected)
     kept = digest_files(directory, [f"{PAIRS_FOLDER}/{name}" for name in stored.names]) if info.pairs_files else {}
-    now = replace(
+    extended = replace(
         _replace_parts(info, jobs, built, kept),
         pairs=info.pairs + stored.count,
-        why=f"storage {info.storage} as at first; {stored.count:,} pairs were added",
+        why=f"storage {info.storage} as in the first build; {stored.count:,} pairs added",
         rejected=dict(sorted((Counter(info.rejected) + counts).items())),
     )
-    commit_index(directory, now)
-    remove_stale_files(directory, now.files)
+    commit_index(directory, extended)
+    remove_stale_files(directory, extended.files)
     return AdditionReport(
-        with_seconds(now, time.perf_counter() - started), stored.count, known, dict(sorted(counts.items()))
+        with_seconds(extended, time.perf_counter() - started), stored.count, known, dict(sorted(counts.items()))
     )
 
 
@@ -144,7 +144,7 @@ def _choose_vectors(
 ) -> PairVectors:
     if vectors is None:
         if encoder is None:
-            raise UsageError(f"{directory}: an index of vectors without an encoder. Give the vectors of the new pairs.")
+            raise UsageError(f"{directory}: this index has no encoder. Pass the vectors of the new pairs.")
         return EncodedVectors(encoder)
     if vectors.dim != info.dim:
         raise UsageError(
@@ -156,7 +156,7 @@ def _choose_vectors(
 
 
 def _write_given_pairs(directory: Path, pairs: Iterable[list[Pair]], watch: IndexProgress) -> StoredPairs:
-    """Write down the pairs that were given, known ones too, and return them."""
+    """Write the given pairs, known ones included, to temporary files."""
     given = PairIngest(directory / TEMPORARY_PAIRS_FOLDER, watch)
     for _ in given.captions(pairs):
         pass
@@ -164,7 +164,7 @@ def _write_given_pairs(directory: Path, pairs: Iterable[list[Pair]], watch: Inde
 
 
 def _ingest_new_pairs(directory: Path, info: IndexInfo, read: StoredPairs, new: PairIngest) -> int:
-    """Pass on the pairs that are not in the index, and return how many are."""
+    """Ingest the pairs that are not in the index; return the number of the others."""
     parts = open_part_keys(directory, info.parts)
     keys = [encode_keys([pair.key for pair in batch]) for batch in read.batches(0, read.count)]
     known = find_known_keys(parts, np.concatenate(keys))
@@ -188,17 +188,17 @@ def _make_part_job(
     _, number, revision = parse_part_name(last.name)
     choice = StorageChoice(last.kind, last.storage, last.dim, 0, 0, "")
     name = part_name(modality, number + 1) if as_part else part_name(modality, number, revision + 1)
-    old = None if as_part else (directory / last.name, last)
-    return PartJob(directory / name, modality, pairs, 0, pairs.count, choice, info.options, None, old)
+    extends = None if as_part else (directory / last.name, last)
+    return PartJob(directory / name, modality, pairs, 0, pairs.count, choice, info.options, None, extends)
 
 
 def _replace_parts(
     info: IndexInfo, jobs: Sequence[PartJob], built: Sequence[PartResult], kept: FileDigests
 ) -> IndexInfo:
-    """Return the index with the parts that were built, in place of those that they hold, and with the files ``kept``."""
-    gone = [job.old[1].name for job, one in zip(jobs, built, strict=True) if job.old and one.info]
-    parts = [part for part in info.parts if part.name not in gone] + [one.info for one in built if one.info]
-    files = {name: file for name, file in info.files.items() if name.partition("/")[0] not in gone} | kept
+    """Return the metadata with the built parts in place of those that they extend, and with the files ``kept``."""
+    replaced = [job.extends[1].name for job, one in zip(jobs, built, strict=True) if job.extends and one.info]
+    parts = [part for part in info.parts if part.name not in replaced] + [one.info for one in built if one.info]
+    files = {name: file for name, file in info.files.items() if name.partition("/")[0] not in replaced} | kept
     for one in built:
         files |= one.files
     in_order = sorted(parts, key=lambda part: (info.modalities.index(part.modality), parse_part_name(part.name)))

@@ -1,28 +1,27 @@
-"""From pairs to an index folder with its encoder in it, and back: what ``pairwright index build`` calls.
+"""Build of an index folder from pairs, with its encoder.
 
-The pairs are read once: they are written beside the index to come and the encoder is fitted on their captions as they
-pass (`survey.py`). Then each part is built of a range of them (`part_jobs.py`), and ``index.json`` makes the index whole.
+The pairs are read once: they are written to files while the encoder is fitted on their captions (`ingest`). Then each
+part is built from a range of them (`part_jobs`), and ``index.json`` completes the index.
 """
 
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
-
-from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.indexes.building.ingest import PairIngest, make_sample_queries
-from pairwright.indexes.building.pair_files import StoredPairs, look_up_pairs
 from pairwright.indexes.building.pair_keys import PartKeys, check_unique_keys
 from pairwright.indexes.building.pair_vectors import EncodedVectors, PairVectors
 from pairwright.indexes.building.part_jobs import BuildParts, IndexProgress, PartJob, PartResult, build_parts
+from pairwright.indexes.building.stored_pairs import StoredPairs
 from pairwright.indexes.encoders import lexical
 from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
 from pairwright.indexes.encoders.registry import EncoderOptions, encoder_file_name, fit_encoder, load_encoder
+from pairwright.indexes.hnsw.faiss_files import map_array
 from pairwright.indexes.hnsw.index_folder import lock_index, part_name, prepare_folder, remove_index_files
 from pairwright.indexes.hnsw.metadata import (
     CAPTIONS_FILE,
@@ -30,50 +29,23 @@ from pairwright.indexes.hnsw.metadata import (
     MODALITIES,
     PAIRS_FOLDER,
     TEMPORARY_PAIRS_FOLDER,
+    FileDigests,
     IndexInfo,
-    IndexOptions,
     Modality,
     PartInfo,
     digest_files,
     with_seconds,
     write_metadata,
 )
-from pairwright.indexes.hnsw.numpy_files import map_array
-from pairwright.indexes.hnsw.search import Index, open_index
-from pairwright.indexes.hnsw.storage import choose_storage
+from pairwright.indexes.hnsw.options import IndexOptions
+from pairwright.indexes.hnsw.storage import StorageChoice, choose_storage
 
 PairSource = Callable[[], Iterable[list[Pair]]]
 RejectCallback = Callable[[Reject], None]
 
 
-@dataclass(frozen=True)
-class IndexWithEncoder:
-    """An open index, and the encoder that its queries need; None when its vectors came from elsewhere without one."""
-
-    index: Index
-    encoder: TextEncoder | None
-
-    @property
-    def query_encoder(self) -> TextEncoder:
-        """The encoder.
-
-        Raises:
-            StorageError: when there is none.
-        """
-        if self.encoder is None:
-            raise StorageError(
-                f"{self.index.directory}: an index of vectors without an encoder. Give the vectors of the queries."
-            )
-        return self.encoder
-
-    def pairs(self, keys: Sequence[str]) -> pl.DataFrame | None:
-        """Return the pairs of ``keys`` in their order, columns of `PAIRS_FOLDER`; None when the index keeps no pairs."""
-        files = [self.index.directory / name for name in self.index.info.pairs_files]
-        return look_up_pairs(files, keys) if files else None
-
-
 @lock_index
-def build_index_from_pairs(  # noqa: PLR0913 - keywords, each told of below
+def build_index_from_pairs(  # noqa: PLR0913 - keyword arguments, documented below
     pairs: PairSource,
     directory: Path,
     *,
@@ -84,130 +56,95 @@ def build_index_from_pairs(  # noqa: PLR0913 - keywords, each told of below
     shards: int = 1,
     workers: int = 1,
     build: BuildParts | None = None,
-    like: Path | None = None,
+    encoder_from: Path | None = None,
     keep_pairs: bool = True,
     rejected: RejectCallback = lambda _: None,
     watch: IndexProgress = lambda _what, _done, _total: None,
 ) -> IndexInfo:
-    """Build the index of ``pairs`` in ``directory``, replacing one that is there.
+    """Build the index of ``pairs`` in ``directory``, replacing an existing one.
 
     Args:
-        pairs: gives the batches; called once. An index that is there is gone when the first batch has come.
-        directory: folder of the index; made when missing.
-        encoder: which encoder; the lexical one when neither this nor ``vectors`` is given. With ``vectors`` it is what
-            encodes queries: the one that made them.
-        vectors: of the pairs, when they are there already.
-        modalities: what to index.
-        options: of the index.
-        shards: parts a modality, of equal size.
-        workers: processes that build parts side by side.
-        build: builds the parts in the caller's way, such as on a cluster; ``workers`` is not used then.
-        like: folder of an index whose encoder is used as it is, so that the two can be merged.
-        keep_pairs: whether the index keeps the pairs, so that what is retrieved can be shown and written.
-        rejected: gets each pair that has no vector in a modality, when its part is built.
-        watch: hears what is going on ("pairs", "vectors"), how much is done, and of how much; 0 when unknown.
+        pairs: returns the batches; called once. An existing index is removed when the first batch has been read.
+        directory: folder of the index; created if missing.
+        encoder: the encoder, lexical by default; with ``vectors``, the one that made them, for queries.
+        vectors: precomputed vectors of the pairs.
+        modalities: modalities to index.
+        options: options of the index.
+        shards: parts per modality, of equal size.
+        workers: processes that build parts in parallel.
+        build: builds the parts in another way, such as on a cluster; replaces ``workers``.
+        encoder_from: folder of an index whose encoder is reused, so that the two can be merged.
+        keep_pairs: store the pairs in the index, so that retrieved pairs can be shown and written.
+        rejected: called with each pair that has no vector in a modality, after its part is built.
+        watch: called with the current step ("pairs", "vectors"), the progress, and the total (0 if unknown).
 
     Returns:
-        What was built; ``seconds`` counts everything.
+        Metadata of the index; ``seconds`` covers the whole call.
 
     Raises:
-        UsageError: when an option is not possible.
-        InputError: when there is no pair, a key comes twice, or no pair has a vector in a modality.
-        MissingResource: when a package or a checkpoint is not there.
+        UsageError: if an option is invalid.
+        InputError: if there are no pairs, a key occurs twice, or no pair has a vector in a modality.
+        MissingResourceError: if a package or a checkpoint is missing.
     """
     started = time.perf_counter()
     options = options or IndexOptions()
     if shards < 1 or workers < 1 or not modalities:
-        raise UsageError("shards and workers have to be at least 1, and modalities name at least one.")
-    if vectors is not None or like is None:  # that of `like` is looked at when it is there
+        raise UsageError("shards and workers must be at least 1, and modalities must not be empty.")
+    if vectors is not None or encoder_from is None:  # the encoder of `encoder_from` is checked after loading
         check_modalities(_available_modalities(vectors, encoder), modalities)
-    survey = PairIngest(directory / (PAIRS_FOLDER if keep_pairs else TEMPORARY_PAIRS_FOLDER), watch)
-    asked = _fit_or_load_encoder(
-        survey.captions(_prepare_on_first_batch(directory, pairs)), encoder, like, needed=vectors is None
-    )
-    stored = survey.finish()
-    if asked is not None:
-        asked.save(directory / encoder_file_name(asked))
-    source = _choose_vectors(vectors, asked, directory, encoder)
+    ingest = PairIngest(directory / (PAIRS_FOLDER if keep_pairs else TEMPORARY_PAIRS_FOLDER), watch)
+    captions = ingest.captions(_prepare_on_first_batch(directory, pairs))
+    used = _fit_or_load_encoder(captions, encoder, encoder_from, needed=vectors is None)
+    stored = ingest.finish()
+    if used is not None:
+        used.save(directory / encoder_file_name(used))
+    source = _choose_vectors(vectors, used, directory, encoder)
     check_modalities(source.modalities, modalities)
-    entries = [stored.captions if name == "text" and source.every_caption else stored.count for name in modalities]
-    choice = choose_storage(sum(entries), source.dim, options)
-    probes = {
-        name: make_sample_queries(survey.sample, name, source, asked) for name in MODALITIES if name in modalities
+    sample_queries = {
+        name: make_sample_queries(ingest.sample, name, source, used) for name in MODALITIES if name in modalities
     }
+    choice = _choose_storage(source, stored, modalities, options)
     whole = PartJob(directory, "text", stored, 0, stored.count, choice, options)
-    jobs = list(_make_part_jobs(whole, probes, shards))
+    jobs = list(_make_part_jobs(whole, sample_queries, shards))
     built = build(jobs, source, watch) if build else build_parts(jobs, source, workers, watch)
     counts = report_rejects(built, rejected)
-    parts = tuple(one.info for one in built if one.info is not None)
-    _check_no_empty_modality(modalities, parts, counts)
-    own = [encoder_file_name(asked)] if asked else []
-    own += _pair_file_names(stored, keep=keep_pairs)
-    info = IndexInfo(
-        parts=parts,
-        pairs=stored.count,
-        dim=source.dim,
-        encoder=asked.fingerprint if asked else "",
-        encoder_name=asked.name if asked else "",
-        options=options,
-        why=choice.why,
-        rejected=dict(sorted(counts.items())),
-        files=digest_files(directory, own) | {name: file for one in built for name, file in one.files.items()},
-        versions={"faiss": faiss_version()},
-    )
+    _check_no_empty_modality(modalities, built, counts)
+    own_files = [encoder_file_name(used)] if used else []
+    own_files += _pair_file_names(stored, keep=keep_pairs)
+    info = _index_info(whole, built, used, counts, digest_files(directory, own_files))
     commit_index(directory, info)
     return with_seconds(info, time.perf_counter() - started)
 
 
-def open_index_with_encoder(directory: Path, *, device: str = "", model: str = "") -> IndexWithEncoder:
-    """Open an index that `build_index_from_pairs` built, with its encoder.
-
-    Args:
-        directory: of the index.
-        device: where a model runs, see `EncoderOptions`.
-        model: where its checkpoint is now, when it has been moved.
+def check_modalities(available: Sequence[Modality], wanted: Sequence[Modality]) -> None:
+    """Check that vectors of the wanted modalities are available.
 
     Raises:
-        StorageError: when a file is missing, truncated, or the encoder is not the index's.
-        MissingResource: when a package or the checkpoint is not there.
+        UsageError: naming a missing modality.
     """
-    index = open_index(directory)
-    if not index.info.encoder:
-        return IndexWithEncoder(index, None)
-    encoder = load_encoder(directory, device=device, model=model)
-    if encoder is None or encoder.fingerprint != index.info.encoder:
-        raise StorageError(f"{directory}: its encoder file is not the encoder of this index. Build the index again.")
-    return IndexWithEncoder(index, encoder)
-
-
-def check_modalities(there: Sequence[Modality], wanted: Sequence[Modality]) -> None:
-    """Refuse modalities that there are no vectors of.
-
-    Raises:
-        UsageError: naming one.
-    """
-    missing = [modality for modality in wanted if modality not in there]
+    missing = [modality for modality in wanted if modality not in available]
     if missing:
         raise UsageError(
-            f"no vectors of modality {missing[0]} here, only of {' and '.join(there)}."
-            " An encoder of images is needed, or a folder of image embeddings."
+            f"no vectors of modality {missing[0]}, only of {' and '.join(available)}."
+            " Use an encoder of images, such as clip, or a folder of image embeddings."
         )
 
 
 def check_query_encoder(encoder: TextEncoder | None, vectors: PairVectors) -> None:
-    """Refuse an encoder that cannot have made ``vectors``, which came from elsewhere.
+    """Check that an encoder can encode queries for precomputed ``vectors``.
 
     Raises:
-        UsageError: when their lengths differ, or it is the lexical one, whose vectors exist in its index only.
+        UsageError: if their lengths differ, or it is the lexical encoder, which is fitted to its own index.
     """
     if encoder is not None and (encoder.dim != vectors.dim or encoder.name == lexical.NAME):
         raise UsageError(
-            f"encoder {encoder.name} of length {encoder.dim} cannot ask for vectors of length {vectors.dim} that another made."
+            f"encoder {encoder.name} of length {encoder.dim} cannot encode queries for vectors of length {vectors.dim}"
+            " from another encoder. Name the model that made the vectors."
         )
 
 
 def report_rejects(built: Sequence[PartResult], rejected: RejectCallback) -> Counter[str]:
-    """Tell of each pair without a vector, and count them by reason."""
+    """Pass each pair without a vector to ``rejected``, and return their counts by reason."""
     counts: Counter[str] = Counter()
     for one in built:
         for reject in one.rejects:
@@ -217,10 +154,10 @@ def report_rejects(built: Sequence[PartResult], rejected: RejectCallback) -> Cou
 
 
 def commit_index(directory: Path, info: IndexInfo) -> None:
-    """Make the folder the index that ``info`` describes, if no key comes twice in it.
+    """Check that keys are unique and write ``info``, which completes the index.
 
     Raises:
-        InputError: naming a key that does.
+        InputError: for a duplicate key.
     """
     for modality in info.modalities:
         check_unique_keys(open_part_keys(directory, info.parts_of(modality)))
@@ -228,7 +165,7 @@ def commit_index(directory: Path, info: IndexInfo) -> None:
 
 
 def open_part_keys(directory: Path, parts: Sequence[PartInfo]) -> list[PartKeys]:
-    """Return the mapped keys of the pairs of parts."""
+    """Return the memory-mapped keys of parts."""
     found = []
     for folder in (directory / part.name for part in parts):
         captions = map_array(folder / CAPTIONS_FILE) if (folder / CAPTIONS_FILE).exists() else None
@@ -237,14 +174,14 @@ def open_part_keys(directory: Path, parts: Sequence[PartInfo]) -> list[PartKeys]
 
 
 def faiss_version() -> str:
-    """Return the version that shapes the bytes."""
+    """Return the FAISS version, on which the bytes of an index depend."""
     import faiss
 
     return str(faiss.__version__)
 
 
 def _prepare_on_first_batch(directory: Path, pairs: PairSource) -> Iterator[list[Pair]]:
-    """Yield the batches; the folder is prepared when the first of them could be read, and the encoder was there."""
+    """Yield the batches; prepare the folder only after the first batch has been read."""
     batches = iter(pairs())
     first = next(batches, [])
     prepare_folder(directory)
@@ -253,16 +190,17 @@ def _prepare_on_first_batch(directory: Path, pairs: PairSource) -> Iterator[list
 
 
 def _fit_or_load_encoder(
-    captions: Iterator[str], options: EncoderOptions | None, like: Path | None, *, needed: bool
+    captions: Iterator[str], options: EncoderOptions | None, encoder_from: Path | None, *, needed: bool
 ) -> TextEncoder | None:
-    """Return the encoder to use, if any, having read the captions to their end."""
-    if like is None and (options is not None or needed):
+    """Return the encoder to use, if any, and consume all captions."""
+    if encoder_from is None and (options is not None or needed):
         return fit_encoder(options or EncoderOptions(), captions)
     encoder = None
-    if like is not None:  # it may be that of the index which is about to be replaced
-        encoder = load_encoder(like, device=options.device if options else "", model=options.model if options else "")
+    if encoder_from is not None:  # load it first: it may be in the folder that is about to be replaced
+        device, model = (options.device, options.model) if options else ("", "")
+        encoder = load_encoder(encoder_from, device=device, model=model)
         if encoder is None and needed:
-            raise UsageError(f"{like}: no encoder there. Name an index that was built with one.")
+            raise UsageError(f"{encoder_from}: index without an encoder. Name an index that was built with one.")
     deque(captions, maxlen=0)
     return encoder
 
@@ -272,24 +210,33 @@ def _choose_vectors(
 ) -> PairVectors:
     if vectors is None:
         if encoder is None:
-            raise UsageError("neither vectors nor an encoder.")
+            raise UsageError("neither vectors nor an encoder given.")
         options = options or EncoderOptions()
         return EncodedVectors(encoder, directory, device=options.device, model=options.model)
     check_query_encoder(encoder, vectors)
     return vectors
 
 
-def _make_part_jobs(whole: PartJob, probes: Mapping[Modality, Vectors | None], shards: int) -> Iterator[PartJob]:
-    """Yield the parts of each modality that there are sample queries of: ``whole``, with the index's folder, in shards."""
+def _choose_storage(
+    source: PairVectors, stored: StoredPairs, modalities: Sequence[Modality], options: IndexOptions
+) -> StorageChoice:
+    entries = [stored.captions if name == "text" and source.every_caption else stored.count for name in modalities]
+    return choose_storage(sum(entries), source.dim, options)
+
+
+def _make_part_jobs(
+    whole: PartJob, sample_queries: Mapping[Modality, Vectors | None], shards: int
+) -> Iterator[PartJob]:
+    """Yield the jobs of each modality in ``sample_queries``: ``whole``, with the folder of the index, in shards."""
     size = -(-whole.end // shards)
-    for modality, queries in probes.items():
+    for modality, queries in sample_queries.items():
         for number, first in enumerate(range(0, whole.end, size)):
             folder, end = whole.folder / part_name(modality, number), min(first + size, whole.end)
-            yield replace(whole, folder=folder, modality=modality, first=first, end=end, probes=queries)
+            yield replace(whole, folder=folder, modality=modality, first=first, end=end, sample_queries=queries)
 
 
 def _pair_file_names(stored: StoredPairs, *, keep: bool) -> list[str]:
-    """Return the files of the pairs, named from the index's folder; where they shall not be kept, they go."""
+    """Return the paths of the pair files in the index folder; remove the files unless ``keep``."""
     if keep:
         return [f"{PAIRS_FOLDER}/{name}" for name in stored.names]
     remove_index_files(stored.folder)
@@ -299,12 +246,35 @@ def _pair_file_names(stored: StoredPairs, *, keep: bool) -> list[str]:
 def _available_modalities(vectors: PairVectors | None, encoder: EncoderOptions | None) -> Sequence[Modality]:
     if vectors is not None:
         return vectors.modalities
-    return ("text", "image") if encoder is not None and encoder.of_images else ("text",)
+    return ("text", "image") if encoder is not None and encoder.encodes_images else ("text",)
 
 
-def _check_no_empty_modality(modalities: Sequence[Modality], parts: Sequence[PartInfo], counts: Counter[str]) -> None:
-    """Refuse modalities that no part holds, because no pair had a vector of them."""
-    held = {part.modality for part in parts}
+def _check_no_empty_modality(modalities: Sequence[Modality], built: Sequence[PartResult], counts: Counter[str]) -> None:
+    held = {one.info.modality for one in built if one.info is not None}
     for modality in (each for each in modalities if each not in held):
-        told = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
-        raise InputError(f"no pair has a vector of modality {modality} ({told})", where="index", fix="Leave it out.")
+        reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
+        raise InputError(
+            f"no pair has a vector of modality {modality} ({reasons})", where="index", fix="Do not index this modality."
+        )
+
+
+def _index_info(
+    whole: PartJob,
+    built: Sequence[PartResult],
+    encoder: TextEncoder | None,
+    counts: Counter[str],
+    own_files: FileDigests,
+) -> IndexInfo:
+    """Return the metadata of an index of the ``built`` parts; ``own_files`` are those outside of parts."""
+    return IndexInfo(
+        parts=tuple(one.info for one in built if one.info is not None),
+        pairs=whole.pairs.count,
+        dim=whole.choice.dim,
+        encoder=encoder.fingerprint if encoder else "",
+        encoder_name=encoder.name if encoder else "",
+        options=whole.options,
+        why=whole.choice.why,
+        rejected=dict(sorted(counts.items())),
+        files=own_files | {name: file for one in built for name, file in one.files.items()},
+        versions={"faiss": faiss_version()},
+    )

@@ -1,11 +1,11 @@
-"""The one reading of the pairs of an index to be: they are written beside it, and a sample of them is put aside.
+"""Ingestion of input pairs: writing them to files, sampling them, and making sample queries.
 
-The sample is the 500 pairs with the smallest keys (keys are hashes: a random sample that no order or worker changes). It
-gives the *probes*, queries on which a search's effort is tuned and recall is checked. For captions: the first half of a
-caption, of another than the pair's own where there is one; that other caption whole, where it is not indexed itself. For
-images: the other caption, or half of the only one, since text is what images will be asked with, and text lies elsewhere
-than images do. Vectors from elsewhere without an encoder are asked with text vectors of the sample where there are any,
-else with stored ones.
+The sample is the 500 pairs with the smallest keys (keys are hashes: a random sample independent of order and workers).
+It gives the *sample queries* that tune the search effort and measure recall. Text queries are the first half of a
+caption, of another than the pair's own if there is one, or that whole other caption if it is not indexed. Image queries
+are texts too: the other caption, or half of the only one, since images are searched by text and text vectors lie apart
+from image vectors. For precomputed vectors without an encoder, the queries are the text vectors of the sample if there
+are any, else its stored vectors.
 """
 
 import heapq
@@ -14,44 +14,43 @@ from pathlib import Path
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.records import Pair
-from pairwright.indexes.building.caption_entries import EntryCounter
-from pairwright.indexes.building.pair_files import StoredPairs, StoredPairsWriter
 from pairwright.indexes.building.pair_keys import encode_keys
 from pairwright.indexes.building.pair_vectors import PairVectors
 from pairwright.indexes.building.part_jobs import IndexProgress
+from pairwright.indexes.building.stored_pairs import EntryCounter, StoredPairs, StoredPairsWriter
 from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
 from pairwright.indexes.hnsw.ground_truth import SAMPLE_QUERY_COUNT
 from pairwright.indexes.hnsw.metadata import Modality
 
 
 class PairIngest:
-    """Writes pairs to files as they pass, and keeps those with the smallest keys."""
+    """Writes a stream of pairs to files and samples those with the smallest keys."""
 
     def __init__(self, folder: Path, watch: IndexProgress, first: int = 0) -> None:
-        """Begin; the files' names count from ``first``."""
+        """Start with file number ``first`` in ``folder``."""
         self._writer = StoredPairsWriter(folder, first)
         self._watch = watch
         self._count = 0
         self._entries = EntryCounter()
-        self._heap: list[tuple[int, int, Pair]] = []  # (-key, -place, pair): the largest key on top
+        self._heap: list[tuple[int, int, Pair]] = []  # (-key, -position, pair): the largest key on top
 
     def captions(self, batches: Iterable[list[Pair]]) -> Iterator[str]:
-        """Yield the captions of ``batches``, all of each pair; of pairs that were exploded, each once."""
+        """Write ``batches`` and yield all captions of each pair; captions of exploded siblings once."""
         for batch in batches:
             self._writer.add(batch)
             for pair in batch:
-                self._offer(pair)
-                yield from self._entries.see(pair)
+                self._add_to_sample(pair)
+                yield from self._entries.add(pair)
             self._watch("pairs", self._count, 0)
 
     def finish(self) -> StoredPairs:
-        """Return the files.
+        """Complete and return the files.
 
         Raises:
-            InputError: when there was no pair.
+            InputError: if there were no pairs.
         """
         if not self._count:
-            raise InputError("no pairs", where="index", fix="Give at least one pair.")
+            raise InputError("no pairs", where="index", fix="Pass at least one pair.")
         return self._writer.finish(*self._entries.result())
 
     @property
@@ -59,7 +58,7 @@ class PairIngest:
         """The pairs with the smallest keys, in order of their keys."""
         return [pair for _, _, pair in sorted(self._heap, reverse=True)]
 
-    def _offer(self, pair: Pair) -> None:
+    def _add_to_sample(self, pair: Pair) -> None:
         self._count += 1
         item = (-int.from_bytes(encode_keys([pair.key]).tobytes(), "big"), -self._count, pair)
         if len(self._heap) < SAMPLE_QUERY_COUNT:
@@ -71,7 +70,7 @@ class PairIngest:
 def make_sample_queries(
     sample: Sequence[Pair], modality: Modality, source: PairVectors, encoder: TextEncoder | None
 ) -> Vectors | None:
-    """Return queries of the kind that a modality will be asked with, float32 (q, dim); see the module."""
+    """Return sample queries of a modality, float32 (q, dim); see the module docstring."""
     if encoder is not None:
         indexed = modality == "text" and source.every_caption
         return encoder.encode_texts([_sample_query_text(pair, indexed=indexed) for pair in sample])
@@ -79,7 +78,7 @@ def make_sample_queries(
 
 
 def _sample_query_text(pair: Pair, *, indexed: bool) -> str:
-    """Return a text like those that are asked; ``indexed``: all captions of the pair are in the pool."""
+    """Return a query text; ``indexed``: all captions of the pair are in the index."""
     if pair.captions and not indexed:
         return pair.captions[0]
     words = (pair.captions or (pair.caption,))[0].split()

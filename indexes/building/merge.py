@@ -1,6 +1,6 @@
-"""Merging index folders that were built apart: their parts together, nothing built again.
+"""Merging of index folders with the same encoder, without rebuilding.
 
-Parts never change, so files are hard links to those of the merged folders where the file system allows it, else copies.
+Parts never change, so files become hard links to those of the merged folders where the file system allows, else copies.
 """
 
 import os
@@ -28,15 +28,15 @@ from pairwright.indexes.hnsw.metadata import (
 
 @lock_index
 def merge_indexes(folders: Sequence[Path], directory: Path) -> IndexInfo:
-    """Make an index in ``directory`` of the parts of ``folders``, in their order.
+    """Create an index in ``directory`` from the parts of ``folders``, in their order.
 
-    Their options may differ; additions to the merged index take those of the first.
+    Their options may differ; additions to the merged index use those of the first.
 
     Raises:
-        UsageError: when they do not belong together: other encoders, lengths or modalities, graphs beside ivfpq, pairs
-            kept and not; or when ``directory`` is one of them.
-        InputError: when a key is in two of them.
-        StorageError: when one is not whole, or the disk does not take the files.
+        UsageError: if the indexes differ in encoder, vector length, modalities, kept pairs, or kind (graphs and ivfpq);
+            or if ``directory`` is one of them.
+        InputError: if a key is in two of them.
+        StorageError: if one is incomplete, or the files cannot be written.
     """
     started = time.perf_counter()
     infos = [read_metadata(folder) for folder in folders]
@@ -75,20 +75,20 @@ def merge_indexes(folders: Sequence[Path], directory: Path) -> IndexInfo:
 
 
 def _new_names(info: IndexInfo, parts: Sequence[PartInfo], files: FileDigests) -> dict[str, str]:
-    """Return the new names of the parts and pairs files of an index, after those that are there already."""
+    """Return new names for the parts and pair files of an index, numbered after those merged before."""
     names: dict[str, str] = {}
     for modality in info.modalities:
-        there = sum(part.modality == modality for part in parts)
-        names |= {part.name: part_name(modality, there + n) for n, part in enumerate(info.parts_of(modality))}
-    there = sum(name.startswith(f"{PAIRS_FOLDER}/") for name in files)
-    return names | {name: f"{PAIRS_FOLDER}/{there + n:05d}.parquet" for n, name in enumerate(info.pairs_files)}
+        offset = sum(part.modality == modality for part in parts)
+        names |= {part.name: part_name(modality, offset + n) for n, part in enumerate(info.parts_of(modality))}
+    offset = sum(name.startswith(f"{PAIRS_FOLDER}/") for name in files)
+    return names | {name: f"{PAIRS_FOLDER}/{offset + n:05d}.parquet" for n, name in enumerate(info.pairs_files)}
 
 
 def _check_compatible(folders: Sequence[Path], infos: Sequence[IndexInfo], directory: Path) -> None:
     if not infos:
-        raise UsageError("no index to merge.")
+        raise UsageError("no indexes to merge.")
     if directory.resolve() in [folder.resolve() for folder in folders]:
-        raise UsageError(f"{directory}: one of the indexes to merge. Name a new folder.")
+        raise UsageError(f"{directory}: is one of the indexes to merge. Choose a new folder.")
     first = infos[0]
     for folder, info in zip(folders[1:], infos[1:], strict=True):
         for what, mine, other in (
@@ -99,12 +99,13 @@ def _check_compatible(folders: Sequence[Path], infos: Sequence[IndexInfo], direc
         ):
             if mine != other:
                 raise UsageError(
-                    f"{folder}: its {what} is not that of {folders[0]}. Build it with --encoder-from {folders[0]} and the same options."
+                    f"{folder}: its {what} differs from that of {folders[0]}."
+                    f" Build it with --encoder-from {folders[0]} and the same options."
                 )
     kinds = {part.kind for info in infos for part in info.parts} - {"flat"}
     if len(kinds) > 1:
         raise UsageError(
-            "graphs and ivfpq do not go together: their search efforts mean other things. Build with one storage."
+            "HNSW graphs and ivfpq cannot be merged: their search efforts differ in meaning. Build with one storage."
         )
 
 
@@ -113,7 +114,7 @@ def _link_or_copy(source: Path, target: Path) -> None:
     target.unlink(missing_ok=True)
     try:
         os.link(source, target)
-    except OSError:  # another file system, or one without links
+    except OSError:  # another file system, or no support for hard links
         try:
             shutil.copyfile(source, target)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Pair keys as 16 bytes each, and looking for keys that come twice with bounded memory."""
+"""Pair keys as 16 bytes each: duplicate check and lookup with bounded memory."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from pairwright.datasets.errors import InputError
 
 KeyArray = NDArray[np.uint8]
 
-_MAX_SORTED_KEYS = 2**24  # keys that are sorted at a time: 0.6 GB with what sorting takes
-_CHUNK = 2**20  # keys that are read at a time
-_MIX = np.uint64(0x9E3779B97F4A7C15)  # the golden ratio's bits
+_MAX_SORTED_KEYS = 2**24  # keys sorted at a time: 0.6 GB including the sort
+_CHUNK = 2**20  # keys read at a time
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # bits of the golden ratio
 
 
 @dataclass(frozen=True)
 class PartKeys:
-    """The keys of a part's pairs.
+    """Keys of the entries of a part.
 
     Attributes:
-        where: the folder, for messages.
-        keys: of the entries, uint8 (n, 16), mapped.
-        captions: which caption each entry is, uint16 (n,), mapped; None when a pair has one entry.
+        where: folder of the part, for messages.
+        keys: keys of the entries, uint8 (n, 16), memory-mapped.
+        captions: caption index of each entry, uint16 (n,), memory-mapped; None if every pair has one entry.
     """
 
     where: Path
@@ -31,17 +31,17 @@ class PartKeys:
     captions: NDArray[np.uint16] | None = None
 
     def chunks(self) -> Iterator[KeyArray]:
-        """Yield the keys of the pairs, each pair once: that of its own caption or image."""
+        """Yield the keys of the pairs in chunks, each pair once."""
         for start in range(0, len(self.keys), _CHUNK):
             some = slice(start, start + _CHUNK)
             yield self.keys[some] if self.captions is None else self.keys[some][self.captions[some] == 0]
 
 
 def encode_keys(keys: Sequence[str]) -> KeyArray:
-    """Return hex keys as bytes, uint8 (n, 16).
+    """Return hexadecimal keys as bytes, uint8 (n, 16).
 
     Raises:
-        InputError: when one is not 32 hex digits.
+        InputError: if a key is not 32 hexadecimal digits.
     """
     try:
         data = b"".join(map(bytes.fromhex, keys))
@@ -49,17 +49,17 @@ def encode_keys(keys: Sequence[str]) -> KeyArray:
         data = b""
     if len(data) != 16 * len(keys) or any(len(key) != 32 for key in keys):
         wrong = next(key for key in keys if not _is_key(key))
-        raise InputError(f"{wrong!r} is not a pair key", where="index", fix="Keys are 32 hex digits.")
+        raise InputError(f"{wrong!r} is not a pair key", where="index", fix="Keys are 32 hexadecimal digits.")
     return np.frombuffer(data, np.uint8).reshape(-1, 16)
 
 
 def check_unique_keys(parts: Sequence[PartKeys]) -> None:
-    """See that no key comes twice in ``parts``, which are of one modality.
+    """Check that no key occurs twice in ``parts`` of one modality.
 
-    Keys are spread over as many rounds as keep memory bounded; each round reads them all.
+    Keys are hashed into as many rounds as bounded memory requires; each round reads them all.
 
     Raises:
-        InputError: naming a key and the parts that hold it.
+        InputError: for a duplicate key, naming the parts that hold it.
     """
     rounds = max(1, -(-sum(len(part.keys) for part in parts) // _MAX_SORTED_KEYS))
     for number in range(rounds):
@@ -74,7 +74,7 @@ def check_unique_keys(parts: Sequence[PartKeys]) -> None:
 
 
 def find_known_keys(parts: Sequence[PartKeys], keys: KeyArray) -> NDArray[np.bool_]:
-    """Return which of ``keys``, uint8 (n, 16), are in ``parts``, which are read in chunks."""
+    """Return a mask (n,) of the ``keys``, uint8 (n, 16), that are in ``parts``."""
     wanted = np.ascontiguousarray(keys).view("S16")[:, 0]
     ordered, places_of = np.unique(wanted, return_inverse=True)
     found = np.zeros(len(ordered), np.bool_)
@@ -89,13 +89,13 @@ def find_known_keys(parts: Sequence[PartKeys], keys: KeyArray) -> NDArray[np.boo
 def _keys_of_round(part: PartKeys, number: int, rounds: int) -> Iterator[NDArray[np.uint64]]:
     for chunk in part.chunks():
         words = _key_words(chunk)
-        if rounds > 1:  # keys are hashes as a rule, but need not be
+        if rounds > 1:  # keys are usually hashes, but need not be
             words = words[((words[:, 0] * _MIX) ^ words[:, 1]) % np.uint64(rounds) == number]
         yield words
 
 
 def _key_words(keys: KeyArray) -> NDArray[np.uint64]:
-    """Return keys as two numbers each, (n, 2), ordered as their hex is."""
+    """Return keys as two uint64 each, (n, 2), in the order of their hexadecimal form."""
     return np.ascontiguousarray(keys).view(">u8").astype(np.uint64)
 
 
@@ -109,7 +109,9 @@ def _is_key(key: str) -> bool:
 def _raise_duplicate(words: NDArray[np.uint64], first: Path, second: Path) -> None:
     key = "".join(f"{int(word):016x}" for word in words)
     if first == second:
-        raise InputError("a pair key comes twice", where=f"pair {key}", fix="Drop the duplicate pairs first.")
+        raise InputError("duplicate pair key", where=f"pair {key}", fix="Remove duplicate pairs from the input.")
     raise InputError(
-        f"in {first} and in {second}", where=f"pair {key}", fix="Drop it from one of the inputs, and build that again."
+        f"in {first} and in {second}",
+        where=f"pair {key}",
+        fix="Remove it from one of the inputs and rebuild that index.",
     )

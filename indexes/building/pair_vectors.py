@@ -1,9 +1,9 @@
-"""From pairs to vectors: what an index is built from, whether an encoder makes them or they are there already.
+"""Vectors of pairs: the protocol, and vectors computed by an encoder.
 
-An encoder gives every caption of a pair a vector of its own (`entries.py`); vectors from elsewhere are one a pair.
+An encoder gives every caption of a pair a vector (`stored_pairs`); precomputed vectors are one per pair.
 
-A *modality* is what a vector is of: a pair's caption (text) or its image. A pair may have a vector of one and not of the
-other; then it stands in the parts of the one, and is a rejected row with a reason for the other.
+The *modality* of a vector is text (a caption) or image. A pair may have a vector in one modality only; it is then in the
+parts of that modality, and a rejected row with a reason for the other.
 """
 
 from collections.abc import Sequence
@@ -26,19 +26,19 @@ from pairwright.indexes.hnsw.metadata import Modality
 if TYPE_CHECKING:
     from PIL import Image
 
-_THREADS = 4  # that open images: Pillow decodes without Python's lock; more would hold more pixels at a time
-_OPEN_BATCH = 16  # images that are opened between looks at how many pixels are held
-_MAX_IMAGES, _MAX_PIXELS = 128, 50_000_000  # from which on what was decoded is encoded: 150 MB at three bytes a pixel
+_THREADS = 4  # for opening images: Pillow decodes without the GIL; more threads would hold more pixels
+_OPEN_BATCH = 16  # images opened between checks of the held pixels
+_MAX_IMAGES, _MAX_PIXELS = 128, 50_000_000  # decoded images are encoded from here on: 150 MB at three bytes per pixel
 
 
 @dataclass(frozen=True)
 class VectorBatch:
-    """The vectors of some pairs.
+    """Vectors of a batch of pairs.
 
     Attributes:
-        has: which of the pairs have a vector, bool (n,).
-        vectors: of those, in their order, float32 (has.sum(), dim), of length 1.
-        rejects: one for each of the others, in their order.
+        has: mask of the pairs that have a vector, bool (n,).
+        vectors: unit vectors of those, in order, float32 (has.sum(), dim).
+        rejects: one for each of the other pairs, in order.
     """
 
     has: NDArray[np.bool_]
@@ -47,11 +47,11 @@ class VectorBatch:
 
 
 class PairVectors(Protocol):
-    """Gives pairs their vectors. It can be pickled: each worker process gets one of its own."""
+    """Source of the vectors of pairs. Must be picklable: each worker process gets a copy."""
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
-        """What there are vectors of."""
+        """Available modalities."""
         ...
 
     @property
@@ -61,41 +61,43 @@ class PairVectors(Protocol):
 
     @property
     def every_caption(self) -> bool:
-        """Whether each caption of a pair can be given a vector, or a pair has one for all."""
+        """Whether every caption of a pair gets a vector, instead of one per pair."""
         ...
 
     def rows(self, pairs: Sequence[Pair], modality: Modality) -> VectorBatch:
-        """Return the vectors of ``pairs``, of text those of each ``caption``. A pair's row does not depend on the others, but for a model's rounding.
+        """Return the vectors of ``pairs``; for text, of each ``caption``.
+
+        The row of a pair does not depend on the other pairs, except for the rounding of a model.
 
         Raises:
-            UsageError: when there are none of that modality.
+            UsageError: if the modality is not available.
         """
         ...
 
 
 class EncodedVectors:
-    """Captions and images through an encoder.
+    """Vectors of captions and images computed by an encoder.
 
-    A worker process loads the encoder anew from the index folder, so it has to be saved there before.
+    Worker processes load the encoder from the index folder, so it must be saved there first.
     """
 
     def __init__(
         self, encoder: TextEncoder, directory: Path | None = None, *, device: str = "", model: str = ""
     ) -> None:
-        """Take an encoder.
+        """Wrap an encoder.
 
         Args:
-            encoder: of captions; of images, too, when those are asked for.
-            directory: index folder that it is saved in; needed for worker processes only.
-            device: where a worker process runs it, see `EncoderOptions`.
-            model: where its checkpoint is, see `load_encoder`.
+            encoder: an encoder of texts, and of images if image vectors are requested.
+            directory: index folder that it is saved in; required for worker processes only.
+            device: device in a worker process, see `EncoderOptions`.
+            model: location of the checkpoint, see `load_encoder`.
         """
         self.encoder = encoder
         self._reopened = (directory, device, model)
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
-        """Text, and image when the encoder reads images."""
+        """Text, and image if the encoder encodes images."""
         return ("text", "image") if hasattr(self.encoder, "encode_images") else ("text",)
 
     @property
@@ -105,11 +107,11 @@ class EncodedVectors:
 
     @property
     def every_caption(self) -> bool:
-        """Yes."""
+        """Always true."""
         return True
 
     def rows(self, pairs: Sequence[Pair], modality: Modality) -> VectorBatch:
-        """Encode captions, which all pairs have, or those images that can be opened and decoded."""
+        """Encode the captions, or the images that can be opened and decoded."""
         if modality == "text":
             return VectorBatch(
                 np.ones(len(pairs), np.bool_), self.encoder.encode_texts([pair.caption for pair in pairs]), []
@@ -134,9 +136,9 @@ class EncodedVectors:
         return VectorBatch(np.array(has, np.bool_), np.concatenate(vectors), rejects)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return where a worker process finds the encoder."""
+        """Return the location from which a worker process loads the encoder."""
         if self._reopened[0] is None:
-            raise UsageError("an encoder that is not saved in an index folder cannot go to worker processes.")
+            raise UsageError("an encoder that is not saved in an index folder cannot be sent to worker processes.")
         return {"_reopened": self._reopened}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -144,15 +146,15 @@ class EncodedVectors:
         directory, device, model = self._reopened = state["_reopened"]
         encoder = load_encoder(directory, device=device, model=model)
         if encoder is None:
-            raise StorageError(f"{directory}: no encoder here. Build the index again.")
+            raise StorageError(f"{directory}: no encoder file. Build the index again.")
         self.encoder = encoder
 
 
 def _open_image(pair: Pair) -> "Image.Image | Reject":
-    """Return the decoded image of a pair, or why there is none."""
+    """Return the decoded image of a pair, or a reject."""
     place = f"pair {pair.key}"
     if not pair.image:
-        return make_reject(place, "missing_image", "the pair names no image", pair.caption)
+        return make_reject(place, "missing_image", "the pair has no image", pair.caption)
     if is_url(pair.image):
         return make_reject(place, "not_fetched", "a URL, not a file", pair.image)
     try:

@@ -1,8 +1,8 @@
-"""Building the parts of an index, one after the other or side by side in processes.
+"""Jobs that build the parts of an index, sequentially or in worker processes.
 
-A part is built of a range of the kept pairs and depends on that range alone, so any number of workers gives the same
-bytes (a model's rows apart, where its library rounds otherwise with fewer threads). Each worker builds whole parts
-with its share of the cores; memory is that of as many parts as there are workers.
+A part depends only on its range of the stored pairs, so any number of workers gives the same bytes (except for models
+whose library rounds differently with fewer threads). Each worker builds complete parts with its share of the cores;
+memory is that of one part per worker.
 """
 
 import multiprocessing
@@ -24,30 +24,30 @@ from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.datasets.worker_processes import WorkerProcesses
-from pairwright.indexes.building.caption_entries import CaptionEntries, one_entry_per_pair
-from pairwright.indexes.building.pair_files import StoredPairs
 from pairwright.indexes.building.pair_vectors import PairVectors
 from pairwright.indexes.building.part_builder import PartBuilder, extend_part_builder, new_part_builder
+from pairwright.indexes.building.stored_pairs import CaptionEntries, StoredPairs, one_entry_per_pair
 from pairwright.indexes.encoders.protocols import Vectors
-from pairwright.indexes.hnsw.faiss_threads import choose_build_threads, limit_faiss_threads
+from pairwright.indexes.hnsw.faiss_files import choose_build_threads, limit_faiss_threads
 from pairwright.indexes.hnsw.index_folder import remove_index_files
-from pairwright.indexes.hnsw.metadata import FileDigests, IndexOptions, Modality, PartInfo, VectorStorage, digest_files
+from pairwright.indexes.hnsw.metadata import FileDigests, Modality, PartInfo, VectorStorage, digest_files
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.storage import StorageChoice, training_row_count
 
 IndexProgress = Callable[[str, int, int], None]
 
-_POLL_SECONDS = 0.2  # seconds between looks at how far the workers are
+_POLL_SECONDS = 0.2  # interval of progress updates
 
 
 class ProgressQueue(Protocol):
-    """Where a worker tells how many pairs it has done."""
+    """Progress reports of workers: numbers of completed pairs."""
 
     def put(self, item: int, /) -> None:
-        """Tell of ``item`` more pairs."""
+        """Report ``item`` more pairs."""
         ...
 
     def get_nowait(self) -> int:
-        """Return what was told, or raise `queue.Empty`."""
+        """Return a report, or raise `queue.Empty`."""
         ...
 
 
@@ -56,15 +56,15 @@ class PartJob:
     """A part to build.
 
     Attributes:
-        folder: of the part.
-        modality: of its vectors.
-        pairs: files that the pairs are in.
-        first: number of its first pair there.
-        end: number of the pair after its last.
-        choice: how vectors are stored.
-        options: of the index.
-        probes: sample queries, float32 (q, dim), or none.
-        old: folder and description of the part that this one extends, if it does.
+        folder: folder of the part.
+        modality: modality of its vectors.
+        pairs: the stored pairs of the index.
+        first: number of its first pair.
+        end: number after its last pair.
+        choice: storage of the vectors.
+        options: options of the index.
+        sample_queries: float32 (q, dim), or None.
+        extends: folder and metadata of the part that this one extends, or None.
     """
 
     folder: Path
@@ -74,18 +74,18 @@ class PartJob:
     end: int
     choice: StorageChoice
     options: IndexOptions
-    probes: Vectors | None = None
-    old: tuple[Path, PartInfo] | None = None
+    sample_queries: Vectors | None = None
+    extends: tuple[Path, PartInfo] | None = None
 
 
 @dataclass(frozen=True)
 class PartResult:
-    """What became of a job.
+    """Result of a job.
 
     Attributes:
-        info: of the part; None when no pair had a vector.
-        files: its files, by their path in the index folder.
-        rejects: pairs that have no vector.
+        info: metadata of the part; None if no pair had a vector.
+        files: size and digest of its files, by path in the index folder.
+        rejects: pairs without a vector.
     """
 
     info: PartInfo | None
@@ -100,13 +100,13 @@ def build_parts(jobs: Sequence[PartJob], vectors: PairVectors, workers: int, wat
     """Build all parts, in order of ``jobs``.
 
     Args:
-        jobs: what to build.
-        vectors: of the pairs; pickled when there are several workers.
-        workers: processes; 1 builds in this one.
-        watch: hears "vectors", how many pairs are done, and of how many.
+        jobs: parts to build.
+        vectors: vectors of the pairs; pickled if there are several workers.
+        workers: number of processes; 1 builds in this process.
+        watch: called with "vectors", the number of completed pairs, and the total.
 
     Raises:
-        PairwrightError: what building raises, or when a worker was killed.
+        PairwrightError: if a build fails or a worker is killed.
     """
     total = sum(job.end - job.first for job in jobs)
     workers = min(workers, len(jobs))
@@ -124,13 +124,13 @@ def build_parts(jobs: Sequence[PartJob], vectors: PairVectors, workers: int, wat
             done_by = [future.result() for future in futures]
         except BrokenProcessPool:
             raise PairwrightError(
-                "index: a worker process was ended from outside, perhaps for want of memory. Use fewer workers, or more shards."
+                "index: a worker process was killed, possibly out of memory. Use fewer workers or more shards."
             ) from None
     return [done_by[number % workers][number // workers] for number in range(len(jobs))]
 
 
 class _ProgressCounter:
-    """Adds up what is told and passes the sum on; a `Queue` that is empty at once."""
+    """Sums up progress reports and passes the sum to ``watch``; a `ProgressQueue` that is always empty."""
 
     def __init__(self, watch: IndexProgress, total: int) -> None:
         self._watch, self._total, self._done = watch, total, 0
@@ -147,18 +147,18 @@ def build_part(job: PartJob, vectors: PairVectors, threads: int, owner: tuple[st
     """Build one part in this process.
 
     Args:
-        job: what to build.
-        vectors: of the pairs.
-        threads: that FAISS and the libraries of a model use; 0: as many as the options say.
-        owner: stage and part of the build's job whose progress this is; None: of nobody's.
+        job: part to build.
+        vectors: vectors of the pairs.
+        threads: threads of FAISS and of model libraries; 0 for the number in the options.
+        owner: stage and part to which progress is attributed; None for no progress.
     """
     if owner is None:
         (built,) = _build_jobs([job], vectors, _ProgressCounter(lambda *_: None, 0), threads)
         return built
     total = job.end - job.first
-    with attribute_steps_to(*owner), open_step("vectors", total, "pairs") as this:
+    with attribute_steps_to(*owner), open_step("vectors", total, "pairs") as step:
         (built,) = _build_jobs(
-            [job], vectors, _ProgressCounter(lambda _, done, total: this.reach(done, total), total), threads
+            [job], vectors, _ProgressCounter(lambda _, done, total: step.reach(done, total), total), threads
         )
     return built
 
@@ -166,7 +166,7 @@ def build_part(job: PartJob, vectors: PairVectors, threads: int, owner: tuple[st
 def _forward_progress(
     futures: "Sequence[Future[list[PartResult]]]", queue: ProgressQueue, counter: _ProgressCounter
 ) -> None:
-    """Pass on what the workers tell until all are done or one failed."""
+    """Forward the reports of the workers until all are done or one has failed."""
     running = set(futures)
     while running:
         finished, running = wait(running, timeout=_POLL_SECONDS)
@@ -181,18 +181,18 @@ def _forward_progress(
             return
 
 
-def _build_jobs(jobs: list[PartJob], vectors: PairVectors, told: ProgressQueue, threads: int) -> list[PartResult]:
-    """Build parts in this process, with so many threads; 0 for as many as the options say."""
+def _build_jobs(jobs: list[PartJob], vectors: PairVectors, progress: ProgressQueue, threads: int) -> list[PartResult]:
+    """Build parts in this process with ``threads``; 0 for the number in the options."""
     if threads:
-        os.environ["OMP_NUM_THREADS"] = str(threads)  # for libraries that are loaded later, as models are
+        os.environ["OMP_NUM_THREADS"] = str(threads)  # for libraries loaded later, such as those of models
     found = []
     for job in jobs:
         with limit_faiss_threads(choose_build_threads(job.options.threads or threads)):
-            found.append(_build_job(job, vectors, told))
+            found.append(_build_job(job, vectors, progress))
     return found
 
 
-def _build_job(job: PartJob, vectors: PairVectors, told: ProgressQueue) -> PartResult:
+def _build_job(job: PartJob, vectors: PairVectors, progress: ProgressQueue) -> PartResult:
     builder = _start_builder(job, vectors)
     rejects: list[Reject] = []
     for pairs in job.pairs.batches(job.first, job.end):
@@ -202,7 +202,7 @@ def _build_job(job: PartJob, vectors: PairVectors, told: ProgressQueue) -> PartR
         if builder is not None:
             keys = [pair.key for pair, has in zip(entries.pairs, rows.has.tolist(), strict=True) if has]
             builder.add(keys, rows.vectors, entries.captions[rows.has])
-        told.put(len(pairs))
+        progress.put(len(pairs))
     info = builder.finish() if builder is not None else None
     if info is None:
         remove_index_files(job.folder)
@@ -212,37 +212,39 @@ def _build_job(job: PartJob, vectors: PairVectors, told: ProgressQueue) -> PartR
 
 
 def _start_builder(job: PartJob, vectors: PairVectors) -> PartBuilder | None:
-    """Return the builder of the part; None when there is nothing to train on, since no pair has a vector."""
+    """Return the builder of the part; None if there are no training rows because no pair has a vector."""
     several = job.modality == "text" and vectors.every_caption
     count = job.pairs.captions_of(job.first, job.end) if several else job.end - job.first
-    if job.old is not None:
-        old, info = job.old
+    if job.extends is not None:
+        old, info = job.extends
         becomes_graph = info.kind == "flat" and info.vectors + count >= job.options.flat_below
         sample = _sample_training_rows(job, vectors, info.storage, count) if becomes_graph else None
         return extend_part_builder(job.folder, old, info, job.options, count=count, sample=sample)
     sample = _sample_training_rows(job, vectors, job.choice.storage, count)
     if sample is not None and not len(sample):
         return None
-    return new_part_builder(job.folder, job.choice, job.options, count=count, sample=sample, probes=job.probes)
+    return new_part_builder(
+        job.folder, job.choice, job.options, count=count, sample=sample, sample_queries=job.sample_queries
+    )
 
 
 def _list_entries(job: PartJob, vectors: PairVectors, pairs: Sequence[Pair]) -> CaptionEntries:
-    """Return what of ``pairs`` gets a vector."""
+    """Return the entries of ``pairs``."""
     return job.pairs.entries(pairs) if job.modality == "text" and vectors.every_caption else one_entry_per_pair(pairs)
 
 
 def _sample_training_rows(job: PartJob, vectors: PairVectors, storage: VectorStorage, count: int) -> Vectors | None:
-    """Return rows of the part, of ``count`` entries, to train on: those of random pairs; None when nothing is trained."""
-    wanted, pairs_there = training_row_count(storage, count), job.end - job.first
+    """Return training rows of random pairs of the part, which has ``count`` entries; None if none are needed."""
+    wanted, pair_count = training_row_count(storage, count), job.end - job.first
     if not wanted:
         return None
-    drawn = -(-wanted * pairs_there // count)  # pairs that have about so many entries
-    chance = make_numpy_rng("training rows", job.modality, job.first)
-    numbers: NDArray[np.int64] = job.first + np.sort(chance.choice(pairs_there, drawn, replace=False))
-    rows = np.concatenate([_encode_rows(job, vectors, pairs) for pairs in job.pairs.chosen(numbers)])
-    if len(rows) or drawn == pairs_there:
+    drawn = -(-wanted * pair_count // count)  # pairs with about as many entries
+    rng = make_numpy_rng("training rows", job.modality, job.first)
+    numbers: NDArray[np.int64] = job.first + np.sort(rng.choice(pair_count, drawn, replace=False))
+    rows = np.concatenate([_encode_rows(job, vectors, pairs) for pairs in job.pairs.select(numbers)])
+    if len(rows) or drawn == pair_count:
         return rows
-    for pairs in job.pairs.batches(job.first, job.end):  # no pair that was drawn has a vector
+    for pairs in job.pairs.batches(job.first, job.end):  # no drawn pair has a vector
         rows = _encode_rows(job, vectors, pairs)
         if len(rows):
             break

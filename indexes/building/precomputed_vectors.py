@@ -1,17 +1,15 @@
-"""Vectors that are there already: an embedding folder of clip-retrieval, as LAION publishes them with its datasets.
+"""Precomputed vectors: an embedding folder of clip-retrieval, as published with the LAION datasets.
 
-The pairs are read from the folder's metadata like any input (`datasets.readers.clip_retrieval`), and each carries the
-row of its vectors as ``embedding_row`` in `meta`; rows that were rejected leave a gap and nothing shifts. Pairs that
-were stored in between (``pairs.parquet``) keep it. Which files there are, their order and what is checked of them:
-`datasets.readers.clip_retrieval_parts`.
+The pairs are read from the metadata of the folder like any input (`datasets.readers.clip_retrieval`), and each carries
+the row of its vectors as ``embedding_row`` in `meta`; rejected rows do not shift the others. Pairs stored in between
+(``pairs.parquet``) keep it. `datasets.readers.embedding_parts` lists and checks the files.
 
-Files are mapped into memory for the length of one batch and only its rows are read, so that memory is a batch whatever
-the size of the folder. Rows become float32 and are then brought to length 1, whatever they were: LAION's, in half
-precision, are off by its rounding. A row of zeros has no direction, and one with NaN or an infinity
-none that is known: such rows are not indexed, each under its reason.
+Files are memory-mapped for one batch at a time and only its rows are read, so memory does not depend on the size of the
+folder. Rows are converted to float32 and normalised: LAION's are in half precision. Rows of zeros and rows with NaN or
+infinite values are rejected.
 
-The vectors are those of a model that the folder does not name. Queries have to be encoded by the same one: on LAION-400M
-that is OpenAI's CLIP ViT-B/32.
+The folder does not name the model that made the vectors. Queries must be encoded by the same one: OpenAI's CLIP ViT-B/32
+for LAION-400M.
 """
 
 import json
@@ -32,53 +30,53 @@ from pairwright.indexes.encoders.protocols import Vectors
 from pairwright.indexes.hnsw.metadata import Modality
 
 EMBEDDING_FOLDERS: dict[Modality, str] = {"text": "text_emb", "image": "img_emb"}
-_MIN_LENGTH = 1e-15  # below it the squares lose bits in float32
+_MIN_LENGTH = 1e-15  # shorter vectors lose precision when squared in float32
 
 
 class PrecomputedVectors:
-    """The vectors of pairs whose `meta` names their row of an embedding folder; a `vectors.PairVectors`.
+    """Vectors of pairs whose `meta` holds their row in an embedding folder; implements `PairVectors`.
 
-    Holds paths and counts only, so that it can be sent to other processes.
+    Holds paths and counts only, so that it can be sent to worker processes.
 
     Attributes:
         folder: the embedding folder.
-        modalities: what it has vectors of, text first.
+        modalities: available modalities, text first.
         dim: length of a vector.
-        count: rows of each modality.
+        count: number of rows per modality.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Look the folder over and check that its parts fit together.
+        """List the files of the folder and check that they match.
 
         Raises:
-            InputError: naming the file that is missing, cut short, or does not fit the others.
+            InputError: if a file is missing, truncated, or does not match the others.
         """
         self.folder = folder
         self._parts = find_embedding_parts(folder)
         self._firsts = np.array([part.first for part in self._parts], np.int64)
-        there = self._parts[0].embeddings
-        self.modalities: tuple[Modality, ...] = tuple(name for name, kind in EMBEDDING_FOLDERS.items() if kind in there)
+        kinds = self._parts[0].embeddings
+        self.modalities: tuple[Modality, ...] = tuple(name for name, kind in EMBEDDING_FOLDERS.items() if kind in kinds)
         self.dim = self._parts[0].dim
         self.count = self._parts[-1].first + self._parts[-1].rows
 
     @property
     def every_caption(self) -> bool:
-        """No: the folder has a row a pair."""
+        """Always false: the folder has one row per pair."""
         return False
 
     def rows(self, pairs: Sequence[Pair], modality: Modality) -> VectorBatch:
-        """Return the vectors of ``pairs``, which may be any of this folder's, in any order.
+        """Return the vectors of any ``pairs`` of this folder, in any order.
 
-        A row of zeros is rejected as ``zero_vector``, one with NaN or an infinity as ``not_finite``.
+        A row of zeros is rejected as ``zero_vector``, one with NaN or infinite values as ``not_finite``.
 
         Raises:
-            UsageError: when the folder has no vectors of the modality.
-            InputError: when a pair does not name its row, or a file has changed.
+            UsageError: if the folder has no vectors of the modality.
+            InputError: if a pair has no row number, or a file has changed.
         """
         if modality not in self.modalities:
-            raise UsageError(f"{self.folder}: no {EMBEDDING_FOLDERS[modality]} here, so no vectors of {modality}s.")
+            raise UsageError(f"{self.folder}: no {EMBEDDING_FOLDERS[modality]} folder, so no {modality} vectors.")
         numbers = self._numbers(pairs)
-        stored = self._gathered(numbers, EMBEDDING_FOLDERS[modality])
+        stored = self._read_rows(numbers, EMBEDDING_FOLDERS[modality])
         lengths = _normalise_in_place(stored)
         has = np.isfinite(lengths) & (lengths > 0)
         if has.all():
@@ -101,14 +99,16 @@ class PrecomputedVectors:
         wrong = (numbers < 0) | (numbers >= self.count)
         if wrong.any():
             pair, number = pairs[int(np.argmax(wrong))], int(numbers[np.argmax(wrong)])
-            what = f"names row {number} of {self.count}" if number >= 0 else f"has no {EMBEDDING_ROW} in its meta"
-            raise InputError(
-                f"pair {pair.key} {what}", where=str(self.folder), fix="Read the pairs from this folder itself."
+            what = (
+                f"has row number {number}, but there are {self.count} rows"
+                if number >= 0
+                else f"has no {EMBEDDING_ROW} in its meta"
             )
+            raise InputError(f"pair {pair.key} {what}", where=str(self.folder), fix="Read the pairs from this folder.")
         return numbers
 
-    def _gathered(self, numbers: NDArray[np.int64], kind: str) -> Vectors:
-        """Return the stored rows of ``numbers`` in float32; each file is mapped once and let go."""
+    def _read_rows(self, numbers: NDArray[np.int64], kind: str) -> Vectors:
+        """Return rows ``numbers`` in float32; each file is mapped once and closed."""
         gathered = np.empty((len(numbers), self.dim), np.float32)
         of_part = self._part_of(numbers)
         for which in np.unique(of_part):
@@ -116,7 +116,7 @@ class PrecomputedVectors:
             places = np.flatnonzero(of_part == which)
             stored = open_vectors(part.embeddings[kind])
             if stored.shape != (part.rows, self.dim):
-                raise InputError("the file has changed", where=str(part.embeddings[kind]), fix="Begin again.")
+                raise InputError("the file has changed", where=str(part.embeddings[kind]), fix="Start again.")
             gathered[_slice_if_consecutive(places)] = stored[_slice_if_consecutive(numbers[places] - part.first)]
         return gathered
 
@@ -125,24 +125,24 @@ class PrecomputedVectors:
 
 
 def _slice_if_consecutive(numbers: NDArray[np.int64]) -> NDArray[np.int64] | slice:
-    """Return consecutive numbers as a slice, which copies nothing and reads the file in one go."""
+    """Return consecutive numbers as a slice, which avoids a copy and reads sequentially."""
     first, last = int(numbers[0]), int(numbers[-1])
     consecutive = last - first + 1 == len(numbers) and bool((np.diff(numbers) == 1).all())
     return slice(first, last + 1) if consecutive else numbers
 
 
 def _embedding_row(pair: Pair) -> int:
-    """Return the row that a pair names, or -1."""
+    """Return the row number in the meta of a pair, or -1."""
     number: Any = json.loads(pair.meta).get(EMBEDDING_ROW)
     return number if type(number) is int and 0 <= number < 2**62 else -1
 
 
 def _normalise_in_place(rows: Vectors) -> NDArray[np.float32]:
-    """Bring ``rows`` to length 1 in place and return a length for each: 0, NaN or infinite where it cannot be done."""
+    """Normalise ``rows`` in place and return their lengths: 0, NaN or infinite where it is not possible."""
     with np.errstate(over="ignore", invalid="ignore"):
         lengths: NDArray[np.float32] = np.sqrt(np.einsum("ij,ij->i", rows, rows))
         for row in np.flatnonzero(~((lengths > _MIN_LENGTH) & np.isfinite(lengths))):
-            # There is no direction, or the squares left the range of float32: those of values up to 1 do not.
+            # Zero or not finite, or the squares overflow float32: divide by the largest value first.
             lengths[row] = largest = np.abs(rows[row]).max()
             if 0 < largest < np.inf:
                 rows[row] /= largest

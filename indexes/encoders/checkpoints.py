@@ -1,34 +1,32 @@
-"""Where a checkpoint lies: a folder as it is, or a name on the Hugging Face hub as the folder of its downloaded files.
+"""Lookup of model checkpoints in a folder or on the Hugging Face hub, and translation of their load errors.
 
-A folder never leads to the network. A name is looked up in the hub's cache and downloaded when it is not there; of
-weights that are stored in several formats only the first that is wanted is fetched.
+A folder never causes network access. A hub name is looked up in the cache and downloaded if missing; of weights stored in
+several formats only the preferred one is downloaded.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from pairwright.datasets.errors import InputError, MissingResourceError, PairwrightError
 
-CONFIG_PATTERNS = (
-    "*.json",
-    "*.txt",
-    "*/config.json",
-)  # small files: settings and tokenizers; the last are modules' own
+CONFIG_PATTERNS = ("*.json", "*.txt", "*/config.json")  # settings and tokenizers; the last of sub-modules
 
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
 
 
 def find_checkpoint_folder(model: str) -> Path:
-    """Return the folder of ``model`` with its small files; `find_weights_file` fetches the weights.
+    """Return the folder of ``model`` with its configuration files; `find_weights_file` downloads the weights.
 
     Args:
         model: a folder, or a hub name (``owner/name``, with or without ``hf-hub:`` before it).
 
     Raises:
-        InputError: when it looks like a path and is no folder.
-        MissingResource: when the hub does not give it.
+        InputError: if it looks like a path but is not a folder.
+        MissingResourceError: if it cannot be downloaded.
     """
     folder = Path(model).expanduser()
     if folder.is_dir():
@@ -40,16 +38,16 @@ def find_checkpoint_folder(model: str) -> Path:
 
 
 def find_weights_file(model: str, folder: Path, wanted: Sequence[str]) -> Path:
-    """Return the first of the files ``wanted`` that ``folder`` holds or, for a hub name, that the hub gives.
+    """Return the first of the files ``wanted`` that is in ``folder`` or, for a hub name, on the hub.
 
     Args:
-        model: as it was given to `find_checkpoint_folder`.
-        folder: what that returned.
-        wanted: names, the best first. ``x.safetensors.index.json`` stands for the weights in parts that it lists.
+        model: argument of `find_checkpoint_folder`.
+        folder: result of `find_checkpoint_folder`.
+        wanted: file names, preferred first. ``x.safetensors.index.json`` means the sharded weights that it lists.
 
     Raises:
-        InputError: when there is none.
-        MissingResource: when the hub cannot be asked.
+        InputError: if there are no weights.
+        MissingResourceError: if the hub cannot be reached.
     """
     on_hub = not Path(model).expanduser().is_dir()
     for name in wanted:
@@ -58,12 +56,12 @@ def find_weights_file(model: str, folder: Path, wanted: Sequence[str]) -> Path:
             _download_snapshot(model.removeprefix("hf-hub:"), (name, parts))
         if (folder / name).is_file() and any(folder.glob(parts)):
             return folder / name
-    raise InputError("no weights", where=f"checkpoint {model}", fix=f"It has to hold one of: {', '.join(wanted)}.")
+    raise InputError("no weights", where=f"checkpoint {model}", fix=f"It must contain one of: {', '.join(wanted)}.")
 
 
 @contextmanager
 def translate_load_errors(where: str) -> Iterator[None]:
-    """Turn whatever a library raises on a damaged checkpoint within the block into InputError."""
+    """Convert any error of a library on a damaged checkpoint within the block to InputError."""
     try:
         yield
     except PairwrightError:
@@ -83,9 +81,24 @@ def _download_snapshot(name: str, patterns: Sequence[str]) -> Path:
 
     try:
         return Path(snapshot_download(name, allow_patterns=list(patterns)))
-    except (OSError, ValueError, RuntimeError) as error:  # the hub's errors are all of these kinds
+    except (OSError, ValueError, RuntimeError) as error:  # covers all errors of huggingface_hub
         reason = str(error).strip().split("\n")[0]
         raise MissingResourceError(
-            f"checkpoint {name}: no such folder here, and the Hugging Face hub does not give it ({reason}). "
-            "Check the name and the network, or name a folder that holds the checkpoint."
+            f"checkpoint {name}: no such folder, and not available on the Hugging Face hub ({reason}). "
+            "Check the name and the network, or pass the folder of a checkpoint."
         ) from None
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence the progress bars and load reports of transformers within the block."""
+    logging: Any = import_module("transformers.utils.logging")  # its functions are untyped
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()

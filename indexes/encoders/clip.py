@@ -1,20 +1,16 @@
-"""Text and image encoder: CLIP (Radford et al. 2021), any checkpoint of it by folder or name.
+"""CLIP encoder of texts and images (Radford et al. 2021).
 
-REACT (section "Retrieving customised knowledge") searches a pool with the towers of a contrastive model: captions
-against a query's text vector (text to text) and images against the same vector (text to image). Both towers here give
-rows in one space.
+REACT (section "Retrieving customised knowledge") searches a pool with a contrastive model: captions (text to text) and
+images (text to image) against the text vector of a query. Both towers give rows in one space.
 
-What ``model`` may be: a folder or a hub name in Hugging Face's format, one in OpenCLIP's own, or ``ARCH::pretrained``
-with OpenCLIP installed (`openclip.py` says which of them). Empty stands for ``openai/clip-vit-base-patch32``, the model
-that LAION-400M's published vectors were made with.
+``model`` is a folder or a hub name in the format of Hugging Face or OpenCLIP, or ``ARCH::pretrained`` with OpenCLIP
+installed (see `openclip_checkpoint`). The default is ``openai/clip-vit-base-patch32``, which made the published vectors
+of LAION-400M.
 
-Texts longer than the model reads (77 tokens) keep their beginning and the end mark, and are counted. Texts of a call are
-sorted by length before they are batched, so that little is padded; a text is read up to its end mark only, so neither
-padding nor neighbours enter its row. In another batch, or elsewhere in one, a row differs by float rounding: 1.2e-7 in a
-coordinate was measured for a ViT-B/32 on a CPU, where 1 and 2 threads gave the same bytes, as did the same call twice.
-Half precision moves a row by less than 1e-5 in cosine (ViT-B/32 with random weights; no trained one was at hand).
-
-Not covered: rows on GPUs are not promised to be the same bytes from run to run.
+Texts over the limit of the model (77 tokens) are truncated before the end token, and counted. The texts of a call are
+sorted by length to reduce padding; padding and neighbours do not affect a row except by float rounding (1.2e-7 per
+coordinate, ViT-B/32 on a CPU). On a CPU, the same call gives the same bytes, with 1 or 2 threads; on GPUs this is not
+guaranteed. Half precision changes a row by less than 1e-5 in cosine (ViT-B/32 with random weights).
 """
 
 import importlib.util
@@ -53,17 +49,17 @@ VERSION = 1
 DEFAULT_MODEL = "openai/clip-vit-base-patch32"
 
 _DEFAULT_BATCH = 128
-_MAX_THREADS = 8  # that make images ready while a GPU waits for them; about 250 images a second each
+_MAX_THREADS = 8  # for image preprocessing; about 250 images per second each
 
 
 class ClipEncoder:
-    """A loaded CLIP: a text tower and an image tower.
+    """A loaded CLIP checkpoint with text and image tower.
 
     Attributes:
-        model: folder, hub name or ``ARCH::pretrained``, as saved.
+        model: folder, hub name or ``ARCH::pretrained``.
         half: weights rounded to 16 bits.
-        fingerprint: 32 hex digits over the weights and all settings that change a row.
-        truncated: texts so far that were longer than the model reads.
+        fingerprint: hash of the weights and all settings that affect a row, 32 hexadecimal digits.
+        truncated: number of texts so far that were truncated.
     """
 
     def __init__(
@@ -72,9 +68,9 @@ class ClipEncoder:
         """Load the checkpoint.
 
         Raises:
-            MissingResource: when transformers, OpenCLIP (for its names) or the checkpoint is not there.
-            InputError: when the checkpoint is damaged or not a CLIP that can be read here.
-            UsageError: when the device cannot be used.
+            MissingResourceError: if transformers, OpenCLIP (for its names) or the checkpoint is missing.
+            InputError: if the checkpoint is damaged or not a supported CLIP.
+            UsageError: if the device cannot be used.
         """
         self.model = absolute_model_name(model or DEFAULT_MODEL)
         self.half = half
@@ -97,7 +93,7 @@ class ClipEncoder:
 
     @property
     def version(self) -> int:
-        """Of the method."""
+        """Version of the method."""
         return VERSION
 
     @property
@@ -106,9 +102,9 @@ class ClipEncoder:
         return int(self._parts.network.config.projection_dim)
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit row a text, float32 (len(texts), dim)."""
+        """Return one unit row per text, float32 (len(texts), dim)."""
         rows = np.empty((len(texts), self.dim), np.float32)
-        ids = self._cut(self._parts.tokens.ids(replace_lone_surrogates(texts))) if texts else []
+        ids = self._truncate(self._parts.tokens.ids(replace_lone_surrogates(texts))) if texts else []
         order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
         for start in range(0, len(order), self._batch_size):
             batch = order[start : start + self._batch_size]
@@ -116,40 +112,40 @@ class ClipEncoder:
         return rows
 
     def encode_images(self, images: "Sequence[Image.Image]") -> Vectors:
-        """Return one unit row an image, float32 (len(images), dim)."""
+        """Return one unit row per image, float32 (len(images), dim)."""
         rows = np.empty((len(images), self.dim), np.float32)
         with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as threads:
             for start in range(0, len(images), self._batch_size):
                 batch = images[start : start + self._batch_size]
-                # Each image once: Pillow decodes lazily, and not safely for two threads that hold the same image.
-                different = {id(image): image for image in batch}
-                pixels = dict(zip(different, threads.map(self._parts.pixels.of, different.values()), strict=True))
+                # Each image object once: Pillow's lazy decoding is not thread-safe for one image.
+                distinct = {id(image): image for image in batch}
+                pixels = dict(zip(distinct, threads.map(self._parts.pixels.of, distinct.values()), strict=True))
                 rows[start : start + len(batch)] = self._image_rows(np.stack([pixels[id(image)] for image in batch]))
         return rows
 
     def save(self, path: Path) -> None:
-        """Write the checkpoint's name and fingerprint to ``path``; the weights stay where they are."""
+        """Write name and fingerprint of the checkpoint to ``path``, not its weights."""
         SavedModelReference(NAME, VERSION, self.model, self.half, self.dim, self.fingerprint).write(path)
 
     @classmethod
     def load(cls, path: Path, *, device: str = "", model: str = "") -> "ClipEncoder":
-        """Load the encoder that ``path`` names.
+        """Load the encoder referenced by ``path``.
 
         Args:
-            path: what `save` wrote.
+            path: file written by `save`.
             device: as in the constructor.
-            model: where the checkpoint is now, when it was moved.
+            model: new location of the checkpoint, if it has been moved.
 
         Raises:
-            StorageError: when the file is torn, or the checkpoint has changed since.
-            MissingResource: when a package or the checkpoint is not there.
+            StorageError: if the file is damaged, or the checkpoint has changed.
+            MissingResourceError: if a package or the checkpoint is missing.
         """
         saved = SavedModelReference.read(path, NAME, VERSION)
         encoder = cls(model or saved.model, device=device, half=saved.half)
         saved.check(encoder.fingerprint, path, encoder.model)
         return encoder
 
-    def _cut(self, ids: list[list[int]]) -> list[list[int]]:
+    def _truncate(self, ids: list[list[int]]) -> list[list[int]]:
         limit = self._config.text_config.max_position_embeddings
         self.truncated += sum(len(tokens) > limit for tokens in ids)
         return [tokens if len(tokens) <= limit else [*tokens[: limit - 1], tokens[-1]] for tokens in ids]
@@ -157,7 +153,7 @@ class ClipEncoder:
     def _text_rows(self, ids: list[list[int]]) -> Vectors:
         import torch
 
-        # Padded with the end mark itself: the model reads a text at its first end mark, and looks only backwards.
+        # Padded with the end token: the model reads a text at its first end token and attends only backwards.
         longest = max(map(len, ids))
         padded = torch.tensor([tokens + [tokens[-1]] * (longest - len(tokens)) for tokens in ids], device=self._device)
         with torch.inference_mode():
@@ -169,8 +165,8 @@ class ClipEncoder:
 
         with torch.inference_mode():
             network = self._network
-            seen = network.vision_model(pixel_values=torch.from_numpy(pixels).to(self._device, network.dtype))
-            return self._unit(network.visual_projection(seen.pooler_output))
+            output = network.vision_model(pixel_values=torch.from_numpy(pixels).to(self._device, network.dtype))
+            return self._unit(network.visual_projection(output.pooler_output))
 
     def _unit(self, rows: "torch.Tensor") -> Vectors:
         return normalise_rows(rows.float().cpu().numpy(), self.model)
@@ -199,7 +195,7 @@ def _read_checkpoint(model: str) -> ClipCheckpoint:
     if (folder / openclip_checkpoint.CONFIG_FILE).is_file():
         return openclip_checkpoint.read_openclip_checkpoint(model, folder)
     raise InputError(
-        f"holds neither {clip_checkpoint.CONFIG_FILE} nor {openclip_checkpoint.CONFIG_FILE}",
+        f"contains neither {clip_checkpoint.CONFIG_FILE} nor {openclip_checkpoint.CONFIG_FILE}",
         where=f"checkpoint {model}",
-        fix="Name a CLIP checkpoint in Hugging Face's or OpenCLIP's format.",
+        fix="Use a CLIP checkpoint in the format of Hugging Face or OpenCLIP.",
     )

@@ -1,7 +1,7 @@
-"""What a CLIP checkpoint consists of once it is read, whichever format it has; and the Hugging Face format.
+"""CLIP checkpoints: their parts, and the reader of the Hugging Face format.
 
-A folder in Hugging Face's format holds ``config.json`` (``model_type`` is ``clip``), the weights, the tokenizer and
-``preprocessor_config.json``. OpenCLIP's own format is read by `openclip.py` into the same parts.
+A folder in this format holds ``config.json`` (``model_type`` is ``clip``), weights, tokenizer and
+``preprocessor_config.json``. `openclip_checkpoint` reads the format of OpenCLIP into the same parts.
 """
 
 import json
@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.errors import InputError
-from pairwright.indexes.encoders.checkpoints import find_weights_file, translate_load_errors
+from pairwright.indexes.encoders.checkpoints import find_weights_file, quiet_transformers, translate_load_errors
 from pairwright.indexes.encoders.image_preprocessing import ImagePreprocessing, preprocessing_from_transformers
-from pairwright.indexes.encoders.transformers_logging import quiet_transformers
 
 if TYPE_CHECKING:
     import torch
@@ -31,10 +30,10 @@ _WEIGHT_FILES = (
 
 @dataclass(frozen=True, eq=False)
 class ClipTokenizer:
-    """What splits texts.
+    """Tokenizer of a CLIP checkpoint.
 
     Attributes:
-        ids: tokens of texts, whole, with the marks of start and end.
+        ids: returns the tokens of texts, untruncated, with start and end token.
         vocabulary: token to number.
     """
 
@@ -47,9 +46,9 @@ class ClipCheckpoint:
     """The parts of a CLIP checkpoint.
 
     Attributes:
-        network: transformers' CLIPModel, float32 on the CPU. Its types say different things from version to version.
-        tokens: what splits texts.
-        pixels: what to do with an image.
+        network: transformers' CLIPModel, float32 on the CPU (`Any`: its types differ between versions).
+        tokens: tokenizer.
+        pixels: image preprocessing.
     """
 
     network: Any
@@ -58,14 +57,14 @@ class ClipCheckpoint:
 
 
 def read_transformers_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
-    """Read a folder in Hugging Face's format.
+    """Read a checkpoint in the Hugging Face format.
 
     Args:
-        model: as the user named it.
-        folder: where its files are.
+        model: name for messages.
+        folder: folder of its files.
 
     Raises:
-        InputError: when a file is missing or torn, or the model is of another kind.
+        InputError: if a file is missing or damaged, or the model is of another kind.
     """
     transformers: Any = import_module("transformers")
     where = f"checkpoint {model}"
@@ -74,7 +73,7 @@ def read_transformers_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
         raise InputError(
             f"a model of kind {kind!r}, not clip",
             where=where,
-            fix="Name a CLIP checkpoint (not SigLIP, CoCa or another).",
+            fix="Use a CLIP checkpoint (not SigLIP, CoCa or another).",
         )
     find_weights_file(model, folder, _WEIGHT_FILES)
     settings = read_json(folder / "preprocessor_config.json")
@@ -91,10 +90,10 @@ def read_transformers_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
 def load_network(
     where: str, config: Any, *, folder: Path | None = None, weights: "Mapping[str, torch.Tensor] | None" = None
 ) -> Any:
-    """Return the network with the weights of ``folder``, or with these; float32.
+    """Return the network with the weights of ``folder``, or with ``weights``; float32.
 
     Raises:
-        InputError: when a weight is missing or of another shape. What is not a weight of the model is left out.
+        InputError: if a weight is missing or of another shape. Other tensors are ignored.
     """
     import torch
 
@@ -108,21 +107,21 @@ def load_network(
             output_loading_info=True,
             dtype=torch.float32,
         )
-    lost = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
-    if lost:
+    missing = sorted(map(str, [*report["missing_keys"], *report["mismatched_keys"]]))
+    if missing:
         raise InputError(
-            f"{len(lost)} weights are missing or of another shape, such as {lost[0]}",
+            f"{len(missing)} weights are missing or of another shape, such as {missing[0]}",
             where=where,
-            fix="Fetch it again.",
+            fix="Download it again.",
         )
     return network
 
 
 def wrap_tokenizer(tokenizer: Any) -> ClipTokenizer:
-    """Return a transformers tokenizer that cuts nothing off and pads nothing."""
+    """Wrap a transformers tokenizer, without truncation and padding."""
 
     def ids(texts: list[str]) -> list[list[int]]:
-        # verbose=False: texts over the limit are counted by the encoder, not warned of here.
+        # verbose=False: the encoder counts texts over the limit instead.
         found: list[list[int]] = tokenizer(texts, truncation=False, padding=False, verbose=False)["input_ids"]
         return found
 
@@ -130,15 +129,15 @@ def wrap_tokenizer(tokenizer: Any) -> ClipTokenizer:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return a settings file of a checkpoint.
+    """Return the content of a JSON file of a checkpoint.
 
     Raises:
-        InputError: when it is missing or torn.
+        InputError: if it is missing or damaged.
     """
     try:
         content: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
-            f"cannot be read ({error})", where=str(path), fix="Name a folder with a whole checkpoint."
+            f"cannot be read ({error})", where=str(path), fix="Use a folder with a complete checkpoint."
         ) from None
     return content

@@ -1,11 +1,11 @@
-"""Text as hashed features: words, pairs of neighbouring words, and the character n-grams of each word.
+"""Hashed text features: words, pairs of adjacent words, and character n-grams of words.
 
-A text is normalised (NFKC, case folded) and cut into words, runs of at most 32 letters, digits or underscores. Of each
-word come its 3- to 5-grams over ``<word>``, so that "surfboards" shares most of its features with "surfboard". A text
-without any word ("!!!", an emoji, the empty text) has one feature: itself, stripped.
+A text is normalised (NFKC, case folded) and split into words, runs of at most 32 letters, digits or underscores. Each
+word gives its 3- to 5-grams over ``<word>``, so "surfboards" shares most of its features with "surfboard". A text without
+words ("!!!", an emoji, the empty text) has one feature: the stripped text.
 
-Every feature is a 52-bit BLAKE2b hash, so there is no vocabulary to keep and any text of any language has features. A
-feature's *kind* (word, pair, n-gram) stays beside it, since the kinds are weighed apart.
+A feature is a 52-bit BLAKE2b hash, so no vocabulary is stored and texts of any language have features. Its *kind* (word,
+pair, n-gram) is stored with it, since the kinds are weighted separately.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 WORD, PAIR, NGRAM = 0, 1, 2
 KINDS = 3
-MAX_TEXTS = 1024  # texts of one `hash_features` call: their number has to fit the ROW_BITS below
+MAX_TEXTS = 1024  # texts per call of `hash_features`: 10 bits of a packed feature
 
 _HASH_BITS, _KIND_BITS = 52, 2
 _HASH_MASK = np.uint64((1 << _HASH_BITS) - 1)
@@ -33,10 +33,10 @@ _word_cache: dict[str, NDArray[np.uint64]] = {}
 
 @dataclass(frozen=True)
 class HashedFeatures:
-    """The features of a chunk of texts, each (text, kind, hash) once, in that order.
+    """Features of a chunk of texts: each (text, kind, hash) once, in that order.
 
     Attributes:
-        rows: number of the text, int64 (n,).
+        rows: position of the text, int64 (n,).
         kinds: WORD, PAIR or NGRAM, int64 (n,).
         hashes: in [0, 2**52), uint64 (n,).
         counts: occurrences in the text, int64 (n,).
@@ -49,7 +49,7 @@ class HashedFeatures:
 
 
 def normalise_text(text: str) -> str:
-    """Return the form in which two texts count as the same: NFKC, case folded, stripped."""
+    """Return a text in NFKC, case folded and stripped."""
     return (text if text.isascii() else unicodedata.normalize("NFKC", text)).casefold().strip()
 
 
@@ -59,7 +59,7 @@ def hash_features(texts: Sequence[str]) -> HashedFeatures:
     parts = [_pack_features(normalise_text(text)) for text in texts]
     rows = np.repeat(np.arange(len(parts), dtype=np.uint64), [len(part) for part in parts])
     joined = np.concatenate(parts) if parts else np.empty(0, np.uint64)
-    # One 64-bit number a feature (10 bits of row, 2 of kind, 52 of hash), so that one sort counts them all.
+    # One 64-bit number per feature (10 bits of row, 2 of kind, 52 of hash), counted by one sort.
     packed, counts = np.unique(joined | (rows << np.uint64(_HASH_BITS + _KIND_BITS)), return_counts=True)
     return HashedFeatures(
         rows=(packed >> np.uint64(_HASH_BITS + _KIND_BITS)).astype(np.int64),
@@ -75,7 +75,7 @@ def split_words(text: str) -> list[str]:
 
 
 def mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return well-mixed 64 bits of each value (the finaliser of SplitMix64, Steele et al. 2014)."""
+    """Return mixed 64 bits of each value (finaliser of SplitMix64, Steele et al. 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -93,7 +93,7 @@ def _pack_features(text: str) -> NDArray[np.uint64]:
 
 
 def _word_features(word: str) -> NDArray[np.uint64]:
-    """Return the packed features of one word: itself first, then its n-grams."""
+    """Return the packed features of a word: the word, then its n-grams."""
     found = _word_cache.get(word)
     if found is None:
         marked = f"<{word}>"

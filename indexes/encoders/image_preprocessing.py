@@ -1,11 +1,10 @@
-"""From an image to the square of numbers that a vision model sees, with Pillow and NumPy (no torchvision).
+"""CLIP image preprocessing with Pillow and NumPy (no torchvision).
 
-The steps are those of CLIP: to RGB, resized so that the shorter edge fits (or squashed to the square), the middle cut
-out, scaled to 0-1, mean and deviation of the training images taken out. `tests/indexes/encoders/test_image_preprocessing.py` compares with
-transformers' own processor.
+The steps: conversion to RGB, resize of the shorter edge (or squash to the square), centre crop, scaling to 0-1,
+normalisation by mean and standard deviation. The tests compare the result with transformers' processor.
 
-Two readings of "the middle" are in use where an odd number of pixels is cut away: transformers rounds down, torchvision
-(and so OpenCLIP) rounds to even. Each checkpoint gets the one that its format stands for.
+If an odd number of pixels is cropped, transformers rounds the margin down, and torchvision (so OpenCLIP) to even; each
+checkpoint format gets its variant.
 """
 
 from dataclasses import dataclass
@@ -20,21 +19,21 @@ from pairwright.datasets.errors import InputError
 OPENAI_MEAN = (0.48145466, 0.4578275, 0.40821073)
 OPENAI_STD = (0.26862954, 0.26130258, 0.27577711)
 
-# An image longer than this many times its short side is cut to its middle first: enlarged, it would fill gigabytes.
+# Longer images are cropped to their middle first: resized, they would take gigabytes.
 _MAX_ASPECT_RATIO = 64
 
 
 @dataclass(frozen=True)
 class ImagePreprocessing:
-    """How images become what a vision model sees.
+    """Preprocessing settings of a vision model.
 
     Attributes:
-        size: side of the square, in pixels.
-        edge: what the shorter edge is resized to; 0 squashes the image to the square instead.
-        resample: Pillow's number of the filter (3 is bicubic).
-        middle: how half of an odd number of pixels is rounded: ``down`` or ``even``.
-        mean: of each channel, on a scale from 0 to 1.
-        deviation: of each channel.
+        size: side of the square input, in pixels.
+        edge: size of the shorter edge after resizing; 0 squashes the image to the square.
+        resample: number of Pillow's resampling filter (3: bicubic).
+        middle: rounding of half of an odd margin: ``down`` or ``even``.
+        mean: mean per channel, on a scale from 0 to 1.
+        deviation: standard deviation per channel.
     """
 
     size: int
@@ -45,7 +44,7 @@ class ImagePreprocessing:
     deviation: tuple[float, ...] = OPENAI_STD
 
     def of(self, image: Image.Image) -> NDArray[np.float32]:
-        """Return float32 (3, size, size) of an image of any size and mode; transparency is dropped, not blended."""
+        """Return an image of any size and mode as float32 (3, size, size); transparency is dropped, not blended."""
         square = self._square(_crop_to_aspect_ratio(image).convert("RGB"))
         values = np.asarray(square, np.float32) / np.float32(255)
         mean, deviation = (np.array(channels, np.float32) for channels in (self.mean, self.deviation))
@@ -70,20 +69,20 @@ def preprocessing_from_transformers(config: dict[str, Any], size: int, where: st
     """Read ``preprocessor_config.json``.
 
     Args:
-        config: the file's content.
-        size: side of the image that the model takes.
-        where: the file, for messages.
+        config: content of the file.
+        size: input size of the model.
+        where: file name for messages.
 
     Raises:
-        InputError: when it says something that `Pixels` does not do.
+        InputError: if it has settings that `ImagePreprocessing` does not support.
     """
     plain = {key: config.get(key, True) for key in ("do_resize", "do_center_crop", "do_rescale", "do_normalize")}
-    asked = config.get("size", size)
-    edge = asked.get("shortest_edge", 0) if isinstance(asked, dict) else asked
-    sides = {asked[key] for key in ("height", "width") if key in asked} if isinstance(asked, dict) else set()
+    wanted = config.get("size", size)
+    edge = wanted.get("shortest_edge", 0) if isinstance(wanted, dict) else wanted
+    sides = {wanted[key] for key in ("height", "width") if key in wanted} if isinstance(wanted, dict) else set()
     crop = config.get("crop_size", size)
     crops = set(crop.values()) if isinstance(crop, dict) else {crop}
-    if sides and not edge:  # squashed: the crop, if any, cuts nothing away
+    if sides and not edge:  # squashed: a crop has no effect
         plain.pop("do_center_crop")
         crops = sides
     if (
@@ -134,18 +133,18 @@ def preprocessing_from_openclip(config: dict[str, Any], size: int, where: str) -
 
 def _crop_to_aspect_ratio(image: Image.Image) -> Image.Image:
     width, height = image.size
-    most = _MAX_ASPECT_RATIO * min(width, height)
-    if max(width, height) <= most:
+    limit = _MAX_ASPECT_RATIO * min(width, height)
+    if max(width, height) <= limit:
         return image
-    left, top = max(0, (width - most) // 2), max(0, (height - most) // 2)
-    return image.crop((left, top, left + min(width, most), top + min(height, most)))
+    left, top = max(0, (width - limit) // 2), max(0, (height - limit) // 2)
+    return image.crop((left, top, left + min(width, limit), top + min(height, limit)))
 
 
 def _rescale_factor(config: dict[str, Any]) -> float:
     return float(config.get("rescale_factor", 1 / 255))
 
 
-def _channel_values(values: Any, usual: tuple[float, ...]) -> tuple[float, ...]:
+def _channel_values(values: Any, default: tuple[float, ...]) -> tuple[float, ...]:
     if values is None:
-        return usual
+        return default
     return tuple(map(float, values)) if isinstance(values, list | tuple) else (float(values),) * 3

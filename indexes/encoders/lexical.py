@@ -1,18 +1,16 @@
-"""The default encoder: TF-IDF of hashed features under a seeded random projection. It downloads nothing.
+"""Default text encoder: TF-IDF of hashed features with a seeded random projection, without downloads.
 
-Fitting streams over the captions and counts in how many of them each feature occurs (in 2**20 buckets, 4 MB whatever
-the size of the pool). Encoding weighs a text's features, (1 + log tf) x idf, brings words, word pairs and n-grams to
-lengths whose squares are 0.5, 0.1 and 0.4, adds for each feature its weight times a sparse vector of eight signs, and
-scales to length 1. Which coordinates and signs a feature has is computed from its hash and the seed (a sparse
-Johnson-Lindenstrauss transform, Kane and Nelson 2014): no matrix is kept, and no vocabulary.
+Fitting counts the captions that contain each feature (in 2**20 buckets, 4 MB). Encoding weights the features of a text by
+(1 + log tf) x idf, scales words, word pairs and n-grams to squared lengths of 0.5, 0.1 and 0.4, adds for each feature its
+weight times a sparse vector of eight signs, and normalises. Coordinates and signs of a feature are computed from its hash
+and the seed (a sparse Johnson-Lindenstrauss transform, Kane and Nelson 2014), without a stored matrix or vocabulary.
 
-Dot products are those of the full TF-IDF vectors up to an error of about 1/sqrt(dim), 0.044 at the default 512. So two
-unrelated texts do not score exactly 0, and the best of 100,000 unrelated ones may reach 0.2;
-`benchmarks/caption_retrieval.py` measures what that costs. A feature that the pool never held counts as the rarest: a
-query about something unknown scores low instead of matching its template words alone.
+Dot products equal those of the full TF-IDF vectors up to an error of about 1/sqrt(dim), 0.044 at the default 512. So the
+best of 100,000 unrelated texts may score 0.2 (`benchmarks/caption_retrieval.py` measures the effect). A feature unknown
+to the pool counts as the rarest: a query about something unknown scores low instead of matching its template words.
 
-Rows are equal on every machine up to the last bits of float32, since sums of other builds of NumPy may differ there; on
-one machine the same state and text give the same bytes, in any batch.
+On one machine the same state and text give the same bytes in any batch; between machines rows may differ in the last bits
+of float32.
 """
 
 import hashlib
@@ -37,19 +35,19 @@ VERSION = 1
 DEFAULT_DIM = 512
 
 _BUCKET_BITS = 20
-_SIGNS_PER_FEATURE = 8  # non-zero coordinates of a feature, one in each eighth of the vector
-_KIND_SHARES = np.array([0.5, 0.1, 0.4])  # of the squared length: words, word pairs, n-grams
+_SIGNS_PER_FEATURE = 8  # non-zero coordinates per feature, one in each eighth of the vector
+_KIND_SHARES = np.array([0.5, 0.1, 0.4])  # shares of the squared length: words, word pairs, n-grams
 
 
 @dataclass(frozen=True, eq=False)
 class LexicalEncoder:
-    """A fitted lexical encoder; see the module for what it computes.
+    """A fitted lexical encoder, see the module docstring.
 
     Attributes:
-        document_frequency: captions that hold each bucket's features, uint32 (2**20,).
-        captions: number of captions that were counted.
+        document_frequency: number of captions with a feature in each bucket, uint32 (2**20,).
+        captions: number of captions.
         dim: length of a vector, a multiple of 8.
-        seed: of the projection.
+        seed: seed of the projection.
     """
 
     document_frequency: NDArray[np.uint32]
@@ -62,23 +60,23 @@ class LexicalEncoder:
         """Count document frequencies over ``captions``, streaming.
 
         Args:
-            captions: the pool's captions, each once.
+            captions: captions of the pool, each once.
             dim: length of the vectors, a multiple of 8 from 64 to 8,192; memory and search time grow with it.
-            seed: of the projection.
+            seed: seed of the projection.
 
         Raises:
-            UsageError: when ``dim`` is not possible.
-            InputError: when there is no caption.
+            UsageError: if ``dim`` is invalid.
+            InputError: if there are no captions.
         """
         if dim % _SIGNS_PER_FEATURE or not 64 <= dim <= 8192:
-            raise UsageError(f"dim {dim}: has to be a multiple of {_SIGNS_PER_FEATURE} from 64 to 8192.")
+            raise UsageError(f"dim {dim}: must be a multiple of {_SIGNS_PER_FEATURE} from 64 to 8192.")
         frequency = np.zeros(1 << _BUCKET_BITS, np.uint32)
         total = 0
         for chunk in _chunks(captions):
             np.add.at(frequency, _buckets(hash_features(chunk)), np.uint32(1))
             total += len(chunk)
         if not total:
-            raise InputError("no captions", where="encoder", fix="Give at least one pair with a caption.")
+            raise InputError("no captions", where="encoder", fix="Pass at least one pair with a caption.")
         return cls(frequency, total, dim, seed)
 
     @property
@@ -88,27 +86,27 @@ class LexicalEncoder:
 
     @property
     def version(self) -> int:
-        """Of the method."""
+        """Version of the method."""
         return VERSION
 
     @property
     def truncated(self) -> int:
-        """Always 0: a text of any length is read whole."""
+        """Always 0: texts are never truncated."""
         return 0
 
     @cached_property
     def fingerprint(self) -> str:
-        """32 hex digits over the version and the fitted state."""
+        """Hash of the version and the fitted state, 32 hexadecimal digits."""
         head = json.dumps([NAME, VERSION, self.dim, self.seed, self.captions])
         return hashlib.blake2b(head.encode() + self.document_frequency.tobytes(), digest_size=16).hexdigest()
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit row a text, float32 (len(texts), dim); a text without words is one feature, itself."""
+        """Return one unit row per text, float32 (len(texts), dim); a text without words is a single feature."""
         rows = [self._encode(hash_features(chunk), len(chunk)) for chunk in _chunks(texts)]
         return np.concatenate(rows) if rows else np.empty((0, self.dim), np.float32)
 
     def save(self, path: Path) -> None:
-        """Write the fitted state to ``path`` (an .npz without pickle), whole or not at all."""
+        """Write the fitted state to ``path`` (an .npz without pickle) atomically."""
         used = np.flatnonzero(self.document_frequency)
         head = {"name": NAME, "version": VERSION, "dim": self.dim, "seed": self.seed, "captions": self.captions}
         with replace_atomically(path) as temporary, temporary.open("wb") as handle:
@@ -121,10 +119,10 @@ class LexicalEncoder:
 
     @classmethod
     def load(cls, path: Path) -> "LexicalEncoder":
-        """Read what `save` wrote.
+        """Read a file that `save` wrote.
 
         Raises:
-            StorageError: when the file is missing, torn, changed, or of another version.
+            StorageError: if the file is missing, damaged, or of another version.
         """
         try:
             with np.load(path, allow_pickle=False) as stored:
@@ -133,18 +131,18 @@ class LexicalEncoder:
                 frequency[stored["buckets"]] = stored["captions"]
                 encoder = cls(frequency, int(head["captions"]), int(head["dim"]), int(head["seed"]))
         except FileNotFoundError:
-            raise StorageError(f"{path}: no such file. Build the index that it belongs to.") from None
+            raise StorageError(f"{path}: no such file. Build the index again.") from None
         except (OSError, ValueError, KeyError, TypeError, IndexError, EOFError, zipfile.BadZipFile) as error:
-            raise StorageError(f"{path}: not a whole encoder file ({error}). Build the index again.") from None
+            raise StorageError(f"{path}: damaged encoder file ({error}). Build the index again.") from None
         if head.get("name") != NAME or head.get("version") != VERSION:
             raise StorageError(f"{path}: not of {NAME} version {VERSION}. Build the index again.")
         if head.get("fingerprint") != encoder.fingerprint:
-            raise StorageError(f"{path}: the content does not fit its fingerprint. Build the index again.")
+            raise StorageError(f"{path}: the content does not match its fingerprint. Build the index again.")
         return encoder
 
     @cached_property
     def _idf(self) -> NDArray[np.float64]:
-        # Smoothed as if one more caption held every feature; rounded, so that another libm gives the same.
+        # Smoothed as if one more caption had every feature; rounded, so that it does not depend on libm.
         return np.round(np.log((1 + self.captions) / (1.0 + self.document_frequency)) + 1, 9)
 
     @cached_property
@@ -163,12 +161,12 @@ class LexicalEncoder:
             sums += np.bincount(features.rows * self.dim + places, signed, rows * self.dim)
         vectors = sums.reshape(rows, self.dim)
         lengths = np.sqrt(np.square(vectors).sum(axis=1, keepdims=True))
-        # Signs may cancel to nothing in principle; then the first axis stands in, so that every row has length 1.
+        # If all signs cancel, use the first axis, so that every row has length 1.
         vectors[lengths[:, 0] == 0, 0] = 1
         return (vectors / np.where(lengths == 0, 1, lengths)).astype(np.float32)
 
     def _weights(self, features: HashedFeatures, rows: int) -> NDArray[np.float64]:
-        """Return the weight of each feature: TF-IDF, scaled so that each kind has its share of the length."""
+        """Return TF-IDF weights, scaled so that each kind has its share of the squared length."""
         weights = np.round(1 + np.log(features.counts), 9) * self._idf[_buckets(features)]
         groups = features.rows * KINDS + features.kinds
         squares = np.bincount(groups, np.square(weights), rows * KINDS)

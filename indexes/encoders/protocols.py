@@ -1,15 +1,14 @@
-"""What an encoder is: texts or images in, float32 unit rows out.
+"""Encoder protocols: texts or images to float32 unit rows, whose dot products are cosine similarities.
 
-An index and its queries must come from the same encoder in the same state, so an encoder states a
-*fingerprint* over everything that its vectors depend on; the index keeps it and refuses any other. The dot
-product of two rows is their cosine similarity.
+An index and its queries must use the same encoder in the same state, so an encoder has a *fingerprint* of everything that
+its vectors depend on, which the index stores and checks.
 
-There are three (`encoder_table.py` makes and loads them by name):
+Built-in encoders (`registry`):
 
-- ``lexical``: words and spelling under a random projection; downloads nothing; finds "a dog" for "dogs", not for "puppy".
+- ``lexical``: words and spelling with a random projection; no download; finds "a dog" for "dogs", not for "puppy".
 - ``minilm``: a small sentence model; text against text by meaning.
-- ``clip``: a contrastive text tower and image tower, as in REACT (section "Retrieving customised knowledge"); the only
-  one that encodes images, so the only one for text-to-image retrieval.
+- ``clip``: contrastive text and image towers, as in REACT (section "Retrieving customised knowledge"); the only one that
+  encodes images, for text-to-image retrieval.
 """
 
 from collections.abc import Sequence
@@ -26,16 +25,16 @@ Vectors = NDArray[np.float32]
 
 
 class Encoder(Protocol):
-    """What every encoder says of itself."""
+    """Common attributes of encoders."""
 
     @property
     def name(self) -> str:
-        """Short name of the method, as on the command line."""
+        """Name of the encoder, as on the command line."""
         ...
 
     @property
     def version(self) -> int:
-        """Raised whenever the same input and state would give another vector."""
+        """Version, increased whenever the same input and state give another vector."""
         ...
 
     @property
@@ -45,34 +44,34 @@ class Encoder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """32 hex digits over name, version and everything fitted or loaded: equal means equal vectors."""
+        """Hash of name, version and everything fitted or loaded: equal fingerprints mean equal vectors."""
         ...
 
     def save(self, path: Path) -> None:
-        """Write to the file ``path`` what it takes to make this encoder again, whole or not at all."""
+        """Write the state to load this encoder again to the file ``path``, atomically."""
         ...
 
 
 class TextEncoder(Encoder, Protocol):
-    """Turns texts into unit vectors."""
+    """Encodes texts as unit vectors."""
 
     @property
     def truncated(self) -> int:
-        """Texts so far that were longer than the encoder reads, so that only their beginning was encoded."""
+        """Number of texts so far that were truncated to the limit of the encoder."""
         ...
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
-        """Return one unit row a text, float32 of shape (len(texts), dim), in order.
+        """Return one unit row per text, float32 (len(texts), dim), in order.
 
-        A text gives the same row in any batch (models: up to float rounding, see their modules), and any text gives
-        a unit row, the empty one too. The same call in the same process gives the same bytes.
+        A text gives the same row in any batch (models: up to float rounding), and any text gives a unit row, including
+        the empty one. The same call in the same process gives the same bytes.
         """
         ...
 
 
 class ImageEncoder(Encoder, Protocol):
-    """Turns images into unit vectors, in the same space as the texts of the same encoder."""
+    """Encodes images as unit vectors in the same space as the texts of the encoder."""
 
     def encode_images(self, images: "Sequence[Image.Image]") -> Vectors:
-        """Return one unit row an image, float32 of shape (len(images), dim), in order; images of any size and mode."""
+        """Return one unit row per image of any size and mode, float32 (len(images), dim), in order."""
         ...

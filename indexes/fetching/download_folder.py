@@ -1,21 +1,21 @@
-"""The folder that downloads live in: URL to image, filled by passes, each in a folder of its own.
+"""Download folder: images by URL, filled by passes.
 
 ```
 images/
-  fetch.json                what every image here was made with
+  fetch.json                settings of all images
   pass-00000/               one run of img2dataset
-    urls.parquet            what it was asked for
-    shards/00000.tar ...    what it wrote: per image a picture and a .json
-    outcomes.parquet        one row a URL: fetched, failed or lost, with its place or its reason
+    urls.parquet            requested URLs
+    shards/00000.tar ...    output: an image file and a .json per image
+    outcomes.parquet        one row per URL: fetched, failed or lost, with its location or reason
     sealed.json             written last: sizes of the tars
 ```
 
-img2dataset resumes by shard numbers, which hold only while input and shard size stay as they were, and takes a torn shard
-for none at all; so nothing is ever resumed inside a pass. A pass that was killed is *settled* when the folder is opened
-next: a torn tar is cut behind its last whole image and closed, every image is checked, and what has no outcome is asked
-for by the next pass. A sealed pass whose tars have other sizes than they had is settled again.
+img2dataset resumes by shard number, which requires unchanged input and shard size, and ignores truncated shards; so a
+pass is never resumed. An interrupted pass is *settled* when the folder is opened next: a truncated tar is cut after its
+last complete image, every image is checked, and URLs without an outcome are requested by the next pass. A sealed pass
+whose tars have changed in size is settled again.
 
-One command at a time works in a folder: it holds a lock that ends with its process.
+A folder is locked by the process that works in it.
 """
 
 import json
@@ -41,14 +41,14 @@ OUTCOME_SCHEMA = pl.Schema(
     {
         "url": pl.String(),
         "state": pl.String(),  # fetched, failed, lost
-        "image": pl.String(),  # shard.tar::member, from the folder; empty unless fetched
+        "image": pl.String(),  # shard.tar::member, relative to the folder; empty unless fetched
         "width": pl.Int32(),
         "height": pl.Int32(),
         "bytes": pl.Int64(),
         "reason": pl.String(),
         "detail": pl.String(),
-        "passing": pl.Boolean(),
-        "sha256": pl.String(),  # of the file as the server sent it; empty unless fetched
+        "passing": pl.Boolean(),  # a transient failure
+        "sha256": pl.String(),  # of the downloaded file; empty unless fetched
     }
 )
 _TAR_END = bytes(1024)
@@ -59,23 +59,23 @@ OutcomeRow = tuple[str, str, str, int, int, int, str, str, bool, str]
 
 @dataclass(frozen=True, slots=True)
 class FetchPass:
-    """One run of img2dataset and what it left."""
+    """A run of img2dataset and its output."""
 
     folder: Path
 
     @property
     def urls(self) -> Path:
-        """Parquet of one column ``url``: what was asked for."""
+        """Parquet of the requested URLs, one column ``url``."""
         return self.folder / "urls.parquet"
 
     @property
     def shards(self) -> Path:
-        """Where img2dataset writes."""
+        """Output folder of img2dataset."""
         return self.folder / "shards"
 
     @property
     def is_sealed(self) -> bool:
-        """Say whether its outcomes are written and its tars are as they were then."""
+        """Whether its outcomes are written and its tars have not changed since."""
         try:
             sealed = json.loads((self.folder / "sealed.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -86,30 +86,30 @@ class FetchPass:
         return {path.name: path.stat().st_size for path in sorted(self.shards.glob("*.tar"))}
 
     def outcomes(self) -> pl.DataFrame:
-        """Return the frame of `OUTCOME_SCHEMA`.
+        """Return the outcomes, a frame of `OUTCOME_SCHEMA`.
 
         Raises:
-            StorageError: when the file is not whole.
+            StorageError: if the file is damaged.
         """
         path = self.folder / "outcomes.parquet"
         try:
             frame = pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError) as error:
             what = str(error).partition("\n")[0]
-            raise StorageError(f"{path}: not whole ({what}). Delete it and run again.") from None
+            raise StorageError(f"{path}: damaged ({what}). Delete it and run again.") from None
         if frame.schema != OUTCOME_SCHEMA:
             raise StorageError(f"{path}: written by another version. Fetch into another folder with --out.")
         return frame
 
     def settle(self, *, ended: bool) -> pl.DataFrame:
-        """Repair what img2dataset left, and write down every outcome.
+        """Repair the output of img2dataset and write the outcomes.
 
         Args:
-            ended: the run came to its end or was given up, so that a URL without an outcome is lost; else it was
-                interrupted, and such a URL has no row.
+            ended: the run ended or was stopped, so URLs without an outcome are lost; otherwise it was interrupted, and
+                such URLs get no row.
 
         Returns:
-            The frame of `OUTCOME_SCHEMA`, in the order asked.
+            The outcomes in the order of the URLs, a frame of `OUTCOME_SCHEMA`.
         """
         found: dict[str, OutcomeRow] = {}
         for row in self._failures():
@@ -118,8 +118,8 @@ class FetchPass:
             for row in repair_tar(tar, self.folder.name):
                 if row[1] == "fetched" or row[0] not in found:
                     found[row[0]] = row
-        asked = _read_urls(self.urls)
-        rows = [found[url] if url in found else _lost_row(url) for url in asked if ended or url in found]
+        urls = _read_urls(self.urls)
+        rows = [found[url] if url in found else _lost_row(url) for url in urls if ended or url in found]
         frame = pl.DataFrame(rows, schema=OUTCOME_SCHEMA, orient="row")
         with replace_atomically(self.folder / "outcomes.parquet") as temporary:
             frame.write_parquet(temporary)
@@ -127,18 +127,18 @@ class FetchPass:
         return frame
 
     def _failures(self) -> Iterator[OutcomeRow]:
-        """Yield what the tables beside the shards, and an earlier seal, say of failures; torn tables say nothing."""
+        """Yield failures from the tables of the shards and earlier outcomes; damaged tables are skipped."""
         for table in sorted(self.shards.glob("*.parquet")):
             with suppress(OSError, pl.exceptions.PolarsError):
-                told = pl.read_parquet(table, columns=["url", "status", "error_message"])
-                for url, status, message in told.filter(pl.col("status") != "success").iter_rows():
+                statuses = pl.read_parquet(table, columns=["url", "status", "error_message"])
+                for url, status, message in statuses.filter(pl.col("status") != "success").iter_rows():
                     yield _failed_row(url, *classify_failure(message or "", status))
         with suppress(StorageError):
             yield from self.outcomes().filter(pl.col("state") != "fetched").iter_rows()
 
 
-def _failed_row(url: str, reason: str, detail: str, passing: bool) -> OutcomeRow:  # noqa: FBT001 - as `explain` gives them
-    return (url, "failed", "", 0, 0, 0, reason, detail, passing, "")
+def _failed_row(url: str, reason: str, detail: str, transient: bool) -> OutcomeRow:  # noqa: FBT001 - as from `classify_failure`
+    return (url, "failed", "", 0, 0, 0, reason, detail, transient, "")
 
 
 def _lost_row(url: str) -> OutcomeRow:
@@ -149,53 +149,53 @@ def _read_urls(path: Path) -> list[str]:
     try:
         return pl.read_parquet(path)["url"].to_list()
     except (OSError, pl.exceptions.PolarsError):
-        return []  # killed before anything was asked
+        return []  # killed before the first request
 
 
 def repair_tar(path: Path, folder: str) -> list[OutcomeRow]:
-    """Return the outcomes that a tar of img2dataset holds, after cutting off a torn end.
+    """Cut off a truncated end of a tar of img2dataset and return its outcomes.
 
     Args:
-        path: the tar. It is removed when it holds no whole image at all and is torn.
-        folder: name of the pass, for the places.
+        path: the tar; removed if it is truncated before its first complete image.
+        folder: name of the pass, for the locations of images.
 
     Returns:
-        A row of `OUTCOME_SCHEMA` for each picture with its .json: fetched, or failed as bad_image.
+        A row of `OUTCOME_SCHEMA` for each image with its .json: fetched, or failed as bad_image.
     """
     rows: list[OutcomeRow] = []
-    picture: TarMember | None = None
-    end, whole = 0, True
+    image: TarMember | None = None
+    end, complete = 0, True
     try:
         with path.open("rb") as handle:
             for found in iter_tar_members(path):
                 if not isinstance(found, TarMember):
-                    whole = False
+                    complete = False
                     break
                 if not found.name.endswith(".json"):
-                    picture = found
+                    image = found
                     continue
-                if picture is not None:
-                    rows.append(_image_row(handle, found, picture, f"{folder}/shards/{path.name}"))
+                if image is not None:
+                    rows.append(_image_row(handle, found, image, f"{folder}/shards/{path.name}"))
                     end = found.offset + -(-found.size // _TAR_BLOCK) * _TAR_BLOCK
-                picture = None
+                image = None
     except InputError:
-        whole = False
-    if not whole:
+        complete = False
+    if not complete:
         _truncate_tar(path, end)
     return rows
 
 
-def _image_row(handle: Any, description: TarMember, picture: TarMember, shard: str) -> OutcomeRow:
+def _image_row(handle: Any, description: TarMember, image: TarMember, shard: str) -> OutcomeRow:
     try:
-        told = json.loads(_read_member(handle, description))
+        facts = json.loads(_read_member(handle, description))
     except ValueError as error:
-        raise InputError(f"its description is damaged ({error})", where=shard, fix="Fetch it again.") from None
-    place = f"{shard}::{picture.name}"
+        raise InputError(f"damaged metadata of an image ({error})", where=shard, fix="Fetch it again.") from None
+    place = f"{shard}::{image.name}"
     try:
-        width, height, _ = check_image(_read_member(handle, picture), "header", place)
+        width, height, _ = check_image(_read_member(handle, image), "header", place)
     except UnusableImageError as flaw:
-        return _failed_row(told["url"], flaw.reason, f"what was stored {flaw.what}", passing=False)
-    return (told["url"], "fetched", place, width, height, picture.size, "", "", False, told.get("sha256") or "")
+        return _failed_row(facts["url"], flaw.reason, f"the stored image {flaw.what}", transient=False)
+    return (facts["url"], "fetched", place, width, height, image.size, "", "", False, facts.get("sha256") or "")
 
 
 def _read_member(handle: Any, member: TarMember) -> bytes:
@@ -226,17 +226,17 @@ class DownloadFolder:
         return [FetchPass(path) for path in sorted(self.root.glob("pass-*")) if path.is_dir()]
 
     def settle(self) -> int:
-        """Settle the passes that were interrupted or changed; return how many."""
-        open_ = [one for one in self.passes() if not one.is_sealed]
-        for one in open_:
+        """Settle interrupted or changed passes; return their number."""
+        unsealed = [one for one in self.passes() if not one.is_sealed]
+        for one in unsealed:
             one.settle(ended=False)
-        return len(open_)
+        return len(unsealed)
 
     def outcomes(self) -> pl.DataFrame:
-        """Return one row a URL: its first image, or else its last failure; with ``tries``, how often it was asked.
+        """Return one row per URL: its first image, or else its last failure; ``tries`` counts its requests.
 
         Raises:
-            StorageError: when a file of the folder is damaged.
+            StorageError: if a file of the folder is damaged.
         """
         frames = [one.outcomes() for one in self.passes()]
         every = pl.concat([pl.DataFrame(schema=OUTCOME_SCHEMA), *frames]).with_row_index("order")
@@ -251,7 +251,7 @@ class DownloadFolder:
         return best.join(tries, on="url").drop("order")
 
     def begin(self, urls: list[str]) -> FetchPass:
-        """Make the folder of the next pass, asked for ``urls``."""
+        """Create the folder of the next pass for ``urls``."""
         number = 1 + max((int(one.folder.name.partition("-")[2]) for one in self.passes()), default=-1)
         new = FetchPass(self.root / f"pass-{number:05d}")
         new.shards.mkdir(parents=True)
@@ -262,15 +262,15 @@ class DownloadFolder:
 
 @contextmanager
 def open_download_folder(root: Path, settings: dict[str, Any]) -> Iterator[DownloadFolder]:
-    """Open a folder of downloads, or make it; nobody else works in it meanwhile.
+    """Open or create a download folder and lock it within the block.
 
     Args:
         root: the folder; new, empty, or of an earlier fetch.
-        settings: what images are made with; a folder holds images of one kind.
+        settings: settings of all images in the folder.
 
     Raises:
-        UsageError: when the folder holds images made with other settings.
-        StorageError: when it holds files of somebody else, cannot be written, or is in use.
+        UsageError: if the folder holds images with other settings.
+        StorageError: if it holds other files, cannot be written, or is in use.
     """
     _check_folder(root, settings)
     with (root / ".lock").open("w") as handle:
@@ -289,7 +289,7 @@ def _check_folder(root: Path, settings: dict[str, Any]) -> None:
         if not path.exists():
             if root.is_dir() and any(not path.name.startswith(".") for path in root.iterdir()):
                 raise StorageError(
-                    f"{root}: holds files, and no downloads of ours. Choose a new or empty folder: --out."
+                    f"{root}: holds files other than downloads. Choose a new or empty folder with --out."
                 )
             write_text(path, json.dumps(wanted, indent=1) + "\n")
             return
@@ -307,6 +307,6 @@ def _check_folder(root: Path, settings: dict[str, Any]) -> None:
     ]
     if differing:
         raise UsageError(
-            f"{root}: holds images that were made with other settings ({'; '.join(differing)}). "
-            "Give the same settings, or another folder with --out."
+            f"{root}: holds images with other settings ({'; '.join(differing)}). "
+            "Use the same settings, or another folder with --out."
         )

@@ -1,22 +1,22 @@
-"""What went wrong with a download, in one countable word, and whether it may pass.
+"""Classification of download failures: reason code, and whether the failure is transient.
 
-img2dataset tells a failure as the text of an exception. Texts of our own opener begin with a reason
-(`Refusal`); the others are Python's and the operating system's, and are known by their words.
+img2dataset reports a failure as the text of an exception. Texts of `http_opener` begin with a reason (`DownloadError`);
+those of Python and the operating system are recognised by patterns.
 
-A *passing* failure (timeout, busy server, lost connection, name server out) may succeed when it is tried again; a
-missing page will not.
+A *transient* failure (timeout, busy server, lost connection, name server down) may succeed on retry; a missing page
+will not.
 """
 
 import re
 
-LOST_MESSAGE = "the downloader died before it told the outcome"
+LOST_MESSAGE = "the downloader died before it reported the outcome"
 
 _OPENER_MESSAGE = re.compile(r"(?:<urlopen error )?\[(?P<reason>[a-z_]+)\] (?P<detail>.*?)>?", re.DOTALL)
 
-# First match counts.
+# (pattern, reason, transient); the first match counts.
 _MESSAGE_PATTERNS: tuple[tuple[str, str, bool], ...] = (
     ("X-Robots-Tag", "opted_out", False),
-    ("is not allowed", "blocked_address", False),  # a redirect to file: or the like
+    ("is not allowed", "blocked_address", False),  # such as a redirect to file:
     (r"HTTP Error (404|410)\b", "not_found", False),
     (r"HTTP Error (401|402|403|406|407|451)\b", "refused_by_server", False),
     (r"HTTP Error (408|425|429|5\d\d)\b", "server_busy", True),
@@ -33,33 +33,33 @@ _MESSAGE_PATTERNS: tuple[tuple[str, str, bool], ...] = (
     ),
 )
 _COMPILED_PATTERNS = tuple(
-    (re.compile(words, re.IGNORECASE), reason, passing) for words, reason, passing in _MESSAGE_PATTERNS
+    (re.compile(pattern, re.IGNORECASE), reason, transient) for pattern, reason, transient in _MESSAGE_PATTERNS
 )
 _TRANSIENT_REASONS = frozenset({"server_busy", "timed_out", "unknown_host", "download_failed"})
 
 
 class DownloadError(OSError):
-    """A download that our opener ends; its text says the reason in front, in brackets."""
+    """A download ended by `http_opener`; its text begins with the reason in brackets."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"[{reason}] {detail}")
 
 
 def classify_failure(message: str, status: str = "failed_to_download") -> tuple[str, str, bool]:
-    """Return (reason, detail, passing) of a failure that img2dataset tells.
+    """Classify a failure reported by img2dataset.
 
     Args:
-        message: its text.
-        status: ``failed_to_download``, or ``failed_to_resize`` when the bytes came and were no use.
+        message: error text.
+        status: ``failed_to_download``, or ``failed_to_resize`` if the downloaded bytes are not usable.
 
     Returns:
-        A word of `rejects.REASONS`, the message, and whether trying again may help.
+        Reason code of `rejects.REASONS`, message, and whether the failure is transient.
     """
     text = " ".join(message.split())
     if ours := _OPENER_MESSAGE.fullmatch(text):
         reason = ours["reason"]
         return reason, ours["detail"], reason in _TRANSIENT_REASONS
-    for words, reason, passing in _COMPILED_PATTERNS:
-        if words.search(text):
-            return reason, text, passing
+    for pattern, reason, transient in _COMPILED_PATTERNS:
+        if pattern.search(text):
+            return reason, text, transient
     return "bad_image" if status == "failed_to_resize" else "download_failed", text or "no message", False

@@ -1,14 +1,13 @@
-"""Getting the images of pairs that hold URLs: img2dataset fetches, and each pair comes back fetched or rejected.
+"""Download of the images of pairs with img2dataset; each pair is fetched or rejected.
 
-What img2dataset lacks is done around it: URLs are cleaned and judged before it sees them (`fetch_guard.py`), hosts are
-resolved once (`fetch_hosts.py`), its processes are guarded and bounded in time (`fetch_opener.py`, `fetch_run.py`), what
-it leaves is repaired and remembered (`fetch_folder.py`), and the result is joined to the pairs (`fetch_table.py`).
+URLs are cleaned and checked and hosts resolved before img2dataset sees them (`url_safety`), its processes connect to
+public addresses only and are limited in time (`http_opener`, `img2dataset_runner`), its output is repaired and recorded
+(`download_folder`), and the outcomes are joined to the pairs (`pair_outcomes`).
 
-A URL is asked for once, however many pairs hold it, and once more for each of `retries` while it fails for reasons that
-may pass. A second call with the same folder asks only for what has no outcome yet.
+A URL is requested once, however many pairs have it, plus up to `retries` times after transient failures. A second call
+with the same folder requests only URLs without an outcome.
 
-Limits: pairs, URLs and outcomes are held in memory (about two kilobytes a pair). Pictures that are decoded and encoded again
-lose their EXIF data.
+Limits: pairs, URLs and outcomes are held in memory (about two kilobytes per pair). Re-encoded images lose their EXIF data.
 """
 
 import time
@@ -27,33 +26,32 @@ from pairwright.datasets.readers.pairs import ReadBatch
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.rejects import Reject, RejectError
 from pairwright.indexes.fetching.download_folder import DownloadFolder, open_download_folder
-from pairwright.indexes.fetching.host_resolution import check_hosts
 from pairwright.indexes.fetching.img2dataset_runner import check_img2dataset, run_img2dataset
 from pairwright.indexes.fetching.options import FetchOptions, make_img2dataset_arguments, make_request_settings
 from pairwright.indexes.fetching.pair_outcomes import RequestedImages, collect_urls, join_outcomes
-from pairwright.indexes.fetching.url_safety import find_host_problem, split_host_port
+from pairwright.indexes.fetching.url_safety import check_hosts, find_host_problem, split_host_port
 from pairwright.indexes.retrieval.exclusion import Exclusion, make_exclusion_rejects
 
-MAX_URLS_PER_PASS = 1_000_000  # URLs; img2dataset holds a pass's list in memory
+MAX_URLS_PER_PASS = 1_000_000  # img2dataset holds the list of a pass in memory
 
 FetchProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class FetchReport:
-    """What came of a fetch; every pair counts once.
+    """Counts of a fetch; every pair counts once.
 
     Attributes:
-        pairs: candidates: pairs, and rows that the reader refused.
-        fetched: pairs with a local copy.
-        rejected: reason to count.
-        urls: different URLs among the pairs.
-        asked: downloads of this call.
-        reused: URLs whose copies an earlier call had fetched.
-        bytes: of the copies.
-        passes: runs of img2dataset in this call.
-        seconds: that this call took.
-        out: the folder; ``fetched.parquet`` and ``rejected.parquet`` are in it.
+        pairs: number of candidates: pairs, and rows that the reader rejected.
+        fetched: number of pairs with a local copy.
+        rejected: number of rejected pairs by reason.
+        urls: number of distinct URLs.
+        asked: number of requested URLs in this call.
+        reused: number of URLs fetched by an earlier call.
+        bytes: total size of the copies.
+        passes: number of runs of img2dataset in this call.
+        seconds: duration of this call.
+        out: folder with ``fetched.parquet`` and ``rejected.parquet``.
     """
 
     pairs: int
@@ -68,7 +66,7 @@ class FetchReport:
     out: Path
 
     def as_json(self) -> dict[str, Any]:
-        """Return this as JSON has it."""
+        """Return a JSON-compatible dict."""
         return {**asdict(self), "out": str(self.out)}
 
 
@@ -79,19 +77,19 @@ def fetch_images(
     watch: FetchProgress = lambda _what, _done, _of: None,
     exclusion: Exclusion | None = None,
 ) -> FetchReport:
-    """Fetch the images of pairs, and write ``fetched.parquet`` (`PAIRS_FOLDER`) and ``rejected.parquet`` (`REJECTS`).
+    """Fetch the images of pairs and write ``fetched.parquet`` (`PAIRS`) and ``rejected.parquet`` (`REJECTS`).
 
     Args:
-        batches: the pairs, and rows that the reader set aside; the latter are counted and passed on.
+        batches: pairs, and rejects of the reader, which are counted and written too.
         out: folder of the downloads.
-        options: how.
-        watch: hears what is going on, how much is done, and of how much.
-        exclusion: pairs to leave out, judged when their images have come: now their content is known, too.
+        options: options of the fetch.
+        watch: called with the current step, the progress, and the total.
+        exclusion: evaluation data to exclude, compared after the download, when image contents are known.
 
     Raises:
-        MissingResource: when img2dataset is missing or too old.
-        UsageError: when the folder holds images of other settings, or boxes would no longer fit the pictures.
-        StorageError: when the folder is not ours or in use, or img2dataset fails.
+        MissingResourceError: if img2dataset is missing or too old.
+        UsageError: if the folder holds images with other settings, or boxes would no longer match the images.
+        StorageError: if the folder holds other files or is in use, or img2dataset fails.
     """
     started = time.monotonic()
     check_img2dataset()
@@ -99,15 +97,15 @@ def fetch_images(
     for batch in batches:
         rejects += batch.rejects
         frames.append(PAIRS.frame(batch.pairs))
-    asked = collect_urls(pl.concat(frames))
-    _check_boxes(asked.pairs, options)
+    requested = collect_urls(pl.concat(frames))
+    _check_boxes(requested.pairs, options)
     with open_download_folder(out, options.settings()) as folder:
         folder.settle()
         before = folder.outcomes()
-        refused = _find_refused_urls(asked, before, options, watch)
-        new, passes = _run_passes(folder, [url for url in asked.distinct if url not in refused], options, watch)
+        refused = _find_refused_urls(requested, before, options, watch)
+        new, passes = _run_passes(folder, [url for url in requested.distinct if url not in refused], options, watch)
         outcomes = folder.outcomes()
-        fetched, failures = join_outcomes(asked, outcomes, refused)
+        fetched, failures = join_outcomes(requested, outcomes, refused)
         rejects += failures
         if exclusion is not None:
             fetched, leaks = _remove_excluded(fetched, exclusion)
@@ -119,10 +117,10 @@ def fetch_images(
         pairs=fetched.height + len(rejects),
         fetched=fetched.height,
         rejected=dict(sorted(reasons.items(), key=lambda item: (-item[1], item[0]))),
-        urls=len(asked.distinct),
+        urls=len(requested.distinct),
         asked=new,
-        reused=_local_copies(before, asked).height,
-        bytes=int(_local_copies(outcomes, asked)["bytes"].sum()),
+        reused=_local_copies(before, requested).height,
+        bytes=int(_local_copies(outcomes, requested)["bytes"].sum()),
         passes=passes,
         seconds=round(time.monotonic() - started, 3),
         out=out,
@@ -135,28 +133,28 @@ def _remove_excluded(fetched: pl.DataFrame, exclusion: Exclusion) -> tuple[pl.Da
     return taken, make_exclusion_rejects(judged.filter(pl.col("by") != ""), lambda _: fetched)
 
 
-def _local_copies(outcomes: pl.DataFrame, asked: RequestedImages) -> pl.DataFrame:
-    return outcomes.filter((pl.col("state") == "fetched") & pl.col("url").is_in(asked.distinct))
+def _local_copies(outcomes: pl.DataFrame, requested: RequestedImages) -> pl.DataFrame:
+    return outcomes.filter((pl.col("state") == "fetched") & pl.col("url").is_in(requested.distinct))
 
 
 def _check_boxes(pairs: pl.DataFrame, options: FetchOptions) -> None:
     if options.resize_mode in ("center_crop", "border") and pairs["boxes"].list.len().sum():
         raise UsageError(
-            f"resize mode {options.resize_mode}: boxes of the pairs would no longer lie on their objects. "
+            f"resize mode {options.resize_mode}: the boxes of the pairs would no longer match their objects. "
             "Use keep_ratio or keep_ratio_largest."
         )
 
 
 def _find_refused_urls(
-    asked: RequestedImages, before: pl.DataFrame, options: FetchOptions, watch: FetchProgress
+    requested: RequestedImages, before: pl.DataFrame, options: FetchOptions, watch: FetchProgress
 ) -> dict[str, RejectError]:
-    """Return the URLs that are not to be asked for, and why; only hosts that would be asked now are resolved."""
+    """Return the URLs that must not be requested, with reasons; only hosts of due URLs are resolved."""
     refused: dict[str, RejectError] = {}
-    for url in asked.distinct:
+    for url in requested.distinct:
         if problem := find_host_problem(split_host_port(url)[0], allow_loopback=options.allow_loopback):
             refused[url] = RejectError("blocked_address", problem)
     hosts: dict[str, list[str]] = {}
-    for url in _list_due_urls(before, asked.distinct, options.retries):
+    for url in _list_due_urls(before, requested.distinct, options.retries):
         if url not in refused and not _is_proxied(url, options.proxies):
             hosts.setdefault(split_host_port(url)[0], []).append(url)
     if hosts:
@@ -174,31 +172,31 @@ def _is_proxied(url: str, proxies: Mapping[str, str]) -> bool:
 def _run_passes(
     folder: DownloadFolder, wanted: list[str], options: FetchOptions, watch: FetchProgress
 ) -> tuple[int, int]:
-    """Run passes until nothing is due; return how many URLs were asked for, and in how many passes."""
-    asked = passes = 0
+    """Run passes until no URL is due; return the number of requests and of passes."""
+    requests = passes = 0
     while due := _list_due_urls(folder.outcomes(), wanted, options.retries)[:MAX_URLS_PER_PASS]:
         one = folder.begin(due)
-        tell = _PassProgress("fetching" if not passes else f"fetching, pass {passes + 1}", len(due), watch)
-        tell(0)
+        progress = _PassProgress("fetching" if not passes else f"fetching, pass {passes + 1}", len(due), watch)
+        progress(0)
         run_img2dataset(
             make_img2dataset_arguments(options, one.urls, one.shards, len(due)),
             make_request_settings(options, one.folder / "progress"),
             one.folder / "img2dataset.log",
-            tell,
+            progress,
         )
         one.settle(ended=True)
-        asked, passes = asked + len(due), passes + 1
-    return asked, passes
+        requests, passes = requests + len(due), passes + 1
+    return requests, passes
 
 
 @dataclass(frozen=True)
 class _PassProgress:
-    what: str
-    of: int
+    step: str
+    total: int
     watch: FetchProgress
 
     def __call__(self, done: int) -> None:
-        self.watch(self.what, min(done, self.of), self.of)
+        self.watch(self.step, min(done, self.total), self.total)
 
 
 def _list_due_urls(outcomes: pl.DataFrame, wanted: list[str], retries: int) -> list[str]:

@@ -1,15 +1,13 @@
-"""How a worker of img2dataset asks for an image: the opener that ``urllib`` uses in its processes.
+"""URL opener of img2dataset's worker processes.
 
-img2dataset calls ``urllib.request.urlopen``, which asks the opener that the process has installed. Ours
+img2dataset calls ``urllib.request.urlopen``, which uses the opener installed in the process. This one
 
-- speaks http and https only, and judges every address at the moment of connecting, so that neither a redirect nor a
-  name that changes its address leads to a private one. (Through a proxy it is the proxy that connects, and
-  judges; here only hosts that are written as addresses are refused then);
-- names itself: img2dataset would call itself a browser;
-- ends an answer that takes longer than `TOTAL_TIMEOUT_FACTOR` timeouts in all (``timeout`` alone bounds each wait, not their
-  sum: a server that sends a byte now and then holds a thread for ever), that is larger than `MAX_DOWNLOAD_BYTES` bytes, or
-  that breaks off before its stated length;
-- hands over bytes that OpenCV takes for what they are (`fetch_bytes.py`).
+- allows only http and https, and checks every address when connecting, so that neither a redirect nor a host that
+  changes its address leads to a private one. (With a proxy, the proxy connects; then only literal addresses are checked);
+- sends its own User-Agent instead of a browser's;
+- ends a download that takes longer than `TOTAL_TIMEOUT_FACTOR` timeouts in total (``timeout`` limits each wait, not their
+  sum), is larger than `MAX_DOWNLOAD_BYTES`, or ends before its Content-Length;
+- normalises image bytes for OpenCV (`image_normalisation`).
 """
 
 import http.client
@@ -36,19 +34,19 @@ from pairwright.indexes.fetching.url_safety import DEFAULT_PORTS, find_address_p
 TOTAL_TIMEOUT_FACTOR = 6
 MAX_DOWNLOAD_BYTES = 64 * 2**20
 _CHUNK = 2**18
-_CLOCK_SECONDS = 0.25  # seconds between two looks at the clock
+_CLOCK_SECONDS = 0.25  # interval of timeout checks
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSettings:
-    """How to ask.
+    """Settings of HTTP requests.
 
     Attributes:
-        user_agent: the header that names us.
-        timeout: seconds for each wait on the network; an answer may take `TOTAL_TIMEOUT_FACTOR` times as long in all.
-        allow_loopback: ask loopback addresses too.
-        proxies: scheme to proxy URL; empty for none.
-        progress: file that grows by a byte with each answer; empty for none.
+        user_agent: User-Agent header.
+        timeout: seconds per network wait; a download may take `TOTAL_TIMEOUT_FACTOR` times as long in total.
+        allow_loopback: allow loopback addresses.
+        proxies: proxy URLs by scheme; empty for none.
+        progress: file that grows by one byte per response; empty for none.
     """
 
     user_agent: str
@@ -59,7 +57,7 @@ class RequestSettings:
 
 
 class DownloadTimer:
-    """Shuts the connection of a thread whose time is over."""
+    """Shuts down the connections of threads whose time has expired."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -69,7 +67,7 @@ class DownloadTimer:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """The calling thread starts a download."""
+        """Start a download of the calling thread."""
         with self._lock:
             self._ends[threading.get_ident()] = time.monotonic() + self.seconds
             if self._thread is None:
@@ -77,18 +75,18 @@ class DownloadTimer:
                 self._thread.start()
 
     def watch(self, connection: socket.socket) -> None:
-        """The calling thread's download goes over this connection."""
+        """Register the connection of the calling thread's download."""
         with self._lock:
             self._sockets[threading.get_ident()] = connection
 
     def end(self) -> None:
-        """The calling thread's download is over."""
+        """End the download of the calling thread."""
         with self._lock:
             self._ends.pop(threading.get_ident(), None)
             self._sockets.pop(threading.get_ident(), None)
 
     def is_expired(self) -> bool:
-        """Say whether the calling thread's time is over."""
+        """Return whether the time of the calling thread has expired."""
         with self._lock:
             return time.monotonic() >= self._ends.get(threading.get_ident(), float("inf"))
 
@@ -99,40 +97,40 @@ class DownloadTimer:
             with self._lock:
                 late = [self._sockets.pop(thread) for thread in [*self._sockets] if self._ends.get(thread, 0) <= now]
             for connection in late:
-                with suppress(OSError):  # it may have closed by itself
-                    # Not the SSL socket's own method, which would talk to the other side first.
+                with suppress(OSError):  # it may be closed already
+                    # Not SSLSocket.shutdown, which would exchange messages with the server first.
                     socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 class SafeConnector:
-    """Makes connections, to public addresses only."""
+    """Connects to public addresses only."""
 
-    def __init__(self, manners: RequestSettings) -> None:
-        self.manners = manners
-        self.clock = DownloadTimer(TOTAL_TIMEOUT_FACTOR * manners.timeout)
+    def __init__(self, settings: RequestSettings) -> None:
+        self.settings = settings
+        self.clock = DownloadTimer(TOTAL_TIMEOUT_FACTOR * settings.timeout)
         self.context = ssl.create_default_context()
-        self._proxies = {_proxy_host_port(url) for url in (manners.proxies or {}).values()}
+        self._proxies = {_proxy_host_port(url) for url in (settings.proxies or {}).values()}
 
     def is_proxy(self, host: str, port: int) -> bool:
-        """Say whether this is the proxy itself, which the user named and which may be anywhere."""
+        """Return whether this is a configured proxy, whose address is not checked."""
         return (host.lower(), port) in self._proxies
 
     def connect(self, host: str, port: int) -> socket.socket:
-        """Return a connection to one of the host's addresses, after all of them were judged.
+        """Connect to one of the addresses of a host after checking all of them.
 
         Raises:
-            Refusal: blocked_address.
-            OSError: when the host does not resolve or answer.
+            DownloadError: blocked_address.
+            OSError: if the host does not resolve or respond.
         """
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         for *_, address in found:
-            if problem := find_address_problem(str(address[0]), allow_loopback=self.manners.allow_loopback):
+            if problem := find_address_problem(str(address[0]), allow_loopback=self.settings.allow_loopback):
                 raise DownloadError("blocked_address", f"{host}: {problem}")
         failure = OSError(f"{host}: has no address")
         for family, kind, protocol, _, address in found:
             connection = socket.socket(family, kind, protocol)
             try:
-                connection.settimeout(self.manners.timeout)
+                connection.settimeout(self.settings.timeout)
                 connection.connect(address)
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             except OSError as error:
@@ -149,62 +147,62 @@ def _proxy_host_port(url: str) -> tuple[str, int]:
 
 
 class _SafeHTTPConnection(http.client.HTTPConnection):
-    def __init__(self, host: str, *, guard: SafeConnector, **rest: Any) -> None:
+    def __init__(self, host: str, *, connector: SafeConnector, **rest: Any) -> None:
         super().__init__(host, **rest)
-        self.guard = guard
+        self.connector = connector
 
     def connect(self) -> None:
-        if self.guard.is_proxy(self.host, self.port):
+        if self.connector.is_proxy(self.host, self.port):
             super().connect()
         else:
-            self.sock = self.guard.connect(self.host, self.port)
-        self.guard.clock.watch(self.sock)
+            self.sock = self.connector.connect(self.host, self.port)
+        self.connector.clock.watch(self.sock)
 
 
 class _SafeHTTPSConnection(http.client.HTTPSConnection):
-    def __init__(self, host: str, *, guard: SafeConnector, **rest: Any) -> None:
-        super().__init__(host, context=guard.context, **rest)
-        self.guard = guard
+    def __init__(self, host: str, *, connector: SafeConnector, **rest: Any) -> None:
+        super().__init__(host, context=connector.context, **rest)
+        self.connector = connector
 
     def connect(self) -> None:
-        if self.guard.is_proxy(self.host, self.port):
-            super().connect()  # through the tunnel that the proxy opens
-            self.guard.clock.watch(self.sock)
+        if self.connector.is_proxy(self.host, self.port):
+            super().connect()  # through the tunnel of the proxy
+            self.connector.clock.watch(self.sock)
             return
-        plain = self.guard.connect(self.host, self.port)
-        secure = self.guard.context.wrap_socket(plain, server_hostname=self.host, do_handshake_on_connect=False)
-        self.guard.clock.watch(secure)
+        plain = self.connector.connect(self.host, self.port)
+        secure = self.connector.context.wrap_socket(plain, server_hostname=self.host, do_handshake_on_connect=False)
+        self.connector.clock.watch(secure)
         secure.do_handshake()
         self.sock = secure
 
 
 class _SafeHTTPHandler(urllib.request.AbstractHTTPHandler):
-    """Opens http and https through the guard, and says who asks."""
+    """Opens http and https URLs through the connector and sets the User-Agent."""
 
-    def __init__(self, guard: SafeConnector) -> None:
+    def __init__(self, connector: SafeConnector) -> None:
         super().__init__()
-        self.guard = guard
+        self.connector = connector
 
     def http_open(self, request: urllib.request.Request) -> Any:
-        return self.do_open(partial(_SafeHTTPConnection, guard=self.guard), request)
+        return self.do_open(partial(_SafeHTTPConnection, connector=self.connector), request)
 
     def https_open(self, request: urllib.request.Request) -> Any:
-        return self.do_open(partial(_SafeHTTPSConnection, guard=self.guard), request)
+        return self.do_open(partial(_SafeHTTPSConnection, connector=self.connector), request)
 
     def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
-        """Called for every request, those after a redirect too."""
-        manners = self.guard.manners
+        """Prepare a request; also called after each redirect."""
+        settings = self.connector.settings
         host = urlsplit(request.full_url).hostname or ""
-        if problem := find_host_problem(host, allow_loopback=manners.allow_loopback):
+        if problem := find_host_problem(host, allow_loopback=settings.allow_loopback):
             raise DownloadError("blocked_address", problem)
-        request.add_header("User-Agent", manners.user_agent)
+        request.add_header("User-Agent", settings.user_agent)
         return self.do_request_(request)
 
     https_request = http_request
 
 
 class LimitedResponse:
-    """A server's answer, as img2dataset uses it: headers, then the bytes."""
+    """Response with size and time limits, as img2dataset uses it: headers, then the body."""
 
     def __init__(self, response: addinfourl, opener: "FetchOpener") -> None:
         self.headers = response.headers
@@ -220,13 +218,13 @@ class LimitedResponse:
         self._opener.finished()
 
     def read(self) -> bytes:
-        """Return the whole body, fit to be decoded.
+        """Return the normalised body.
 
         Raises:
-            Refusal: download_failed when it breaks off, timed_out, image_too_large, or bad_image.
-            OSError, http.client.HTTPException: as urllib raises them.
+            DownloadError: download_failed if it is incomplete, timed_out, image_too_large, or bad_image.
+            OSError, http.client.HTTPException: from urllib.
         """
-        clock = self._opener.guard.clock
+        clock = self._opener.connector.clock
         try:
             data = self._read()
         except (OSError, http.client.HTTPException):
@@ -237,7 +235,7 @@ class LimitedResponse:
             raise _timeout_error(clock)
         length = self.headers.get("Content-Length", "")
         if length.isdigit() and int(length) > len(data):
-            raise DownloadError("download_failed", f"broke off after {len(data)} of {length} bytes")
+            raise DownloadError("download_failed", f"ended after {len(data)} of {length} bytes")
         return normalise_image_bytes(data)
 
     def _read(self) -> bytes:
@@ -250,19 +248,19 @@ class LimitedResponse:
 
 
 def _timeout_error(clock: DownloadTimer) -> DownloadError:
-    return DownloadError("timed_out", f"took longer than {clock.seconds:g} s in all")
+    return DownloadError("timed_out", f"took longer than {clock.seconds:g} s in total")
 
 
 class FetchOpener(urllib.request.OpenerDirector):
-    """The opener to install: the guard's, with a clock and a count around it."""
+    """Opener to install in a process, with a timer and a progress count."""
 
-    def __init__(self, manners: RequestSettings) -> None:
+    def __init__(self, settings: RequestSettings) -> None:
         super().__init__()
-        self.guard = SafeConnector(manners)
+        self.connector = SafeConnector(settings)
         self._inner = urllib.request.OpenerDirector()
         for handler in (
-            urllib.request.ProxyHandler(dict(manners.proxies or {})),
-            _SafeHTTPHandler(self.guard),
+            urllib.request.ProxyHandler(dict(settings.proxies or {})),
+            _SafeHTTPHandler(self.connector),
             urllib.request.UnknownHandler(),
             urllib.request.HTTPDefaultErrorHandler(),
             urllib.request.HTTPRedirectHandler(),
@@ -270,22 +268,22 @@ class FetchOpener(urllib.request.OpenerDirector):
         ):
             self._inner.add_handler(handler)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        self._progress = os.open(manners.progress, flags, 0o644) if manners.progress else -1
+        self._progress = os.open(settings.progress, flags, 0o644) if settings.progress else -1
 
     def open(self, fullurl: Any, data: Any = None, timeout: float | None = None) -> Any:
-        """Ask for a URL.
+        """Request a URL.
 
         Returns:
-            An `Answer`, to be used in a ``with`` block.
+            A `LimitedResponse`, to be used in a ``with`` block.
 
         Raises:
-            Refusal: blocked_address or timed_out.
-            OSError, http.client.HTTPException: as urllib raises them.
+            DownloadError: blocked_address or timed_out.
+            OSError, http.client.HTTPException: from urllib.
         """
-        clock = self.guard.clock
+        clock = self.connector.clock
         clock.begin()
         try:
-            return LimitedResponse(self._inner.open(fullurl, data, timeout or self.guard.manners.timeout), self)
+            return LimitedResponse(self._inner.open(fullurl, data, timeout or self.connector.settings.timeout), self)
         except BaseException:
             late = clock.is_expired()
             self.finished()
@@ -294,7 +292,7 @@ class FetchOpener(urllib.request.OpenerDirector):
             raise
 
     def finished(self) -> None:
-        """The calling thread's download is over, well or badly."""
-        self.guard.clock.end()
+        """End the download of the calling thread, successful or not."""
+        self.connector.clock.end()
         if self._progress >= 0:
             os.write(self._progress, b".")

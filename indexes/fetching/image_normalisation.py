@@ -1,11 +1,11 @@
-"""What came from the network, made fit for OpenCV, which img2dataset decodes with; all measured on OpenCV 4.14.
+"""Normalisation of downloaded image bytes for OpenCV, which img2dataset decodes with; measured on OpenCV 4.14.
 
-- An image that lacks its end is refused: OpenCV would fill the rest with grey. One of too many pixels is refused before
-  anything is decoded.
-- A picture that says it was taken sideways (EXIF) is turned upright: OpenCV ignores the note, and drops it.
-- One of 16 bits a channel is brought to 8: OpenCV would cut every value at 255, and all would be white.
+- Truncated images are rejected: OpenCV would fill the rest with grey. Images with too many pixels are rejected before
+  decoding.
+- Images with an EXIF orientation are rotated: OpenCV ignores and drops the tag.
+- 16-bit channels are converted to 8 bits: OpenCV would clip every value at 255, which gives white images.
 
-Bytes of other formats than `images.FORMATS` are left to OpenCV as they are; all other bytes pass through untouched.
+All other bytes are returned unchanged, including formats other than `PILLOW_FORMATS`.
 """
 
 import io
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 EXIF_ORIENTATION = 0x0112
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_PNG_BIT_DEPTH_OFFSET = 24  # where a PNG states its bits a channel
+_PNG_BIT_DEPTH_OFFSET = 24  # offset of the bits per channel in a PNG
 
 
 def normalise_image_bytes(data: bytes) -> bytes:
-    """Return the bytes to decode: those given, or a PNG of the same picture, upright and of 8 bits a channel.
+    """Return bytes that OpenCV decodes correctly: the given ones, or a rotated 8-bit PNG.
 
     Raises:
-        Refusal: bad_image or image_too_large.
+        DownloadError: bad_image or image_too_large.
     """
     from PIL import Image, UnidentifiedImageError
 
     if not data.strip() or data.lstrip()[:1] == b"<":
-        raise DownloadError("bad_image", "a page, or nothing, instead of an image")
+        raise DownloadError("bad_image", "a web page or empty file instead of an image")
     try:
         with Image.open(io.BytesIO(data), formats=PILLOW_FORMATS) as image:
             check_image(data)
@@ -41,7 +41,7 @@ def normalise_image_bytes(data: bytes) -> bytes:
     except UnusableImageError as flaw:
         raise DownloadError(flaw.reason, flaw.what) from None
     except (*DECODER_ERRORS, Image.DecompressionBombError) as error:
-        raise DownloadError("bad_image", f"does not decode ({type(error).__name__}: {error})") from None
+        raise DownloadError("bad_image", f"cannot be decoded ({type(error).__name__}: {error})") from None
 
 
 def _reencode_if_needed(image: "Image", data: bytes) -> bytes:
@@ -58,7 +58,7 @@ def _reencode_if_needed(image: "Image", data: bytes) -> bytes:
 
 
 def _convert_to_8_bits(image: "Image") -> "Image":
-    """Return the picture in a mode of 8 bits, its EXIF kept."""
+    """Return the image in an 8-bit mode with its EXIF data."""
     import numpy as np
     from PIL import Image
 

@@ -1,7 +1,7 @@
-"""One run of img2dataset, watched: started in a process group of its own, ended whole.
+"""Supervised run of img2dataset in a separate process group.
 
-Known ways in which it hangs: a worker that is killed (memory) leaves its pool waiting for ever. Since every download
-is bounded in time (`fetch_opener.py`), a run in which nothing has come for longer than that has died, and is ended.
+img2dataset hangs when one of its workers is killed (out of memory). Every download is limited in time (`http_opener`),
+so a run without a response for longer than that is dead and is stopped.
 """
 
 import json
@@ -23,11 +23,11 @@ from pairwright.indexes.fetching.img2dataset_worker import JOB_VARIABLE
 
 MIN_VERSION = (1, 47)
 INSTALL_HINT = "pip install 'pairwright[download]', then pip uninstall dataclasses (`pairwright doctor` says why)"
-STARTUP_SECONDS = 60.0  # seconds that processes may need to start on a busy machine
+STARTUP_SECONDS = 60.0  # startup time of processes on a busy machine
 POLL_SECONDS = 0.1
 DISK_FULL_MESSAGE = "No space left on device"
 
-# img2dataset's albumentations would ask PyPI for newer versions of itself.
+# albumentations, which img2dataset uses, would check PyPI for updates.
 _QUIET_ENVIRONMENT = {"NO_ALBUMENTATIONS_UPDATE": "1", "WANDB_MODE": "disabled", "PYTHONWARNINGS": "ignore"}
 
 
@@ -35,7 +35,7 @@ def check_img2dataset() -> str:
     """Return the version of img2dataset.
 
     Raises:
-        MissingResource: when it is not there, or so old that it ignores the wishes of sites.
+        MissingResourceError: if it is missing, or so old that it ignores opt-outs of sites.
     """
     try:
         version = metadata.version("img2dataset")
@@ -45,47 +45,47 @@ def check_img2dataset() -> str:
     if numbers < MIN_VERSION:
         wanted = ".".join(map(str, MIN_VERSION))
         raise MissingResourceError(
-            f"img2dataset {version} is too old: before {wanted} it ignores that sites opt out. {INSTALL_HINT}; "
-            "a pandas of version 3 makes pip choose the old one."
+            f"img2dataset {version} is too old: before {wanted} it ignores opt-outs of sites. {INSTALL_HINT}; "
+            "pandas 3 makes pip choose the old version."
         )
     return version
 
 
 def run_img2dataset(
     arguments: Mapping[str, Any],
-    manners: RequestSettings,
+    settings: RequestSettings,
     log: Path,
     watch: Callable[[int], None],
     *,
     patience: float = 0.0,
 ) -> bool:
-    """Run ``img2dataset.download``, and leave no process behind.
+    """Run ``img2dataset.download`` and end all its processes.
 
     Args:
-        arguments: of the call.
-        manners: how to ask; its ``progress`` file is watched.
-        log: what it prints.
-        watch: hears how many answers have come.
-        patience: seconds without an answer after which it is taken for dead; 0 for the time one answer may take
-            and a minute.
+        arguments: arguments of the call.
+        settings: request settings; the ``progress`` file is polled.
+        log: file for its output.
+        watch: called with the number of responses.
+        patience: seconds without a response after which it is stopped; 0 for the maximum duration of a download plus a
+            minute.
 
     Returns:
-        True when it came to its end, false when it had to be ended.
+        True if it ended by itself, false if it was stopped.
 
     Raises:
-        MissingResource, StorageError: as `check_log`.
+        MissingResourceError, StorageError: from `check_log`.
     """
     environment = {
         **os.environ,
         **_QUIET_ENVIRONMENT,
-        JOB_VARIABLE: json.dumps({"arguments": arguments, "manners": asdict(manners)}),
+        JOB_VARIABLE: json.dumps({"arguments": arguments, "settings": asdict(settings)}),
     }
     command = [sys.executable, "-P", "-m", "pairwright.indexes.fetching.img2dataset_worker"]
-    with log.open("wb") as printed:
+    with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own module
             command,
             stdin=subprocess.PIPE,
-            stdout=printed,
+            stdout=output,
             stderr=subprocess.STDOUT,
             env=environment,
             start_new_session=True,
@@ -93,9 +93,9 @@ def run_img2dataset(
     try:
         finished = _wait_for_end(
             process,
-            Path(manners.progress),
+            Path(settings.progress),
             watch,
-            patience or (TOTAL_TIMEOUT_FACTOR + 1) * manners.timeout + STARTUP_SECONDS,
+            patience or (TOTAL_TIMEOUT_FACTOR + 1) * settings.timeout + STARTUP_SECONDS,
         )
     finally:
         with suppress(ProcessLookupError, PermissionError):
@@ -106,46 +106,47 @@ def run_img2dataset(
 
 
 def check_log(log: Path, *, failed: bool) -> None:
-    """Look at what img2dataset printed; it ends well although the disk was full.
+    """Check the output of img2dataset, which succeeds even if the disk is full.
 
     Args:
-        log: its output.
-        failed: it ended with an error.
+        log: file with its output.
+        failed: whether it ended with an error.
 
     Raises:
-        MissingResource: when a module that it needs is not there.
-        StorageError: when the disk was full, or it failed otherwise.
+        MissingResourceError: if a required module is missing.
+        StorageError: if the disk was full, or it failed otherwise.
     """
     text = log.read_text(encoding="utf-8", errors="replace").strip()
     if DISK_FULL_MESSAGE in text:
-        raise StorageError(f"{log.parent}: the disk is full. Make room and start again; what came is kept.")
+        raise StorageError(f"{log.parent}: the disk is full. Free space and start again; completed downloads are kept.")
     if not failed:
         return
-    last = text.rpartition("\n")[2] or "it said nothing"
+    last = text.rpartition("\n")[2] or "no output"
     if "No module named" in last:
         raise MissingResourceError(
-            f"img2dataset does not start ({last}). From Python 3.13 on it needs `pip install standard-imghdr`; else: {INSTALL_HINT}."
+            f"img2dataset does not start ({last}). From Python 3.13 on it needs `pip install standard-imghdr`;"
+            f" else: {INSTALL_HINT}."
         )
-    raise StorageError(f"img2dataset failed: {last}. All that it printed: {log}")
+    raise StorageError(f"img2dataset failed: {last}. Full output: {log}")
 
 
 def _wait_for_end(
     process: "subprocess.Popen[bytes]", progress: Path, watch: Callable[[int], None], patience: float
 ) -> bool:
-    seen, since = 0, time.monotonic()
+    count, since = 0, time.monotonic()
     while not _has_ended(process):
         time.sleep(POLL_SECONDS)
-        answers = progress.stat().st_size if progress.exists() else 0
-        if answers != seen:
-            seen, since = answers, time.monotonic()
-            watch(answers)
+        responses = progress.stat().st_size if progress.exists() else 0
+        if responses != count:
+            count, since = responses, time.monotonic()
+            watch(responses)
         elif time.monotonic() - since > patience:
             return False
     return True
 
 
 def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
-    """Say whether the process has ended, and leave it unreaped where the system can: its group has its number."""
+    """Return whether the process has ended, without reaping it if possible: its pid is needed to kill its group."""
     if hasattr(os, "waitid"):
         return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     return process.poll() is not None

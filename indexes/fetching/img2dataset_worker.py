@@ -1,19 +1,19 @@
-"""The process in which img2dataset runs: ``python -m pairwright.indexes.fetching.img2dataset_worker``.
+"""Process in which img2dataset runs: ``python -m pairwright.indexes.fetching.img2dataset_worker``.
 
-img2dataset is run in a process of its own, because it takes over the signal handlers, prints, and starts processes that
-it does not always end. Those are spawned, and a spawned process begins with the main module of the process that
-started it, which is this one. So what is prepared here holds in each of them:
+img2dataset runs in a separate process because it replaces signal handlers, prints, and spawns processes that it does not
+always end. A spawned process first runs the main module of its parent, which is this one, so all of them get
 
-- the opener that guards addresses and time (`fetch_opener.py`);
-- no torch, Ray or Hugging Face hub: packages that img2dataset imports would load them, 1.7 s and 200 MB a process for
-  torch alone, for data loaders and clusters that nobody uses here;
-- an empty module under the name of ``wandb``, which img2dataset imports and, with ``enable_wandb`` off, never uses:
-  what is not loaded does not call home, and a second of every start is saved;
-- albumentations is imported when an image is resized, and so not by the two processes that resize none;
-- an end when the starter ends: this process is the head of a process group, and ends the group when its standard input
-  closes, which happens whatever way the starter dies; the spawned ones end when this one does.
+- the opener with checked addresses and time limits (`http_opener`);
+- no torch, Ray or Hugging Face hub, which dependencies of img2dataset would import without need: torch alone takes 1.7 s
+  and 200 MB per process;
+- an empty module ``wandb``, which img2dataset imports but does not use with ``enable_wandb`` off: saves a second per
+  start and telemetry;
+- a lazily imported albumentations, which two of the processes never use;
+- an end with the parent: this process leads a process group and kills the group when its standard input closes, however
+  the parent dies; spawned processes exit when this one does.
 
-The job comes in the environment variable `JOB_VARIABLE`, as JSON: ``arguments`` of ``img2dataset.download`` and ``manners``.
+The environment variable `JOB_VARIABLE` holds the job as JSON: ``arguments`` of ``img2dataset.download`` and ``settings``
+(`RequestSettings`).
 """
 
 import importlib
@@ -34,18 +34,18 @@ _BLOCKED_PACKAGES = ("torch", "ray", "huggingface_hub")
 
 
 class _ImportBlocker(MetaPathFinder):
-    """Says that what a downloader does not need is not installed."""
+    """Import hook that reports unneeded packages as not installed."""
 
-    def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002 - as the protocol has it
+    def find_spec(self, fullname: str, path: object, target: object = None) -> None:  # noqa: ARG002 - signature of the protocol
         if fullname in _BLOCKED_PACKAGES:
             raise ModuleNotFoundError(f"{fullname} is not loaded in a downloader", name=fullname)
 
 
 class _LazyModule(types.ModuleType):
-    """Stands for a module, which is imported when something of it is asked for."""
+    """Placeholder that imports the real module on first attribute access."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # asked by who imports, not by who uses
+        if name.startswith("__"):  # accessed by the import system
             raise AttributeError(name)
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
@@ -53,14 +53,14 @@ class _LazyModule(types.ModuleType):
 
 
 def prepare_process(job: dict[str, Any]) -> None:
-    """Make this process one that img2dataset may run in."""
+    """Set up this process for img2dataset."""
     from pairwright.indexes.fetching.http_opener import FetchOpener, RequestSettings
 
     sys.meta_path.insert(0, _ImportBlocker())
     for module in (types.ModuleType("wandb"), _LazyModule("albumentations")):
-        module.__spec__ = ModuleSpec(module.__name__, None)  # who asks whether it is there shall get an answer
+        module.__spec__ = ModuleSpec(module.__name__, None)  # for importlib.util.find_spec
         sys.modules[module.__name__] = module
-    urllib.request.install_opener(FetchOpener(RequestSettings(**job["manners"])))
+    urllib.request.install_opener(FetchOpener(RequestSettings(**job["settings"])))
 
 
 def _kill_group_when_starter_ends() -> None:
@@ -76,9 +76,9 @@ def _exit_when_parent_ends(parent: int) -> None:
 
 
 def main() -> None:
-    """Download as the job says."""
+    """Run the job."""
     if os.getpgrp() != os.getpid():
-        sys.exit("fetch_worker: started by hand; use `pairwright fetch`")
+        sys.exit("img2dataset_worker: not to be started directly; use `pairwright fetch`")
     threading.Thread(target=_kill_group_when_starter_ends, daemon=True).start()
     from img2dataset import download  # type: ignore[import-untyped, import-not-found, unused-ignore]  # no types; an extra
 

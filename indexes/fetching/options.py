@@ -1,4 +1,4 @@
-"""How to fetch, as the user says it, and as img2dataset and its processes are told."""
+"""Options of a fetch, and the arguments of img2dataset and its processes made from them."""
 
 import os
 from dataclasses import dataclass
@@ -16,29 +16,29 @@ ResizeMode = Literal["keep_ratio", "keep_ratio_largest", "center_crop", "border"
 ImageFormat = Literal["jpg", "png", "webp"]
 
 OPT_OUT_DIRECTIVES = ["noai", "noimageai", "noml", "noindex", "noimageindex"]
-QUALITY_RANGES = {"jpg": (1, 100, 95), "png": (0, 9, 6), "webp": (1, 100, 90)}  # least, most, default
+QUALITY_RANGES = {"jpg": (1, 100, 95), "png": (0, 9, 6), "webp": (1, 100, 90)}  # minimum, maximum, default
 
 
 @dataclass(frozen=True)
 class FetchOptions:
-    """How to fetch, and what to make of the pictures.
+    """Options of a fetch.
 
     Attributes:
-        image_size: pixels that `resize_mode` aims at.
-        resize_mode: ``keep_ratio`` (the shorter side), ``keep_ratio_largest`` (the longer side), ``center_crop`` and
-            ``border`` (a square), ``no``.
-        only_if_bigger: leave smaller pictures at their size.
-        image_format: of the copies. A picture that has the format and the size already is not encoded again.
-        quality: 1-100 for jpg and webp; 0-9, the effort, for png; -1 for 95, 90 and 6.
-        timeout: seconds for each wait on the network; a picture may take six times as long in all.
-        processes: at most; 0 for one a core.
-        threads: downloads at a time in each process.
-        shard_size: pictures a tar.
-        retries: further tries for what failed for reasons that may pass.
-        ignore_opt_outs: fetch although a site says ``noai``, ``noml`` and so on (`OPT_OUT_DIRECTIVES`) in X-Robots-Tag.
-        allow_loopback: fetch from this machine too.
+        image_size: target size in pixels of `resize_mode`.
+        resize_mode: ``keep_ratio`` (shorter side), ``keep_ratio_largest`` (longer side), ``center_crop`` and ``border``
+            (square), ``no``.
+        only_if_bigger: keep the size of smaller images.
+        image_format: format of the copies. An image that has this format and the target size is not re-encoded.
+        quality: 1-100 for jpg and webp; compression level 0-9 for png; -1 for the defaults 95, 90 and 6.
+        timeout: seconds per network wait; a download may take six times as long in total.
+        processes: maximum number of processes; 0 for one per core.
+        threads: concurrent downloads per process.
+        shard_size: images per tar.
+        retries: retries after transient failures.
+        ignore_opt_outs: fetch despite ``noai``, ``noml`` etc. (`OPT_OUT_DIRECTIVES`) in X-Robots-Tag.
+        allow_loopback: allow loopback addresses.
         proxy: URL of an HTTP proxy; empty for that of the environment (``http_proxy``, ``https_proxy``, ``no_proxy``).
-        user_agent: the header that names who asks; empty for pairwright's own.
+        user_agent: User-Agent header; empty for the default.
     """
 
     image_size: int = 512
@@ -57,27 +57,27 @@ class FetchOptions:
     user_agent: str = ""
 
     def __post_init__(self) -> None:
-        least, most, _ = QUALITY_RANGES[self.image_format]
-        if self.quality != -1 and not least <= self.quality <= most:
-            raise UsageError(f"quality {self.quality}: {self.image_format} takes {least} to {most}.")
+        minimum, maximum, _ = QUALITY_RANGES[self.image_format]
+        if self.quality != -1 and not minimum <= self.quality <= maximum:
+            raise UsageError(f"quality {self.quality}: must be from {minimum} to {maximum} for {self.image_format}.")
         if self.proxy and urlsplit(self.proxy).scheme not in SCHEMES:
-            raise UsageError(f"proxy {self.proxy}: write it as http://host:port (SOCKS is not spoken).")
+            raise UsageError(f"proxy {self.proxy}: write it as http://host:port (SOCKS is not supported).")
         if not self.user_agent.isprintable() or not self.user_agent.isascii():
-            raise UsageError("user agent: plain ASCII on one line.")
+            raise UsageError("user agent: must be printable ASCII on one line.")
 
     @property
     def proxies(self) -> dict[str, str]:
-        """Scheme to proxy."""
+        """Proxy URLs by scheme."""
         given = dict.fromkeys(SCHEMES, self.proxy) if self.proxy else getproxies()
         return {scheme: _add_proxy_port(url) for scheme, url in given.items() if scheme in SCHEMES}
 
     @property
     def encode_quality(self) -> int:
-        """Quality as img2dataset takes it."""
+        """Quality in the format of img2dataset."""
         return QUALITY_RANGES[self.image_format][2] if self.quality == -1 else self.quality
 
     def settings(self) -> dict[str, Any]:
-        """What decides which pictures are in the folder, and their bytes."""
+        """Return the settings that determine which images are in the folder, and their bytes."""
         return {
             "image_size": self.image_size,
             "resize_mode": self.resize_mode,
@@ -89,7 +89,7 @@ class FetchOptions:
 
 
 def _add_proxy_port(proxy: str) -> str:
-    """Return a proxy's URL with scheme and port; urllib would guess the port by the scheme of what is fetched."""
+    """Return a proxy URL with scheme and port; urllib would take the port from the scheme of the fetched URL."""
     url = proxy if "://" in proxy else f"http://{proxy}"
     parts = urlsplit(url)
     port = DEFAULT_PORTS.get(parts.scheme, DEFAULT_PORTS["http"])
@@ -98,11 +98,11 @@ def _add_proxy_port(proxy: str) -> str:
 
 
 def make_request_settings(options: FetchOptions, progress: Path) -> RequestSettings:
-    """Return how the processes ask.
+    """Return the request settings of the worker processes.
 
     Args:
-        options: the user's.
-        progress: file that shall grow by a byte with each answer.
+        options: options of the fetch.
+        progress: file that grows by one byte per response.
     """
     return RequestSettings(
         user_agent=options.user_agent or f"pairwright/{pairwright.__version__} (fetches images for training data)",
@@ -114,15 +114,15 @@ def make_request_settings(options: FetchOptions, progress: Path) -> RequestSetti
 
 
 def make_img2dataset_arguments(options: FetchOptions, urls: Path, shards: Path, count: int) -> dict[str, Any]:
-    """Return the arguments of ``img2dataset.download``; what is not named here is at its default on purpose.
+    """Return the arguments of ``img2dataset.download``; all others keep their defaults.
 
     Args:
-        options: the user's.
+        options: options of the fetch.
         urls: Parquet with a column ``url``.
-        shards: folder to write to.
-        count: how many URLs there are, at least 1.
+        shards: output folder.
+        count: number of URLs, at least 1.
     """
-    # The shards, and so the places of the pictures, must not depend on how many processes there are.
+    # Shards, and so the locations of images, must not depend on the number of processes.
     processes = min(options.processes or os.cpu_count() or 1, -(-count // options.shard_size))
     return {
         "url_list": str(urls.absolute()),
@@ -150,5 +150,5 @@ def make_img2dataset_arguments(options: FetchOptions, urls: Path, shards: Path, 
 
 
 def _user_agent_token(user_agent: str) -> str:
-    """Return the name by which X-Robots-Tag would single us out: the first word, without its version."""
+    """Return the name that X-Robots-Tag would use for this client: the first word, without its version."""
     return user_agent.partition(" ")[0].partition("/")[0].lower()

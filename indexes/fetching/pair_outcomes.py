@@ -1,8 +1,8 @@
-"""Pairs and outcomes joined by URL: each pair is fetched, or rejected with one reason.
+"""Join of pairs and download outcomes by URL: each pair is fetched, or rejected with one reason.
 
-A fetched pair is the pair as it came, its key unchanged, with ``image`` naming the local copy (relative to the folder
-of the table, so that the folder may be moved), ``width`` and ``height`` those of the copy, and in `meta` the URL as ``url`` and
-the ``sha256`` of the file as the server sent it, which evaluation sets are compared by (`exclusion.py`). Both tables are in the order of the input.
+A fetched pair keeps its key; ``image`` is the local copy (relative to the folder of the table, so that the folder can be
+moved), ``width`` and ``height`` are those of the copy, and `meta` gets the ``url`` and the ``sha256`` of the downloaded
+file, which is compared with evaluation sets (`exclusion`). Both tables keep the input order.
 """
 
 import json
@@ -20,7 +20,7 @@ from pairwright.indexes.fetching.url_safety import clean_url
 
 @dataclass(frozen=True)
 class RequestedImages:
-    """The pairs, and for each the URL to fetch (``urls``, empty where there is none) or what is wrong with it."""
+    """Pairs, with the URL to fetch of each (empty if invalid) and the errors of invalid ones by row."""
 
     pairs: pl.DataFrame
     urls: list[str]
@@ -28,16 +28,12 @@ class RequestedImages:
 
     @cached_property
     def distinct(self) -> list[str]:
-        """The URLs, each once, in order."""
+        """Distinct URLs in order."""
         return list(dict.fromkeys(filter(None, self.urls)))
 
 
 def collect_urls(pairs: pl.DataFrame) -> RequestedImages:
-    """Return what there is to fetch.
-
-    Args:
-        pairs: frame of `PAIRS_FOLDER`.
-    """
+    """Return the cleaned URLs of ``pairs``, a frame with the columns of `PAIRS`."""
     cleaned: dict[str, str | RejectError] = {}
     for written in pairs["image"].unique(maintain_order=True):
         try:
@@ -50,16 +46,16 @@ def collect_urls(pairs: pl.DataFrame) -> RequestedImages:
 
 
 def join_outcomes(
-    asked: RequestedImages, outcomes: pl.DataFrame, refused: Mapping[str, RejectError]
+    requested: RequestedImages, outcomes: pl.DataFrame, refused: Mapping[str, RejectError]
 ) -> tuple[pl.DataFrame, list[Reject]]:
-    """Return the fetched pairs as a frame of `PAIRS_FOLDER`, and a `Reject` for each other pair; place is its key.
+    """Return the fetched pairs as a frame of `PAIRS`, and a `Reject` for each other pair.
 
     Args:
-        asked: the pairs.
-        outcomes: one row a URL, as `FetchFolder.outcomes` gives them.
-        refused: URLs that were not asked for, and why.
+        requested: pairs and their URLs.
+        outcomes: one row per URL, from `DownloadFolder.outcomes`.
+        refused: URLs that were not requested, with reasons.
     """
-    table = asked.pairs.with_columns(pl.Series("url", asked.urls, dtype=pl.String)).join(
+    table = requested.pairs.with_columns(pl.Series("url", requested.urls, dtype=pl.String)).join(
         outcomes.select("url", "state", "reason", "detail", "sha256", copy="image", w="width", h="height"),
         on="url",
         how="left",
@@ -74,7 +70,7 @@ def join_outcomes(
     )
     rest = table.with_row_index("row").filter(~taken.fill_null(value=False))
     rejects = [
-        make_reject(key, *_reject_reason(asked.flaws.get(row) or refused.get(url), reason, detail), image)
+        make_reject(key, *_reject_reason(requested.flaws.get(row) or refused.get(url), reason, detail), image)
         for row, key, image, url, reason, detail in rest.select(
             "row", "key", "image", "url", "reason", "detail"
         ).iter_rows()
@@ -90,4 +86,4 @@ def _add_fetch_metadata(row: Mapping[str, str]) -> str:
 def _reject_reason(flaw: RejectError | None, reason: str | None, detail: str | None) -> tuple[str, str]:
     if flaw is not None:
         return flaw.reason, flaw.detail
-    return reason or "download_failed", detail or "not asked for"
+    return reason or "download_failed", detail or "not requested"

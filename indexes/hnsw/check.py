@@ -1,15 +1,14 @@
-"""Checking an index folder: its bytes against their checksums, its answers against the truth.
+"""Check of an index folder: checksums, recall and speed.
 
-Recall is the share of the true k nearest that a search finds, ties counting whichever is named. It is measured on
-queries of the kind that will be asked, since vectors of the pool itself are easier to find than new ones:
+Recall@k is the share of the true k nearest that a search finds, ties counting as found. It is measured on, in this order:
 
-- the queries given, against exact search among the vectors as they are stored;
-- else the sample that was put aside when the index was built, against the true nearest that were found before anything
-  was rounded. Parts that were built together share their sample and are measured together, others by themselves;
-- else stored vectors, against exact search.
+- the given queries, against exact search among the stored vectors;
+- the sample queries stored by the build, against true neighbours computed before quantisation. Parts that were built
+  together share their sample and are measured together, other parts separately;
+- stored vectors, against exact search; they are easier to find than new queries.
 
-When recall falls short, the effort is raised step by step until it does not. Speeds are of one thread, the queries being
-asked in one batch; a batch flatters exact search, which is slower than the graph only from some ten thousand vectors on.
+If recall is below the wanted one, the effort is raised step by step. Speeds are measured with one thread and all queries
+in one batch, which favours exact search: the graph is faster only from some ten thousand vectors on.
 """
 
 import time
@@ -22,30 +21,30 @@ import numpy as np
 
 from pairwright.datasets.errors import UsageError
 from pairwright.indexes.encoders.protocols import Vectors
-from pairwright.indexes.hnsw.faiss_threads import limit_faiss_threads
+from pairwright.indexes.hnsw.faiss_files import limit_faiss_threads
 from pairwright.indexes.hnsw.graph import SearchResult
 from pairwright.indexes.hnsw.ground_truth import TRUE_NEIGHBOURS, GroundTruth, merge_ground_truths, read_ground_truth
 from pairwright.indexes.hnsw.metadata import GROUND_TRUTH_FILE, Modality, hash_file
 from pairwright.indexes.hnsw.search import Index, OpenPart, PartPool, open_index, score_recall
 
 _STORED_SAMPLE_SIZE = 500
-_TIMED_QUERIES = 100  # queries that exact search is timed on when the truth is known: it reads the whole index
+_TIMED_QUERIES = 100  # queries that time exact search, which reads the whole index
 
 
 @dataclass(frozen=True)
 class PoolCheck:
-    """What was measured on parts that are searched together.
+    """Measurements of parts that are searched together.
 
     Attributes:
-        modality: of the parts.
-        parts: their names.
+        modality: modality of the parts.
+        parts: names of the parts.
         recall: recall@k at ``ef_search``, 0 to 1.
-        ef_search: the highest of the parts' own, or the higher one that was needed; nprobe for ivfpq, 0 for exact search.
-        qps: queries a second through the index, one thread.
-        exact_qps: queries a second by comparing with every vector, one thread.
-        k: that recall was measured at.
-        queries: how many were asked.
-        queries_from: given, probes or stored.
+        ef_search: highest default of the parts, or the higher one that was needed; nprobe for ivfpq, 0 for exact search.
+        qps: queries per second of the index, one thread.
+        exact_qps: queries per second of exact search, one thread.
+        k: neighbours per query.
+        queries: number of queries.
+        queries_from: given, sample or stored.
     """
 
     modality: Modality
@@ -61,19 +60,14 @@ class PoolCheck:
 
 @dataclass(frozen=True)
 class IndexCheck:
-    """What `check_index` measured: the pool of the worst recall, and all of them.
+    """Result of `check_index`.
 
     Attributes:
-        recall: as in `PoolCheck`, of the pool where it is lowest; so are the others that are named there.
-        ef_search: of that pool.
-        qps: of that pool.
-        exact_qps: of that pool.
-        checksum_ok: whether every file has the bytes it was written with.
-        k: of that pool.
-        queries: of that pool.
-        queries_from: of that pool.
-        damaged: files that have not the bytes they were written with.
-        pools: every one.
+        recall: lowest recall of the pools; ``ef_search``, ``qps``, ``exact_qps``, ``k``, ``queries`` and
+            ``queries_from`` are of that pool, see `PoolCheck`.
+        checksum_ok: whether every file matches its checksum.
+        damaged: files that do not match their checksum.
+        pools: measurements of all pools.
     """
 
     recall: float
@@ -104,31 +98,30 @@ def check_index(
 
     Args:
         directory: an index folder.
-        k: neighbours that recall looks at, at least 1; stored vectors count, aliases do not.
-        queries: unit rows of the encoder that the index was built with, float32 (n, dim).
-        modality: to measure; all when not given.
-        wanted: recall that the effort is raised for.
+        k: neighbours per query, at least 1; stored vectors without aliases.
+        queries: unit rows from the encoder of the index, float32 (n, dim).
+        modality: modality to measure; all by default.
+        wanted: recall to reach by raising the effort.
 
     Raises:
-        StorageError: when the index cannot be opened.
-        UsageError: when ``k`` is below 1, or the queries do not fit, or there is no such modality.
+        StorageError: if the index cannot be opened.
+        UsageError: if ``k`` is below 1, the queries have another length, or the modality is not indexed.
     """
     if k < 1:
-        raise UsageError(f"k {k}: has to be at least 1.")
+        raise UsageError(f"k {k}: must be at least 1.")
     index = open_index(directory)
     if queries is not None and (queries.ndim != 2 or queries.shape[1] != index.info.dim or not len(queries)):
-        raise UsageError(f"queries of shape {queries.shape}: give rows of length {index.info.dim}.")
+        raise UsageError(f"queries of shape {queries.shape}: pass rows of length {index.info.dim}.")
     with limit_faiss_threads(1):
         pools = []
         for name in [modality] if modality else index.info.modalities:
             for pool, truth in _group_pools(index, name, k, queries):
-                most = min(k, pool.vectors)
-                asked = (
-                    _queries_with_ground_truth(pool, truth, most)
-                    if truth
-                    else _queries_with_exact_search(pool, queries, most)
-                )
-                pools.append(_measure_pool(pool, asked, most, wanted))
+                pool_k = min(k, pool.vectors)
+                if truth:
+                    sample = _queries_with_ground_truth(pool, truth, pool_k)
+                else:
+                    sample = _queries_with_exact_search(pool, queries, pool_k)
+                pools.append(_measure_pool(pool, sample, pool_k, wanted))
     worst = min(pools, key=lambda pool: pool.recall)
     damaged = tuple(name for name, file in index.info.files.items() if hash_file(directory / name) != file["sha256"])
     return IndexCheck(
@@ -148,13 +141,13 @@ def check_index(
 def _group_pools(
     index: Index, modality: Modality, k: int, queries: Vectors | None
 ) -> list[tuple[PartPool, GroundTruth | None]]:
-    """Return what is measured together, with its truth if that is to be used."""
+    """Return the pools to measure, each with its stored ground truth if that is used."""
     whole = index.pool(modality)
-    probed = [part for part in whole.parts if (part.folder / GROUND_TRUTH_FILE).exists()]
-    if queries is not None or k > TRUE_NEIGHBOURS or not probed:
+    sampled = [part for part in whole.parts if (part.folder / GROUND_TRUTH_FILE).exists()]
+    if queries is not None or k > TRUE_NEIGHBOURS or not sampled:
         return [(whole, None)]
     groups: dict[bytes, list[tuple[OpenPart, GroundTruth]]] = {}
-    for part in probed:
+    for part in sampled:
         truth = read_ground_truth(part.folder / GROUND_TRUTH_FILE)
         groups.setdefault(truth.queries.tobytes(), []).append((part, truth))
     pools: list[tuple[PartPool, GroundTruth | None]] = []
@@ -169,11 +162,11 @@ def _group_pools(
 
 @dataclass(frozen=True)
 class _CheckQueries:
-    """Queries, and how to judge what was found for them."""
+    """Queries and the recall of their results."""
 
     queries: Vectors
     recall: Callable[[SearchResult], float]
-    exact_seconds: float  # a query
+    exact_seconds: float  # per query
     source: str
 
 
@@ -190,12 +183,12 @@ def _queries_with_exact_search(pool: PartPool, given: Vectors | None, k: int) ->
     return _CheckQueries(queries, lambda found: score_recall(found[0], exact), seconds / len(queries), source)
 
 
-def _measure_pool(pool: PartPool, asked: _CheckQueries, k: int, wanted: float) -> PoolCheck:
-    """Search with the parts' own efforts, and then with greater ones until recall is reached."""
+def _measure_pool(pool: PartPool, sample: _CheckQueries, k: int, wanted: float) -> PoolCheck:
+    """Search with the default efforts, then with higher ones until the wanted recall is reached."""
     own = max(part.info.effort for part in pool.parts)
     for effort in (0, *(step for step in pool.efforts if step > own)):
-        found, seconds = _time_call(pool.search, asked.queries, k, effort)
-        reached = asked.recall(found)
+        found, seconds = _time_call(pool.search, sample.queries, k, effort)
+        reached = sample.recall(found)
         if reached >= wanted:
             break
     return PoolCheck(
@@ -203,16 +196,16 @@ def _measure_pool(pool: PartPool, asked: _CheckQueries, k: int, wanted: float) -
         parts=tuple(part.info.name for part in pool.parts),
         recall=round(reached, 4),
         ef_search=effort or own,
-        qps=round(len(asked.queries) / seconds, 1),
-        exact_qps=round(1 / asked.exact_seconds, 1),
+        qps=round(len(sample.queries) / seconds, 1),
+        exact_qps=round(1 / sample.exact_seconds, 1),
         k=k,
-        queries=len(asked.queries),
-        queries_from=asked.source,
+        queries=len(sample.queries),
+        queries_from=sample.source,
     )
 
 
 def _sample_stored_vectors(pool: PartPool) -> Vectors:
-    """Return some hundred stored vectors, spread over the parts."""
+    """Return about 500 stored vectors, spread over the parts."""
     numbers = np.unique(np.linspace(0, pool.vectors - 1, _STORED_SAMPLE_SIZE).astype(np.int64))
     rows = []
     for part, first in zip(pool.parts, pool.firsts.tolist(), strict=False):

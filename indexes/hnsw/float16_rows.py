@@ -1,7 +1,7 @@
-"""Rows in half precision on disk, appended as they come and readable at any time: a ``.npy`` file in the end.
+"""Appendable half-precision rows on disk in a ``.npy`` file, readable while it grows.
 
-The number of rows is not known before the last one, so the header has a fixed length and is written again when the
-file is whole; until then it has a temporary name. Unit vectors in half precision keep a cosine to about 1e-4.
+The number of rows is known only at the end, so the header has a fixed length and is rewritten when the file is
+complete; until then the file has a temporary name. Half precision keeps cosines of unit vectors to about 1e-4.
 """
 
 import os
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from pairwright.datasets.errors import StorageError
 from pairwright.indexes.encoders.protocols import Vectors
 
-_HEADER = 128  # bytes; enough for 2**63 rows, and a multiple of 64 as the format asks
+_HEADER = 128  # bytes; enough for 2**63 rows, and a multiple of 64 as the format requires
 
 
 class Float16Rows:
-    """Half-precision rows in a ``.npy`` file that may still grow. Numbers count rows from 0."""
+    """Half-precision rows in a ``.npy`` file that may still grow, numbered from 0."""
 
     def __init__(self, path: Path, dim: int, count: int, growing: BinaryIO | None) -> None:
-        """Take what `new_float16_rows`, `open_float16_rows` or `extend_float16_rows` found or made."""
+        """Wrap a file; use `new_float16_rows`, `open_float16_rows` or `extend_float16_rows`."""
         self.dim = dim
         self.count = count
         self._path = path
@@ -30,13 +30,13 @@ class Float16Rows:
         self._map: NDArray[np.float16] | None = None
 
     def append(self, rows: Vectors) -> None:
-        """Write ``rows``, float (n, dim), after the others.
+        """Append ``rows``, float (n, dim).
 
         Raises:
-            StorageError: when the disk does not take them.
+            StorageError: if they cannot be written.
         """
         if self._growing is None:
-            raise ValueError("these rows are whole; extend a copy")
+            raise ValueError("the file is complete; extend a copy")
         try:
             self._growing.write(np.ascontiguousarray(rows, "<f2").tobytes())
         except OSError as error:
@@ -45,11 +45,11 @@ class Float16Rows:
         self._map = None
 
     def rows(self, numbers: NDArray[np.int64] | slice) -> Vectors:
-        """Return the rows of ``numbers``, float32, of their shape with ``dim`` added."""
+        """Return the rows ``numbers``, float32, (*numbers.shape, dim)."""
         return np.asarray(self._mapped()[numbers], np.float32)
 
     def finish(self) -> str:
-        """Make the file whole, give it its name, and return that name."""
+        """Complete the file, rename it to its final name, and return that name."""
         if self._growing is not None:
             temporary = Path(self._growing.name)
             try:
@@ -72,13 +72,13 @@ class Float16Rows:
                 self._growing.flush()
                 path = Path(self._growing.name)
             shape = (self.count, self.dim)
-            empty = np.empty(shape, np.float16)  # a file of no rows cannot be mapped
+            empty = np.empty(shape, np.float16)  # an empty file cannot be mapped
             self._map = np.memmap(path, "<f2", "r", _HEADER, shape).view(np.ndarray) if self.count else empty
         return self._map
 
 
 def new_float16_rows(path: Path, dim: int) -> Float16Rows:
-    """Begin the file ``path``; it stands there once `RawRows.finish` was called."""
+    """Create the file ``path``, which appears under that name when `Float16Rows.finish` is called."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = _temporary_path(path).open("w+b")
     handle.write(_npy_header(0, dim))
@@ -86,10 +86,10 @@ def new_float16_rows(path: Path, dim: int) -> Float16Rows:
 
 
 def open_float16_rows(path: Path, count: int) -> Float16Rows:
-    """Open a whole file of ``count`` rows by memory map.
+    """Open a complete file of ``count`` rows memory-mapped.
 
     Raises:
-        StorageError: when it is missing, torn, or has another number of rows.
+        StorageError: if it is missing, truncated, or has another number of rows.
     """
     if not path.is_file():
         raise StorageError(f"{path}: is missing. Copy the index again or build it again.")
@@ -104,7 +104,7 @@ def open_float16_rows(path: Path, count: int) -> Float16Rows:
 
 
 def extend_float16_rows(source: Path, path: Path, count: int) -> Float16Rows:
-    """Begin ``path`` with a copy of the whole file ``source``, to append to."""
+    """Create ``path`` as a copy of the complete file ``source``, to be appended to."""
     dim = open_float16_rows(source, count).dim
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -121,6 +121,6 @@ def _temporary_path(path: Path) -> Path:
 
 
 def _npy_header(count: int, dim: int) -> bytes:
-    described: dict[str, Any] = {"descr": "<f2", "fortran_order": False, "shape": (count, dim)}
+    header: dict[str, Any] = {"descr": "<f2", "fortran_order": False, "shape": (count, dim)}
     start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")
-    return start + repr(described).encode().ljust(_HEADER - 11) + b"\n"
+    return start + repr(header).encode().ljust(_HEADER - 11) + b"\n"

@@ -1,4 +1,4 @@
-"""The folder of an index: names of its parts, and clearing away what a kill or an older index left, but nothing else."""
+"""The folder of an index: its lock, names of parts, and removal of stale index files."""
 
 import inspect
 import json
@@ -15,14 +15,14 @@ from pairwright.datasets.errors import StorageError
 from pairwright.datasets.file_locks import acquire_lock
 from pairwright.indexes.hnsw.metadata import METADATA_FILE, PAIRS_FOLDER, TEMPORARY_PAIRS_FOLDER, Modality
 
-ADDED_PAIRS_FOLDER = "new"  # in the folder of pairs that were read: those of an addition that are not in the index
+ADDED_PAIRS_FOLDER = "new"  # in TEMPORARY_PAIRS_FOLDER: the pairs of an addition that are not in the index
 
 _PART_NAME = re.compile(r"(text|image)-(\d{5,})(?:-(\d+))?")
 _INDEX_FILE = re.compile(
     r"vectors\.faiss|raw\.f16\.npy|keys\.npy|captions\.npy|aliases\.npy|probes\.npz|\d{5,}\.parquet|\..+\.tmp-\d+(?:@.+)?"
 )
-_REPLACEABLE = re.compile(rf"{_PART_NAME.pattern}|encoder\.(npz|json)|{PAIRS_FOLDER}|{TEMPORARY_PAIRS_FOLDER}|\..*")
-_ENCODER_FILE = re.compile(r"encoder\.(npz|json)")
+_ENCODER_FILE = re.compile(r"encoder\.(npz|json|[\w-]+\.state)")
+_REPLACEABLE = re.compile(rf"{_PART_NAME.pattern}|{_ENCODER_FILE.pattern}|{PAIRS_FOLDER}|{TEMPORARY_PAIRS_FOLDER}|\..*")
 
 
 P = ParamSpec("P")
@@ -30,18 +30,18 @@ R = TypeVar("R")
 
 
 def lock_index(function: Callable[P, R]) -> Callable[P, R]:
-    """Let a function that writes to an index be the only one there: its argument ``directory`` is locked meanwhile.
+    """Decorate a function that writes to an index to lock its argument ``directory`` while it runs.
 
-    The lock is the operating system's, on the folder itself: it ends with the process, however that ends, and leaves
-    nothing behind. The function then raises UsageError when another process has it.
+    The lock is held by the operating system on the folder itself, so it ends with the process and leaves no file. The
+    function raises StorageError when another process holds it.
     """
     signature = inspect.signature(function)
 
     @wraps(function)
     def locked(*args: P.args, **kwargs: P.kwargs) -> R:
         directory: Path = signature.bind(*args, **kwargs).arguments["directory"]
-        made = not directory.exists()
-        if made:
+        created = not directory.exists()
+        if created:
             directory.mkdir(parents=True)
         handle = os.open(directory, os.O_RDONLY)
         try:
@@ -49,24 +49,24 @@ def lock_index(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         except BlockingIOError:
             raise StorageError(
-                f"{directory}: another process is writing to this index. Wait until it is done, then start again."
+                f"{directory}: another process is writing to this index. Wait until it is done and start again."
             ) from None
         finally:
             os.close(handle)
-            if made:
-                with suppress(OSError):  # a refusal leaves no empty folder
+            if created:
+                with suppress(OSError):  # leave no empty folder after an error
                     directory.rmdir()
 
     return locked
 
 
 def part_name(modality: Modality, number: int, revision: int = 0) -> str:
-    """Return the name of a part's folder; ``revision`` counts how often it was extended."""
+    """Return the folder name of a part; ``revision`` counts its extensions."""
     return f"{modality}-{number:05d}" + (f"-{revision}" if revision else "")
 
 
 def parse_part_name(name: str) -> tuple[Modality, int, int]:
-    """Return modality, number and revision of the part of that name."""
+    """Return modality, number and revision of a part from its folder name."""
     found = _PART_NAME.fullmatch(name)
     if found is None:
         raise ValueError(f"{name!r} is not the name of a part")
@@ -74,28 +74,27 @@ def parse_part_name(name: str) -> tuple[Modality, int, int]:
 
 
 def prepare_folder(directory: Path) -> None:
-    """Make the folder, and take away what would make it an index: the sidecar first, then the files that it named.
+    """Create the folder or empty that of an earlier index: index.json first, then the files that it lists.
 
     Raises:
-        StorageError: when there is a file in its place, it is a folder of something else, or a folder in it is a link, whose
-            files are not of this index.
+        StorageError: if the path is a file, the folder holds other files, or a folder in it is a symlink.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        raise StorageError(f"{directory}: not a folder. Name a folder for the index.") from None
+        raise StorageError(f"{directory}: not a folder. Choose a folder for the index.") from None
     others = [path.name for path in directory.iterdir() if not _REPLACEABLE.fullmatch(path.name)]
     if others and not _is_index_metadata(directory / METADATA_FILE, alone=others == [METADATA_FILE]):
-        raise StorageError(f"{directory}: holds other things ({min(others)}) and no index. Name a new folder.")
+        raise StorageError(f"{directory}: holds other files ({min(others)}) and no index. Choose a new folder.")
     forbid_symlinked_folders(directory, sorted(path.name for path in directory.iterdir() if path.is_dir()))
     (directory / METADATA_FILE).unlink(missing_ok=True)
     remove_stale_files(directory, ())
 
 
-def _is_index_metadata(sidecar: Path, *, alone: bool) -> bool:
-    """Say whether this is the sidecar of an index, of any version; one that is torn is ours if nothing else is there."""
+def _is_index_metadata(path: Path, *, alone: bool) -> bool:
+    """Return whether the file is the index.json of any version; a damaged one counts if it is ``alone`` in the folder."""
     try:
-        content = json.loads(sidecar.read_bytes())
+        content = json.loads(path.read_bytes())
     except ValueError:
         return alone
     except OSError:
@@ -104,7 +103,7 @@ def _is_index_metadata(sidecar: Path, *, alone: bool) -> bool:
 
 
 def remove_stale_files(directory: Path, named: Collection[str]) -> None:
-    """Remove parts and files of ours that are not among the ``named`` paths: what a kill or an older index left."""
+    """Remove index files that are not in ``named``: the rest of an interrupted build or an older index."""
     parts = {name.partition("/")[0] for name in named}
     for path in sorted(directory.iterdir()):
         if _PART_NAME.fullmatch(path.name) and path.name not in parts:
@@ -117,7 +116,7 @@ def remove_stale_files(directory: Path, named: Collection[str]) -> None:
 
 
 def remove_index_files(folder: Path, but: Collection[str] = ()) -> None:
-    """Remove our files in a folder of an index, but for some, and the folder when it is empty then."""
+    """Remove the index files in ``folder`` except the paths ``but``, and the folder if it is empty then."""
     if not folder.is_dir():
         return
     for path in sorted(folder.iterdir()):

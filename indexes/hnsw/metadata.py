@@ -1,24 +1,23 @@
-"""What an index folder says about itself: ``index.json``, written last, so that its presence means a whole index.
+"""Files of an index folder and its metadata, ``index.json``.
 
-    index.json           how the index was built, its parts, and size and SHA-256 of every other file
-    encoder.npz | .json  the encoder that queries need, if any
-    pairs/00000.parquet  the indexed pairs, if they were kept, some ten thousand a file
-    text-00000/          a *part*: FAISS's index over vectors of captions; image-00000/ over those of images
+    index.json           build options, parts, and size and SHA-256 of every other file; written last
+    encoder.npz | .json  the query encoder, if any
+    pairs/00000.parquet  the indexed pairs, if they were kept, 50,000 per file
+    text-00000/          a *part*: a FAISS index of caption vectors; image-00000/ of image vectors
         vectors.faiss    the vectors
-        raw.f16.npy      ivfpq only: the vectors in half precision, that searches are rescored from
-        keys.npy         16 bytes an *entry* (a caption or image of a pair): first the entries whose vectors are stored,
-                         in order, then the aliases
-        captions.npy     for each entry which caption of its pair it is: 0 its own, n the n-th other one; only where
-                         a pair has several entries
-        aliases.npy      for each alias the number of the stored vector that it is a copy of, ascending
-        probes.npz       vectors of sample queries and their true nearest, if any: to tune and to check
+        raw.f16.npy      ivfpq only: the vectors in half precision, from which searches are rescored
+        keys.npy         16 bytes per *entry* (a caption or image of a pair): first the entries whose vectors are
+                         stored, in order, then the aliases
+        captions.npy     caption index of each entry: 0 the pair's own caption, n the n-th other one; only where a
+                         pair has several entries
+        aliases.npy      for each alias the number of the stored vector that it duplicates, ascending
+        probes.npz       vectors of sample queries and their true nearest neighbours, if any: to tune and to check
 
-A part never changes once it is whole: an addition writes a new one (``text-00000-1``) and then index.json, so that a
-kill leaves the old index or the new one. Folders that index.json does not name are leavings, and are cleared away
-by the next build or addition.
+A complete part never changes: an addition writes a new one (``text-00000-1``) and then index.json, so an interrupted
+addition leaves the old index intact. The next build or addition removes folders that index.json does not list.
 
-The same pairs, options and program versions give the same bytes on the same kind of processor. Opening compares sizes,
-which finds a torn copy at once; `pairwright index check` compares the checksums.
+The same pairs, options and versions give the same bytes on the same kind of processor. Opening an index compares file
+sizes, which detects truncated copies; `pairwright index check` compares the checksums.
 """
 
 import hashlib
@@ -30,6 +29,7 @@ from typing import Any, Literal
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import StorageError, UsageError
+from pairwright.indexes.hnsw.options import IndexOptions
 
 METADATA_FILE = "index.json"
 VECTORS_FILE, KEYS_FILE, CAPTIONS_FILE, ALIASES_FILE, GROUND_TRUTH_FILE = (
@@ -40,9 +40,9 @@ VECTORS_FILE, KEYS_FILE, CAPTIONS_FILE, ALIASES_FILE, GROUND_TRUTH_FILE = (
     "probes.npz",
 )
 FLOAT16_ROWS_FILE = "raw.f16.npy"
-PAIRS_FOLDER, TEMPORARY_PAIRS_FOLDER = "pairs", "pairs-read"  # kept, and only for the time of a build
+PAIRS_FOLDER, TEMPORARY_PAIRS_FOLDER = "pairs", "pairs-read"  # the latter exists during a build only
 FORMAT = 3
-_READABLE_FORMATS = (2, FORMAT)  # 2 has one caption a pair, and no captions.npy
+_READABLE_FORMATS = (2, FORMAT)  # 2: one caption per pair, without captions.npy
 
 IndexKind = Literal["flat", "hnsw", "ivfpq"]
 VectorStorage = Literal["flat", "fp16", "int8", "ivfpq"]
@@ -53,68 +53,23 @@ MODALITIES: tuple[Modality, ...] = ("text", "image")
 
 
 @dataclass(frozen=True)
-class IndexOptions:
-    """How to build an index.
-
-    Attributes:
-        m: links of a vector at each upper level of the HNSW graph (twice that at the lowest), 2 to 128.
-        ef_construction: candidates that are kept while a vector's links are sought; at least ``m``.
-        flat_below: parts of fewer captions or images are searched exactly: that takes milliseconds a query, and a graph
-            takes about a millisecond a vector to build.
-        recall: share of the true ten nearest that a part's effort is raised for, on sample queries, above 0 to 1.
-        storage: how a vector is stored: flat (float32), fp16, int8, ivfpq (codes in memory, rows on disk), or auto for
-            the form that loses least within ``memory_gib``.
-        memory_gib: what the whole index may take in memory, for auto; a fixed default, not this machine's memory, so
-            that the same pairs give the same index anywhere.
-        near: cosine from which a vector counts as a copy of a stored one, above 0 to 1; 1 for equal ones only.
-        threads: to build with. 0 stands for all cores where FAISS gives the same graph for any number of them (from
-            1.15.1 on), and for one before; asking an older FAISS for several gives other bytes every time.
-    """
-
-    m: int = 32
-    ef_construction: int = 200
-    flat_below: int = 50_000
-    recall: float = 0.95
-    storage: Literal["auto", "flat", "fp16", "int8", "ivfpq"] = "auto"
-    memory_gib: float = 16.0
-    near: float = 0.999
-    threads: int = 0
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.m <= 128:
-            raise UsageError(f"m {self.m}: has to be from 2 to 128.")
-        if self.ef_construction < self.m:
-            raise UsageError(f"ef_construction {self.ef_construction}: has to be at least m ({self.m}).")
-        if not 0 < self.recall <= 1:
-            raise UsageError(f"recall {self.recall}: has to be above 0 and at most 1.")
-        if self.storage not in {"auto", "flat", "fp16", "int8", "ivfpq"}:
-            raise UsageError(f"storage {self.storage!r}: has to be auto, flat, fp16, int8 or ivfpq.")
-        if not self.memory_gib > 0:
-            raise UsageError(f"memory_gib {self.memory_gib}: has to be above 0.")
-        if not 0 < self.near <= 1:
-            raise UsageError(f"near {self.near}: has to be above 0 and at most 1.")
-        if self.flat_below < 0 or self.threads < 0:
-            raise UsageError("flat_below has to be 0 or more, and so has threads.")
-
-
-@dataclass(frozen=True)
 class PartInfo:
-    """What a part is.
+    """Metadata of a part.
 
     Attributes:
-        name: of its folder.
-        modality: what its vectors are of.
+        name: name of its folder.
+        modality: text or image.
         kind: flat (exact), hnsw or ivfpq.
         storage: how a vector is stored.
         dim: length of a vector.
-        vectors: that are stored.
-        duplicates: further captions or images whose vectors equal a stored one to the last bit, kept as aliases.
-        near_duplicates: further ones whose vectors are nearly a stored one, kept as aliases.
-        m: links a vector; 0 unless hnsw.
-        ef_construction: 0 unless hnsw.
-        ef_search: candidates that a search keeps by default; 0 unless hnsw.
-        nprobe: lists that a search looks into by default; 0 unless ivfpq.
-        recall: of the ten nearest of the sample queries at that effort, 0 to 1; 0 when there were no such queries.
+        vectors: number of stored vectors.
+        duplicates: aliases whose vectors equal a stored one bit by bit.
+        near_duplicates: aliases whose vectors are nearly equal to a stored one.
+        m: links per vector; 0 unless hnsw.
+        ef_construction: as in `IndexOptions`; 0 unless hnsw.
+        ef_search: default number of candidates that a search keeps; 0 unless hnsw.
+        nprobe: default number of lists that a search scans; 0 unless ivfpq.
+        recall: recall@10 of the sample queries at the default effort, 0 to 1; 0 without sample queries.
     """
 
     name: str
@@ -133,37 +88,37 @@ class PartInfo:
 
     @property
     def aliases(self) -> int:
-        """Captions or images that share a stored vector with an earlier one."""
+        """Number of captions or images that share a stored vector with an earlier one."""
         return self.duplicates + self.near_duplicates
 
     @property
     def entries(self) -> int:
-        """Captions or images that can be found."""
+        """Number of searchable captions or images."""
         return self.vectors + self.aliases
 
     @property
     def effort(self) -> int:
-        """What a search spends by default: ef_search or nprobe; 0 when it is exact."""
+        """Default search effort: ef_search or nprobe; 0 for exact search."""
         return self.ef_search or self.nprobe
 
 
 @dataclass(frozen=True)
 class IndexInfo:
-    """What an index is and how it was built.
+    """Metadata of an index.
 
     Attributes:
         parts: text parts first, each modality in order of the pairs.
-        pairs: that were given.
-        rejected: reason to how many of them have no vector in a modality that was asked for.
+        pairs: number of input pairs.
+        rejected: number of pairs without a vector in a requested modality, by reason.
         dim: length of a vector.
-        encoder: fingerprint of the encoder; empty when the vectors came from elsewhere.
-        encoder_name: empty likewise.
-        options: what it was built with, and additions will be.
-        why: why the vectors are stored as they are, one line.
-        metric: always inner_product, which of unit vectors is the cosine.
-        files: path in the folder to size in bytes and SHA-256.
-        versions: of the programs that shaped the bytes.
-        seconds: of building; 0.0 when opened, since time is not part of the stored bytes.
+        encoder: fingerprint of the encoder; empty for precomputed vectors without an encoder.
+        encoder_name: name of the encoder; empty in the same case.
+        options: options of the build, used by additions too.
+        why: reason for the chosen storage, one line.
+        metric: always inner_product, which is the cosine of unit vectors.
+        files: size in bytes and SHA-256 of each file, by path in the folder.
+        versions: versions of the libraries that determine the bytes.
+        seconds: duration of the build; 0.0 for an opened index, since durations are not stored.
     """
 
     parts: tuple[PartInfo, ...]
@@ -181,57 +136,57 @@ class IndexInfo:
 
     @property
     def modalities(self) -> tuple[Modality, ...]:
-        """What can be searched for."""
+        """The searchable modalities."""
         return tuple(name for name in MODALITIES if any(part.modality == name for part in self.parts))
 
     @property
     def vectors(self) -> int:
-        """Stored vectors, all modalities together; so are the counts of duplicates."""
+        """Number of stored vectors of all modalities."""
         return sum(part.vectors for part in self.parts)
 
     @property
     def duplicates(self) -> int:
-        """Captions and images whose vectors equal a stored one."""
+        """Number of captions and images whose vectors equal a stored one."""
         return sum(part.duplicates for part in self.parts)
 
     @property
     def near_duplicates(self) -> int:
-        """Captions and images whose vectors are nearly a stored one."""
+        """Number of captions and images whose vectors are nearly equal to a stored one."""
         return sum(part.near_duplicates for part in self.parts)
 
     @property
     def captions(self) -> int:
-        """Captions that can be found, all captions of a pair counted."""
+        """Number of searchable captions, counting every caption of a pair."""
         return sum(part.entries for part in self.parts_of("text"))
 
     @property
     def kind(self) -> IndexKind:
-        """Of the largest part."""
+        """Kind of the largest part."""
         return max(self.parts, key=lambda part: part.vectors).kind
 
     @property
     def storage(self) -> VectorStorage:
-        """Of the largest part."""
+        """Storage of the largest part."""
         return max(self.parts, key=lambda part: part.vectors).storage
 
     @property
     def ef_search(self) -> int:
-        """The highest default of a part; 0 when none is an HNSW graph."""
+        """Highest default ef_search of the parts; 0 without HNSW graphs."""
         return max(part.ef_search for part in self.parts)
 
     @property
     def nprobe(self) -> int:
-        """The highest default of a part; 0 when none is ivfpq."""
+        """Highest default nprobe of the parts; 0 without ivfpq."""
         return max(part.nprobe for part in self.parts)
 
     @property
     def bytes(self) -> int:
-        """Size of the files together, without the sidecar."""
+        """Total size of the files in bytes, without index.json."""
         return sum(int(file["bytes"]) for file in self.files.values())
 
     @property
     def pairs_files(self) -> tuple[str, ...]:
-        """Names of the files of kept pairs, in order; empty when they were not kept."""
+        """Paths of the Parquet files of the stored pairs, in order; empty when they were not kept."""
         return tuple(sorted(name for name in self.files if name.startswith(f"{PAIRS_FOLDER}/")))
 
     def parts_of(self, modality: Modality) -> tuple[PartInfo, ...]:
@@ -240,58 +195,46 @@ class IndexInfo:
 
     def summary(self) -> dict[str, Any]:
         """Return what ``pairwright index build --json`` prints."""
-        names = (
-            "pairs",
-            "captions",
-            "vectors",
-            "duplicates",
-            "near_duplicates",
-            "rejected",
-            "seconds",
-            "bytes",
-            "kind",
-        )
-        named = {
-            name: getattr(self, name)
-            for name in (*names, "storage", "dim", "ef_search", "nprobe", "encoder", "encoder_name")
-        }
-        return {**named, "parts": len(self.parts), "modalities": list(self.modalities), "why": self.why}
+        names = "pairs captions vectors duplicates near_duplicates rejected seconds bytes kind storage dim"
+        names += " ef_search nprobe encoder encoder_name"
+        values = {name: getattr(self, name) for name in names.split()}
+        return {**values, "parts": len(self.parts), "modalities": list(self.modalities), "why": self.why}
 
 
 def digest_files(directory: Path, names: Iterable[str]) -> FileDigests:
-    """Return size and SHA-256 of the named files of ``directory``."""
+    """Return size and SHA-256 of the files ``names`` in ``directory``."""
     return {name: {"bytes": (directory / name).stat().st_size, "sha256": hash_file(directory / name)} for name in names}
 
 
 def write_metadata(directory: Path, info: IndexInfo) -> None:
-    """Write the sidecar, which makes the index whole, or replaces one index by the next."""
+    """Write index.json, which completes a new index or replaces the previous one."""
     stored = asdict(info)
     del stored["seconds"], stored["options"]["threads"]
     write_text(directory / METADATA_FILE, json.dumps({"format": FORMAT, **stored}, indent=2, sort_keys=True) + "\n")
 
 
 def read_metadata(directory: Path) -> IndexInfo:
-    """Read the sidecar and compare the sizes of the files.
+    """Read index.json and compare the sizes of the files.
 
     Raises:
-        StorageError: when there is no whole index, or it is of another version.
+        StorageError: if there is no complete index or its format is not supported.
     """
     path = directory / METADATA_FILE
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
         if stored.pop("format") not in _READABLE_FORMATS:
-            raise StorageError(f"{path}: an index of another version. Build it again.")
+            raise StorageError(f"{path}: index format of another version. Build the index again.")
         parts = tuple(PartInfo(**part) for part in stored.pop("parts"))
         info = IndexInfo(parts=parts, options=IndexOptions(**stored.pop("options")), **stored)
         sizes = {name: int(file["bytes"]) for name, file in info.files.items()}
     except (FileNotFoundError, NotADirectoryError):
         raise StorageError(
-            f"{directory}: no index here, or one that was not finished. Build it: pairwright index build INPUT --out {directory}"
+            f"{directory}: no index or an unfinished one. Build it: pairwright index build INPUT --out {directory}"
         ) from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError) as error:
-        raise StorageError(f"{path}: not a whole sidecar ({error}). Build the index again.") from None
+        raise StorageError(f"{path}: damaged ({error}). Build the index again.") from None
     if not parts:
-        raise StorageError(f"{path}: names no parts. Build the index again.")
+        raise StorageError(f"{path}: lists no parts. Build the index again.")
     for name, size in sizes.items():
         found = (directory / name).stat().st_size if (directory / name).is_file() else -1
         if found != size:
@@ -301,11 +244,11 @@ def read_metadata(directory: Path) -> IndexInfo:
 
 
 def with_seconds(info: IndexInfo, seconds: float) -> IndexInfo:
-    """Return ``info`` with the time that it took, in seconds, rounded to milliseconds."""
+    """Return ``info`` with the duration of its build in seconds, rounded to milliseconds."""
     return replace(info, seconds=round(seconds, 3))
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file in hex."""
+    """Return the SHA-256 of a file in hexadecimal."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()

@@ -1,14 +1,13 @@
-"""Searching an index folder, which is opened by memory map: at once, whatever its size, and shared by processes.
+"""Search of an index folder, memory-mapped and shared by processes.
 
-Every part of a modality is searched and the answers are merged exactly: what the parts give is put in order of score
-(ties: the earlier part, then the earlier vector) and cut. K counts pairs. An entry's aliases (captions or images that
-share its vector) follow it at the same score, in the order of the input. A pair with several captions counts once, at
-its best caption; the search goes deeper until K distinct pairs are found. A query gets fewer only when the pool is
-smaller, or a search of little effort reached fewer.
+Every part of a modality is searched and the results are merged by score (ties: the earlier part, then the earlier
+vector). K counts pairs. The aliases of an entry (captions or images that share its vector) follow it at the same score,
+in input order. A pair with several captions counts once, at its best caption; the search deepens until K distinct pairs
+are found. A query gets fewer only if the pool is smaller or a search with low effort reaches fewer.
 
-Effort is ``ef_search``, how many candidates a graph's search keeps, or for ivfpq ``nprobe``, how many lists are looked
-into: more find more of the true nearest and take longer. A part's default was chosen on sample queries when it was
-built; `Index.tune` chooses on any others.
+Effort is ``ef_search``, the number of candidates of a graph search, or for ivfpq ``nprobe``, the number of scanned
+lists: more effort finds more of the true nearest and takes longer. The default of a part was tuned on sample queries
+when it was built; `Index.tune` tunes on other queries.
 """
 
 import time
@@ -23,6 +22,7 @@ from numpy.typing import NDArray
 
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.indexes.encoders.protocols import Vectors
+from pairwright.indexes.hnsw.faiss_files import map_array
 from pairwright.indexes.hnsw.graph import SearchResult
 from pairwright.indexes.hnsw.metadata import (
     ALIASES_FILE,
@@ -33,27 +33,26 @@ from pairwright.indexes.hnsw.metadata import (
     PartInfo,
     read_metadata,
 )
-from pairwright.indexes.hnsw.numpy_files import map_array
 from pairwright.indexes.hnsw.storage import VectorStore, open_store
 from pairwright.indexes.hnsw.top_k import TopK
 
-_DEPTH_FACTOR = 2  # times as deep the next search goes, where several captions of a pair took places
-_TIE_TOLERANCE = 1e-6  # scores nearer than this are the same: a sum in another order
+_DEPTH_FACTOR = 2  # growth of the search depth while several captions of a pair take places
+_TIE_TOLERANCE = 1e-6  # scores closer than this are equal: sums in another order
 
 NearestFunction = Callable[[Vectors, int], SearchResult]
-"""Returns scores and numbers of the nearest stored vectors of some queries, at most so many of each."""
+"""Returns scores and numbers of at most k nearest stored vectors per query: (vectors, k) -> result."""
 
 
 @dataclass(frozen=True)
 class Hits:
-    """What searches found, by query and then by rank; a pair occurs once a query.
+    """Search results ordered by query and rank; a pair occurs once per query.
 
     Attributes:
         queries: row of the query, int64 (h,).
         ranks: from 1, int32 (h,).
-        keys: of the pairs, 16 bytes each, uint8 (h, 16).
-        captions: which caption of the pair was found, uint16 (h,): 0 its own, n the n-th other one; 0 for images.
-        numbers: of the stored vectors in their pool, int64 (h,).
+        keys: keys of the pairs, uint8 (h, 16).
+        captions: index of the found caption, uint16 (h,): 0 the pair's own, n the n-th other one; 0 for images.
+        numbers: numbers of the stored vectors in their pool, int64 (h,).
         scores: cosine in [-1, 1], float32 (h,), descending within a query.
     """
 
@@ -74,13 +73,12 @@ class Hits:
 
 @dataclass(frozen=True)
 class Tuning:
-    """What an effort gains and costs on sample queries.
+    """Recall and speed of search efforts on sample queries.
 
     Attributes:
-        ef_search: the smallest effort that reaches the recall that was wanted, or the greatest; nprobe for ivfpq, 0 when
-            every search is exact.
-        recall: at that effort, 0 to 1.
-        ladder: (effort, recall, queries a second) of each step that was tried, ascending.
+        ef_search: smallest effort that reaches the wanted recall, or the largest; nprobe for ivfpq, 0 for exact search.
+        recall: recall at that effort, 0 to 1.
+        ladder: (effort, recall, queries per second) of each tried effort, ascending.
     """
 
     ef_search: int
@@ -90,7 +88,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class OpenPart:
-    """An open part; ``captions`` is None when every pair has one entry."""
+    """An open part; ``captions`` is None if every pair has one entry."""
 
     info: PartInfo
     folder: Path
@@ -102,27 +100,27 @@ class OpenPart:
 
 @dataclass(frozen=True)
 class PartPool:
-    """Open parts of one modality, searched as one; their vectors are numbered through."""
+    """Open parts of one modality, searched as one, with consecutive vector numbers."""
 
     parts: tuple[OpenPart, ...]
 
     @cached_property
     def firsts(self) -> NDArray[np.int64]:
-        """Number of the first vector of each part, and of the end."""
+        """Number of the first vector of each part, followed by the total."""
         return np.cumsum([0, *(part.info.vectors for part in self.parts)])
 
     @property
     def vectors(self) -> int:
-        """Stored vectors together."""
+        """Number of stored vectors."""
         return int(self.firsts[-1])
 
     @property
     def efforts(self) -> tuple[int, ...]:
-        """Steps to tune on, ascending; empty when every search is exact."""
+        """Efforts to tune over, ascending; empty for exact search."""
         return tuple(sorted({effort for part in self.parts for effort in part.stored.efforts}))
 
     def stored(self, numbers: NDArray[np.int64]) -> Vectors:
-        """Return stored vectors as they are read back, float32 (n, dim)."""
+        """Return stored vectors after decoding, float32 (n, dim)."""
         owners = np.searchsorted(self.firsts, numbers, side="right") - 1
         rows = np.empty((len(numbers), self.parts[0].info.dim), np.float32)
         for owner in np.unique(owners):
@@ -131,7 +129,7 @@ class PartPool:
         return rows
 
     def search(self, vectors: Vectors, k: int, effort: int = 0) -> SearchResult:
-        """Return scores and numbers (n, k), -1 for none; effort 0 stands for each part's own."""
+        """Return scores and numbers (n, k), -1 for none; effort 0 is the default of each part."""
         best = TopK(len(vectors), k)
         for part, first in zip(self.parts, self.firsts[:-1], strict=True):
             found = part.stored.search(vectors, min(k, part.info.vectors), effort or part.info.effort)
@@ -139,43 +137,43 @@ class PartPool:
         return best.scores, best.numbers
 
     def exact(self, vectors: Vectors, k: int) -> SearchResult:
-        """Return the same by comparing with every stored vector."""
+        """Return the exact result of `search` by comparing with every stored vector."""
         best = TopK(len(vectors), k)
         for part, first in zip(self.parts, self.firsts[:-1], strict=True):
             _add_candidates(best, part.stored.exact(vectors, min(k, part.info.vectors)), int(first))
         return best.scores, best.numbers
 
     def nearest(self, vectors: Vectors, k: int, find: NearestFunction) -> Hits:
-        """Return the ``k`` best pairs of each vector among what ``find`` finds, as deep as that takes."""
+        """Return the ``k`` best pairs of each vector, calling ``find`` with growing depth until there are enough."""
         several = any(part.captions is not None for part in self.parts)
         depth = min(_DEPTH_FACTOR * k if several else k, self.vectors)
         found = [self.hits(find(vectors, depth), k)]
-        lacking = np.arange(len(vectors))
+        pending = np.arange(len(vectors))
         while several and depth < self.vectors:
-            counts = np.bincount(found[-1].queries, minlength=len(lacking))
+            counts = np.bincount(found[-1].queries, minlength=len(pending))
             short = counts < k
-            found[-1] = _select_hits(found[-1], lacking, ~short[found[-1].queries])
-            lacking = lacking[short]
-            if not len(lacking):
+            found[-1] = _select_hits(found[-1], pending, ~short[found[-1].queries])
+            pending = pending[short]
+            if not len(pending):
                 return _concatenate_hits(found)
             depth = min(_DEPTH_FACTOR * depth, self.vectors)
-            found.append(self.hits(find(vectors[lacking], depth), k))
-        found[-1] = _select_hits(found[-1], lacking, np.ones(len(found[-1].queries), np.bool_))
+            found.append(self.hits(find(vectors[pending], depth), k))
+        found[-1] = _select_hits(found[-1], pending, np.ones(len(found[-1].queries), np.bool_))
         return _concatenate_hits(found)
 
     def hits(self, found: SearchResult, k: int) -> Hits:
-        """Return the pairs of what was found, aliases included, each at its best, cut at ``k`` a query."""
+        """Return the pairs of the found vectors, aliases included, each at its best score, at most ``k`` per query."""
         scores, numbers = found
         rows, columns = np.nonzero(numbers >= 0)
         numbers, scores = numbers[rows, columns], scores[rows, columns]
         owners = np.searchsorted(self.firsts, numbers, side="right") - 1
         local = numbers - self.firsts[owners]
-        starts, ends = np.zeros_like(local), np.zeros_like(local)  # of each vector's aliases, within its part
+        starts, ends = np.zeros_like(local), np.zeros_like(local)  # range of the aliases of each vector in its part
         for owner in np.unique(owners):
             mine, alias_of = owners == owner, self.parts[owner].alias_of
             starts[mine] = np.searchsorted(alias_of, local[mine].astype(np.uint32), side="left")
             ends[mine] = np.searchsorted(alias_of, local[mine].astype(np.uint32), side="right")
-        # Each vector becomes the entry that it was stored for and its aliases; `offset` counts within that group.
+        # Each vector expands to its entry and its aliases; `offset` counts within that group.
         sizes = 1 + ends - starts
         first = np.cumsum(sizes) - sizes
         source = np.repeat(np.arange(len(rows)), sizes)
@@ -198,7 +196,7 @@ class PartPool:
 
 @dataclass(frozen=True)
 class Index:
-    """An open index; see `open_index`."""
+    """An open index, see `open_index`."""
 
     directory: Path
     info: IndexInfo
@@ -209,43 +207,45 @@ class Index:
 
         Args:
             vectors: unit rows, float32 (n, dim).
-            k: pairs a vector, at least 1.
+            k: pairs per vector, at least 1.
             modality: search captions (T2T) or images (T2I).
-            ef_search: effort (nprobe for ivfpq); None or 0 for what each part was tuned to.
+            ef_search: effort (nprobe for ivfpq); None or 0 for the tuned default of each part.
 
         Raises:
-            UsageError: when ``k``, the shape of the vectors or the modality is not possible.
+            UsageError: if ``k``, the shape of the vectors or the modality is invalid.
         """
         pool = self.pool(modality)
         self._check(vectors, k)
         return pool.nearest(vectors, k, lambda rows, depth: pool.search(rows, depth, ef_search or 0))
 
     def exact(self, vectors: Vectors, k: int, *, modality: Modality = "text") -> Hits:
-        """Return the same as `search` by comparing with every stored vector."""
+        """Return the exact result of `search` by comparing with every stored vector."""
         pool = self.pool(modality)
         self._check(vectors, k)
         return pool.nearest(vectors, k, pool.exact)
 
     def tune(self, vectors: Vectors, k: int, wanted: float, *, modality: Modality = "text") -> Tuning:
-        """Find the least effort that reaches recall@``k`` of ``wanted`` against exact search on ``vectors``.
+        """Return the smallest effort that reaches recall@``k`` of ``wanted`` against exact search on ``vectors``.
 
-        ``k`` counts stored vectors here, aliases left out. Exact search reads the whole index: give a sample.
+        Exact search reads the whole index: pass a sample.
 
         Args:
-            vectors: of the kind that will be asked, unit rows, float32 (n, dim), at least one.
-            k: neighbours that recall looks at.
-            wanted: above 0 to 1.
+            vectors: unit rows of the kind of the later queries, float32 (n, dim), at least one.
+            k: neighbours per query; stored vectors without aliases.
+            wanted: recall in (0, 1].
             modality: as in `search`.
         """
         pool = self.pool(modality)
         self._check(vectors, k)
         if not len(vectors) or not 0 < wanted <= 1:
-            raise UsageError(f"{len(vectors)} queries, recall {wanted}: give one or more, and above 0 to 1.")
+            raise UsageError(
+                f"{len(vectors)} queries, recall {wanted}: pass at least one query and a recall in (0, 1]."
+            )
         k = min(k, pool.vectors)
         exact, _ = pool.exact(vectors, k)
         ladder: list[tuple[int, float, float]] = []
         graph = any(part.info.kind == "hnsw" for part in pool.parts)
-        # A graph keeps K candidates at least: the steps below would all be that one, and be told as less than it costs.
+        # A graph search keeps at least K candidates, so smaller efforts would repeat that step with a wrong label.
         steps = sorted({max(effort, k) if graph else effort for effort in pool.efforts}) or [0]
         for effort in steps:
             started = time.perf_counter()
@@ -260,35 +260,35 @@ class Index:
         """Return the parts of a modality.
 
         Raises:
-            UsageError: when there are none.
+            UsageError: if there are none.
         """
         parts = tuple(part for part in self.parts if part.info.modality == modality)
         if not parts:
-            there = " and ".join(self.info.modalities)
+            available = " and ".join(self.info.modalities)
             raise UsageError(
-                f"{self.directory}: no {modality} vectors in this index, only {there}. Build it with them."
+                f"{self.directory}: no {modality} vectors in this index, only {available}. Build it with them."
             )
         return PartPool(parts)
 
     def _check(self, vectors: Vectors, k: int) -> None:
         if k < 1:
-            raise UsageError(f"k {k}: has to be at least 1.")
+            raise UsageError(f"k {k}: must be at least 1.")
         if vectors.ndim != 2 or vectors.shape[1] != self.info.dim:
             raise UsageError(f"vectors of shape {vectors.shape}: the index holds vectors of length {self.info.dim}.")
 
 
 def open_index(directory: Path) -> Index:
-    """Open the index in ``directory`` by memory map.
+    """Open the index in ``directory`` memory-mapped.
 
     Raises:
-        StorageError: when a file is missing, truncated, or does not fit the sidecar.
+        StorageError: if a file is missing, truncated, or does not match index.json.
     """
     info = read_metadata(directory)
     return Index(directory, info, tuple(_open_part(directory / part.name, part) for part in info.parts))
 
 
 def score_recall(found: NDArray[np.float32], exact: NDArray[np.float32]) -> float:
-    """Return the share of found scores (n, k) that reach the k-th exact one: ties count, whichever was named."""
+    """Return recall@k of the scores ``found`` (n, k) against ``exact`` (n, k), ties counting as found."""
     return float((found >= exact[:, -1:] - _TIE_TOLERANCE).mean())
 
 
@@ -304,14 +304,14 @@ def _open_part(folder: Path, info: PartInfo) -> OpenPart:
         keys.shape[:1] if captions is None else captions.shape,
     )
     if found != (info.vectors, info.dim, (info.entries, 16), (info.aliases,), (info.entries,)):
-        raise StorageError(f"{folder}: its files do not fit the sidecar or each other. Build the index again.")
+        raise StorageError(f"{folder}: its files do not match index.json or each other. Build the index again.")
     return OpenPart(info, folder, stored, keys, alias_of, captions)
 
 
 def _first_of_each_key(queries: NDArray[np.int64], keys: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return the places of each query's first entry of each key, in order."""
+    """Return the positions of the first entry of each key of each query, in order."""
     words = np.ascontiguousarray(keys).view(np.uint64)
-    order = np.lexsort((words[:, 1], words[:, 0], queries))  # stable: of equals the first stays first
+    order = np.lexsort((words[:, 1], words[:, 0], queries))  # stable: keeps the first of equal keys first
     repeated = np.zeros(len(order), np.bool_)
     same = (words[order[1:]] == words[order[:-1]]).all(axis=1) & (queries[order[1:]] == queries[order[:-1]])
     repeated[order[1:][same]] = True
@@ -319,7 +319,7 @@ def _first_of_each_key(queries: NDArray[np.int64], keys: NDArray[np.uint8]) -> N
 
 
 def _select_hits(hits: Hits, queries: NDArray[np.int64], kept: NDArray[np.bool_]) -> Hits:
-    """Return the ``kept`` hits; row n of their queries becomes ``queries[n]``."""
+    """Return the ``kept`` hits, with query n renumbered to ``queries[n]``."""
     return Hits(
         queries[hits.queries[kept]],
         hits.ranks[kept],
@@ -331,7 +331,7 @@ def _select_hits(hits: Hits, queries: NDArray[np.int64], kept: NDArray[np.bool_]
 
 
 def _concatenate_hits(found: list[Hits]) -> Hits:
-    """Return hits of distinct queries as one, by query."""
+    """Concatenate hits of distinct queries, ordered by query."""
     if len(found) == 1:
         return found[0]
     queries = np.concatenate([hits.queries for hits in found])
@@ -342,4 +342,4 @@ def _concatenate_hits(found: list[Hits]) -> Hits:
 
 def _add_candidates(best: TopK, found: SearchResult, first: int) -> None:
     scores, numbers = found
-    best.offer(scores, np.where(numbers < 0, -1, numbers + first))
+    best.add(scores, np.where(numbers < 0, -1, numbers + first))

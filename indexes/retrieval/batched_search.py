@@ -1,12 +1,12 @@
-"""Asking an index many vectors: K pairs each, none of which is excluded.
+"""Batched search of many query vectors for K pairs each, without excluded pairs.
 
-When some of a query's K hits are excluded, it is asked again for twice as many, so that it still gets K where the pool
-has them; at most `MAX_DEPTH_FACTOR` times K, or `MIN_DEPTH_LIMIT` if that is more, past which it gets fewer (counted as ``short``). Queries are asked in batches, each
-batch for captions and images from one encoding.
+If some of the K hits of a query are excluded, it is searched again with twice the depth until it has K hits, up to
+`MAX_DEPTH_FACTOR` times K or `MIN_DEPTH_LIMIT`, whichever is larger; a query with fewer hits is counted as ``short``.
+Queries are searched in batches, which are encoded once for captions and images.
 
-Scores of the two modes are never compared here: hits carry their mode and a rank of their own.
+Scores of the two modes are never compared: each hit has its mode and a rank within it.
 
-Memory: 35 bytes a hit, a batch, and what `Guard` keeps of the pairs that were judged.
+Memory: 35 bytes per hit, a batch, and the judged pairs of `ExclusionFilter`.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,18 +31,18 @@ MAX_DEPTH_FACTOR = 16
 MIN_DEPTH_LIMIT = 1024
 
 _QUERIES_PER_BATCH = 1024
-_EXACT_MARGIN = 8  # found beyond K by an exact search, for those whose scores differ in rounding only
-_RESCORED_QUERIES = 256  # queries whose hits are scored anew at a time
-_MAX_HITS_PER_BATCH = 2**20  # a batch at most: deep searches take fewer queries at a time
+_EXACT_MARGIN = 8  # candidates beyond K in exact search, for scores that differ by rounding only
+_RESCORED_QUERIES = 256  # queries whose hits are rescored at a time
+_MAX_HITS_PER_BATCH = 2**20  # deep searches use smaller batches
 
 
 @dataclass(frozen=True)
 class LazyVectors:
-    """Vectors to ask, made when they are wanted.
+    """Vectors computed on demand.
 
     Attributes:
-        count: how many there are.
-        rows: gives those of some numbers, float32 unit rows in their order.
+        count: number of vectors.
+        rows: returns the vectors of the given numbers, float32 unit rows.
     """
 
     count: int
@@ -50,18 +50,18 @@ class LazyVectors:
 
 
 def wrap_vectors(vectors: Vectors) -> LazyVectors:
-    """Return vectors as they are."""
+    """Wrap vectors that are in memory."""
     return LazyVectors(len(vectors), lambda numbers: vectors[numbers])
 
 
 @dataclass(frozen=True)
 class SearchEffort:
-    """How a mode is searched.
+    """Search settings of a mode.
 
     Attributes:
-        ef_search: effort; 0 for the index's own.
-        exact: compare with every vector instead.
-        min_score: cosine below which hits are left out.
+        ef_search: effort; 0 for the default of the index.
+        exact: compare with every vector.
+        min_score: minimum cosine of a hit.
     """
 
     ef_search: int = 0
@@ -70,7 +70,7 @@ class SearchEffort:
 
 
 def search_mode(index: Index, vectors: Vectors, k: int, mode: Mode, effort: SearchEffort) -> Hits:
-    """Search the vectors of ``mode`` with the given effort."""
+    """Return the hits of ``vectors`` in ``mode`` with the given effort."""
     if not effort.exact:
         return index.search(vectors, k, modality=MODALITY_OF[mode], ef_search=effort.ef_search)
     pool = index.pool(MODALITY_OF[mode])
@@ -78,10 +78,10 @@ def search_mode(index: Index, vectors: Vectors, k: int, mode: Mode, effort: Sear
 
 
 def search_exact(pool: PartPool, vectors: Vectors, k: int) -> SearchResult:
-    """Compare with every vector of ``pool``: scores and numbers (n, k), the same for any number of threads.
+    """Compare with every vector of ``pool``; return scores and numbers (n, k), the same for any number of threads.
 
-    How a matrix product rounds depends on how it was split; so a few more than K are found by it, and these are scored
-    anew, one by one.
+    The rounding of a matrix product depends on how it is split, so a few more than K candidates are selected by it and
+    rescored one by one.
     """
     found = pool.exact(vectors, min(k + _EXACT_MARGIN, pool.vectors))[1]
     scores = np.full(found.shape, -np.inf, np.float32)
@@ -96,14 +96,14 @@ def search_exact(pool: PartPool, vectors: Vectors, k: int) -> SearchResult:
 
 @dataclass(frozen=True)
 class FilteredHits:
-    """What came back.
+    """Results of `search_with_exclusion`. An *ask* is the number of a distinct query vector.
 
     Attributes:
         hits: columns ask, mode, rank (from 1, without excluded pairs), high and low (halves of the key), caption_index
-            and number (of the stored vector that was found), score; by mode, ask and rank.
-        excluded: excluded pairs that stood before an ask's last hit: columns ask, mode, high, low.
-        below: hits by mode that were left out by their score.
-        short: asks by mode that got fewer than K although the pool may have more.
+            and number (of the found vector), score; by mode, ask and rank.
+        excluded: excluded pairs ranked before the last hit of an ask: columns ask, mode, high, low.
+        below: number of hits below the minimum score, by mode.
+        short: number of asks with fewer than K hits although the pool may have more, by mode.
     """
 
     hits: pl.DataFrame
@@ -115,28 +115,28 @@ class FilteredHits:
 def search_with_exclusion(
     index: Index, asks: LazyVectors, k: int, efforts: Mapping[Mode, SearchEffort], guard: ExclusionFilter | None = None
 ) -> FilteredHits:
-    """Search ``index`` with every ask in every mode.
+    """Search ``index`` with every query vector in every mode.
 
     Args:
         index: an open index.
-        asks: at least one.
-        k: pairs an ask and mode.
-        efforts: of the modes that are wanted.
-        guard: of excluded pairs.
+        asks: query vectors, at least one.
+        k: pairs per vector and mode.
+        efforts: search settings of the requested modes.
+        guard: filter of excluded pairs.
     """
-    searching = _DeepeningSearch(index, asks, k, efforts, guard)
+    search = _DeepeningSearch(index, asks, k, efforts, guard)
     pending = {mode: np.arange(asks.count) for mode in efforts}
     done: dict[Mode, list[pl.DataFrame]] = {mode: [] for mode in efforts}
     short: dict[Mode, int] = dict.fromkeys(efforts, 0)
     depth, deepest = k, max(MAX_DEPTH_FACTOR * k, MIN_DEPTH_LIMIT)
     while pending:
-        found, pending = searching.judged(searching.deep(pending, depth)), {}
+        found, pending = search.remove_excluded(search.search_to_depth(pending, depth)), {}
         for mode, frame in found.items():
-            lacking = _queries_short_of_hits(frame, k, efforts[mode].min_score)
+            incomplete = _queries_short_of_hits(frame, k, efforts[mode].min_score)
             if depth >= deepest:
-                short[mode] = len(lacking)
-            elif len(lacking):
-                pending[mode] = lacking
+                short[mode] = len(incomplete)
+            elif len(incomplete):
+                pending[mode] = incomplete
             again = np.isin(frame["ask"].to_numpy(), pending.get(mode, []))
             done[mode].append(frame.filter(~again))
         depth = min(2 * depth, deepest)
@@ -145,7 +145,7 @@ def search_with_exclusion(
 
 @dataclass(frozen=True)
 class _DeepeningSearch:
-    """One search of many asks, as deep as need be. Frames are by ask and descending score."""
+    """Search with growing depth. Frames are ordered by ask and descending score."""
 
     index: Index
     asks: LazyVectors
@@ -153,8 +153,8 @@ class _DeepeningSearch:
     efforts: Mapping[Mode, SearchEffort]
     guard: ExclusionFilter | None
 
-    def deep(self, pending: Mapping[Mode, NDArray[np.int64]], depth: int) -> dict[Mode, pl.DataFrame]:
-        """Search ``depth`` deep; of pairs that are not known to be excluded, K an ask are kept."""
+    def search_to_depth(self, pending: Mapping[Mode, NDArray[np.int64]], depth: int) -> dict[Mode, pl.DataFrame]:
+        """Search for ``depth`` pairs and keep K per ask that are not known to be excluded."""
         frames: dict[Mode, list[pl.DataFrame]] = {mode: [] for mode in pending}
         numbers = np.unique(np.concatenate(list(pending.values())))
         size = max(1, min(_QUERIES_PER_BATCH, _MAX_HITS_PER_BATCH // depth))
@@ -164,32 +164,32 @@ class _DeepeningSearch:
             for mode, wanted in pending.items():
                 chosen = np.isin(batch, wanted, assume_unique=True)
                 hits = search_mode(self.index, vectors[chosen], depth, mode, self.efforts[mode])
-                frames[mode].append(self._trimmed(_hits_frame(hits, batch[chosen], depth)))
+                frames[mode].append(self._keep_k(_hits_frame(hits, batch[chosen], depth)))
         return {mode: pl.concat(parts) for mode, parts in frames.items()}
 
-    def judged(self, found: dict[Mode, pl.DataFrame]) -> dict[Mode, pl.DataFrame]:
-        """Have the pairs judged that were not yet, and take out what is now known to be excluded."""
+    def remove_excluded(self, found: dict[Mode, pl.DataFrame]) -> dict[Mode, pl.DataFrame]:
+        """Judge new pairs and remove those that are excluded."""
         if self.guard is None:
             return found
-        self.guard.learn(decode_keys(pl.concat([frame.select("high", "low") for frame in found.values()]).unique()))
-        return {mode: self._trimmed(frame) for mode, frame in found.items()}
+        self.guard.judge_new(decode_keys(pl.concat([frame.select("high", "low") for frame in found.values()]).unique()))
+        return {mode: self._keep_k(frame) for mode, frame in found.items()}
 
-    def _trimmed(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Mark excluded hits as bad; keep the first K others of each ask, and the bad ones before the last of them."""
+    def _keep_k(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Mark excluded hits as bad; keep the first K other hits of each ask, and bad ones ranked before the last."""
         if self.guard is None:
             return frame
         bad = _split_keys(self.guard.excluded["key"]).with_columns(found=pl.lit(value=True))
-        told = frame.join(bad, on=["high", "low"], how="left", maintain_order="left")
-        told = told.with_columns(bad=pl.col("found").fill_null(value=False)).drop("found")
-        asks, marks = told["ask"].to_numpy(), told["bad"].to_numpy()
+        marked = frame.join(bad, on=["high", "low"], how="left", maintain_order="left")
+        marked = marked.with_columns(bad=pl.col("found").fill_null(value=False)).drop("found")
+        asks, marks = marked["ask"].to_numpy(), marked["bad"].to_numpy()
         good_so_far = _running_count(asks, ~marks)
         kept = np.where(marks, good_so_far < self.k, good_so_far <= self.k)
-        more = told["more"].to_numpy() | np.isin(asks, asks[~kept])  # what is cut now may be wanted later
-        return told.with_columns(more=more).filter(kept)
+        more = marked["more"].to_numpy() | np.isin(asks, asks[~kept])  # dropped hits can be found again
+        return marked.with_columns(more=more).filter(kept)
 
 
 def decode_keys(halves: pl.DataFrame) -> pl.Series:
-    """Return keys, 32 hex digits each, from their halves: columns high and low."""
+    """Return keys as 32 hexadecimal digits from their halves, columns high and low."""
     import pyarrow as pa
 
     raw = np.stack([halves["high"].to_numpy(), halves["low"].to_numpy()], axis=1).astype(">u8").tobytes()
@@ -214,22 +214,22 @@ def _hits_frame(hits: Hits, numbers: NDArray[np.int64], depth: int) -> pl.DataFr
             "number": hits.numbers.astype(np.uint32),
             "score": hits.scores,
             "bad": np.zeros(len(hits.scores), np.bool_),
-            "more": full[hits.queries],  # the pool may hold further hits of this ask
+            "more": full[hits.queries],  # the pool may hold further hits
         }
     )
 
 
 def _queries_short_of_hits(frame: pl.DataFrame, k: int, min_score: float) -> NDArray[np.int64]:
-    """Return the asks that lost hits to the exclusion and may find others further down, above ``min_score``."""
-    told = frame.group_by("ask").agg(
+    """Return the asks that lost hits to the exclusion and may find more above ``min_score``."""
+    counts = frame.group_by("ask").agg(
         good=(~pl.col("bad")).sum(), bad=pl.col("bad").any(), more=pl.col("more").any(), last=pl.col("score").min()
     )
     wanted = (pl.col("good") < k) & pl.col("bad") & pl.col("more") & (pl.col("last") >= min_score)
-    return told.filter(wanted)["ask"].sort().to_numpy().astype(np.int64)
+    return counts.filter(wanted)["ask"].sort().to_numpy().astype(np.int64)
 
 
 def _running_count(asks: NDArray[np.uint32], flags: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return how many flags are set within each ask (rows side by side) up to and with each row."""
+    """Return the running count of flags within each ask, whose rows are consecutive."""
     total = np.cumsum(flags)
     first = np.flatnonzero(np.concatenate([[True], asks[1:] != asks[:-1]])) if len(asks) else np.empty(0, np.int64)
     sizes = np.diff(np.append(first, len(asks)))

@@ -1,10 +1,9 @@
-"""What a retrieval covers, as one HTML page to look at before anything is trained on its pairs.
+"""HTML page of the coverage of a retrieval.
 
-REACT's worst result was a domain that the pool did not hold (PatchCamelyon, microscope images): retrieval always finds
-something, and training on it teaches noise. So the concepts that the pool does not cover come first, with the captions
-that were found instead, and then every concept: hits, distinct pairs, how its scores spread, samples. Sets of concepts
-are folded. What is shown, and what is left out of a long page: `coverage_view.py`. Captions are cut to `MAX_CAPTION_LENGTH`
-characters.
+REACT's worst result was a domain missing from the pool (PatchCamelyon, microscope images): retrieval always finds
+something, and training on it teaches noise. The page lists uncovered concepts first, with the captions found instead,
+then all concepts: hits, distinct pairs, score distribution, samples. Sets of concepts are folded; `coverage_page_data`
+selects the rows. Captions are truncated to `MAX_CAPTION_LENGTH` characters.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,31 +20,30 @@ from pairwright.indexes.retrieval.coverage_page_data import (
     CoveragePageData,
     make_coverage_page_data,
 )
-from pairwright.indexes.retrieval.retrieve import Retrieval
+from pairwright.indexes.retrieval.results import Retrieval
 
 MAX_CAPTION_LENGTH = 140
 
 _STYLE_PATH = Path(__file__).with_name("coverage.css")
-_MAX_UNFOLDED_ROWS = 12  # rows: sets with at most so many are shown unfolded
+_MAX_UNFOLDED_ROWS = 12  # sets with more rows are folded
 
 _UNCOVERED_TEXT = (
-    "Too few of the pairs that were returned for these concepts are near their bare names (column near); the other pairs "
-    "are about something else: read the captions. Training on them teaches noise. Worst first."
+    "Too few of the pairs returned for these concepts are near their bare names (column near); the other pairs show "
+    "something else: read the captions. Training on them teaches noise. Worst first."
 )
 _ALL_CONCEPTS_TEXT = (
-    "Worst covered first. Scores are cosines of a query and what it found; a pair is one hit for each query that found it. "
-    "Captions of concepts that are not covered stand above."
+    "Worst covered first. Scores are cosines of a query and a found caption or image; a pair is one hit for each query that "
+    "finds it. Captions of uncovered concepts are listed above."
 )
 
 
 def write_coverage_page(path: Path, found: Retrieval, lookup: CaptionLookup, name: str = "Coverage") -> None:
-    """Write the page of a retrieval to ``path``, whole or not at all.
+    """Write the page of a retrieval to ``path`` atomically.
 
     Args:
-        path: of the page.
+        path: path of the page.
         found: a retrieval.
-        lookup: gives the captions of keys, such as `building.IndexFolder.pairs`; a frame with columns key and caption,
-            or None when there are none.
+        lookup: lookup of captions, such as `IndexWithEncoder.pairs`.
         name: heading of the page.
     """
     write_text(path, render_coverage_page(make_coverage_page_data(found, lookup, name)))
@@ -54,7 +52,7 @@ def write_coverage_page(path: Path, found: Retrieval, lookup: CaptionLookup, nam
 def render_coverage_page(view: CoveragePageData) -> str:
     """Return the page as HTML."""
     drawing = _RowRenderer.of(view)
-    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(said)}</dd>" for name, said in view.facts)
+    facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in view.facts)
     bodies = [
         render_tiles([(name, f"{count:,}") for name, count in view.numbers]),
         f'<dl class="facts">{facts}</dl>',
@@ -67,7 +65,7 @@ def render_coverage_page(view: CoveragePageData) -> str:
 def _render_uncovered(view: CoveragePageData, drawing: "_RowRenderer") -> str:
     groups = [group for group in view.groups if group.uncovered]
     if not groups:
-        return '<p class="none">None: what was returned for every concept is near its bare name.</p>'
+        return '<p class="none">None: enough pairs of every concept are near its bare name.</p>'
     groups.sort(key=lambda group: -group.uncovered / group.concepts)
     bodies = []
     for group in groups:
@@ -77,12 +75,12 @@ def _render_uncovered(view: CoveragePageData, drawing: "_RowRenderer") -> str:
         bar = draw_stacked_bar(
             (("kept", group.concepts - group.uncovered), ("rejected", group.uncovered)), group.concepts
         )
-        told = f"{title} <span>{examples}</span>{bar}" if len(groups) > 1 else title
+        summary = f"{title} <span>{examples}</span>{bar}" if len(groups) > 1 else title
         head = ("concept", "name", "near", "pairs", "best", "hits")
         table = _render_table(head, "nearest captions", group.lost, drawing.missing)
         bodies.append(
             _render_details(
-                told, table, group.left_out[0], opened=len(groups) == 1 or len(group.lost) <= _MAX_UNFOLDED_ROWS
+                summary, table, group.omitted[0], opened=len(groups) == 1 or len(group.lost) <= _MAX_UNFOLDED_ROWS
             )
         )
     return drawing.legend(("kept", "covered"), ("rejected", "not covered, and the score of a bare name")) + "".join(
@@ -99,18 +97,18 @@ def _render_all(view: CoveragePageData, drawing: "_RowRenderer") -> str:
         )
         opened = len(view.groups) == 1 or len(group.rows) <= _MAX_UNFOLDED_ROWS
         title = f"<b>{escape(group.name)}</b> <span>{said}</span>"
-        bodies.append(_render_details(title, table, group.left_out[1], opened=opened))
+        bodies.append(_render_details(title, table, group.omitted[1], opened=opened))
     legend = drawing.legend(("band", "p10 to p90, the middle 80% of a concept's hits"), ("mid", "p50, the median"))
     return legend + "".join(bodies)
 
 
 @dataclass(frozen=True)
 class _RowRenderer:
-    """Draws rows; every bar of a mode has the same scale.
+    """Renders rows; all bars of a mode have the same scale.
 
     Attributes:
-        scales: by mode, the lowest and highest score of its bars, and its floor.
-        tell_mode: whether rows say their mode.
+        scales: lowest and highest score of the bars, and floor, by mode.
+        show_mode: whether rows show their mode.
     """
 
     scales: dict[str, tuple[float, float, float]]
@@ -118,7 +116,7 @@ class _RowRenderer:
 
     @classmethod
     def of(cls, view: CoveragePageData) -> "_RowRenderer":
-        """Return scales of whole tenths that hold the floor and all scores that bars show."""
+        """Return a renderer whose scales, in whole tenths, include the floor and all scores in bars."""
         scales = {}
         for mode in view.modes:
             rows = [row for group in view.groups for row in (*group.rows, *group.lost) if row.mode == mode]
@@ -128,14 +126,14 @@ class _RowRenderer:
         return cls(scales, len(view.modes) > 1)
 
     def missing(self, row: ConceptRow) -> str:
-        """Return the row of a concept that is not covered: the nearest captions."""
+        """Return the row of an uncovered concept with the nearest captions."""
         bar = self._bar(row, f'<rect class="rejected" width="{self._at(row, row.name_score)}" height="100%"/>')
         near = f"{_render_number(f'{row.near:,}')}{_render_number(f'{row.pairs:,}')}"
         cells = f"{_render_number(f'{row.name_score:.2f}')}{near}{_render_best(row)}{_render_number(f'{row.hits:,}')}"
         return _render_row(self._name(row), cells, bar + _render_captions(row))
 
     def found(self, row: ConceptRow) -> str:
-        """Return the row of any concept: how its scores spread."""
+        """Return the row of any concept with its score distribution."""
         said = ""
         if row.spread:
             left, middle, right = (self._at(row, score) for score in row.spread)
@@ -153,7 +151,7 @@ class _RowRenderer:
         return _render_row(name, cells, said + ("" if row.lost else _render_captions(row)))
 
     def legend(self, *keys: tuple[str, str]) -> str:
-        """Return what the colours and the ends of the bars mean."""
+        """Return the legend of colours and bar ranges."""
         shown = [*keys, ("floor", "floor of bare names")]
         swatches = "".join(f'<span><i class="swatch-{css}"></i>{escape(said)}</span>' for css, said in shown)
         for mode, (low, high, floor) in self.scales.items():
@@ -204,10 +202,6 @@ def _render_table(head: Sequence[str], last: str, rows: Sequence[ConceptRow], dr
     return f'<table class="concepts"><thead><tr>{cells}<th class="wide">{last}</th></tr></thead><tbody>{body}</tbody></table>'
 
 
-def _render_details(title: str, table: str, left_out: int, *, opened: bool) -> str:
-    more = (
-        f'<p class="note">{left_out:,} more rows, better covered than these, are left out of this page.</p>'
-        if left_out
-        else ""
-    )
+def _render_details(title: str, table: str, omitted: int, *, opened: bool) -> str:
+    more = f'<p class="note">{omitted:,} more rows, better covered than these, are not shown.</p>' if omitted else ""
     return f"<details{' open' if opened else ''}><summary>{title}</summary>{table}{more}</details>"

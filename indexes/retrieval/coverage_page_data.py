@@ -1,11 +1,10 @@
-"""What a coverage page shows, drawn from a retrieval: its concepts by set, samples of each, and how it was done.
+"""Data of a coverage page: concepts by set, sample captions, and the search settings of a retrieval.
 
-Concepts that are all named ``set/class`` are grouped by set; otherwise there is one group, without a name. At most
-`MAX_ROWS` rows are shown of the concepts that are not covered, and as many of all, spread over the groups, worst covered
-first.
+Concepts that are all named ``set/class`` are grouped by set; otherwise there is one group without a name. The page has at
+most `MAX_ROWS` rows of uncovered concepts and as many of all concepts, distributed over the groups, worst covered first.
 
-Samples of a concept and mode are the captions of its best pairs, those that were found, each caption once. `PAIRS_LOOKED_UP` pairs of each are looked
-up, of the first so many hits of each query, so that a pool full of copies may show fewer than `MAX_SHARD_SAMPLES`.
+Samples of a concept and mode are the found captions of its best pairs, each caption once. `PAIRS_LOOKED_UP` pairs per
+concept and mode are looked up, so a pool with many duplicates may give fewer than `MAX_SAMPLES` samples.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,14 +14,14 @@ import polars as pl
 
 from pairwright.indexes.retrieval.coverage import MIN_NEAR_PAIRS
 from pairwright.indexes.retrieval.exclusion import count_by_field
-from pairwright.indexes.retrieval.retrieve import ModeReport, Retrieval, RetrieveOptions
+from pairwright.indexes.retrieval.results import ModeReport, Retrieval, RetrieveOptions
 
 MAX_ROWS = 5000
 MAX_SAMPLES = 3
 PAIRS_LOOKED_UP = 8
 
 CaptionLookup = Callable[[Sequence[str]], pl.DataFrame | None]
-"""Gives the pairs of keys as a frame with columns key, caption and captions; None when there is none to ask."""
+"""Returns the pairs of keys as a frame with columns key, caption and captions; None if no pairs are stored."""
 
 CaptionSample = tuple[float, str]
 
@@ -31,21 +30,21 @@ _MODE_DESCRIPTIONS = {"t2t": "Queries against captions", "t2i": "Queries against
 
 @dataclass(frozen=True, slots=True)
 class ConceptRow:
-    """A concept in one mode: the columns of `Retrieval.coverage` that are shown.
+    """A concept in one mode: the displayed columns of `Retrieval.coverage`.
 
     Attributes:
-        label: its name, without its set.
+        label: name without its set.
         mode: t2t or t2i.
-        hits: of its queries.
-        pairs: distinct ones.
-        best: of the hits' scores; None without hits, as the next.
-        spread: the scores' p10, p50 and p90.
-        name_score: best cosine of a pair with its bare name.
-        near: pairs whose cosine with the name reaches the floor.
-        floor: that the name has to reach.
-        covered: this mode covers the concept.
-        lost: no mode covers the concept.
-        samples: score and caption of what was found, best first.
+        hits: number of hits of its queries.
+        pairs: number of distinct pairs.
+        best: best score; None without hits.
+        spread: p10, p50 and p90 of the scores; None without hits.
+        name_score: best cosine of a pair with the bare name.
+        near: number of pairs whose cosine with the name reaches the floor.
+        floor: floor of the name.
+        covered: whether this mode covers the concept.
+        lost: whether no mode covers the concept.
+        samples: score and caption of found pairs, best first.
     """
 
     label: str
@@ -64,17 +63,17 @@ class ConceptRow:
 
 @dataclass(frozen=True)
 class ConceptGroup:
-    """The concepts of a set.
+    """Concepts of a set.
 
     Attributes:
-        name: of the set; empty when there are none.
-        concepts: how many.
-        uncovered: how many no mode covers.
-        hits: of all of them.
-        pairs: distinct ones.
-        lost: rows of those that no mode covers, worst first; maybe not all.
-        rows: of all concepts, worst covered first; maybe not all.
-        left_out: rows that are missing in ``lost`` and in ``rows``.
+        name: name of the set; empty without sets.
+        concepts: number of concepts.
+        uncovered: number of concepts not covered in any mode.
+        hits: number of hits.
+        pairs: number of distinct pairs.
+        lost: rows of uncovered concepts, worst first, possibly truncated.
+        rows: rows of all concepts, worst covered first, possibly truncated.
+        omitted: numbers of rows missing in ``lost`` and in ``rows``.
     """
 
     name: str
@@ -84,19 +83,19 @@ class ConceptGroup:
     pairs: int
     lost: list[ConceptRow]
     rows: list[ConceptRow]
-    left_out: tuple[int, int]
+    omitted: tuple[int, int]
 
 
 @dataclass(frozen=True)
 class CoveragePageData:
-    """What a coverage page shows.
+    """Data of a coverage page.
 
     Attributes:
-        name: its heading.
-        numbers: headline numbers, each (what it counts, count).
-        facts: how it was retrieved, each (what, in a sentence or two).
-        modes: that were asked.
-        groups: of concepts, in order of their names' first appearance among the worst covered.
+        name: heading.
+        numbers: headline counts, each (label, count).
+        facts: search settings, each (label, description).
+        modes: searched modes.
+        groups: groups of concepts, in order of their worst covered concept.
     """
 
     name: str
@@ -107,11 +106,11 @@ class CoveragePageData:
 
 
 def make_coverage_page_data(found: Retrieval, lookup: CaptionLookup, name: str) -> CoveragePageData:
-    """Return what to show of ``found``.
+    """Return the page data of a retrieval.
 
     Args:
         found: a retrieval.
-        lookup: of captions, such as `building.IndexFolder.pairs`.
+        lookup: lookup of captions, such as `IndexWithEncoder.pairs`.
         name: heading of the page.
     """
     table = _add_set_columns(found.coverage)
@@ -124,7 +123,7 @@ def make_coverage_page_data(found: Retrieval, lookup: CaptionLookup, name: str) 
     samples = _sample_captions(hits.join(shown, on="code", how="semi"), shown, found.keys, lookup)
     facts = _describe_search(found)
     if samples is None:
-        facts.append(("captions", "The index keeps no pairs, so there are no captions to show."))
+        facts.append(("captions", "The index does not store its pairs, so no captions are shown."))
     pairs = _pairs_by_set(hits, codes)
     sizes = table.group_by("set", maintain_order=True).agg(
         concepts=pl.col("concept").n_unique(),
@@ -136,16 +135,16 @@ def make_coverage_page_data(found: Retrieval, lookup: CaptionLookup, name: str) 
     groups = []
     for size in sizes.iter_rows(named=True):
         of_lost, of_all = (_make_rows(frame, size["set"], samples or {}) for frame in (lost_rows, rows))
-        left_out = size["lost_rows"] - len(of_lost), size["rows"] - len(of_all)
+        omitted = size["lost_rows"] - len(of_lost), size["rows"] - len(of_all)
         counts = size["concepts"], size["uncovered"], size["hits"], pairs.get(size["set"], 0)
-        groups.append(ConceptGroup(size["set"], *counts, of_lost, of_all, left_out))
+        groups.append(ConceptGroup(size["set"], *counts, of_lost, of_all, omitted))
     concepts, uncovered = sum(group.concepts for group in groups), len(found.uncovered)
     numbers = [
         ("concepts", concepts),
         ("not covered", uncovered),
         ("covered", concepts - uncovered),
-        ("queries", found.asked.height),
-        ("hits", found.found.height),
+        ("queries", found.queries.height),
+        ("hits", found.hit_codes.height),
         ("distinct pairs", found.pairs.height),
     ]
     return CoveragePageData(name, numbers, facts, found.options.modes, groups)
@@ -161,7 +160,7 @@ def _add_set_columns(coverage: pl.DataFrame) -> pl.DataFrame:
 
 
 def _select_rows(table: pl.DataFrame) -> pl.DataFrame:
-    """Return the first rows of each set: all, or the same number of every set that has more."""
+    """Return the first rows of each set: all, or an equal share for larger sets."""
     left, shares = MAX_ROWS, {}
     sizes = table.group_by("set").len().sort("len", "set").rows()
     for done, (name, size) in enumerate(sizes):
@@ -172,10 +171,10 @@ def _select_rows(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _hits_by_concept(found: Retrieval, codes: pl.DataFrame) -> pl.DataFrame:
-    """Return columns code (of the concept), mode, rank, pair, caption_index and score, a row a hit."""
-    of_query = found.asked.select("concept").join(codes, on="concept", how="left", maintain_order="left")["code"]
+    """Return columns code (of the concept), mode, rank, pair, caption_index and score, one row per hit."""
+    of_query = found.queries.select("concept").join(codes, on="concept", how="left", maintain_order="left")["code"]
     columns = "mode", "rank", "pair", "caption_index", "score"
-    return found.found.select(columns).with_columns(of_query[found.found["query"].to_numpy()])
+    return found.hit_codes.select(columns).with_columns(of_query[found.hit_codes["query"].to_numpy()])
 
 
 def _pairs_by_set(hits: pl.DataFrame, codes: pl.DataFrame) -> dict[str, int]:
@@ -187,7 +186,7 @@ def _pairs_by_set(hits: pl.DataFrame, codes: pl.DataFrame) -> dict[str, int]:
 def _sample_captions(
     hits: pl.DataFrame, codes: pl.DataFrame, keys: pl.Series, lookup: CaptionLookup
 ) -> dict[tuple[str, str], tuple[CaptionSample, ...]] | None:
-    """Return the samples by concept and mode; None when captions cannot be looked up."""
+    """Return the samples by concept and mode; None if no captions are stored."""
     on = ["code", "mode"]
     best = hits.filter(pl.col("rank") <= PAIRS_LOOKED_UP).sort("score", "caption_index", descending=[True, False])
     best = best.group_by(*on, "pair", maintain_order=True).agg(pl.col("score", "caption_index").first())
@@ -198,12 +197,12 @@ def _sample_captions(
         return None
     texts = found.select("key", texts=pl.concat_list("caption", "captions"))
     captions = pl.DataFrame({"pair": wanted, "key": keys.gather(wanted)}).join(texts, on="key")
-    told = best.join(captions, on="pair", maintain_order="left")
-    told = told.with_columns(caption=pl.col("texts").list.get(pl.col("caption_index")))
-    told = told.unique([*on, "caption"], keep="first", maintain_order=True)
+    sampled = best.join(captions, on="pair", maintain_order="left")
+    sampled = sampled.with_columns(caption=pl.col("texts").list.get(pl.col("caption_index")))
+    sampled = sampled.unique([*on, "caption"], keep="first", maintain_order=True)
     samples: dict[tuple[str, str], tuple[CaptionSample, ...]] = {}
-    told = told.join(codes, on="code", maintain_order="left")
-    for concept, mode, score, caption in told.select("concept", "mode", "score", "caption").iter_rows():
+    sampled = sampled.join(codes, on="code", maintain_order="left")
+    for concept, mode, score, caption in sampled.select("concept", "mode", "score", "caption").iter_rows():
         so_far = samples.get((concept, mode), ())
         if len(so_far) < MAX_SAMPLES:
             samples[concept, mode] = (*so_far, (score, caption))
@@ -233,13 +232,13 @@ def _make_rows(
 
 
 def _describe_search(found: Retrieval) -> list[tuple[str, str]]:
-    """Say how it was retrieved and what was left out."""
+    """Return descriptions of the search settings and of dropped pairs."""
     options, cut = found.options, int(found.coverage["cut"].sum())
     facts = [("K", _describe_k(options))]
     if options.cap is not None:
-        facts.append(("cap", f"At most {options.cap:,} distinct pairs a concept."))
+        facts.append(("cap", f"At most {options.cap:,} distinct pairs per concept."))
     if cut:
-        facts.append(("left out", f"{cut:,} pairs of concepts, beyond K or the cap."))
+        facts.append(("dropped", f"{cut:,} pairs of concepts, beyond K or the cap."))
     for mode, search in found.searches.items():
         facts.append(
             (
@@ -250,21 +249,23 @@ def _describe_search(found: Retrieval) -> list[tuple[str, str]]:
         facts.append((f"{mode} floor", _describe_floor(search, found.name_source)))
     if found.excluded.height:
         reasons = ", ".join(f"{count:,} by {by}" for by, count in count_by_field(found.excluded).items())
-        facts.append(("kept out", f"{found.excluded.height:,} pairs of the exclusion list: {reasons}."))
+        facts.append(("excluded", f"{found.excluded.height:,} pairs of the exclusion list: {reasons}."))
     if found.uncompared:
-        facts.append(("not compared", f"{found.uncompared:,} pairs whose images are not at hand, by content."))
+        facts.append(("not compared", f"{found.uncompared:,} pairs whose images are not local, by content."))
     return facts
 
 
 def _describe_k(options: RetrieveOptions) -> str:
     each = ", in each mode" if len(options.modes) > 1 else ""
     if options.per == "concept":
-        return f"{options.k:,} pairs a concept{each}: the best of all that its queries found."
-    return f"{options.k:,} pairs a query{each}: a concept with several queries has more hits, on fewer distinct pairs."
+        return f"{options.k:,} pairs per concept{each}: the best of all its queries."
+    return (
+        f"{options.k:,} pairs per query{each}: a concept with several queries has more hits, on fewer distinct pairs."
+    )
 
 
 def _describe_effort(search: ModeReport, options: RetrieveOptions) -> str:
-    effort = f"Effort (ef_search) {search.ef_search:,}" if search.ef_search else "The index's own effort"
+    effort = f"Effort (ef_search) {search.ef_search:,}" if search.ef_search else "Default effort of the index"
     if search.recall is None:
         return f"{effort}; its recall was not measured."
     return (
@@ -274,18 +275,16 @@ def _describe_effort(search: ModeReport, options: RetrieveOptions) -> str:
 
 def _describe_limits(mode: str, search: ModeReport, options: RetrieveOptions) -> str:
     least = options.of("min_score", mode)  # type: ignore[arg-type]
-    below = f" {search.below:,} hits below the least score, {least:g}, were left out." if search.below else ""
-    short = (
-        f" {search.short:,} queries got fewer than K: too much of what they found is excluded." if search.short else ""
-    )
+    below = f" {search.below:,} hits below the minimum score, {least:g}, were dropped." if search.below else ""
+    short = f" {search.short:,} queries got fewer than K hits: too many were excluded." if search.short else ""
     return below + short
 
 
 def _describe_floor(search: ModeReport, name_source: str) -> str:
-    asked = "its bare name" if name_source == "name" else f"the {name_source}"
+    reference = "the bare name of the concept" if name_source == "name" else f"the {name_source}"
     floor = search.floor
     phrase = f", {floor.phrase:.2g} for names of several words" if floor.phrase is not None else ""
     return (
-        f"{floor.score:.2g}{phrase} ({floor.rule}). A pair is near when {asked} scores as much with it; a concept is covered"
-        f" when {MIN_NEAR_PAIRS} of its pairs are near, or half of fewer."
+        f"{floor.score:.2g}{phrase} ({floor.rule}). A pair is near if its cosine with {reference} reaches the floor; a concept is covered"
+        f" if {MIN_NEAR_PAIRS} of its pairs are near, or half of fewer."
     )

@@ -1,20 +1,19 @@
-"""Pairs that must not be retrieved: those of an evaluation set, so that nothing of it leaks into training.
+"""Exclusion of evaluation data from retrieval, to prevent leakage into training.
 
-A pair is known again by any of:
+A pair is excluded if it matches an evaluation set in any of these fields:
 
-key      the pair key (`records.pair_key`)
-id       the source id; only when asked for, since two datasets may count from 1
-url      the address of the image, written in any way: scheme, port, case of the host, percent-encoding and fragment
-         do not count
-caption  any caption of the image; case, punctuation, spaces and Unicode form do not count
-image    SHA-256 of the image file, read, or as img2dataset keeps it (``sha256`` among the row's fields: of the file as
-         it was downloaded, so that a resized copy is known, too)
+key      pair key (`records.pair_key`)
+id       source id; only on request, since two datasets may both count from 1
+url      URL of the image, ignoring scheme, port, case of the host, percent-encoding and fragment
+caption  any caption of the image, ignoring case, punctuation, spaces and Unicode form
+image    SHA-256 of the image file, computed, or stored by img2dataset as ``sha256`` of the downloaded file, which also
+         matches resized copies
 
-Limits: the same picture saved anew has another SHA-256 and is not known by it. An image that is not at hand (a URL)
-cannot be compared by content; such pairs are counted as ``uncompared``: ask again when they are fetched. The same short
-caption stands under many images ("a dog"): leaving all of them out costs some pairs and is the safe side.
+Limits: a re-encoded image has another SHA-256. Images that are not local (URLs) cannot be compared by content; such
+pairs are counted as ``uncompared``: check again after fetching. Short captions occur under many images ("a dog"):
+excluding all of them costs some pairs, but is safe.
 
-Memory: some 100 bytes an entry.
+Memory: about 100 bytes per entry.
 """
 
 import hashlib
@@ -46,7 +45,7 @@ from pairwright.datasets.suggestions import require_known
 
 MatchField = Literal["key", "id", "url", "caption", "image"]
 PairLookup = Callable[[Sequence[str]], pl.DataFrame]
-"""Gives the pairs of keys as a frame of `PAIRS_FOLDER` (or the columns of it that `MATCH_COLUMNS` names), in any order."""
+"""Returns the pairs of keys as a frame with at least `MATCH_COLUMNS`, in any order."""
 
 MATCH_FIELDS: tuple[MatchField, ...] = get_args(MatchField)
 DEFAULT_MATCH_FIELDS: tuple[MatchField, ...] = ("key", "url", "caption", "image")
@@ -54,13 +53,13 @@ _JUDGEMENT_SCHEMA = pl.Schema({"key": pl.String(), "by": pl.String(), "uncompare
 NO_EXCLUDED_PAIRS = pl.DataFrame(schema={"key": pl.String, "by": pl.String})
 MATCH_COLUMNS = ("key", "source_id", "image", "caption", "captions", "meta")
 
-_PAIRS_PER_LOOKUP = 100_000  # pairs that are looked up at a time
-_HASH_THREADS = 8  # files that are hashed at a time
+_PAIRS_PER_LOOKUP = 100_000  # pairs looked up at a time
+_HASH_THREADS = 8  # files hashed at a time
 _HASH, _KEY = re.compile(r"[0-9a-fA-F]{64}"), re.compile(r"[0-9a-f]{32}")
 _FIELD_DESCRIPTIONS: Mapping[str, str] = {
     "key": "the pair itself",
     "id": "its source id",
-    "url": "the address of its image",
+    "url": "the URL of its image",
     "caption": "one of its captions",
     "image": "its image file",
 }
@@ -68,12 +67,12 @@ _FIELD_DESCRIPTIONS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Exclusion:
-    """What an evaluation set holds; see `read_exclusion` and the functions beside it.
+    """Values of evaluation sets to exclude, see `read_exclusion`.
 
     Attributes:
-        entries: by what to its values, normalised.
-        unread: images that could not be read, and so were not hashed.
-        skipped: rows and captions that hold no pair, and so exclude nothing.
+        entries: normalised values by match field.
+        unread: number of images that could not be read and hashed.
+        skipped: rows and captions without a pair, which exclude nothing.
     """
 
     entries: Mapping[MatchField, frozenset[str]] = field(default_factory=dict)
@@ -81,32 +80,32 @@ class Exclusion:
     skipped: SkipCounts = field(default_factory=SkipCounts)
 
     def __or__(self, other: "Exclusion") -> "Exclusion":
-        """Return what is in either."""
+        """Return the union."""
         kinds = [by for by in MATCH_FIELDS if by in self.entries or by in other.entries]
         joined = {by: self.entries.get(by, frozenset()) | other.entries.get(by, frozenset()) for by in kinds}
         return Exclusion(joined, self.unread + other.unread, self.skipped + other.skipped)
 
     @property
     def sizes(self) -> dict[str, int]:
-        """How many values there are, by what."""
+        """Number of values by match field."""
         return {by: len(values) for by, values in self.entries.items() if values}
 
     def judge(self, pairs: pl.DataFrame) -> pl.DataFrame:
-        """Say of each pair whether it is excluded.
+        """Return for each pair whether it is excluded.
 
         Args:
-            pairs: with `MATCH_COLUMNS`; each pair once.
+            pairs: frame with `MATCH_COLUMNS`; each pair once.
 
         Returns:
-            Columns key, by (the first of `MATCH_FIELDS` that it is known by; empty when it may be taken) and uncompared (its
-            image could not be compared by content), in the order of ``pairs``.
+            Columns key, by (the first matching field of `MATCH_FIELDS`; empty if not excluded) and uncompared (whether
+            its image could not be compared by content), in the order of ``pairs``.
         """
         by = [""] * pairs.height
         uncompared = [False] * pairs.height
         wanted = self.entries.get("image")
         reading: list[tuple[int, str]] = []
         for row, pair in enumerate(pairs.select(MATCH_COLUMNS).iter_rows(named=True)):
-            by[row] = self._known(pair)
+            by[row] = self._match_field(pair)
             if not by[row] and wanted and not _meta_hashes(pair["meta"]):
                 reading.append((row, pair["image"]))
         with ThreadPoolExecutor(_HASH_THREADS) as threads:
@@ -115,11 +114,11 @@ class Exclusion:
                 uncompared[row] = bool(image) and not digest
                 if wanted and digest in wanted:
                     by[row] = "image"
-        # Of no pairs the types have to be told.
+        # An empty frame needs explicit types.
         return pl.DataFrame({"key": pairs["key"], "by": by, "uncompared": uncompared}, schema=_JUDGEMENT_SCHEMA)
 
-    def _known(self, pair: Mapping[str, Any]) -> str:
-        """Return by what a pair is known, its file unread."""
+    def _match_field(self, pair: Mapping[str, Any]) -> str:
+        """Return the first field in which a pair matches, without reading its image file."""
         for by in MATCH_FIELDS:
             values = self.entries.get(by)
             if values and not values.isdisjoint(_match_values(by, pair)):
@@ -128,7 +127,7 @@ class Exclusion:
 
 
 def _match_values(by: MatchField, pair: Mapping[str, Any]) -> Iterable[str]:
-    """Return the values of a row of `PAIRS_FOLDER` that could be in an exclusion."""
+    """Return the normalised values of a pair in a match field."""
     match by:
         case "key":
             return [pair["key"]]
@@ -144,13 +143,13 @@ def _match_values(by: MatchField, pair: Mapping[str, Any]) -> Iterable[str]:
 
 
 def normalise_caption(text: str) -> str:
-    """Return a caption without what does not count: case, punctuation, spaces, Unicode form (NFKC, casefolded)."""
+    """Normalise a caption: NFKC, case folded, without punctuation and repeated spaces."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(folded.translate(_PUNCTUATION).split()) or " ".join(folded.split())
 
 
 class _PunctuationTable(dict[int, str | int]):
-    """What becomes of a code point in a caption: punctuation parts words, marks that nobody sees go."""
+    """Translation table for captions: punctuation becomes a space, invisible marks are removed."""
 
     def __missing__(self, point: int) -> str | int:
         category = unicodedata.category(chr(point))
@@ -163,12 +162,12 @@ _PUNCTUATION = _PunctuationTable()
 
 
 def normalise_url(url: str) -> str:
-    """Return a URL such that the ways to write one address are equal; a URL that cannot be parsed stays as it is."""
+    """Normalise a URL so that equivalent forms are equal; an invalid URL stays unchanged."""
     try:
         parts = urlsplit(url.strip())
         host = (parts.hostname or "").rstrip(".").encode("idna").decode() if parts.hostname else ""
         port = parts.port
-    except ValueError:  # UnicodeError of a host is one, too
+    except ValueError:  # includes UnicodeError of a host
         return url.strip()
     scheme = "http" if parts.scheme == "https" else parts.scheme
     at = "" if port in (None, 80, 443) and scheme == "http" else f":{port}"
@@ -189,15 +188,15 @@ def read_exclusion(
     """Read an evaluation set: a ``.txt`` of lines, a folder of images, or any input of pairs.
 
     Args:
-        path: of the input. A ``.txt`` is read by `exclusion_from_lines`. Of a folder of images every image counts, with
-            or without a caption.
-        by: what pairs shall be known by.
-        options: how to read pairs; ``input`` is set to ``path``. By default images are not checked and rows that
-            hold no pair are passed over and counted.
+        path: path of the input. A ``.txt`` is read by `exclusion_from_lines`. In a folder of images every image counts,
+            with or without a caption.
+        by: match fields.
+        options: reader options; ``input`` is set to ``path``. By default images are not checked, and rows without a
+            pair are skipped and counted.
 
     Raises:
-        UsageError: when ``by`` holds another word.
-        InputError: when there is no such file, it cannot be read, or it holds nothing to identify a pair by.
+        UsageError: if ``by`` has an unknown field.
+        InputError: if the input cannot be read or has no values of the match fields.
     """
     chosen = _check_fields(by)
     place = Path(path)
@@ -219,12 +218,14 @@ def read_exclusion(
             if not pictures:  # images without captions hold no pairs
                 raise
     if not found.sizes:
-        raise InputError("nothing to exclude by", where=path, fix=f"It has no value for any of: {', '.join(chosen)}.")
+        raise InputError(
+            "nothing to exclude by", where=path, fix=f"It needs values for at least one of: {', '.join(chosen)}."
+        )
     return found
 
 
 def read_exclusions(paths: Sequence[str], by: Iterable[MatchField] = DEFAULT_MATCH_FIELDS) -> Exclusion | None:
-    """Return what several evaluation sets hold together, each as `read_exclusion` reads it; None without any."""
+    """Return the union of several evaluation sets, each read by `read_exclusion`; None without any."""
     chosen = _check_fields(by)
     return reduce(or_, (read_exclusion(path, by=chosen) for path in paths)) if paths else None
 
@@ -232,13 +233,12 @@ def read_exclusions(paths: Sequence[str], by: Iterable[MatchField] = DEFAULT_MAT
 def exclusion_from_pairs(
     batches: Iterable[Sequence[Pair]], *, by: Iterable[MatchField] = DEFAULT_MATCH_FIELDS, hashing: bool = True
 ) -> Exclusion:
-    """Return what pairs hold.
+    """Return the exclusion of pairs.
 
     Args:
-        batches: of pairs.
-        by: what pairs shall be known by.
-        hashing: hash the images that are at hand, and count the others as ``unread``; without it only the hashes that
-            the rows name count.
+        batches: batches of pairs.
+        by: match fields.
+        hashing: hash local images, and count the others as ``unread``; otherwise use only hashes stored in `meta`.
     """
     chosen = _check_fields(by)
     entries: dict[MatchField, set[str]] = {kind: set() for kind in chosen}
@@ -258,10 +258,10 @@ def exclusion_from_pairs(
 
 
 def exclusion_from_lines(lines: Iterable[str], *, by: Iterable[MatchField] = DEFAULT_MATCH_FIELDS) -> Exclusion:
-    """Return what plain lines hold: a URL, a SHA-256 (64 hex digits), a pair key (32), or else a caption.
+    """Return the exclusion of plain lines: URLs, SHA-256 (64 hexadecimal digits), pair keys (32), or else captions.
 
-    With ``id`` in ``by`` and not ``caption``, what is none of the first three is a source id. A line of a kind that
-    ``by`` leaves out is passed over.
+    With ``id`` but not ``caption`` in ``by``, other lines are source ids. Lines of fields that are not in ``by`` are
+    skipped.
     """
     chosen = _check_fields(by)
     other: MatchField = "id" if "id" in chosen and "caption" not in chosen else "caption"
@@ -280,7 +280,7 @@ def exclusion_from_lines(lines: Iterable[str], *, by: Iterable[MatchField] = DEF
 
 
 def exclusion_from_images(paths: Iterable[Path]) -> Exclusion:
-    """Return the hashes of image files; those that cannot be read are counted as ``unread``."""
+    """Return the exclusion of image files by hash; unreadable files are counted as ``unread``."""
     with ThreadPoolExecutor(_HASH_THREADS) as threads:
         hashes = list(threads.map(_hash_image, map(str, paths)))
     return Exclusion({"image": frozenset(filter(None, hashes))}, sum(not digest for digest in hashes))
@@ -288,53 +288,53 @@ def exclusion_from_images(paths: Iterable[Path]) -> Exclusion:
 
 @dataclass
 class ExclusionFilter:
-    """Judges the pairs that searches come upon, each once.
+    """Judges the pairs found by searches, each once.
 
     Attributes:
-        exclusion: what is not to be retrieved.
-        pairs: gives the pairs of keys.
-        judged: columns key, by, uncompared, as `Exclusion.judge` gives them.
+        exclusion: values to exclude.
+        pairs: lookup of pairs by key.
+        judged: columns key, by, uncompared, as returned by `Exclusion.judge`.
     """
 
     exclusion: Exclusion
     pairs: PairLookup
     judged: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_JUDGEMENT_SCHEMA))
 
-    def learn(self, keys: pl.Series) -> None:
-        """Judge those of ``keys`` (distinct) that were not judged before.
+    def judge_new(self, keys: pl.Series) -> None:
+        """Judge the distinct ``keys`` that were not judged before.
 
         Raises:
-            StorageError: when the lookup does not know all of them.
+            StorageError: if a pair is not stored.
         """
         new = keys.to_frame("key").join(self.judged, on="key", how="anti", maintain_order="left")["key"]
         for start in range(0, len(new), _PAIRS_PER_LOOKUP):
-            asked = new.slice(start, _PAIRS_PER_LOOKUP)
-            found = self.pairs(asked.to_list())
-            told = asked.to_frame().join(found.select(MATCH_COLUMNS).unique("key"), on="key", maintain_order="left")
-            if told.height < len(asked):
+            batch = new.slice(start, _PAIRS_PER_LOOKUP)
+            found = self.pairs(batch.to_list()).select(MATCH_COLUMNS).unique("key")
+            pairs = batch.to_frame().join(found, on="key", maintain_order="left")
+            if pairs.height < len(batch):
                 raise StorageError(
-                    f"{len(asked) - told.height} of the pairs that were found are not among the stored pairs, so it "
-                    "cannot be seen whether they are excluded. Build the index again, with its pairs kept."
+                    f"{len(batch) - pairs.height} of the found pairs are not stored in the index, so they cannot be "
+                    "checked against the exclusion. Build the index again and keep its pairs."
                 )
-            self.judged = self.judged.vstack(self.exclusion.judge(told))
+            self.judged = self.judged.vstack(self.exclusion.judge(pairs))
 
     @property
     def excluded(self) -> pl.DataFrame:
-        """The excluded pairs: columns key and by, by key."""
+        """Excluded pairs: columns key and by, ordered by key."""
         return self.judged.filter(pl.col("by") != "").select("key", "by").sort("key")
 
     @property
     def uncompared(self) -> int:
-        """Pairs that may be taken whose images could not be compared by content."""
+        """Number of other pairs whose images could not be compared by content."""
         return int(self.judged.filter(pl.col("by") == "")["uncompared"].sum())
 
 
 def make_exclusion_rejects(excluded: pl.DataFrame, pairs: PairLookup) -> list[Reject]:
-    """Return a rejected row for each excluded pair.
+    """Return a reject for each excluded pair.
 
     Args:
         excluded: columns key and by.
-        pairs: gives their captions.
+        pairs: lookup of their captions.
     """
     found = pairs(excluded["key"].to_list()).select("key", "caption")
     rows = (
@@ -347,7 +347,7 @@ def make_exclusion_rejects(excluded: pl.DataFrame, pairs: PairLookup) -> list[Re
 
 
 def count_by_field(excluded: pl.DataFrame) -> dict[str, int]:
-    """Return how many of the excluded pairs are known by what."""
+    """Return the number of excluded pairs by match field."""
     counts = Counter(excluded["by"].to_list())
     return {by: counts[by] for by in MATCH_FIELDS if counts[by]}
 
@@ -359,7 +359,7 @@ def _check_fields(by: Iterable[MatchField]) -> tuple[MatchField, ...]:
 
 
 def _read_pair_batches(reading: ReadOptions, skipped: SkipCounts) -> Iterator[Sequence[Pair]]:
-    """Yield the pairs of an input, and count what is none of them."""
+    """Yield the pairs of an input and count the skipped rows."""
     for batch in read_pairs(reading):
         skipped.add(batch.rejects)
         yield batch.pairs
@@ -379,7 +379,7 @@ def _list_images(folder: Path) -> Iterable[Path]:
 
 
 def _hash_image(locator: str) -> str:
-    """Return the SHA-256 of an image that is at hand, else an empty text."""
+    """Return the SHA-256 of a local image, else an empty text."""
     if not locator or is_url(locator):
         return ""
     try:
@@ -392,7 +392,7 @@ _META_PATTERNS = {name: re.compile(rf'"{name}":"((?:[^"\\]|\\.)*)"') for name in
 
 
 def _meta_values(name: str, meta: str) -> list[str]:
-    """Return what a row's other fields say under ``name`` (a pattern: most rows have none, and parsing takes time)."""
+    """Return the values of ``name`` in a meta JSON, by pattern: parsing every row would be slow."""
     return [match.replace("\\/", "/") for match in _META_PATTERNS[name].findall(meta)]
 
 

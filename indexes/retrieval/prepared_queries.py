@@ -1,15 +1,15 @@
-"""Queries made ready to be asked: each distinct vector once, and which queries, concepts and names it serves.
+"""Queries prepared for search: each distinct vector once, with its queries, concepts and names.
 
-A model reads a query as a sentence. The lexical encoder adds up words, so that the words which a template adds to every
-query would decide: "photo" is rarer in COCO's captions than "cat". It therefore searches
+A model encodes a query as a sentence. The lexical encoder sums words, so the words of a template would dominate: "photo"
+is rarer than "cat" in COCO captions. It therefore searches
 
-- for a class by its name alone, since the file says which words are the template;
-- for a line of text by a vector that is turned towards its *name* (the words that not nearly all lines share) until
-  their cosine is `MIN_NAME_COSINE`. The shared words may be a template ("a photo of a cat") or part of what is wanted ("red
-  car", "blue car"), so they keep some weight; where they weigh little ("a", "the"), the line is searched as it is.
+- for a class by its name only, since the class list separates names and templates;
+- for a line of text by a vector that is turned towards its *name* (the words that are not in nearly all lines) until
+  their cosine is `MIN_NAME_COSINE`. The shared words may be a template ("a photo of a cat") or part of the request ("red
+  car", "blue car"), so they keep some weight; if they weigh little ("a", "the"), the vector does not change.
 
-Where only vectors of queries are known, the mean of a concept's stands for its bare name, as ensembles of templates do
-in CLIP's zero-shot classifiers.
+If only query vectors are given, the mean over a concept replaces its bare name, as template ensembles do in CLIP's
+zero-shot classifiers.
 """
 
 from collections.abc import Hashable, Sequence
@@ -31,22 +31,22 @@ from pairwright.indexes.retrieval.queries import Query
 
 T = TypeVar("T", bound=Hashable)
 
-MIN_NAME_COSINE = 0.9  # 81% of a line's squared length, then
+MIN_NAME_COSINE = 0.9  # the name then has 81% of the squared length
 
 
 @dataclass(frozen=True)
 class PreparedQueries:
-    """Queries and what to ask for them.
+    """Queries with their distinct vectors.
 
     Attributes:
-        queries: columns query (number), ask, concept (code, in order of the queries), name: the number of one of
-            ``names``.
+        queries: columns query (number), ask (number in ``asks``), concept (code, in order of the queries), name (number
+            in ``names``).
         texts: columns text, concept (in words), template, by number of query.
-        concepts: columns concept (code), words, queries (how many), by code.
-        asks: what to search with.
-        names: vectors of the concepts' bare names, which returned pairs are judged by.
-        name_words: how many words each has, int64 (names,); 0 where only vectors are known.
-        names_from: ``name``, or ``mean of its queries``.
+        concepts: columns concept (code), words, queries (count), by code.
+        asks: distinct search vectors.
+        names: vectors of the bare names of the concepts, with which returned pairs are compared.
+        name_word_counts: number of words per name, int64 (names,); 0 if only vectors are given.
+        name_source: ``name``, or ``mean of its queries``.
     """
 
     queries: pl.DataFrame
@@ -58,7 +58,7 @@ class PreparedQueries:
     name_source: str
 
     def sample(self, size: int) -> NDArray[np.int64]:
-        """Return the asks whose texts have the smallest hashes: the same queries are drawn in any order."""
+        """Return the asks whose texts have the smallest hashes: a sample independent of the order."""
         first = self.queries.select("ask").with_columns(self.texts["text"]).group_by("ask").agg(pl.col("text").min())
         drawn = sorted((blake2b(text.encode(), digest_size=8).digest(), number) for number, text in first.iter_rows())
         return np.sort(np.array([number for _, number in drawn[:size]], np.int64))
@@ -67,24 +67,24 @@ class PreparedQueries:
 def prepare_queries(
     info: IndexInfo, encoding: TextEncoder | Vectors | None, queries: Sequence[Query]
 ) -> PreparedQueries:
-    """Return what to ask.
+    """Prepare queries for a search.
 
     Args:
-        info: of the index that will be asked.
+        info: metadata of the index.
         encoding: its encoder, or the vectors of the queries, unit rows, float32 (queries, dim).
-        queries: at least one.
+        queries: at least one query.
 
     Raises:
-        StorageError: when the encoder is not the index's.
-        UsageError: when there are no queries, or neither encoder nor fitting vectors.
+        StorageError: if the encoder is not that of the index.
+        UsageError: if there are no queries, or neither an encoder nor vectors of the right shape.
     """
     if not queries:
         raise UsageError("no queries.")
     concept_of, words = _number_distinct([query.concept for query in queries])
-    asked = np.bincount(concept_of, minlength=len(words)).astype(np.uint32)
+    query_counts = np.bincount(concept_of, minlength=len(words)).astype(np.uint32)
     if isinstance(encoding, np.ndarray):
         if encoding.shape != (len(queries), info.dim):
-            raise UsageError(f"query vectors {encoding.shape}: not ({len(queries)}, {info.dim}).")
+            raise UsageError(f"query vectors of shape {encoding.shape}: expected ({len(queries)}, {info.dim}).")
         ask_of, asks = np.arange(len(queries), dtype=np.uint32), wrap_vectors(encoding)
         words_in = np.zeros(len(words), np.int64)
         name_of, names, name_source = (
@@ -108,7 +108,7 @@ def prepare_queries(
                 "template": [query.template for query in queries],
             }
         ),
-        pl.DataFrame({"concept": np.arange(len(words), dtype=np.uint32), "words": words, "queries": asked}),
+        pl.DataFrame({"concept": np.arange(len(words), dtype=np.uint32), "words": words, "queries": query_counts}),
         asks,
         names,
         words_in,
@@ -117,25 +117,25 @@ def prepare_queries(
 
 
 def encode_queries(encoder: TextEncoder, queries: Sequence[Query]) -> Vectors:
-    """Return the vectors that ``queries`` are searched with, unit rows, float32 (n, dim), each distinct one once."""
+    """Return the distinct search vectors of ``queries``, unit rows, float32 (n, dim)."""
     _, texts = _number_distinct([_texts_to_encode(encoder, query) for query in queries])
     return _encode_texts(encoder, texts)
 
 
 def _texts_to_encode(encoder: TextEncoder, query: Query) -> tuple[str, ...]:
-    """Return the text that is searched with, and, where its name has to weigh more, that name; see the module."""
+    """Return the text to encode and, if its name must weigh more, that name; see the module docstring."""
     if encoder.name != lexical.NAME or query.name == query.text:
         return (query.text,)
     return (query.name,) if query.template else (query.text, query.name)
 
 
 def _lazy_text_vectors(encoder: TextEncoder, texts: Sequence[tuple[str, ...]]) -> LazyVectors:
-    """Return texts, to be encoded batch by batch."""
+    """Return vectors of texts, encoded on demand."""
     return LazyVectors(len(texts), lambda numbers: _encode_texts(encoder, [texts[number] for number in numbers]))
 
 
 def _encode_texts(encoder: TextEncoder, texts: Sequence[tuple[str, ...]]) -> Vectors:
-    """Return the vector of each text, turned towards that of its name where there is one."""
+    """Return the vector of each text, turned towards that of its name if given."""
     rows = encoder.encode_texts([group[0] for group in texts])
     several = [number for number, group in enumerate(texts) if len(group) > 1]
     if several:
@@ -156,17 +156,17 @@ def _turn_towards_names(rows: Vectors, names: Vectors) -> Vectors:
 
 def _check_encoder(info: IndexInfo, encoder: TextEncoder | None) -> TextEncoder:
     if encoder is None:
-        raise UsageError("the index has no encoder for queries: give the vectors of the queries (.npy).")
+        raise UsageError("the index has no encoder for queries: pass the vectors of the queries (.npy).")
     if encoder.fingerprint != info.encoder:
         raise StorageError(
-            f"the index was built with another encoder or state than this {encoder.name} version {encoder.version}. "
+            f"the index was built with another encoder or another state of {encoder.name} version {encoder.version}. "
             "Open encoder and index from the same folder."
         )
     return encoder
 
 
 def _number_distinct(values: list[T]) -> tuple[NDArray[np.uint32], list[T]]:
-    """Return the number of each value among the distinct ones, and those, in order of first appearance."""
+    """Return the number of each value among the distinct values, and these in order of first occurrence."""
     numbers: dict[T, int] = {}
     of = np.array([numbers.setdefault(value, len(numbers)) for value in values], np.uint32)
     return of, list(numbers)

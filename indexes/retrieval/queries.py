@@ -1,22 +1,20 @@
-"""What to ask an index: free text, a class list with prompt templates, the captions of pairs, or vectors made elsewhere.
+"""Retrieval queries: lines of text, class lists with prompt templates, captions of pairs, or precomputed vectors.
 
-A *concept* is what the user wants pairs about: a line of text, a class, an image. A concept has one or more
-*queries*; a class has one for each of its names and each template (REACT eq. 2.1). A class list is JSON, one set or
-several by name::
+A *concept* is the subject of a search: a line of text, a class, an image. A concept has one or more *queries*; a class
+has one per name and template (REACT eq. 2.1). A class list is JSON, one set or several by name::
 
     {"pets": {"classes": ["beagle", ["tabby", "tabby cat"]], "templates": ["a photo of a {}."]}}
 
-A class that is a list has synonyms: one concept, named by the first, asked for under every name. A name that comes
-twice stands for two concepts ("missile" and "missile#2"), as the set meant them. With several sets a concept is named
-``set/class``.
+A class given as a list has synonyms: one concept, named by the first, with queries for every name. A name that occurs
+twice gives two concepts ("missile" and "missile#2"). With several sets a concept is named ``set/class``.
 
-Lines of text may share words that say nothing of what each is about ("a photo of a cat", "a photo of a dog"). The *name*
-of a line is what is left without the words that nearly all lines hold; what it serves for: `questions.py`, `judging.py`.
+Lines of text may share words that do not describe them ("a photo of a cat", "a photo of a dog"). The *name* of a line is
+the line without the words that nearly all lines contain; it is used by `prepared_queries` and `coverage`.
 
-Captions are queries as they are (REACT asks with the captions of a training set): the concept is the image, under its
-source id where it has one. Vectors of queries that were encoded elsewhere stand in an ``.npy``, a row a query.
+Captions are used as queries unchanged (REACT queries with the captions of a training set); the concept is the image,
+named by its source id if it has one. Precomputed query vectors are in an ``.npy`` file, one row per query.
 
-Memory: the queries, some 500 bytes each.
+Memory: about 500 bytes per query.
 """
 
 import json
@@ -38,8 +36,8 @@ from pairwright.indexes.encoders.protocols import Vectors
 
 SLOT = "{}"
 _ROWS = 65_536
-_SHARED_WORD_SHARE = 0.9  # share of the lines that hold a word which does not tell them apart
-_MIN_SHARED_LINES = 3  # that say so: what two lines share may well be what is wanted
+_SHARED_WORD_SHARE = 0.9  # a word in at least this share of the lines is not part of their names
+_MIN_SHARED_LINES = 3  # minimum number of such lines: words shared by two lines may be the subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +45,9 @@ class Query:
     """One text to search with.
 
     Attributes:
-        text: what is encoded.
-        concept: what it is about; several queries may share it.
-        name: the words for the concept that ``text`` holds; the text itself where nothing else is known.
+        text: text to encode.
+        concept: subject of the query; several queries may share it.
+        name: words of ``text`` that name the concept; by default the whole text.
         template: the template with its slot ``{}``; empty without one.
     """
 
@@ -60,12 +58,12 @@ class Query:
 
 
 def read_queries(path: Path) -> list[Query]:
-    """Read queries from ``.txt`` (one a line), a ``.json`` class list, or any input that holds pairs; see the module.
+    """Read queries from ``.txt`` (one per line), a ``.json`` class list, or any input of pairs; see the module docstring.
 
-    A ``.json`` with ``images`` and ``annotations`` (COCO), or a list, holds pairs.
+    A ``.json`` with ``images`` and ``annotations`` (COCO), or with a list, is an input of pairs.
 
     Raises:
-        InputError: when there is no such file, its content is not as described, or it holds no query.
+        InputError: if the file is missing or invalid, or has no queries.
     """
     ending = path.suffix.lower()
     content = _read_text(path) if ending in {".txt", ".json"} else ""
@@ -74,22 +72,22 @@ def read_queries(path: Path) -> list[Query]:
     elif ending == ".json" and not _holds_pairs(parsed := _parse_json(content, path)):
         queries = queries_from_classes(parsed, where=str(path))
     else:
-        # Of queries none may be missing: what they find would be missing too.
+        # No row is skipped: the hits of its query would be missing.
         options = ReadOptions(str(path), verify_images="off", wording=WITHOUT_OPTIONS)
         queries = queries_from_pairs(batch.pairs for batch in read_pairs(options))
     if not queries:
-        raise InputError("no queries", where=str(path), fix="Give at least one line, or one class and one template.")
+        raise InputError("no queries", where=str(path), fix="Add at least one line, or one class and one template.")
     return queries
 
 
 def queries_from_pairs(batches: Iterable[Sequence[Pair]], *, every_caption: bool = True) -> list[Query]:
     """Return the captions of pairs as queries.
 
-    The concept of a pair is its source id, or else its caption, so that the captions of one image are one concept.
+    The concept of a pair is its source id, else its caption, so that all captions of an image share a concept.
 
     Args:
-        batches: of pairs.
-        every_caption: the other captions of the image, too; a text counts once a concept.
+        batches: batches of pairs.
+        every_caption: use the other captions of the image too; a text counts once per concept.
     """
     queries: dict[tuple[str, str], Query] = {}
     for batch in batches:
@@ -101,33 +99,35 @@ def queries_from_pairs(batches: Iterable[Sequence[Pair]], *, every_caption: bool
 
 
 def read_query_vectors(path: Path, queries: int, dim: int) -> Vectors:
-    """Read the vectors of queries from an ``.npy`` of floats, one row a query, in the order of the queries.
+    """Read query vectors from an ``.npy`` of floats, one row per query in their order.
 
     Args:
-        path: of the file.
-        queries: how many there are.
-        dim: length of a vector of the index.
+        path: path of the file.
+        queries: number of queries.
+        dim: vector length of the index.
 
     Returns:
-        Unit rows, float32 (queries, dim); rows of any length but zero are scaled.
+        Unit rows, float32 (queries, dim); other rows are normalised.
 
     Raises:
-        InputError: when the file is missing, is no such array, or has a row that is zero or not finite.
+        InputError: if the file is missing, is not such an array, or has a row that is zero or not finite.
     """
     try:
         stored = np.load(path, mmap_mode="r", allow_pickle=False)
     except FileNotFoundError:
         raise InputError("no such file", where=str(path), fix="Check the path.") from None
     except (OSError, ValueError, EOFError) as error:
-        # NumPy takes whatever is no array for a pickle, and advises to trust it.
-        said = "it holds objects, or no array at all" if "pickle" in str(error) else str(error) or "it is empty"
-        raise InputError(f"not an .npy of numbers ({said})", where=str(path), fix="Save it with numpy.save.") from None
+        # NumPy takes any other content for a pickle and suggests allow_pickle.
+        reason = "it contains objects, or is not an array" if "pickle" in str(error) else str(error) or "it is empty"
+        raise InputError(
+            f"not an .npy of numbers ({reason})", where=str(path), fix="Save it with numpy.save."
+        ) from None
     if not isinstance(stored, np.ndarray) or stored.dtype.kind != "f" or stored.shape != (queries, dim):
         found = f"{stored.dtype} {stored.shape}" if isinstance(stored, np.ndarray) else "several arrays"
         raise InputError(
             f"{found} instead of floats ({queries}, {dim})",
             where=str(path),
-            fix="Give one row a query, in their order, from the encoder that the index's vectors came from.",
+            fix="Save one row per query, in their order, from the encoder that made the vectors of the index.",
         )
     rows = np.empty(stored.shape, np.float32)
     for start in range(0, queries, _ROWS):
@@ -143,7 +143,7 @@ def read_query_vectors(path: Path, queries: int, dim: int) -> Vectors:
 
 
 def queries_from_lines(lines: Iterable[str]) -> list[Query]:
-    """Return a query for each line, its own concept; blank lines are none."""
+    """Return a query for each line, with the line as concept; blank lines are skipped."""
     texts = [text for line in lines if (text := line.strip())]
     words = {text: split_words(text) for text in texts}
     counts = Counter(word for found in words.values() for word in set(found))
@@ -160,13 +160,13 @@ def _remove_words(words: Sequence[str], shared: Collection[str]) -> list[str]:
 
 
 def queries_from_classes(content: Any, *, where: str = "classes") -> list[Query]:
-    """Return the queries of a class list, a JSON value as the module describes it.
+    """Return the queries of a class list, a JSON value as in the module docstring.
 
     Raises:
-        InputError: naming the set and the class or template that is wrong.
+        InputError: naming the set and the invalid class or template.
     """
     if not isinstance(content, dict):
-        raise InputError("not an object", where=where, fix='Give {"classes": [...], "templates": [...]}.')
+        raise InputError("not an object", where=where, fix='Write {"classes": [...], "templates": [...]}.')
     if "classes" in content or "templates" in content:
         return list(_expand_class_set(content, "", where))
     several = len(content) > 1
@@ -179,7 +179,7 @@ def queries_from_classes(content: Any, *, where: str = "classes") -> list[Query]
 
 def _expand_class_set(one: Any, prefix: str, where: str) -> Iterator[Query]:
     if not isinstance(one, dict):
-        raise InputError("not an object", where=where, fix='Give {"classes": [...], "templates": [...]}.')
+        raise InputError("not an object", where=where, fix='Write {"classes": [...], "templates": [...]}.')
     templates = _require_list(one, "templates", where)
     for template in templates:
         if not isinstance(template, str) or SLOT not in template:
@@ -198,7 +198,9 @@ def _require_list(one: dict[str, Any], name: str, where: str) -> list[Any]:
     value = one.get(name)
     if not isinstance(value, list):
         raise InputError(
-            f"no list {name!r}", where=where, fix='Give both "classes" and "templates"; ["{}"] asks for bare names.'
+            f"no list {name!r}",
+            where=where,
+            fix='Write both "classes" and "templates"; the template "{}" searches for bare names.',
         )
     return value
 

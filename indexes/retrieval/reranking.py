@@ -1,8 +1,6 @@
-"""Hits in another order: the first of each query, by what a model makes of their captions.
+"""Reranking of hits by a caption scorer, such as a language model.
 
-The index knows what lies near to a query; whoever reads query and captions may know better which of the nearest is meant.
-The first ``top`` hits of a query in a mode are read together and put in order among themselves; the others stay behind
-them as they were.
+The first ``top`` hits of each query and mode are scored together and reordered; the others keep their order after them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,16 +15,16 @@ CaptionScorer = Callable[[str, Sequence[str]], npt.NDArray[np.float64]]
 def rerank_hits(
     hits: pl.DataFrame, captions: Mapping[tuple[str, int], str], scorer: CaptionScorer, top: int
 ) -> pl.DataFrame:
-    """Return the hits with new ranks, in the order of query, mode and rank.
+    """Return the hits with new ranks, ordered by query, mode and rank.
 
-    Adds ``first_rank``, the rank by the index, and ``rerank_score``, which is null for hits that were not read: those
-    behind the first ``top``, and those without a caption, which stand behind all that were read.
+    Adds ``first_rank``, the rank in the index, and ``rerank_score``, which is null for hits without a score: those after
+    the first ``top``, and those without a caption, which are ranked after all scored hits.
 
     Args:
         hits: `Retrieval.hits`.
-        captions: by key and caption_index; missing or empty where a pair has none.
-        scorer: of a query and captions, one number a caption, higher is better.
-        top: hits of a query in a mode that are read, at least 1.
+        captions: captions by key and caption_index; missing or empty if a pair has none.
+        scorer: returns one score per caption of a query, higher is better.
+        top: hits to score per query and mode, at least 1.
     """
     groups = hits.partition_by("query", "mode", maintain_order=True)
     found = [_rerank_query(group.sort("rank"), captions, scorer, top) for group in groups]
@@ -37,14 +35,14 @@ def _rerank_query(
     group: pl.DataFrame, captions: Mapping[tuple[str, int], str], scorer: CaptionScorer, top: int
 ) -> pl.DataFrame:
     texts = [(captions.get(place) or "").strip() for place in group.select("key", "caption_index").iter_rows()]
-    read = [place for place, text in enumerate(texts[:top]) if text]
+    scored = [place for place, text in enumerate(texts[:top]) if text]
     scores: list[float | None] = [None] * len(texts)
-    values = scorer(group["text"][0], [texts[place] for place in read]) if read else np.empty(0)
-    for place, value in zip(read, values, strict=True):
+    values = scorer(group["text"][0], [texts[place] for place in scored]) if scored else np.empty(0)
+    for place, value in zip(scored, values, strict=True):
         scores[place] = float(value)
-    silent = [place for place in range(len(texts)) if scores[place] is None]
-    best = sorted(read, key=lambda place: -(scores[place] or 0.0))  # stable: of equals the nearer
-    order = best + silent
+    unscored = [place for place in range(len(texts)) if scores[place] is None]
+    best = sorted(scored, key=lambda place: -(scores[place] or 0.0))  # stable: equal scores keep the index order
+    order = best + unscored
     return _set_ranks(group[order], group["rank"].to_list(), [scores[place] for place in order])
 
 

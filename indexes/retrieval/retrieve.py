@@ -1,34 +1,29 @@
-"""Retrieval: the pairs whose captions (T2T) or images (T2I) are nearest to each query (REACT eq. 2.2, 2.3).
+"""Retrieval of the pairs whose captions (T2T) or images (T2I) are nearest to each query (REACT eq. 2.2, 2.3).
 
-K counts for each mode on its own:
+K applies to each mode separately:
 
-- *per query* (the default): each query brings its K best pairs. A concept with 80 templates gets up to 80 K hits on fewer
+- *per query* (default): each query returns its K best pairs. A concept with 80 templates gets up to 80 K hits on fewer
   distinct pairs.
-- *per concept*: each query is asked for K, and of all that its queries found a concept keeps the K best distinct pairs.
+- *per concept*: a concept keeps the K best distinct pairs of all its queries, each of which is searched for K.
 
-A cap then bounds the distinct pairs of a concept over both modes together. A *hit* is a pair found by a query, with mode,
-rank and score; a pair is one row, whatever found it, with all its hits (`merging_hits.py` says in which order). What is
-not taken is counted: below the score floor, beyond K or cap, excluded (`exclusion.py`).
+A cap then limits the distinct pairs of a concept over both modes. A *hit* is a pair found by a query, with mode, rank
+and score; a pair is one row with all its hits, ordered by `hit_ranking`. Dropped pairs are counted: below the minimum
+score, beyond K or cap, excluded (`exclusion`).
 
-Effort is tuned on a sample of the queries themselves, for each mode, to a wanted recall@K against exact search: text
-against image vectors needs far more of it than vectors of the pool suggest. Where that much effort in a graph costs more
-than comparing with every vector, every vector is compared.
+Effort is tuned for each mode on a sample of the queries to a wanted recall@K against exact search: text queries against
+image vectors need far more effort than vectors of the pool suggest. If the necessary effort costs more than exact
+search, exact search is used.
 
-Memory: at the peak, while pairs are merged, some 350 bytes a hit besides what the index takes (84,525 queries with 50
-hits each against 100,000 pairs: 1.6 GiB in all). Hits with their texts are made and written in bounded pieces
-(`Retrieval.hit_batches`, `Retrieval.write_hits`).
+Memory: at the peak, while pairs are merged, about 350 bytes per hit besides the index (84,525 queries with 50 hits each
+against 100,000 pairs: 1.6 GiB in total). Hits with their texts are produced in bounded pieces (`Retrieval.hit_batches`).
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal, get_args
 
 import polars as pl
 
-from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.progress import open_step
 from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
@@ -45,214 +40,20 @@ from pairwright.indexes.retrieval.coverage import (
     CoverageInputs,
     ScoreFloor,
     choose_floor,
-    list_uncovered,
+    list_name_floors,
     make_coverage_table,
+    score_against_names,
 )
-from pairwright.indexes.retrieval.exclusion import NO_EXCLUDED_PAIRS, ExclusionFilter, count_by_field
+from pairwright.indexes.retrieval.exclusion import NO_EXCLUDED_PAIRS, ExclusionFilter
 from pairwright.indexes.retrieval.hit_ranking import limit_pairs, merge_hits, rank_pairs
-from pairwright.indexes.retrieval.name_similarity import list_name_floors, score_against_names
 from pairwright.indexes.retrieval.prepared_queries import PreparedQueries, prepare_queries
 from pairwright.indexes.retrieval.queries import Query
-
-ModeChoice = Literal["t2t", "t2i", "both"]
-KUnit = Literal["query", "concept"]
+from pairwright.indexes.retrieval.results import ModeReport, Retrieval, RetrieveOptions
 
 _TUNING_SAMPLE = 200
-_COMPARISONS_PER_EFFORT = (
-    200  # comparisons in sequence that cost what one step of ef_search does; measured, 512 dimensions
-)
-_MAX_EXACT_COMPARISONS = 2**30  # comparisons that are made in any case: a minute or less
-_MAX_EXACT_VECTORS = 2**22  # vectors that are read for few queries: 8 GiB in float32 at 512 dimensions
-_HITS_PER_BATCH = 1_000_000  # hits that get their texts at a time
-
-
-@dataclass(frozen=True)
-class RetrieveOptions:
-    """What to bring.
-
-    Attributes:
-        k: pairs a query or concept, in each mode; at least 1.
-        mode: t2t (captions), t2i (images) or both.
-        per: what ``k`` counts for, query or concept; see the module.
-        cap: distinct pairs a concept at most, best first; None for no bound.
-        min_score: cosine below which a hit is left out. With both modes a mapping, since their scores do not compare.
-        floor: cosine with a concept's bare name from which a pair is near to it; a mapping for both modes; None for the
-            encoder's own (`coverage.py`).
-        recall: wanted recall@k, in (0, 1], that the effort is tuned for; None for the index's own effort, unmeasured.
-        ef_search: effort; 0 to tune it.
-    """
-
-    k: int = 50
-    mode: ModeChoice = "t2t"
-    per: KUnit = "query"
-    cap: int | None = None
-    min_score: float | Mapping[Mode, float] = -1.0
-    floor: float | Mapping[Mode, float] | None = None
-    recall: float | None = 0.95
-    ef_search: int = 0
-
-    def __post_init__(self) -> None:
-        if self.k < 1:
-            raise UsageError(f"k {self.k}: has to be at least 1.")
-        if self.mode not in get_args(ModeChoice) or self.per not in get_args(KUnit):
-            raise UsageError(
-                f"mode {self.mode}, per {self.per}: modes are t2t, t2i and both; k is per query or concept."
-            )
-        if self.cap is not None and self.cap < 1:
-            raise UsageError(f"cap {self.cap}: has to be at least 1.")
-        if self.recall is not None and not 0 < self.recall <= 1:
-            raise UsageError(f"recall {self.recall}: has to be above 0 and at most 1.")
-        if self.ef_search < 0:
-            raise UsageError(f"ef_search {self.ef_search}: has to be 0 or more.")
-        for name, value in (("min_score", self.min_score), ("floor", self.floor)):
-            if self.mode == "both" and isinstance(value, float | int) and value > -1:
-                raise UsageError(f"{name} {value}: scores of t2t and t2i do not compare; give one for each mode.")
-
-    @property
-    def modes(self) -> tuple[Mode, ...]:
-        """The modes that are asked."""
-        return tuple(MODALITY_OF) if self.mode == "both" else (self.mode,)
-
-    def of(self, name: Literal["min_score", "floor"], mode: Mode) -> float | None:
-        """Return ``min_score`` or ``floor`` of a mode, None where it is not given."""
-        value: float | Mapping[Mode, float] | None = getattr(self, name)
-        return value.get(mode) if isinstance(value, Mapping) else value
-
-
-@dataclass(frozen=True)
-class ModeReport:
-    """How a mode was searched.
-
-    Attributes:
-        ef_search: effort; 0 when exact, or the index's own.
-        exact: every vector was compared: there is no graph, or the effort that the recall takes costs more.
-        recall: recall@k that it gave on a sample of the queries; None when it was not measured.
-        sample: how many queries that was measured on.
-        floor: of its coverage, and where it comes from.
-        below: hits that were left out by their score.
-        short: queries that got fewer than K, although the pool may have more: too many of their hits were excluded.
-    """
-
-    ef_search: int
-    exact: bool
-    recall: float | None
-    sample: int
-    floor: ScoreFloor
-    below: int
-    short: int
-
-
-@dataclass(frozen=True)
-class Retrieval:
-    """What `retrieve` found.
-
-    Attributes:
-        options: what was asked for.
-        asked: the queries: text, concept, template, by number.
-        found: hits without texts: query, mode, rank, pair (position in ``keys``), caption_index, score; by query, mode
-            and rank.
-        keys: of all pairs found, sorted.
-        pairs: one row a pair, best first: key, place (best within a concept and mode), rank (best), score_t2t and
-            score_t2i (best; null when that mode did not find it), and lists with one entry a hit, side by side:
-            queries (numbers), concepts, templates, modes, ranks, caption_indexes, scores; by mode and query.
-        coverage: one row a concept and mode asked: concept, mode, queries, hits, pairs (distinct), best, p90, p50, p10
-            (of the hits' scores), name_score (best cosine of a returned pair with its bare name; -1 when nothing was
-            returned), near (pairs whose cosine with the name reaches the floor), floor, covered, cut (pairs beyond K or
-            cap), excluded (pairs met); least covered first.
-        excluded: pairs met and left out: key, by.
-        uncompared: pairs whose images could not be compared with the exclusion's by content.
-        searches: by mode.
-        names_from: what stands for a concept's bare name: ``name``, or ``mean of its queries`` where only vectors are known.
-        seconds: of all.
-    """
-
-    options: RetrieveOptions
-    asked: pl.DataFrame
-    found: pl.DataFrame
-    keys: pl.Series
-    pairs: pl.DataFrame
-    coverage: pl.DataFrame
-    excluded: pl.DataFrame
-    uncompared: int
-    searches: dict[Mode, ModeReport]
-    name_source: str
-    seconds: float
-
-    @cached_property
-    def hits(self) -> pl.DataFrame:
-        """All hits, by query, mode, rank.
-
-        Columns query (number), text, concept, template, mode, rank (from 1), key, caption_index (which caption was
-        found: 0 the pair's ``caption``, n the n-th of its ``captions``; 0 for images), score.
-        """
-        return pl.concat(self.hit_batches())
-
-    def hit_batches(self, size: int = _HITS_PER_BATCH) -> Iterator[pl.DataFrame]:
-        """Yield `hits` in pieces of at most ``size`` rows, at least one."""
-        for start in range(0, max(1, self.found.height), size):
-            part = self.found.slice(start, size)
-            texts = self.asked[part["query"].to_numpy()]
-            yield pl.DataFrame(
-                [
-                    part["query"],
-                    *texts.select("text", "concept", "template").get_columns(),
-                    part["mode"].cast(pl.String),
-                    part["rank"],
-                    self.keys.gather(part["pair"]).alias("key"),
-                    part["caption_index"],
-                    part["score"],
-                ]
-            )
-
-    def write_hits(self, path: Path) -> None:
-        """Write `hits` as Parquet, piece by piece, whole or not at all."""
-        import pyarrow.parquet as pq
-
-        pieces = (piece.to_arrow(compat_level=pl.CompatLevel.oldest()) for piece in self.hit_batches())
-        first = next(pieces)
-        with (
-            replace_atomically(path) as temporary,
-            pq.ParquetWriter(temporary, first.schema, compression="zstd") as writer,
-        ):
-            writer.write_table(first)
-            for piece in pieces:
-                writer.write_table(piece)
-
-    @property
-    def uncovered(self) -> list[str]:
-        """The concepts that no mode covers, worst first."""
-        return list_uncovered(self.coverage)
-
-    def summary(self) -> dict[str, Any]:
-        """Return what ``pairwright retrieve --json`` prints."""
-        options = self.options
-        each = f" in each of {', '.join(options.modes)}" if len(options.modes) > 1 else ""
-        return {
-            "queries": self.asked.height,
-            "k": options.k,
-            "k_counts": f"pairs a {options.per}{each}",
-            "cap": options.cap,
-            "hits": self.found.height,
-            "unique_pairs": self.pairs.height,
-            "beyond_k_or_cap": int(self.coverage["cut"].sum()),
-            "excluded": count_by_field(self.excluded),
-            "uncompared": self.uncompared,
-            "modes": {
-                mode: {
-                    "ef_search": search.ef_search,
-                    "exact": search.exact,
-                    "recall": search.recall,
-                    "sample": search.sample,
-                    "floor": search.floor.score,
-                    "floor_rule": search.floor.rule,
-                    "below_min_score": search.below,
-                    "short": search.short,
-                }
-                for mode, search in self.searches.items()
-            },
-            "uncovered": self.uncovered,
-            "seconds": self.seconds,
-        }
+_COMPARISONS_PER_EFFORT = 200  # sequential comparisons in the time of one step of ef_search; measured, 512 dimensions
+_MAX_EXACT_COMPARISONS = 2**30  # always affordable: a minute or less
+_MAX_EXACT_VECTORS = 2**22  # vectors read for few queries: 8 GiB in float32 at 512 dimensions
 
 
 def retrieve(
@@ -266,15 +67,15 @@ def retrieve(
 
     Args:
         index: an open index.
-        encoding: the encoder that the index was built with, or else the vectors of the queries, unit rows, float32
-            (queries, dim), as `queries.read_query_vectors` gives them.
-        queries: at least one.
-        options: what to bring.
-        guard: of pairs that must not be brought; `asking.DEEPEST` times K are looked through to bring K others.
+        encoding: the encoder of the index, or the vectors of the queries, unit rows, float32 (queries, dim), from
+            `queries.read_query_vectors`.
+        queries: at least one query.
+        options: options of the retrieval.
+        guard: filter of pairs that must not be retrieved.
 
     Raises:
-        StorageError: when the encoder is not the index's, or the guard's lookup does not know a pair of the index.
-        UsageError: when there are no queries, no way to encode them, or the index has no vectors for the mode.
+        StorageError: if the encoder is not that of the index, or a found pair is unknown to the lookup of the guard.
+        UsageError: if there are no queries, they cannot be encoded, or the index has no vectors for a mode.
     """
     started = time.perf_counter()
     options = options or RetrieveOptions()
@@ -288,13 +89,13 @@ def retrieve(
     searches = {mode: _mode_report(mode, one, floors[mode], answers) for mode, one in tuned.items()}
     with open_step("ranking hits", unit=""):
         hits, keys, excluded = _assign_hits_to_queries(answers, questions)
-        del answers  # 29 bytes a hit
+        del answers  # 29 bytes per hit
         found = rank_pairs(hits)
         kept = limit_pairs(found, options.k if options.per == "concept" else None, options.cap)
         if kept.height < found.height:
             hits = hits.join(kept, on=["concept", "mode", "pair"], how="semi", maintain_order="left")
         pairs = merge_hits(hits, kept, keys, questions.texts)
-    with open_step("judging coverage", unit=""):
+    with open_step("computing coverage", unit=""):
         coverage = make_coverage_table(
             questions.concepts,
             CoverageInputs(hits, found, score_against_names(index, hits, questions, of_names), excluded),
@@ -302,8 +103,8 @@ def retrieve(
         )
     return Retrieval(
         options=options,
-        asked=questions.texts,
-        found=hits.drop("concept", "number"),
+        queries=questions.texts,
+        hit_codes=hits.drop("concept", "number"),
         keys=keys,
         pairs=pairs,
         coverage=coverage,
@@ -335,38 +136,38 @@ def _mode_report(mode: Mode, tuned: _TunedMode, floor: ScoreFloor, answers: Filt
 
 
 def _tune_modes(index: Index, questions: PreparedQueries, options: RetrieveOptions) -> dict[Mode, _TunedMode]:
-    """Choose the effort of each mode on a sample of the queries, or measure the given one."""
+    """Tune the effort of each mode on a sample of the queries, or measure the recall of the given one."""
     wanted, tuned = options.recall, dict[Mode, _TunedMode]()
     vectors = None if wanted is None else questions.asks.rows(questions.sample(_TUNING_SAMPLE))
     for mode in options.modes:
         effort, reached, modality = options.ef_search, None, MODALITY_OF[mode]
         pool = index.pool(modality)
-        few = not options.ef_search and _is_exact_affordable(pool, questions.asks.count)
-        if vectors is not None and wanted is not None and not few:
+        affordable = not options.ef_search and _is_exact_affordable(pool, questions.asks.count)
+        if vectors is not None and wanted is not None and not affordable:
             if effort:
                 reached = _measure_recall(pool, vectors, options.k, effort)
             else:
                 tuning = index.tune(vectors, options.k, wanted, modality=modality)
                 effort, reached = tuning.ef_search, tuning.recall
-        exact = not pool.efforts or few or (options.ef_search == 0 and _is_exact_cheaper(pool, effort))
+        exact = not pool.efforts or affordable or (options.ef_search == 0 and _is_exact_cheaper(pool, effort))
         if exact:
             effort, reached = 0, None if vectors is None else 1.0
         min_score = options.of("min_score", mode)
-        spent = SearchEffort(effort, exact, -1.0 if min_score is None else min_score)
-        tuned[mode] = _TunedMode(spent, reached and round(reached, 4), 0 if vectors is None else len(vectors))
+        settings = SearchEffort(effort, exact, -1.0 if min_score is None else min_score)
+        tuned[mode] = _TunedMode(settings, reached and round(reached, 4), 0 if vectors is None else len(vectors))
     return tuned
 
 
 def _is_exact_cheaper(pool: PartPool, effort: int) -> bool:
-    """Say whether comparing with every vector costs less than the effort; by a rule, so that it is so on any machine."""
+    """Return whether exact search costs less than the effort, by a rule that is the same on every machine."""
     graphs = sum(part.info.kind == "hnsw" for part in pool.parts)
     return graphs == len(pool.parts) and pool.vectors <= effort * graphs * _COMPARISONS_PER_EFFORT
 
 
 def _is_exact_affordable(pool: PartPool, asks: int) -> bool:
-    """Say whether there are so few queries that every vector is compared: a graph misses what is rare in the pool.
+    """Return whether there are few enough queries for exact search: a graph misses what is rare in the pool.
 
-    At ef_search 32 in 100,000 captions it found nothing for 661 of 2,536 names that exact search finds.
+    With ef_search 32 on 100,000 captions it missed 661 of 2,536 names that exact search finds.
     """
     return pool.vectors <= _MAX_EXACT_VECTORS and asks * pool.vectors <= _MAX_EXACT_COMPARISONS
 
@@ -379,19 +180,19 @@ def _measure_recall(pool: PartPool, vectors: Vectors, k: int, effort: int) -> fl
 def _assign_hits_to_queries(
     answers: FilteredHits, questions: PreparedQueries
 ) -> tuple[pl.DataFrame, pl.Series, pl.DataFrame]:
-    """Give every query its hits.
+    """Assign the hits of distinct vectors to their queries.
 
     Returns:
         Hits (query, concept, mode, rank, pair, caption_index, number, score; by query, mode, rank), the keys of the
-        pairs, and a row (concept, mode) each excluded pair that was met.
+        pairs, and one row (concept, mode) per excluded pair.
     """
     halves = answers.hits.select("high", "low").unique().sort("high", "low").with_row_index("pair")
     hits = answers.hits.join(halves, on=["high", "low"]).drop("high", "low")
-    asked = questions.queries.select("query", "ask", "concept")
-    hits = hits.join(asked, on="ask").sort("query", "mode", "rank")
-    met = answers.excluded.join(asked.select("ask", "concept").unique(), on="ask")
+    queries = questions.queries.select("query", "ask", "concept")
+    hits = hits.join(queries, on="ask").sort("query", "mode", "rank")
+    excluded = answers.excluded.join(queries.select("ask", "concept").unique(), on="ask")
     return (
         hits.select("query", "concept", "mode", "rank", "pair", "caption_index", "number", "score"),
         decode_keys(halves),
-        met.select("concept", "mode", "high", "low").unique().select("concept", "mode"),
+        excluded.select("concept", "mode", "high", "low").unique().select("concept", "mode"),
     )

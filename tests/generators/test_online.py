@@ -108,15 +108,15 @@ def test_a_missing_pool_is_named_when_it_is_first_needed(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (lambda make: make(None), r"caption must be a text, not None\. Leave out"),
-        (lambda make: make(b"a dog"), r"caption must be a text, not b'a dog' \(bytes\)\. Leave out"),
-        (lambda make: make("a dog", ["a cat", 3.0]), r"captions\[1\] must be a text, not 3\.0 \(float\)\. Leave out"),
-        (lambda make: make.many(["a dog", None]), r"captions\[1\] must be a text, not None\. Leave out"),
+        (lambda make: make(None), r"caption must be a text, not None\. Skip rows"),
+        (lambda make: make(b"a dog"), r"caption must be a text, not b'a dog' \(bytes\)\. Skip rows"),
+        (lambda make: make("a dog", ["a cat", 3.0]), r"captions\[1\] must be a text, not 3\.0 \(float\)\. Skip rows"),
+        (lambda make: make.many(["a dog", None]), r"captions\[1\] must be a text, not None\. Skip rows"),
         (lambda make: make.many("a dog"), r"captions must be a list of texts, not 'a dog' \(str\)\. Put a single one"),
         (lambda make: make("a dog", "a cat"), r"captions must be a list of texts, not 'a cat' \(str\)\. Put a single"),
         (
             lambda make: make.many(["a dog", ["x"] * 99]),
-            r"captions\[1\] must be a text, not .{63} \(list\)\. Leave out",
+            r"captions\[1\] must be a text, not .{63} \(list\)\. Skip rows",
         ),
     ],
 )

@@ -40,8 +40,8 @@ def unit(rows: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> Vectors:
 def mixture(count: int, dim: int = 32, clusters: int = 40, *names: str) -> Vectors:
     """Unit vectors around the same cluster centres for every ``names``, which draw the vectors."""
     centres = make_numpy_rng("centres").normal(size=(clusters, dim))
-    chance = make_numpy_rng("mixture", *names)
-    return unit(centres[chance.integers(0, clusters, count)] + 0.5 * chance.normal(size=(count, dim)))
+    rng = make_numpy_rng("mixture", *names)
+    return unit(centres[rng.integers(0, clusters, count)] + 0.5 * rng.normal(size=(count, dim)))
 
 
 def keys(count: int) -> list[str]:
@@ -55,7 +55,7 @@ def numbered(count: int, first: int = 0) -> list[Pair]:
 
 @dataclass(frozen=True)
 class Given:
-    """Vectors of `numbered` pairs: a row a pair and modality; a row of NaN stands for none."""
+    """Vectors of `numbered` pairs: one row per pair and modality; a row of NaN means no vector."""
 
     text: Vectors
     image: Vectors | None = None

@@ -1,4 +1,4 @@
-"""An embedding folder as clip-retrieval writes it, made of given vectors."""
+"""Writer of embedding folders in the format of clip-retrieval."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path

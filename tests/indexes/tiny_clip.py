@@ -23,10 +23,10 @@ State = dict[str, Tensor]
 
 def state(seed: int = 0) -> State:
     """Return random weights under OpenCLIP's names."""
-    chance = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
 
     def tensor(*shape: int, around: float = 0.0) -> Tensor:
-        return around + torch.randn(*shape, generator=chance) * 0.3
+        return around + torch.randn(*shape, generator=generator) * 0.3
 
     found = {
         "logit_scale": torch.tensor(2.6),

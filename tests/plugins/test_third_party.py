@@ -106,7 +106,7 @@ def test_a_name_that_is_taken_twice_is_an_error_that_names_the_owners(install: I
     install("plugin-one", name=second)
     if second == "miscount":
         install("plugin-two", name=second)
-    with pytest.raises(UsageError, match=rf"'{second}' is taken more than once \(.*plugin-one"):
+    with pytest.raises(UsageError, match=rf"'{second}' is declared more than once \(.*plugin-one"):
         build_generator(second, materials(), {})
 
 

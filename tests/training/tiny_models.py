@@ -50,7 +50,7 @@ def vision(seed: int = 0) -> CLIPVisionModel:
 
 
 def language(seed: int = 0, kind: str = "llama") -> PreTrainedModel:
-    """Return a causal language model over `DECISION_WORDS`."""
+    """Return a causal language model over `WORDS`."""
     sizes: dict[str, Any] = {
         "hidden_size": 20,
         "intermediate_size": 40,
@@ -77,7 +77,7 @@ def llava_checkpoint(seed: int = 0) -> LlavaForConditionalGeneration:
 
 
 def student(seed: int = 0) -> T5ForConditionalGeneration:
-    """Return a T5 over `DECISION_WORDS`."""
+    """Return a T5 over `WORDS`."""
     sizes: dict[str, Any] = {"decoder_start_token_id": 0, "dropout_rate": 0.0}
     sizes |= {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 2, "num_heads": 2, "vocab_size": len(WORDS)}
     with torch.random.fork_rng():
@@ -86,7 +86,7 @@ def student(seed: int = 0) -> T5ForConditionalGeneration:
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """Return a tokenizer of `DECISION_WORDS`, split at spaces."""
+    """Return a tokenizer of `WORDS`, split at spaces."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
     words = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token=WORDS[3]))

@@ -139,7 +139,7 @@ class Usage:
     Attributes:
         prompt_tokens: of the messages.
         completion_tokens: of the answer.
-        cached_tokens: those of ``estimate_prompt_tokens`` that the server had in its own cache and bills for less.
+        cached_tokens: those of ``prompt_tokens`` that the server had in its own cache and bills for less.
     """
 
     prompt_tokens: int

@@ -140,7 +140,7 @@ class RequestError(PairwrightError):
     """A request that got no answer. ``detail`` is safe to show: whoever makes it has taken secrets out.
 
     Attributes:
-        word: one of `DECISION_WORDS`.
+        word: one of `REQUEST_ERROR_CODES`.
         said: what the server or the network said, on one line.
         detail: its first 300 letters.
         status: the HTTP status; 0 where there was none.

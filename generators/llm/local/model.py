@@ -9,7 +9,7 @@ length, as many as `MAX_BATCH_TOKENS` allow and at most ``max_concurrency``. A b
 that one of its rows makes impossible, is cut in two. One thread writes; the event loop stays free.
 
 Parameters that a request may have are those of `SUPPORTED_PARAMETERS`. Where it says nothing: temperature 1, as servers do, and
-at most `ANSWER_MARK` tokens. Without a seed the seed is 0: an answer depends on seed, prompt and sample number alone.
+at most `DEFAULT_MAX_TOKENS` tokens. Without a seed the seed is 0: an answer depends on seed, prompt and sample number alone.
 Nothing holds the model to a schema; it is told in words, and the answer is read as any other.
 
 The device is a CUDA GPU where torch finds one, in the precision that the weights are stored in; else the CPU, in
@@ -43,8 +43,7 @@ from pairwright.generators.llm.local.generation import (
     GenerationRequest,
     TextGenerator,
 )
-from pairwright.indexes.encoders.checkpoints import translate_load_errors
-from pairwright.indexes.encoders.transformers_logging import quiet_transformers
+from pairwright.indexes.encoders.checkpoints import quiet_transformers, translate_load_errors
 
 SUPPORTED_PARAMETERS = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed")
 DEFAULT_MAX_TOKENS = 1024  # tokens of an answer, where a request does not say

@@ -87,7 +87,7 @@ class OutputError:
     """What is wrong with an answer.
 
     Attributes:
-        word: one of `DECISION_WORDS`, or a maker's own reason.
+        word: one of `OUTPUT_ERROR_CODES`, or a maker's own reason.
         sentence: what is wrong, told to the model in a repair round; empty: the word's own sentence.
         detail: what is wrong, told to the user; never quotes the answer.
     """

@@ -5,7 +5,7 @@ quotes, Python's and JavaScript's words for true, false and null, line breaks wi
 string that nobody escaped, where they can only be meant so (``"a "red" dog"``). Nothing is guessed and nothing made
 up: a value that breaks off is told, not completed; of several values all are given. Nothing is evaluated.
 
-Work is bounded: one pass by a scanner of tokens, no recursion, `MAX_DEPTH_FACTOR` levels, `MAX_STEPS` tokens, `MAX_LENGTH`
+Work is bounded: one pass by a scanner of tokens, no recursion, `MAX_DEPTH` levels, `MAX_STEPS` tokens, `MAX_LENGTH`
 letters. Libraries of this kind (json-repair 0.64 was measured) complete what breaks off, take the last of several
 values, make values out of prose, and overflow the stack on a thousand brackets.
 """
@@ -220,7 +220,7 @@ class _Scan:
         self._steps = MAX_STEPS
 
     def value(self, start: int) -> int:
-        """Return the end of the value at ``start``; `_NO_FORM`, `_MORE` or `_STOP` where there is none."""
+        """Return the end of the value at ``start``; `_NONE`, `_MORE` or `_STOP` where there is none."""
         self.written, self.members = [], 0
         stack: list[str] = []  # the closing bracket of each level
         state = "v"

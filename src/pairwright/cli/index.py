@@ -22,7 +22,7 @@ from pairwright.cli.output.files import check_extension, check_index_output, che
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, next_step
 from pairwright.datasets.progress import report_named_steps
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 
 if TYPE_CHECKING:
     from pairwright.datasets.readers.pairs import ReadOptions
@@ -51,7 +51,9 @@ def build(
     input_: InputArgument,
     *,
     out: Annotated[Path, output_option("--out", help="Folder of the index.")],
-    encoder: Annotated[Literal["lexical", "minilm", "clip", "precomputed"], typer.Option(help="Encoder.")] = "lexical",
+    encoder: Annotated[
+        str, typer.Option(metavar="NAME", help="Encoder, see below and `pairwright plugins`.")
+    ] = "lexical",
     model: ModelOption = "",
     modality: Annotated[
         Literal["text", "image", "both"], typer.Option(help="Index captions (t2t), images (t2i), or both.")
@@ -90,7 +92,7 @@ def build(
     """Encode pairs and build their FAISS HNSW index.
 
     Encoders: lexical (hashed TF-IDF, no download), minilm (MiniLM sentence vectors), clip (CLIP or OpenCLIP, captions
-    and images), precomputed (INPUT is a clip-retrieval folder; --model encodes queries).
+    and images), precomputed (INPUT is a clip-retrieval folder; --model encodes queries), or an installed one.
 
     \b
     Examples:
@@ -127,7 +129,7 @@ def build(
             ),
             shards=shards,
             workers=workers,
-            like=encoder_from,
+            encoder_from=encoder_from,
             keep_pairs=keep_pairs,
             rejected=rejects.add,
             watch=follow,
@@ -265,7 +267,7 @@ def check(
 
     vectors = None
     if queries is not None:
-        from pairwright.indexes.building.build import open_index_with_encoder
+        from pairwright.indexes.building.open import open_index_with_encoder
         from pairwright.indexes.retrieval.prepared_queries import encode_queries
         from pairwright.indexes.retrieval.queries import read_queries
 

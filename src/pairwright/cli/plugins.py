@@ -16,10 +16,10 @@ def plugins(*, as_json: JsonOption = False) -> None:
     from pairwright.datasets.exports.formats import EXPORT_FORMATS
     from pairwright.datasets.readers.formats import FORMAT_DESCRIPTIONS
     from pairwright.generators.registry import list_generators
-    from pairwright.indexes.encoders.registry import DESCRIPTIONS as ENCODERS
+    from pairwright.indexes.encoders.registry import ENCODERS
 
     found = [("generator", *row) for row in list_generators()]
-    found += [("encoder", name, "pairwright", about) for name, about in ENCODERS.items()]
+    found += ENCODERS.rows()
     found += [("reader", name, "pairwright", about) for name, about in FORMAT_DESCRIPTIONS.items()]
     found += [("export", name, "pairwright", one.summary) for name, one in EXPORT_FORMATS.items()]
     rows = [{"kind": kind, "name": name, "from": origin, "about": about} for kind, name, origin, about in found]

@@ -20,10 +20,10 @@ from pairwright.datasets.progress import open_step
 if TYPE_CHECKING:
     import polars as pl
 
-    from pairwright.indexes.building.build import IndexWithEncoder
+    from pairwright.indexes.building.open import IndexWithEncoder
     from pairwright.indexes.retrieval.batched_search import Mode
     from pairwright.indexes.retrieval.exclusion import ExclusionFilter, PairLookup
-    from pairwright.indexes.retrieval.retrieve import Retrieval
+    from pairwright.indexes.retrieval.results import Retrieval
     from pairwright.training.attention.decoder import DocumentDecoder
     from pairwright.training.attention.ranking import Ranking
 
@@ -73,9 +73,9 @@ def retrieve(
         --out hits.parquet --pairs pairs.parquet --report coverage.html
       pairwright retrieve --index index --queries q.txt --k 20 --rerank attention --rerank-model llama --out hits.jsonl
     """
-    from pairwright.indexes.building.build import open_index_with_encoder
+    from pairwright.indexes.building.open import open_index_with_encoder
     from pairwright.indexes.retrieval.queries import read_queries, read_query_vectors
-    from pairwright.indexes.retrieval.retrieve import RetrieveOptions
+    from pairwright.indexes.retrieval.results import RetrieveOptions
     from pairwright.indexes.retrieval.retrieve import retrieve as search
 
     check_extension(out, ".parquet", ".jsonl", ".csv")
@@ -114,7 +114,7 @@ def retrieve(
         hits = reranked["rerank_score"].count()
         result["reranked"] = {"by": rerank, "model": rerank_model, "hits": hits, "prompts_read": reranker.passes}
     emit(result, _lines(result, found, opened.index.info.kind, details=details), as_json=as_json)
-    if not found.found.height:
+    if not found.hit_codes.height:
         exit_below_target("No query found a pair: lower --min-score, exclude less, or index more pairs.")
 
 
@@ -148,8 +148,8 @@ def _open_reranker(rerank: str | None, model: str, opened: "IndexWithEncoder", d
     missing = [name for name in ("torch", "transformers") if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingResourceError(f"--rerank requires {', '.join(missing)}: pip install 'pairwright[train]'")
+    from pairwright.indexes.encoders.checkpoints import quiet_transformers
     from pairwright.indexes.encoders.pretrained_models import choose_device
-    from pairwright.indexes.encoders.transformers_logging import quiet_transformers
     from pairwright.training.attention.ranking import open_decoder
 
     with quiet_transformers():
@@ -159,7 +159,7 @@ def _open_reranker(rerank: str | None, model: str, opened: "IndexWithEncoder", d
 def _rerank(
     found: "Retrieval", opened: "IndexWithEncoder", reranker: "DocumentDecoder", rerank: "Ranking", top: int
 ) -> "pl.DataFrame":
-    from pairwright.indexes.building.pair_files import map_captions_by_index
+    from pairwright.indexes.building.stored_pairs import map_captions_by_index
     from pairwright.indexes.retrieval.reranking import rerank_hits
     from pairwright.training.attention.ranking import relevance_scores
 
@@ -181,7 +181,7 @@ def _write(  # noqa: PLR0917 - the outputs and their files
     """Write the outputs and return their paths."""
     from pairwright.datasets.record_tables import PAIRS
     from pairwright.indexes.retrieval.coverage_page import write_coverage_page
-    from pairwright.indexes.retrieval.hit_metadata import add_hit_metadata
+    from pairwright.indexes.retrieval.hit_ranking import add_hit_metadata
 
     if reranked is None and out.suffix.lower() == ".parquet":
         found.write_hits(out)

@@ -1,4 +1,4 @@
-"""Exit codes: one for each kind of outcome, the same in every command (docs/exit-codes.md)."""
+"""Exit codes: one for each kind of outcome, the same in every command (docs/reference/exit-codes.md)."""
 
 import json
 import re
@@ -168,7 +168,7 @@ def test_a_command_that_is_done_and_keeps_nothing_or_misses_its_target_ends_belo
 
 
 def test_the_page_of_exit_codes_names_every_code_that_a_command_ends_with() -> None:
-    page = (ROOT / "docs" / "exit-codes.md").read_text()
+    page = (ROOT / "docs" / "reference" / "exit-codes.md").read_text()
     assert re.findall(r"^\| (\d+) \|", page, re.MULTILINE) == ["0", "1", "2", "3", "130", "143"]
 
 

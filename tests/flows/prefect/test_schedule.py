@@ -1,6 +1,6 @@
 """What `serve` promises: builds by a schedule, one at a time, and an end in order.
 
-The slow ones start Prefect's server and wait for real runs; nothing waits longer than `TOTAL_TIMEOUT_FACTOR`, and no process stays.
+The slow ones start Prefect's server and wait for real runs; nothing waits longer than `PATIENCE`, and no process stays.
 """
 
 import importlib

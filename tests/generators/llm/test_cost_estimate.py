@@ -301,7 +301,7 @@ def test_a_sample_of_no_rows_is_refused() -> None:
         sample_rows([1], 0)
 
 
-# Counts of two vocabularies (docs/llm-costs.md); the estimate is to be near them, not equal.
+# Counts of two vocabularies (docs/concepts/costs-and-cache.md); the estimate is to be near them, not equal.
 @pytest.mark.parametrize(
     ("text", "tokens"),
     [

@@ -1,4 +1,4 @@
-"""Adding pairs to an index: the new ones are found, the old ones too, and a kill at any time leaves a whole index."""
+"""Addition of pairs: old and new pairs are found, and an interrupted addition leaves a valid index."""
 
 import fcntl
 import os
@@ -13,10 +13,11 @@ from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.indexes.building import add as adding
 from pairwright.indexes.building.add import add_pairs
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.hnsw import index_folder
 from pairwright.indexes.hnsw.check import check_index
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import open_index
 from tests.indexes.corpus import Given, batches, keys, mixture, numbered, pairs
 
@@ -63,7 +64,7 @@ def test_the_folder_holds_the_new_part_and_no_old_one(tmp_path: Path) -> None:
     assert found["key"].to_list() == keys(800)[::100]
 
 
-def test_an_index_that_keeps_no_pairs_keeps_none_of_an_addition(tmp_path: Path) -> None:
+def test_an_index_without_pairs_stores_none_of_an_addition(tmp_path: Path) -> None:
     build_index_from_pairs(lambda: [numbered(OLD)], tmp_path, vectors=Given(ROWS), options=SMALL, keep_pairs=False)
     assert add(tmp_path, 500, 200).info.pairs == 700
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index.json", "text-00000-1"]
@@ -79,7 +80,7 @@ def test_a_graph_extended_is_the_graph_built_of_the_same_blocks(tmp_path: Path) 
             assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes(), path.name
 
 
-def test_pairs_that_are_there_are_left_out_and_counted(tmp_path: Path) -> None:
+def test_known_pairs_are_skipped_and_counted(tmp_path: Path) -> None:
     base(tmp_path)
     added = add(tmp_path, 500, 200)
     assert (added.added, added.known, added.info.pairs) == (100, 100, 700)
@@ -88,7 +89,7 @@ def test_pairs_that_are_there_are_left_out_and_counted(tmp_path: Path) -> None:
     assert first_hits(tmp_path)[:700] == keys(700)
 
 
-def test_copies_of_stored_vectors_become_aliases(tmp_path: Path) -> None:
+def test_duplicates_of_stored_vectors_become_aliases(tmp_path: Path) -> None:
     base(tmp_path, shards=1)
     rows = np.concatenate([ROWS[:OLD], ROWS[[5, 5, 700]]])
     info = add_pairs([numbered(3, OLD)], tmp_path, vectors=Given(rows)).info
@@ -97,7 +98,7 @@ def test_copies_of_stored_vectors_become_aliases(tmp_path: Path) -> None:
     assert found == [keys(COUNT)[number] for number in (5, OLD, OLD + 1)]
 
 
-def test_a_small_part_that_grows_becomes_a_graph(tmp_path: Path) -> None:
+def test_a_growing_flat_part_becomes_a_graph(tmp_path: Path) -> None:
     base(tmp_path, count=60, shards=1)
     assert open_index(tmp_path).info.kind == "flat"
     assert add(tmp_path, 60, 30).info.kind == "flat"
@@ -132,7 +133,7 @@ def test_a_kill_leaves_the_old_index_or_the_new_one(tmp_path: Path, monkeypatch:
     assert open_index(tmp_path).info.pairs == there + 100
 
 
-def test_captions_are_added_through_the_encoder_that_is_there(tmp_path: Path) -> None:
+def test_captions_are_added_with_the_encoder_of_the_index(tmp_path: Path) -> None:
     pool = pairs()
     build_index_from_pairs(lambda: batches(pool[:150]), tmp_path)
     before = open_index(tmp_path).info.encoder
@@ -141,11 +142,11 @@ def test_captions_are_added_through_the_encoder_that_is_there(tmp_path: Path) ->
     opened = open_index_with_encoder(tmp_path)
     hits = opened.index.search(opened.query_encoder.encode_texts([pair.caption for pair in pool]), 1)
     assert hits.frame()["key"].to_list() == [pair.key for pair in pool]
-    with pytest.raises(UsageError, match="that another made"):
+    with pytest.raises(UsageError, match="from another encoder"):
         add_pairs([numbered(3)], tmp_path, vectors=Given(mixture(3, 512)))
 
 
-def test_what_cannot_be_added_is_told_and_changes_nothing(tmp_path: Path) -> None:
+def test_an_invalid_addition_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     base(tmp_path)
     before = (tmp_path / "index.json").read_bytes()
 
@@ -153,7 +154,7 @@ def test_what_cannot_be_added_is_told_and_changes_nothing(tmp_path: Path) -> Non
         yield numbered(5, OLD)
         yield numbered(1, OLD)
 
-    with pytest.raises(UsageError, match="without an encoder"):
+    with pytest.raises(UsageError, match="has no encoder"):
         add_pairs([numbered(1, OLD)], tmp_path)
     with pytest.raises(UsageError, match="length 16"):
         add_pairs([numbered(1, OLD)], tmp_path, vectors=Given(mixture(COUNT, 16)))
@@ -165,13 +166,13 @@ def test_what_cannot_be_added_is_told_and_changes_nothing(tmp_path: Path) -> Non
     assert first_hits(tmp_path)[:OLD] == keys(OLD)
 
 
-def test_a_known_pair_that_comes_twice_is_known_twice(tmp_path: Path) -> None:
+def test_a_known_pair_given_twice_counts_twice(tmp_path: Path) -> None:
     base(tmp_path)
     added = add_pairs([[*numbered(1), *numbered(1), *numbered(1, OLD)]], tmp_path, vectors=Given(ROWS))
     assert (added.added, added.known) == (1, 2)
 
 
-def test_a_pair_that_was_rejected_and_comes_again_is_kept_as_it_came_last(tmp_path: Path) -> None:
+def test_a_rejected_pair_added_again_is_stored_in_its_last_form(tmp_path: Path) -> None:
     """Its vector was missing at first: an image that was not there yet, say."""
     rows = ROWS.copy()
     rows[OLD] = np.nan

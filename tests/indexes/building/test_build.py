@@ -1,4 +1,4 @@
-"""Building an index folder: the same bytes however it is built, every pair found, nothing half done taken for an index."""
+"""Build of an index folder: reproducible bytes, every pair found, unfinished builds detected."""
 
 import multiprocessing
 import os
@@ -14,13 +14,15 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import InputError, MissingResourceError, PairwrightError, StorageError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.building.pair_vectors import VectorBatch
 from pairwright.indexes.encoders.lexical import LexicalEncoder
 from pairwright.indexes.encoders.protocols import Vectors
 from pairwright.indexes.encoders.registry import EncoderOptions
 from pairwright.indexes.hnsw.check import check_index
-from pairwright.indexes.hnsw.metadata import IndexInfo, IndexOptions, Modality, VectorStorage
+from pairwright.indexes.hnsw.metadata import IndexInfo, Modality, VectorStorage
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import open_index
 from tests.indexes.corpus import Given, batches, captions, keys, mixture, numbered, pairs
 
@@ -50,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def test_the_folder_holds_what_the_sidecar_names_and_nothing_else(folder: Path) -> None:
+def test_the_folder_holds_exactly_the_files_of_index_json(folder: Path) -> None:
     info = open_index(folder).info
     found = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
     assert found == {*info.files, "index.json"}
@@ -72,7 +74,7 @@ def test_the_sidecar_tells_how_it_was_built(folder: Path) -> None:
         ("text-00000", "hnsw", 32, 200),
         ("text-00001", "hnsw", 32, 200),
     ]
-    assert "under an HNSW graph" in info.why
+    assert "HNSW graph" in info.why
     assert info.summary().keys() >= {"vectors", "duplicates", "seconds", "bytes", "kind", "parts", "storage"}
 
 
@@ -89,7 +91,7 @@ def test_the_same_vectors_give_the_same_bytes_with_any_threads(tmp_path: Path, s
     assert same_files(tmp_path / "1", tmp_path / "2")
 
 
-def test_building_again_replaces_the_index_and_clears_what_it_left(folder: Path, tmp_path: Path) -> None:
+def test_rebuilding_replaces_the_index_and_removes_stale_files(folder: Path, tmp_path: Path) -> None:
     build_index_from_pairs(lambda: batches(POOL[:90]), tmp_path, options=SMALL, shards=3)
     (tmp_path / "notes.txt").write_text("mine")
     build_index_from_pairs(lambda: batches(POOL), tmp_path, options=SMALL, shards=2)
@@ -106,7 +108,7 @@ def test_a_small_pool_is_searched_exactly(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shards", [1, 2])
 def test_identical_vectors_are_stored_once_a_part_and_all_found(tmp_path: Path, shards: int) -> None:
-    """Pairs 0, 3, 4 and 6 share a vector: they stand together, in the order of the input, and K cuts the list."""
+    """Pairs 0, 3, 4 and 6 share a vector: they are adjacent, in the order of the input, and K cuts the list."""
     rows = mixture(3)[[0, 1, 2, 0, 0, 1, 0, 2]]
     build_index_from_pairs(lambda: [numbered(8)], tmp_path, vectors=Given(rows), shards=shards)
     index = open_index(tmp_path)
@@ -153,39 +155,39 @@ def test_another_caption_of_the_image_is_the_query_that_recall_is_measured_on(tm
         assert len(np.unique(stored["queries"], axis=0)) == 1
 
 
-def test_a_pair_without_an_image_vector_is_in_the_text_part_only_and_told(tmp_path: Path) -> None:
+def test_a_pair_without_an_image_vector_is_in_the_text_part_only_and_rejected(tmp_path: Path) -> None:
     text, image = mixture(40), mixture(40, 32, 40, "images")
     image[[3, 8]] = np.nan
-    told: list[Reject] = []
+    rejects: list[Reject] = []
     info = build_index_from_pairs(
         lambda: [numbered(40)],
         tmp_path,
         vectors=Given(text, image),
         modalities=("image", "text"),
         shards=2,
-        rejected=told.append,
+        rejected=rejects.append,
     )
     assert info.modalities == ("text", "image")
     assert [sum(part.entries for part in info.parts_of(modality)) for modality in info.modalities] == [40, 38]
     assert (info.pairs, info.rejected) == (40, {"not_finite": 2})
-    assert [reject.place for reject in told] == [keys(40)[3], keys(40)[8]]
+    assert [reject.place for reject in rejects] == [keys(40)[3], keys(40)[8]]
     index = open_index(tmp_path)
     assert index.search(image[:1], 1, modality="image").frame()["key"].to_list() == keys(1)
     assert index.search(text[3:4], 1).frame()["key"].to_list() == [keys(4)[3]]
 
 
-def test_a_modality_without_any_vector_is_told(tmp_path: Path) -> None:
+def test_a_modality_without_vectors_is_an_error(tmp_path: Path) -> None:
     none = np.full((5, 32), np.nan, np.float32)
     with pytest.raises(InputError, match=r"no pair has a vector of modality image \(5 not_finite\)"):
         build_index_from_pairs(
             lambda: [numbered(5)], tmp_path, vectors=Given(mixture(5), none), modalities=("text", "image")
         )
-    with pytest.raises(StorageError, match="no index here"):
+    with pytest.raises(StorageError, match="no index or an unfinished one"):
         open_index(tmp_path)
 
 
 @pytest.mark.parametrize("storage", ["flat", "int8", "ivfpq"])
-def test_a_part_without_any_vector_is_left_out_whatever_the_storage(tmp_path: Path, storage: VectorStorage) -> None:
+def test_a_part_without_vectors_is_omitted_with_any_storage(tmp_path: Path, storage: VectorStorage) -> None:
     rows = mixture(1200)
     image = rows.copy()
     image[600:] = np.nan
@@ -211,11 +213,11 @@ def test_kept_pairs_are_found_by_key_in_the_order_asked(folder: Path, tmp_path: 
     assert not list(tmp_path.glob("pairs*"))
 
 
-def test_progress_is_told_to_the_end(tmp_path: Path) -> None:
-    told: list[tuple[str, int, int]] = []
-    build_index_from_pairs(lambda: batches(POOL, 60), tmp_path, shards=2, watch=lambda *now: told.append(now))
-    assert [now for now in told if now[0] == "pairs"][-1] == ("pairs", len(POOL), 0)
-    assert told[-1] == ("vectors", len(POOL), len(POOL))
+def test_progress_is_reported_to_the_end(tmp_path: Path) -> None:
+    reports: list[tuple[str, int, int]] = []
+    build_index_from_pairs(lambda: batches(POOL, 60), tmp_path, shards=2, watch=lambda *now: reports.append(now))
+    assert [now for now in reports if now[0] == "pairs"][-1] == ("pairs", len(POOL), 0)
+    assert reports[-1] == ("vectors", len(POOL), len(POOL))
 
 
 def test_an_unfinished_build_is_no_index(tmp_path: Path) -> None:
@@ -228,15 +230,15 @@ def test_an_unfinished_build_is_no_index(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         build_index_from_pairs(broken, tmp_path)
-    with pytest.raises(StorageError, match="no index here"):
+    with pytest.raises(StorageError, match="no index or an unfinished one"):
         open_index(tmp_path)
     build(mixture(300), tmp_path, SMALL)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index.json", "text-00000"]
 
 
-def test_wrong_vectors_and_keys_are_told(tmp_path: Path) -> None:
+def test_invalid_vectors_and_keys_are_refused(tmp_path: Path) -> None:
     pool = mixture(3)
-    with pytest.raises(InputError, match=f"{keys(2)[1]}: its vector has not length 1"):
+    with pytest.raises(InputError, match=f"{keys(2)[1]}: .* length 1"):
         build(pool * np.array([[1], [2], [1]], np.float32), tmp_path)
     with pytest.raises(InputError, match="'x' is not a pair key"):
         build_index_from_pairs(lambda: [[Pair("x", "a dog")]], tmp_path)
@@ -249,7 +251,7 @@ def test_wrong_vectors_and_keys_are_told(tmp_path: Path) -> None:
         build_index_from_pairs(lambda: [[]], tmp_path)
 
 
-def test_what_cannot_be_built_is_told_before_an_index_is_replaced(tmp_path: Path) -> None:
+def test_an_invalid_build_is_refused_before_an_index_is_replaced(tmp_path: Path) -> None:
     build(mixture(3), tmp_path)
     with pytest.raises(UsageError, match="no vectors of modality image"):
         build_index_from_pairs(lambda: [POOL], tmp_path, modalities=("image",))
@@ -259,16 +261,16 @@ def test_what_cannot_be_built_is_told_before_an_index_is_replaced(tmp_path: Path
         build_index_from_pairs(lambda: [numbered(3)], tmp_path, vectors=Given(mixture(3)), modalities=("image",))
 
     def unreadable() -> list[list[Pair]]:
-        raise InputError("torn", where="input", fix="Mend it.")
+        raise InputError("torn", where="input", fix="Fix it.")
 
     with pytest.raises(InputError, match="torn"):
         build_index_from_pairs(unreadable, tmp_path)
     with pytest.raises((InputError, MissingResourceError), match="checkpoint"):
         build_index_from_pairs(lambda: [POOL], tmp_path, encoder=EncoderOptions("clip", model="/no/such/folder"))
-    with pytest.raises(UsageError, match="no encoder there"):
-        build_index_from_pairs(lambda: [POOL], tmp_path, like=tmp_path / "none")
+    with pytest.raises(UsageError, match="index without an encoder"):
+        build_index_from_pairs(lambda: [POOL], tmp_path, encoder_from=tmp_path / "none")
     assert open_index(tmp_path).info.vectors == 3
-    with pytest.raises(UsageError, match="that another made"):
+    with pytest.raises(UsageError, match="from another encoder"):
         build_index_from_pairs(
             lambda: [numbered(3)], tmp_path, vectors=Given(mixture(3, 64)), encoder=EncoderOptions(dim=64)
         )
@@ -279,25 +281,25 @@ def test_what_cannot_be_built_is_told_before_an_index_is_replaced(tmp_path: Path
 
 def test_an_index_is_built_again_with_its_own_encoder(tmp_path: Path) -> None:
     before = build_index_from_pairs(lambda: [POOL], tmp_path)
-    after = build_index_from_pairs(lambda: [POOL[:50]], tmp_path, like=tmp_path)
+    after = build_index_from_pairs(lambda: [POOL[:50]], tmp_path, encoder_from=tmp_path)
     assert (after.encoder, after.pairs) == (before.encoder, 50)
     assert open_index_with_encoder(tmp_path).query_encoder.fingerprint == before.encoder
 
 
-def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_content_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "pairs").mkdir()
     (tmp_path / "pairs" / "00000.parquet").write_text("of a build")
     (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(StorageError, match=r"holds other things \(manifest.json\)"):
+    with pytest.raises(StorageError, match=r"holds other files \(manifest.json\)"):
         build(mixture(3), tmp_path)
     assert (tmp_path / "pairs" / "00000.parquet").read_text() == "of a build"
 
 
 @pytest.mark.parametrize("content", ['{"name": "a site"}', "[]", "torn"])
-def test_an_index_json_of_something_else_is_no_index(tmp_path: Path, content: str) -> None:
+def test_an_index_json_of_another_program_is_not_an_index(tmp_path: Path, content: str) -> None:
     (tmp_path / "index.json").write_text(content)
     (tmp_path / "page.html").write_text("")
-    with pytest.raises(StorageError, match=r"holds other things \(index.json\)"):
+    with pytest.raises(StorageError, match=r"holds other files \(index.json\)"):
         build(mixture(3), tmp_path)
     assert (tmp_path / "index.json").read_text() == content
 
@@ -318,10 +320,10 @@ class Deadly(Given):
         return super().rows(pairs, modality)
 
 
-def test_a_worker_that_is_killed_is_told_and_leaves_no_index(tmp_path: Path) -> None:
-    with pytest.raises(PairwrightError, match="worker process was ended"):
+def test_a_killed_worker_is_an_error_and_leaves_no_index(tmp_path: Path) -> None:
+    with pytest.raises(PairwrightError, match="worker process was killed"):
         build_index_from_pairs(lambda: [numbered(40)], tmp_path, vectors=Deadly(mixture(40)), shards=2, workers=2)
-    with pytest.raises(StorageError, match="no index here"):
+    with pytest.raises(StorageError, match="no index or an unfinished one"):
         open_index(tmp_path)
 
 
@@ -330,7 +332,7 @@ def test_an_encoder_exchanged_is_refused(tmp_path: Path) -> None:
     build_index_from_pairs(lambda: batches(POOL), tmp_path)
     loaded = LexicalEncoder.load(tmp_path / "encoder.npz")
     LexicalEncoder(loaded.document_frequency, loaded.captions + 1).save(tmp_path / "encoder.npz")
-    with pytest.raises(StorageError, match="not the encoder of this index"):
+    with pytest.raises(StorageError, match="does not match the index"):
         open_index_with_encoder(tmp_path)
 
 
@@ -338,12 +340,12 @@ def test_an_index_of_vectors_has_no_encoder(tmp_path: Path) -> None:
     build(mixture(5), tmp_path)
     opened = open_index_with_encoder(tmp_path)
     assert (opened.encoder, opened.index.info.encoder) == (None, "")
-    with pytest.raises(StorageError, match="without an encoder"):
+    with pytest.raises(StorageError, match="has no encoder"):
         _ = opened.query_encoder
 
 
 @pytest.mark.parametrize("options", [{"m": 1}, {"ef_construction": 8}, {"recall": 0.0}, {"threads": -1}, {"near": 0}])
-def test_impossible_options_are_told(options: dict[str, float]) -> None:
+def test_invalid_options_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(UsageError, match=next(iter(options))):
         IndexOptions(**options)  # type: ignore[arg-type]  # one wrong value each
 

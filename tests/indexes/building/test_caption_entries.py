@@ -1,4 +1,4 @@
-"""All captions of an image are searched, and each image is one hit."""
+"""Every caption of an image is searched, and each image is one hit."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,14 +8,16 @@ import pytest
 
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.indexes.building.add import add_pairs
-from pairwright.indexes.building.build import IndexWithEncoder, build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
 from pairwright.indexes.building.merge import merge_indexes
+from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
 from pairwright.indexes.hnsw.check import check_index
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.retrieval.exclusion import ExclusionFilter, exclusion_from_lines
-from pairwright.indexes.retrieval.hit_metadata import add_hit_metadata
+from pairwright.indexes.retrieval.hit_ranking import add_hit_metadata
 from pairwright.indexes.retrieval.queries import queries_from_lines
-from pairwright.indexes.retrieval.retrieve import Retrieval, RetrieveOptions, retrieve
+from pairwright.indexes.retrieval.results import Retrieval, RetrieveOptions
+from pairwright.indexes.retrieval.retrieve import retrieve
 from tests.indexes.corpus import ANIMALS, DOINGS, PLACES, batches
 
 SCENES = [(animal, place) for animal in ANIMALS for place in PLACES]
@@ -96,10 +98,10 @@ def test_every_form_of_search_gives_the_same_images(tmp_path: Path) -> None:
     whole = opened(pool, tmp_path / "whole")
     shared = opened(pool, tmp_path / "shared", shards=3, workers=2)
     graph = opened(pool, tmp_path / "graph", GRAPH)
-    opened(pool[:20], tmp_path / "grown", like=tmp_path / "whole")
+    opened(pool[:20], tmp_path / "grown", encoder_from=tmp_path / "whole")
     add_pairs([pool[20:]], tmp_path / "grown")
-    opened(pool[:9], tmp_path / "one", like=tmp_path / "whole")
-    opened(pool[9:], tmp_path / "two", like=tmp_path / "whole")
+    opened(pool[:9], tmp_path / "one", encoder_from=tmp_path / "whole")
+    opened(pool[9:], tmp_path / "two", encoder_from=tmp_path / "whole")
     merge_indexes([tmp_path / "one", tmp_path / "two"], tmp_path / "merged")
     grown, merged = open_index_with_encoder(tmp_path / "grown"), open_index_with_encoder(tmp_path / "merged")
     for text in ("a zebra near a bus stop", "parrot", "looking at the camera"):
@@ -117,7 +119,7 @@ def test_every_form_of_search_gives_the_same_images(tmp_path: Path) -> None:
         assert check_index(tmp_path / folder).checksum_ok
 
 
-def test_an_image_is_excluded_by_any_caption_and_another_comes_in_its_place(tmp_path: Path) -> None:
+def test_an_image_excluded_by_any_caption_is_replaced_by_another(tmp_path: Path) -> None:
     folder = opened(images(), tmp_path)
     banned = exclusion_from_lines(["A zebra in a kitchen."])
 

@@ -1,4 +1,4 @@
-"""Copies: equal ones always found, near ones nearly always and only true ones, the same however rows are batched."""
+"""Duplicate detection: all equal and nearly all near duplicates are found, independent of batches."""
 
 import numpy as np
 import pytest
@@ -36,9 +36,9 @@ def matched(
 
 
 def turned(rows: Vectors, cosine: float, *names: str) -> Vectors:
-    """Rows of exactly that cosine to the given ones, each in a direction of its own."""
-    chance = make_numpy_rng("turned", *names).normal(size=rows.shape)
-    across = chance - (chance * rows).sum(axis=1, keepdims=True) * rows
+    """Rows of exactly that cosine to the given ones, each in a random direction."""
+    rng = make_numpy_rng("turned", *names).normal(size=rows.shape)
+    across = rng - (rng * rows).sum(axis=1, keepdims=True) * rows
     across /= np.linalg.norm(across, axis=1, keepdims=True)
     return unit(cosine * rows + np.sqrt(1 - cosine**2) * across)
 
@@ -69,13 +69,13 @@ def test_small_pools_are_settled_as_one_by_one(steps: list[int], near: float, ba
 
 @pytest.fixture(scope="module")
 def stream() -> Vectors:
-    """Vectors with equal and near copies among them, some of which follow at once."""
+    """Vectors with equal and near copies among them, some of them adjacent."""
     base = mixture(6000)
-    chance = make_numpy_rng("stream")
+    rng = make_numpy_rng("stream")
     rows = np.concatenate(
-        [base, base[chance.integers(0, 6000, 900)], turned(base[:1500], 0.9995), turned(base[:600], 0.99)]
+        [base, base[rng.integers(0, 6000, 900)], turned(base[:1500], 0.9995), turned(base[:600], 0.99)]
     )
-    return rows[chance.permutation(len(rows))]
+    return rows[rng.permutation(len(rows))]
 
 
 def test_the_answers_do_not_depend_on_batches(stream: Vectors) -> None:
@@ -86,7 +86,7 @@ def test_the_answers_do_not_depend_on_batches(stream: Vectors) -> None:
         assert (copies.equal, copies.near) == (others.equal, others.near)
 
 
-def test_every_equal_vector_is_found_however_late() -> None:
+def test_every_equal_vector_is_found_at_any_distance() -> None:
     base = mixture(5000)
     for near in (1.0, 0.999):
         answers, copies, _ = matched(np.concatenate([base, base[::-1]]), near)
@@ -100,7 +100,7 @@ def test_nothing_else_is_a_copy(stream: Vectors) -> None:
     assert ((stream * stored[answers]).sum(axis=1) >= 0.999 - 1e-6).all()
 
 
-def test_near_copies_are_found_at_the_rate_that_is_told(stream: Vectors) -> None:
+def test_near_duplicates_are_found_at_the_documented_rate(stream: Vectors) -> None:
     _, copies, stored = matched(stream, 0.999)
     asked = stored[: len(stored) - 300]
     answers, _, _ = matched(turned(asked, 0.99901, "asked"), 0.999, copies=copies, kept=stored)
@@ -129,7 +129,7 @@ def test_signed_zeros_are_equal() -> None:
     assert matched(rows, 1.0)[0].tolist() == [0, 0]
 
 
-def test_a_small_step_after_another_does_not_join_what_differs() -> None:
+def test_a_chain_of_near_duplicates_does_not_join_different_vectors() -> None:
     angles = np.arange(40) * 0.03  # neighbours have 0.99955, the first and third 0.9982
     rows = np.zeros((40, DIM), np.float32)
     rows[:, 0], rows[:, 1] = np.cos(angles), np.sin(angles)
@@ -138,12 +138,12 @@ def test_a_small_step_after_another_does_not_join_what_differs() -> None:
     assert ((rows * stored[answers]).sum(axis=1) >= 0.999).all()
 
 
-def test_an_extended_index_goes_on_as_if_it_had_never_stopped(stream: Vectors) -> None:
+def test_extending_an_index_equals_building_it_at_once(stream: Vectors) -> None:
     whole, _, _ = matched(stream, 0.999)
     first, _, stored = matched(stream[:7000], 0.999)
     copies = DuplicateFinder(DIM, 0.999)
     for start in range(0, len(stored), 777):
-        copies.remember(stored[start : start + 777])
+        copies.add_known(stored[start : start + 777])
     more, _, _ = matched(stream[7000:], 0.999, copies=copies, kept=stored)
     assert np.array_equal(np.concatenate([first, more]), whole)
 

@@ -1,4 +1,4 @@
-"""Merging index folders: their parts together, answers the exact merge of theirs."""
+"""Merging of index folders: parts and search results are combined exactly."""
 
 import os
 from pathlib import Path
@@ -8,11 +8,12 @@ import pytest
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.indexes.building.add import add_pairs
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
 from pairwright.indexes.building.merge import merge_indexes
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.encoders.registry import EncoderOptions
 from pairwright.indexes.hnsw.check import check_index
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import open_index
 from tests.indexes.corpus import Given, batches, keys, mixture, numbered, pairs
 
@@ -55,7 +56,7 @@ def test_files_are_shared_and_sums_hold(folders: list[Path], tmp_path: Path) -> 
     assert checked.recall >= 0.95
 
 
-def test_where_there_are_no_links_files_are_copied(
+def test_files_are_copied_without_hard_links(
     folders: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object) -> None:
@@ -73,7 +74,7 @@ def test_adding_to_a_merged_index_leaves_the_others_alone(folders: list[Path], t
     assert all(check_index(folder).checksum_ok for folder in folders)
 
 
-def test_a_pair_that_is_in_two_of_them_is_told(folders: list[Path], tmp_path: Path) -> None:
+def test_a_pair_in_two_indexes_is_an_error(folders: list[Path], tmp_path: Path) -> None:
     build_index_from_pairs(lambda: [numbered(2, 299)], tmp_path / "b", vectors=Given(ROWS))
     with pytest.raises(InputError, match=keys(300)[299]):
         merge_indexes([folders[0], tmp_path / "b"], tmp_path / "all")
@@ -83,17 +84,17 @@ def test_a_pair_that_is_in_two_of_them_is_told(folders: list[Path], tmp_path: Pa
 def test_indexes_of_one_encoder_merge_and_of_two_do_not(tmp_path: Path) -> None:
     pool = pairs()
     build_index_from_pairs(lambda: batches(pool[:100]), tmp_path / "a")
-    build_index_from_pairs(lambda: batches(pool[100:]), tmp_path / "b", like=tmp_path / "a")
+    build_index_from_pairs(lambda: batches(pool[100:]), tmp_path / "b", encoder_from=tmp_path / "a")
     build_index_from_pairs(lambda: batches(pool[100:]), tmp_path / "c", encoder=EncoderOptions(seed=1))
     merge_indexes([tmp_path / "a", tmp_path / "b"], tmp_path / "ab")
     opened = open_index_with_encoder(tmp_path / "ab")
     hits = opened.index.search(opened.query_encoder.encode_texts([pair.caption for pair in pool]), 1)
     assert hits.frame()["key"].to_list() == [pair.key for pair in pool]
-    with pytest.raises(UsageError, match="its encoder is not that of"):
+    with pytest.raises(UsageError, match="its encoder differs from"):
         merge_indexes([tmp_path / "a", tmp_path / "c"], tmp_path / "ac")
 
 
-def test_what_does_not_belong_together_is_told(folders: list[Path], tmp_path: Path) -> None:
+def test_incompatible_indexes_are_refused(folders: list[Path], tmp_path: Path) -> None:
     build_index_from_pairs(lambda: [numbered(50, 640)], tmp_path / "b", vectors=Given(ROWS), keep_pairs=False)
     build_index_from_pairs(
         lambda: [numbered(50, 640)], tmp_path / "c", vectors=Given(ROWS, ROWS), modalities=("text", "image")

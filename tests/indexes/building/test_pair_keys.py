@@ -1,4 +1,4 @@
-"""Keys that come twice are found, in one round or in many; known keys are told from new ones."""
+"""Duplicate keys are found in one round or several; known keys are found among new ones."""
 
 from pathlib import Path
 
@@ -22,23 +22,23 @@ def split(keys: list[str]) -> list[PartKeys]:
 
 @pytest.mark.parametrize("at_once", [2**24, 3])
 @given(keys=KEYS)
-def test_a_key_that_comes_twice_is_named_with_its_parts(at_once: int, keys: list[str]) -> None:
+def test_a_duplicate_key_is_reported_with_its_parts(at_once: int, keys: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MAX_SORTED_KEYS", at_once)
         patch.setattr(module, "_CHUNK", 4)
         if len(set(keys)) == len(keys):
             check_unique_keys(split(keys))
             return
-        with pytest.raises(InputError) as told:
+        with pytest.raises(InputError) as caught:
             check_unique_keys(split(keys))
-        key = told.value.where.removeprefix("pair ")
+        key = caught.value.where.removeprefix("pair ")
         half = len(keys) // 2
         assert keys.count(key) > 1
-        assert ("twice" in told.value.what) == (keys[:half].count(key) != 1 or keys[half:].count(key) == 0)
+        assert ("duplicate" in caught.value.what) == (keys[:half].count(key) != 1 or keys[half:].count(key) == 0)
 
 
 @given(known=KEYS, asked=KEYS)
-def test_known_keys_are_told_from_new_ones(known: list[str], asked: list[str]) -> None:
+def test_known_keys_are_found_among_new_ones(known: list[str], asked: list[str]) -> None:
     asked = [*asked, asked[0]]  # a key that is asked for twice, too
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_CHUNK", 4)
@@ -46,7 +46,7 @@ def test_known_keys_are_told_from_new_ones(known: list[str], asked: list[str]) -
 
 
 @pytest.mark.parametrize("wrong", ["x", "", "0" * 31, "0" * 33, "g" * 32, "00 " + "0" * 29])
-def test_what_is_no_key_is_told(wrong: str) -> None:
+def test_an_invalid_key_is_refused(wrong: str) -> None:
     with pytest.raises(InputError, match="is not a pair key"):
         encode_keys(["0" * 32, wrong])
 

@@ -1,4 +1,4 @@
-"""Captions and images of pairs through an encoder: unusable images are told, and the two halves meet in one index."""
+"""Vectors of captions and images by an encoder: unusable images are rejected, and both modalities are in one index."""
 
 import pickle
 from pathlib import Path
@@ -13,12 +13,13 @@ pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.building.pair_vectors import EncodedVectors
 from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.indexes.encoders.lexical import LexicalEncoder
 from pairwright.indexes.encoders.registry import EncoderOptions
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from tests.indexes import tiny_clip
 from tests.indexes.corpus import keys
 
@@ -35,9 +36,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pool(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
     """Twelve good images, and one of each kind that cannot be used among them."""
     folder = tmp_path_factory.mktemp("images")
-    chance = np.random.default_rng(3)
+    rng = np.random.default_rng(3)
     for number in range(GOOD):
-        pixels = chance.integers(0, 256, (40, 30 + number, 3), np.uint8)
+        pixels = rng.integers(0, 256, (40, 30 + number, 3), np.uint8)
         Image.fromarray(pixels).save(folder / f"{number}.png")
     whole = (folder / "0.png").read_bytes()
     (folder / "cut.png").write_bytes(whole[: len(whole) // 2])
@@ -51,7 +52,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
     ]
 
 
-def test_images_that_cannot_be_used_are_left_out_each_with_its_reason(checkpoint: Path, pool: list[Pair]) -> None:
+def test_unusable_images_are_rejected_with_their_reason(checkpoint: Path, pool: list[Pair]) -> None:
     encoder = ClipEncoder(str(checkpoint), device="cpu")
     rows = EncodedVectors(encoder).rows(pool, "image")
     assert rows.has.tolist() == [True] * 5 + [False] * 5 + [True] * 7
@@ -66,7 +67,7 @@ def test_images_that_cannot_be_used_are_left_out_each_with_its_reason(checkpoint
 def test_texts_and_images_are_indexed_and_found_and_a_worker_gets_the_same_rows(
     checkpoint: Path, pool: list[Pair], tmp_path: Path
 ) -> None:
-    told: list[Reject] = []
+    rejects: list[Reject] = []
     info = build_index_from_pairs(
         lambda: [pool],
         tmp_path,
@@ -74,10 +75,10 @@ def test_texts_and_images_are_indexed_and_found_and_a_worker_gets_the_same_rows(
         modalities=("text", "image"),
         options=IndexOptions(near=1),
         shards=2,
-        rejected=told.append,
+        rejected=rejects.append,
     )
     assert info.rejected == {"bad_image": 2, "missing_image": 2, "not_fetched": 1}
-    assert [reject.reason for reject in told] == UNUSABLE
+    assert [reject.reason for reject in rejects] == UNUSABLE
     assert [sum(part.entries for part in info.parts_of(name)) for name in info.modalities] == [17, 12]
     opened = open_index_with_encoder(tmp_path)
     assert isinstance(opened.encoder, ClipEncoder)

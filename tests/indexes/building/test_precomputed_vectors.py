@@ -1,4 +1,4 @@
-"""Vectors of an embedding folder: matched to their pairs, checked before they are believed, read a batch at a time."""
+"""Vectors of an embedding folder: matched to their pairs, validated, read in batches."""
 
 import json
 import pickle
@@ -16,12 +16,14 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import REASONS
-from pairwright.indexes.building.build import build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import open_index_with_encoder
 from pairwright.indexes.building.precomputed_vectors import EMBEDDING_FOLDERS, PrecomputedVectors
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.retrieval.batched_search import Mode
 from pairwright.indexes.retrieval.queries import Query
-from pairwright.indexes.retrieval.retrieve import RetrieveOptions, retrieve
+from pairwright.indexes.retrieval.results import RetrieveOptions
+from pairwright.indexes.retrieval.retrieve import retrieve
 from tests.indexes.embedding_folder import write_part
 
 DIM = 8
@@ -34,7 +36,7 @@ def pairs_of(folder: Path) -> list[Pair]:
 
 
 def vector(caption: str, kind: str) -> np.ndarray:
-    """A direction that tells caption and kind, far from length 1."""
+    """A direction that depends on caption and kind, far from length 1."""
     seed = int.from_bytes(f"{kind} {caption}".encode(), "little") % 2**63
     return np.random.default_rng(seed).normal(size=DIM).astype(np.float32) * 3
 
@@ -139,7 +141,7 @@ def test_the_direction_of_very_short_and_very_long_rows_is_kept(tmp_path: Path, 
     np.testing.assert_allclose(found.vectors, np.sign(rows) * DIM**-0.5, rtol=1e-6)
 
 
-def test_half_precision_rows_come_out_at_length_one(tmp_path: Path) -> None:
+def test_half_precision_rows_are_unit_vectors(tmp_path: Path) -> None:
     rows = unit(np.random.default_rng(0).normal(size=(50, 64))).astype(np.float16)
     assert np.abs(np.linalg.norm(rows.astype(np.float64), axis=1) - 1).max() > 1e-5
     write_part(tmp_path, "0", [f"a {row}" for row in range(50)], {"img_emb": rows})
@@ -152,7 +154,7 @@ def test_the_folder_says_which_modalities_it_has(tmp_path: Path, kind: str, ther
     write_part(tmp_path, "0", ["a"], {kind: np.ones((1, DIM))})
     source = PrecomputedVectors(tmp_path)
     assert (source.modalities, source.dim, source.count) == ((there,), DIM, 1)
-    with pytest.raises(UsageError, match=r"so no vectors of (images|texts)"):
+    with pytest.raises(UsageError, match=r"so no (image|text) vectors"):
         source.rows(pairs_of(tmp_path), "text" if there == "image" else "image")
 
 
@@ -220,7 +222,7 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path: Path) -> None
         ({}, "has no embedding_row in its meta"),
         ({"embedding_row": "1"}, "has no embedding_row in its meta"),
         ({"embedding_row": -1}, "has no embedding_row in its meta"),
-        ({"embedding_row": 6}, "names row 6 of 6"),
+        ({"embedding_row": 6}, "row number 6"),
     ],
 )
 def test_a_pair_of_another_origin_is_refused(tmp_path: Path, meta: dict[str, object], said: str) -> None:
@@ -239,12 +241,12 @@ def geometry(folder: Path) -> np.ndarray:
     A class has a direction. Vectors of its captions lie around it; those of its images, too, but all images share an
     offset at right angles to every caption, several times as long: the gap between CLIP's modalities.
     """
-    chance = np.random.default_rng(5)
-    basis, _ = np.linalg.qr(chance.normal(size=(WIDTH, CLASSES + 1)))
+    rng = np.random.default_rng(5)
+    basis, _ = np.linalg.qr(rng.normal(size=(WIDTH, CLASSES + 1)))
     directions, gap = basis.T[:CLASSES], basis.T[CLASSES]
     for part in range(PARTS):
-        of = chance.integers(0, CLASSES - 1, ROWS)  # the pool has nothing of the last class
-        noise = chance.normal(size=(2, ROWS, WIDTH)) * 0.06
+        of = rng.integers(0, CLASSES - 1, ROWS)  # the pool has nothing of the last class
+        noise = rng.normal(size=(2, ROWS, WIDTH)) * 0.06
         rows = {"text_emb": directions[of] + noise[0], "img_emb": directions[of] + 3 * gap + noise[1]}
         captions = [f"class {number}, part {part}, row {row}" for row, number in enumerate(of)]
         write_part(folder, str(part), captions, {kind: unit(these).astype(np.float16) for kind, these in rows.items()})
@@ -264,10 +266,10 @@ def test_queries_of_a_class_find_its_images_across_the_gap_between_modalities(tm
         options=IndexOptions(flat_below=flat_below),
     )
     folder = open_index_with_encoder(tmp_path / "index")
-    chance = np.random.default_rng(6)
+    rng = np.random.default_rng(6)
     queries = [Query(f"query {n} of class {c}", f"class {c}", f"class {c}") for c in range(CLASSES) for n in range(3)]
     asked = directions[[int(query.concept.split()[1]) for query in queries]]
-    vectors = unit(asked + chance.normal(size=asked.shape) * 0.03).astype(np.float32)
+    vectors = unit(asked + rng.normal(size=asked.shape) * 0.03).astype(np.float32)
     floors: dict[Mode, float] = {"t2t": 0.6, "t2i": 0.2}
     found = retrieve(folder.index, vectors, queries, RetrieveOptions(k=10, mode="both", floor=floors))
 

@@ -1,4 +1,4 @@
-"""CLIP: rows of texts and images in one space, of one checkpoint only, wherever that lies."""
+"""CLIP encoder: texts and images in one space, from a folder or a hub name."""
 
 import json
 import shutil
@@ -38,9 +38,9 @@ def copy(folder: Path, tmp_path: Path) -> Path:
 
 
 def images() -> list[Image.Image]:
-    chance = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     sizes = [(40, 32), (32, 47), (90, 31), (200, 10), (1, 1), (33, 33)]
-    return [Image.fromarray(chance.integers(0, 256, (high, wide, 3), np.uint8)) for wide, high in sizes]
+    return [Image.fromarray(rng.integers(0, 256, (high, wide, 3), np.uint8)) for wide, high in sizes]
 
 
 def test_rows_are_those_of_the_model_alone(encoder: ClipEncoder, folder: Path) -> None:
@@ -70,9 +70,7 @@ def test_nothing_gives_no_rows(encoder: ClipEncoder) -> None:
     assert encoder.encode_texts([]).shape == encoder.encode_images([]).shape == (0, tiny_clip.DIM)
 
 
-def test_an_image_that_comes_twice_and_is_not_yet_decoded_has_its_row_twice(
-    encoder: ClipEncoder, tmp_path: Path
-) -> None:
+def test_an_undecoded_image_given_twice_has_two_equal_rows(encoder: ClipEncoder, tmp_path: Path) -> None:
     images()[2].save(tmp_path / "a.png")
     lazy = Image.open(tmp_path / "a.png")
     rows = encoder.encode_images([lazy] * 50 + images()[:1])
@@ -111,7 +109,7 @@ def test_half_precision_rounds_the_weights_and_is_another_encoder(folder: Path, 
     assert half.fingerprint != encoder.fingerprint
 
 
-def test_a_saved_encoder_comes_back_from_anywhere(
+def test_a_saved_encoder_is_loaded_from_any_working_directory(
     folder: Path, encoder: ClipEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder.parent)
@@ -161,7 +159,7 @@ def test_a_checkpoint_that_changed_is_refused(copy: Path, tmp_path: Path, change
         ClipEncoder.load(tmp_path / "encoder.json", device="cpu")
 
 
-def test_the_fingerprint_is_of_what_is_loaded_not_of_the_files(copy: Path, encoder: ClipEncoder) -> None:
+def test_the_fingerprint_depends_on_loaded_weights_not_on_files(copy: Path, encoder: ClipEncoder) -> None:
     weights = CLIPModel.from_pretrained(copy).state_dict()
     torch.save(weights, copy / "pytorch_model.bin")
     (copy / "model.safetensors").unlink()
@@ -178,12 +176,12 @@ def test_a_folder_never_leads_to_the_network(folder: Path, monkeypatch: pytest.M
     ClipEncoder(str(folder), device="cpu")
 
 
-def test_a_name_that_the_hub_does_not_give_is_a_missing_resource(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unavailable_hub_name_is_a_missing_resource(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     with pytest.raises(
-        MissingResourceError, match="nobody/no-such-clip: no such folder here, and the Hugging Face hub"
+        MissingResourceError, match="owner/no-such-clip: no such folder, and not available on the Hugging Face hub"
     ):
-        ClipEncoder("nobody/no-such-clip", device="cpu")
+        ClipEncoder("owner/no-such-clip", device="cpu")
 
 
 def test_a_model_of_another_kind_is_refused_by_its_kind(copy: Path) -> None:
@@ -202,7 +200,7 @@ def test_a_model_of_another_kind_is_refused_by_its_kind(copy: Path) -> None:
         ("preprocessor_config.json", None, "cannot be read"),
         ("preprocessor_config.json", b"[1, 2]", "cannot be read"),
         ("config.json", b"{", "cannot be read"),
-        ("config.json", None, "holds neither"),
+        ("config.json", None, "contains neither"),
     ],
 )
 def test_a_damaged_checkpoint_is_refused(copy: Path, name: str, content: bytes | None, message: str) -> None:
@@ -233,7 +231,7 @@ def test_weights_that_are_not_numbers_are_refused_when_they_show(copy: Path) -> 
         ClipEncoder(str(copy), device="cpu").encode_texts(["cat"])
 
 
-def test_a_device_that_is_not_there_is_wrong_usage(folder: Path) -> None:
+def test_an_unavailable_device_is_a_usage_error(folder: Path) -> None:
     for device in ("nonsense", "cuda:99"):
         with pytest.raises(UsageError, match=f"device '{device}'"):
             ClipEncoder(str(folder), device=device)
@@ -250,11 +248,11 @@ def test_a_hub_name_is_read_from_the_files_that_were_downloaded(
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
-    stored, commit = tmp_path / "models--somebody--tiny-clip", "0" * 40
+    stored, commit = tmp_path / "models--owner--tiny-clip", "0" * 40
     shutil.copytree(folder, stored / "snapshots" / commit)
     (stored / "refs").mkdir()
     (stored / "refs" / "main").write_text(commit)
-    named = ClipEncoder(f"{prefix}somebody/tiny-clip", device="cpu")
+    named = ClipEncoder(f"{prefix}owner/tiny-clip", device="cpu")
     assert named.fingerprint == encoder.fingerprint
     named.save(tmp_path / "encoder.json")
-    assert ClipEncoder.load(tmp_path / "encoder.json", device="cpu").model == f"{prefix}somebody/tiny-clip"
+    assert ClipEncoder.load(tmp_path / "encoder.json", device="cpu").model == f"{prefix}owner/tiny-clip"

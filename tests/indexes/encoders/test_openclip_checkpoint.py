@@ -1,4 +1,4 @@
-"""OpenCLIP's own checkpoints: mapped onto another library's model, they give the rows that OpenCLIP gives."""
+"""OpenCLIP checkpoints: the mapped weights give the rows of OpenCLIP."""
 
 import importlib.util
 import json
@@ -30,8 +30,8 @@ def test_rows_are_those_of_the_same_weights_computed_as_openclip_does(
     tiny_clip.native_folder(tmp_path, weights, quick_gelu=quick_gelu, weights_name=weights_name)
     encoder = ClipEncoder(str(tmp_path), device="cpu")
     ids = [_cut(tokens) for tokens in encoder._parts.tokens.ids(TEXTS)]
-    chance = np.random.default_rng(3)
-    images = [Image.fromarray(chance.integers(0, 256, (high, 40, 3), np.uint8)) for high in (32, 45, 90)]
+    rng = np.random.default_rng(3)
+    images = [Image.fromarray(rng.integers(0, 256, (high, 40, 3), np.uint8)) for high in (32, 45, 90)]
     pixels = np.stack([encoder._parts.pixels.of(image) for image in images])
     texts_expected = tiny_clip.text_rows(weights, ids, quick_gelu=quick_gelu)
     images_expected = tiny_clip.image_rows(weights, pixels, quick_gelu=quick_gelu)
@@ -63,9 +63,7 @@ def _cut(tokens: list[int]) -> list[int]:
         ({"vision_cfg": {"a_setting_of_tomorrow": 1}}, "vision_cfg.a_setting_of_tomorrow is 1"),
     ],
 )
-def test_an_architecture_that_is_no_plain_clip_is_refused_by_what_makes_it_so(
-    change: dict[str, object], reason: str
-) -> None:
+def test_an_unsupported_architecture_is_refused_with_the_setting(change: dict[str, object], reason: str) -> None:
     with pytest.raises(InputError, match=reason):
         check_plain_clip(_merged(tiny_clip.architecture(), change), "checkpoint x")
 

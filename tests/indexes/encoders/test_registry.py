@@ -1,4 +1,4 @@
-"""The table of encoders: made by name, written into an index folder, found there again."""
+"""Registry of encoders: creation by name, saving to an index folder, loading from it."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ import pytest
 
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.indexes.encoders.registry import (
-    ENCODER_NAMES,
+    BUILT_IN,
     EncoderOptions,
     encoder_file_name,
     fit_encoder,
@@ -29,14 +29,14 @@ def clip_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_clip.transformers_folder(tmp_path_factory.mktemp("clip"))
 
 
-def test_naming_the_encoders_loads_no_library() -> None:
+def test_importing_the_registry_loads_no_model_library() -> None:
     code = "import sys, pairwright.indexes.encoders.registry; print({'torch', 'transformers', 'sentence_transformers'} & {*sys.modules})"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"
 
 
 @pytest.mark.parametrize("name", ["lexical", "clip"])
-def test_an_encoder_comes_back_from_its_folder(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_a_saved_encoder_is_loaded_from_its_folder(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     model = str(request.getfixturevalue("clip_folder")) if name == "clip" else ""
     encoder = fit_encoder(EncoderOptions(name, model=model), corpus.captions())
     encoder.save(tmp_path / encoder_file_name(encoder))
@@ -46,7 +46,7 @@ def test_an_encoder_comes_back_from_its_folder(name: str, tmp_path: Path, reques
     assert np.array_equal(loaded.encode_texts(["a cat"]), encoder.encode_texts(["a cat"]))
 
 
-def test_captions_are_read_to_the_end_by_a_model_too(clip_folder: Path) -> None:
+def test_models_consume_all_captions_too(clip_folder: Path) -> None:
     seen: list[str] = []
 
     def watched() -> Iterator[str]:
@@ -58,14 +58,14 @@ def test_captions_are_read_to_the_end_by_a_model_too(clip_folder: Path) -> None:
     assert seen == ["one", "two"]
 
 
-def test_a_folder_of_vectors_from_elsewhere_has_no_encoder(tmp_path: Path) -> None:
+def test_a_folder_of_precomputed_vectors_has_no_encoder(tmp_path: Path) -> None:
     assert load_encoder(tmp_path) is None
 
 
 def test_only_clip_encodes_images(clip_folder: Path) -> None:
     clip = fit_encoder(EncoderOptions("clip", model=str(clip_folder)), [])
     assert require_image_encoder(clip).encode_images([]).shape == (0, clip.dim)
-    assert [name for name in ENCODER_NAMES if EncoderOptions(name).of_images] == ["clip"]
+    assert [name for name in BUILT_IN if EncoderOptions(name).encodes_images] == ["clip"]
     with pytest.raises(UsageError, match="encodes texts only"):
         require_image_encoder(fit_encoder(EncoderOptions(), ["a caption"]))
 
@@ -74,7 +74,7 @@ def test_only_clip_encodes_images(clip_folder: Path) -> None:
     "options",
     [{"name": "word2vec"}, {"name": "clip", "batch_size": 0}, {"model": "x"}, {"device": "cpu"}, {"half": True}],
 )
-def test_options_that_cannot_work_are_refused_before_anything_is_loaded(options: dict[str, object]) -> None:
+def test_invalid_options_are_refused_before_a_model_is_loaded(options: dict[str, object]) -> None:
     with pytest.raises(UsageError):
         EncoderOptions(**options)  # type: ignore[arg-type]
 
@@ -82,7 +82,7 @@ def test_options_that_cannot_work_are_refused_before_anything_is_loaded(options:
 @pytest.mark.parametrize(
     "content", ["", "{}", "[]", '{"name": "word2vec"}', '{"name": "clip"}', '{"name": "minilm", "x": 1}']
 )
-def test_a_torn_encoder_file_is_refused(tmp_path: Path, content: str) -> None:
+def test_a_damaged_encoder_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "encoder.json").write_text(content)
     with pytest.raises(StorageError, match=r"encoder\.json"):
         load_encoder(tmp_path)

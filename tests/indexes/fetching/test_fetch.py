@@ -1,4 +1,4 @@
-"""Fetching: which URLs may be asked, how they are asked, what a folder of downloads survives, and whole runs."""
+"""Fetching: URL checks, request settings, repair of download folders, and complete runs."""
 
 import io
 import json
@@ -34,12 +34,11 @@ from pairwright.indexes.fetching import img2dataset_runner
 from pairwright.indexes.fetching.download_folder import DownloadFolder, open_download_folder
 from pairwright.indexes.fetching.failure_reasons import DownloadError, classify_failure
 from pairwright.indexes.fetching.fetch import FetchReport, fetch_images
-from pairwright.indexes.fetching.host_resolution import check_hosts
 from pairwright.indexes.fetching.http_opener import FetchOpener, RequestSettings
 from pairwright.indexes.fetching.image_normalisation import normalise_image_bytes
 from pairwright.indexes.fetching.img2dataset_runner import run_img2dataset
 from pairwright.indexes.fetching.options import FetchOptions, make_img2dataset_arguments
-from pairwright.indexes.fetching.url_safety import clean_url, find_address_problem, find_host_problem
+from pairwright.indexes.fetching.url_safety import check_hosts, clean_url, find_address_problem, find_host_problem
 from tests.servers.images import ImageServer, image_server, picture
 
 needs_img2dataset = pytest.mark.skipif(find_spec("img2dataset") is None, reason="img2dataset is not installed")
@@ -48,7 +47,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason=
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs the tests may sit behind a proxy, which does not know our server."""
+    """Ignore a proxy of the environment, which cannot reach the test server."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)
@@ -56,7 +55,7 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[ImageServer]:
-    """A server of good images and of trouble."""
+    """A server with valid images and failures."""
     with image_server() as running:
         yield running
 
@@ -137,7 +136,7 @@ def test_cleaning_twice_changes_nothing_and_encoded_paths_are_not_encoded_again(
         ("http://a b.example/", "not_a_url"),
     ],
 )
-def test_what_is_no_web_address_is_refused(url: str, reason: str) -> None:
+def test_an_invalid_url_is_refused(url: str, reason: str) -> None:
     with pytest.raises(RejectError) as caught:
         clean_url(url)
     assert caught.value.reason == reason
@@ -215,8 +214,8 @@ def test_each_host_is_looked_up_once_and_a_dead_name_server_holds_nobody_up() ->
 # Asking
 
 
-def opener(**manners: Any) -> FetchOpener:
-    chosen: dict[str, Any] = {"user_agent": "tests/1", "timeout": 5.0, "allow_loopback": True, **manners}
+def opener(**settings: Any) -> FetchOpener:
+    chosen: dict[str, Any] = {"user_agent": "tests/1", "timeout": 5.0, "allow_loopback": True, **settings}
     return FetchOpener(RequestSettings(**chosen))
 
 
@@ -290,7 +289,7 @@ def test_an_endless_answer_is_refused(server: ImageServer, monkeypatch: pytest.M
 
 
 def test_a_proxy_is_asked_instead_of_the_host(server: ImageServer) -> None:
-    """The host's name is not even resolved; the proxy itself may stand on loopback."""
+    """The host's name is not even resolved; the proxy itself may be on loopback."""
     through = opener(allow_loopback=False, proxies={"http": server.url, "https": server.url})
     assert get(through, "http://pictures.invalid/good/1.jpg") == picture("1.jpg")
     with pytest.raises(OSError, match="403"):
@@ -372,7 +371,7 @@ def test_a_picture_taken_sideways_is_turned_upright() -> None:
     assert turned.getexif().get(0x0112, 1) == 1
 
 
-def test_sixteen_bits_a_channel_become_eight_of_the_same_brightness() -> None:
+def test_sixteen_bit_channels_become_eight_bit_with_equal_brightness() -> None:
     import numpy as np
 
     values = np.linspace(0, 65535, 64 * 64).reshape(64, 64).astype(np.uint16)
@@ -488,7 +487,7 @@ def test_a_url_that_was_fetched_twice_has_one_copy(tmp_path: Path) -> None:
     assert all(place.startswith("pass-00000/") for place in outcomes["image"])
 
 
-def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_not_changed(tmp_path: Path) -> None:
     (tmp_path / "sizes.json").write_text("{}")
     with pytest.raises(StorageError, match="holds files"), open_download_folder(tmp_path, {}):
         pass
@@ -517,13 +516,13 @@ def test_two_fetches_do_not_work_in_one_folder(tmp_path: Path) -> None:
 # Refusals before anything is started
 
 
-def test_what_cannot_be_asked_is_rejected_without_starting_anything(tmp_path: Path) -> None:
+def test_invalid_urls_are_rejected_without_starting_img2dataset(tmp_path: Path) -> None:
     urls = ["file:///etc/passwd", "data:,x", "http://10.0.0.1/x.jpg", "http://127.0.0.1/x.jpg", "local.jpg", ""]
     result = fetch(pairs(urls), tmp_path / "out", allow_loopback=False)
     assert (result.fetched, result.passes, result.pairs) == (0, 0, 6)
     assert result.rejected == {"not_a_url": 3, "blocked_address": 3}
-    told = REJECTS.read_frame(tmp_path / "out" / "rejected.parquet")
-    assert told["place"].to_list() == [pair.key for pair in pairs(urls)]
+    rejects = REJECTS.read_frame(tmp_path / "out" / "rejected.parquet")
+    assert rejects["place"].to_list() == [pair.key for pair in pairs(urls)]
     assert PAIRS.read_frame(tmp_path / "out" / "fetched.parquet").is_empty()
 
 
@@ -562,17 +561,17 @@ def test_an_old_img2dataset_is_refused_and_a_missing_one_is_named(monkeypatch: p
         {"user_agent": "a\r\nHost: b"},
     ],
 )
-def test_impossible_options_are_wrong_usage(options: dict[str, Any]) -> None:
+def test_invalid_options_are_usage_errors(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         FetchOptions(**options)
 
 
-def test_places_of_pictures_do_not_depend_on_the_number_of_processes() -> None:
-    told = [
+def test_locations_of_images_do_not_depend_on_the_number_of_processes() -> None:
+    arguments_by_call = [
         make_img2dataset_arguments(FetchOptions(processes=n), Path("urls"), Path("shards"), 2500) for n in (1, 2, 3, 16)
     ]
-    assert {one["number_sample_per_shard"] for one in told} == {1000}
-    assert [one["processes_count"] for one in told] == [1, 2, 3, 3]
+    assert {one["number_sample_per_shard"] for one in arguments_by_call} == {1000}
+    assert [one["processes_count"] for one in arguments_by_call] == [1, 2, 3, 3]
 
 
 @pytest.mark.parametrize(
@@ -584,15 +583,13 @@ def test_places_of_pictures_do_not_depend_on_the_number_of_processes() -> None:
         ("proxy:8080", "http://proxy:8080"),
     ],
 )
-def test_the_environments_proxy_counts_when_none_is_named(
-    written: str, used: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_proxy_of_the_environment_is_the_default(written: str, used: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("https_proxy", written)
     assert FetchOptions().proxies == {"https": used}
     assert FetchOptions(proxy="http://other:1").proxies == dict.fromkeys(("http", "https"), "http://other:1")
 
 
-def test_a_full_disk_and_a_missing_module_are_told(tmp_path: Path) -> None:
+def test_a_full_disk_and_a_missing_module_are_reported(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("x\nshard 3 failed with error [Errno 28] No space left on device\ntotal - success: 0.1")
     with pytest.raises(StorageError, match="disk is full"):
@@ -606,7 +603,7 @@ def test_a_full_disk_and_a_missing_module_are_told(tmp_path: Path) -> None:
 
 
 @needs_img2dataset
-def test_every_pair_ends_fetched_or_rejected_once_and_what_may_pass_is_tried_again(
+def test_every_pair_is_fetched_or_rejected_once_and_transient_failures_are_retried(
     server: ImageServer, tmp_path: Path
 ) -> None:
     good = ["/good/1.jpg", "/good/2.png", "/good/3.webp", "/big/4.jpg", "/to?/good/5.jpg", "/flaky/6.jpg"]
@@ -662,7 +659,7 @@ def test_every_pair_ends_fetched_or_rejected_once_and_what_may_pass_is_tried_aga
         pytest.param((signal.SIGKILL, signal.SIGINT), id="killed and stopped", marks=pytest.mark.slow),
     ],
 )
-def test_a_killed_fetch_leaves_no_process_and_goes_on_where_it_was(
+def test_a_killed_fetch_leaves_no_process_and_resumes(
     server: ImageServer, tmp_path: Path, signals: tuple[signal.Signals, ...]
 ) -> None:
     good = [f"/good/{n}.jpg" for n in range(4)]
@@ -692,17 +689,17 @@ def test_a_killed_fetch_leaves_no_process_and_goes_on_where_it_was(
 def test_a_downloader_that_hangs_is_ended(server: ImageServer, tmp_path: Path) -> None:
     with open_download_folder(tmp_path, {}) as folder:
         one = folder.begin([f"{server.url}/slow/1.jpg"])
-    manners = RequestSettings("tests/1", 60.0, allow_loopback=True, progress=str(one.folder / "progress"))
+    settings = RequestSettings("tests/1", 60.0, allow_loopback=True, progress=str(one.folder / "progress"))
     arguments = {"url_list": str(one.urls), "output_folder": str(one.shards), "input_format": "parquet"}
     log = one.folder / "log"
-    assert not run_img2dataset(arguments, manners, log, lambda _done: None, patience=0.5)
+    assert not run_img2dataset(arguments, settings, log, lambda _done: None, patience=0.5)
     assert not processes_of(tmp_path)
     assert one.settle(ended=True)["state"].to_list() == ["lost"]
 
 
 @needs_img2dataset
-def test_a_downloader_that_fails_says_why(tmp_path: Path) -> None:
+def test_a_failing_downloader_is_reported_with_its_error(tmp_path: Path) -> None:
     arguments = {"url_list": str(tmp_path / "none.parquet"), "input_format": "parquet", "output_format": "stone"}
-    manners = RequestSettings("tests/1", 1.0, progress=str(tmp_path / "progress"))
-    with pytest.raises(StorageError, match=r"img2dataset failed: .*All that it printed"):
-        run_img2dataset({**arguments, "output_folder": str(tmp_path)}, manners, tmp_path / "log", lambda _done: None)
+    settings = RequestSettings("tests/1", 1.0, progress=str(tmp_path / "progress"))
+    with pytest.raises(StorageError, match=r"img2dataset failed: .*Full output"):
+        run_img2dataset({**arguments, "output_folder": str(tmp_path)}, settings, tmp_path / "log", lambda _done: None)

@@ -1,4 +1,4 @@
-"""Checking an index: recall against the true vectors, for each modality, and checksums."""
+"""Check of an index: recall against the true vectors per modality, and checksums."""
 
 from pathlib import Path
 
@@ -8,7 +8,8 @@ import pytest
 from pairwright.datasets.errors import UsageError
 from pairwright.indexes.building.build import build_index_from_pairs
 from pairwright.indexes.hnsw.check import check_index
-from pairwright.indexes.hnsw.metadata import IndexInfo, IndexOptions
+from pairwright.indexes.hnsw.metadata import IndexInfo
+from pairwright.indexes.hnsw.options import IndexOptions
 from tests.indexes.corpus import Given, mixture, numbered
 
 COUNT = 3000
@@ -73,7 +74,7 @@ def test_a_changed_byte_fails_the_checksum_and_is_named(tmp_path: Path) -> None:
     assert checked.damaged == ("text-00000/keys.npy",)
 
 
-def test_impossible_checks_are_told(built: tuple[Path, IndexInfo]) -> None:
+def test_invalid_arguments_of_a_check_are_refused(built: tuple[Path, IndexInfo]) -> None:
     with pytest.raises(UsageError, match="at least 1"):
         check_index(built[0], 0)
     with pytest.raises(UsageError, match="length 32"):

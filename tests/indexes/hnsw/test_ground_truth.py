@@ -1,4 +1,4 @@
-"""The truth about sample queries: the same from a stream in any pieces and from several parts, and what recall makes of it."""
+"""Ground truth of sample queries: independent of batches and parts; recall."""
 
 from pathlib import Path
 
@@ -25,10 +25,10 @@ ROWS = mixture(400)
 
 
 def truth_of(rows: Vectors, piece: int = 1000) -> GroundTruth:
-    seeker = GroundTruthSearch(QUERIES)
+    search = GroundTruthSearch(QUERIES)
     for start in range(0, len(rows), piece):
-        seeker.see(rows[start : start + piece], start)
-    return seeker.truth
+        search.add(rows[start : start + piece], start)
+    return search.truth
 
 
 def test_the_number_of_threads_changes_no_bit_of_the_truth() -> None:
@@ -36,9 +36,9 @@ def test_the_number_of_threads_changes_no_bit_of_the_truth() -> None:
     found = []
     for threads in (1, 2):
         with threadpool_limits(threads):
-            seeker = GroundTruthSearch(rows)
-            seeker.see(rows, 0)
-        found.append(seeker.truth.scores.tobytes())
+            search = GroundTruthSearch(rows)
+            search.add(rows, 0)
+        found.append(search.truth.scores.tobytes())
     assert found[0] == found[1]
 
 
@@ -50,26 +50,26 @@ def test_pieces_and_parts_give_the_truth_of_all(piece: int, cut: int) -> None:
     assert (merge_ground_truths(parts).numbers == order).all()
 
 
-def test_a_truth_goes_on_where_it_stopped(tmp_path: Path) -> None:
+def test_a_ground_truth_can_be_extended(tmp_path: Path) -> None:
     write_ground_truth(tmp_path / "probes.npz", truth_of(ROWS[:150]))
     begun = read_ground_truth(tmp_path / "probes.npz")
-    seeker = GroundTruthSearch(begun.queries, begun)
-    seeker.see(ROWS[150:], 150)
-    assert (seeker.truth.numbers == truth_of(ROWS).numbers).all()
+    search = GroundTruthSearch(begun.queries, begun)
+    search.add(ROWS[150:], 150)
+    assert (search.truth.numbers == truth_of(ROWS).numbers).all()
 
 
 def test_recall_counts_ties_whichever_is_named_and_nothing_that_is_missing() -> None:
     rows = ROWS[[0, 1, 1, 2, 3]]
-    seeker = GroundTruthSearch(ROWS[1:2])
-    seeker.see(rows, 0)
-    truth = seeker.truth
+    search = GroundTruthSearch(ROWS[1:2])
+    search.add(rows, 0)
+    truth = search.truth
     assert truth.numbers[0, :2].tolist() == [1, 2]
     assert [truth.recall(np.array([[number]])) for number in (1, 2, 0, -1)] == [1, 1, 0, 0]
     assert truth.recall(np.array([[2, 1]])) == 1
     assert truth.recall(np.array([[2, -1]])) == 0.5
 
 
-def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+def test_a_damaged_file_is_detected(tmp_path: Path) -> None:
     (tmp_path / "probes.npz").write_bytes(b"PK no zip")
     with pytest.raises(StorageError, match="damaged"):
         read_ground_truth(tmp_path / "probes.npz")

@@ -1,4 +1,4 @@
-"""Opening and searching an index folder: near-exact answers, parts merged as one, damage refused."""
+"""Search of an index folder: near-exact results, merged parts, damage detected."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.indexes.building.build import build_index_from_pairs
 from pairwright.indexes.encoders.protocols import Vectors
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import Index, open_index, score_recall
 from tests.indexes.corpus import Given, keys, mixture, numbered
 
@@ -59,7 +59,7 @@ def test_exact_search_over_parts_is_that_over_all_vectors(index: Index, pool: Ve
 
 
 @given(st.integers(1, 60), st.integers(0, 99))
-def test_merged_answers_are_the_best_of_what_each_part_finds(index: Index, k: int, query: int) -> None:
+def test_merged_results_are_the_best_of_all_parts(index: Index, k: int, query: int) -> None:
     vectors = mixture(100, 32, 40, "queries")[query : query + 1]
     alone = [Index(index.directory, index.info, (part,)).search(vectors, k).frame() for part in index.parts]
     scored = sorted((-score, key) for frame in alone for key, score in frame.select("key", "score").iter_rows())
@@ -84,14 +84,14 @@ def test_tuning_takes_the_least_effort_that_reaches_the_recall(index: Index) -> 
     assert score_recall(found, exact) == high.recall
 
 
-def test_impossible_searches_are_told(index: Index, pool: Vectors) -> None:
+def test_invalid_searches_are_refused(index: Index, pool: Vectors) -> None:
     with pytest.raises(UsageError, match="at least 1"):
         index.search(pool[:1], 0)
     with pytest.raises(UsageError, match="length 32"):
         index.search(pool[:1, :16], 5)
     with pytest.raises(UsageError, match="no image vectors in this index, only text"):
         index.search(pool[:1], 5, modality="image")
-    with pytest.raises(UsageError, match="give one or more"):
+    with pytest.raises(UsageError, match="at least one query"):
         index.tune(pool[:0], 5, 0.9)
 
 
@@ -129,7 +129,7 @@ def test_files_of_two_indexes_mixed_are_refused(folder: Path, tmp_path: Path) ->
     path = copied(folder, tmp_path) / "text-00001" / "keys.npy"
     rows = np.load(path)
     np.save(path, rows.reshape(-1, 32))
-    with pytest.raises(StorageError, match="do not fit"):
+    with pytest.raises(StorageError, match="do not match"):
         open_index(tmp_path)
 
 
@@ -140,8 +140,8 @@ def test_a_damaged_sidecar_is_refused(tmp_path: Path, content: str) -> None:
         open_index(tmp_path)
 
 
-def test_the_effort_that_is_told_is_never_below_k(tmp_path: Path) -> None:
-    """A graph keeps K candidates whatever is asked, so a lower figure would be told as cheaper than it is."""
+def test_the_reported_effort_is_never_below_k(tmp_path: Path) -> None:
+    """A graph keeps K candidates for any effort, so a lower effort would be reported as cheaper than it is."""
     build_index_from_pairs(
         lambda: [numbered(2000)], tmp_path, vectors=Given(mixture(2000)), options=IndexOptions(flat_below=100)
     )

@@ -1,4 +1,4 @@
-"""Stored vectors: each form finds and keeps what it promises, opens mapped, grows, and refuses damage."""
+"""Vector stores: accuracy, memory-mapped opening, extension, and damage detection of each form."""
 
 import resource
 import shutil
@@ -17,10 +17,11 @@ from hypothesis.extra import numpy as arrays
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.indexes.encoders.protocols import Vectors
-from pairwright.indexes.hnsw.faiss_threads import limit_faiss_threads
+from pairwright.indexes.hnsw.faiss_files import limit_faiss_threads
 from pairwright.indexes.hnsw.float16_rows import extend_float16_rows, new_float16_rows, open_float16_rows
 from pairwright.indexes.hnsw.graph import SearchResult
-from pairwright.indexes.hnsw.metadata import FLOAT16_ROWS_FILE, VECTORS_FILE, IndexOptions
+from pairwright.indexes.hnsw.metadata import FLOAT16_ROWS_FILE, VECTORS_FILE
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.storage import (
     VECTOR_STORAGES,
     StorageChoice,
@@ -136,7 +137,7 @@ def test_each_form_finds_the_true_neighbours(
 
 
 @pytest.mark.parametrize(("storage", "flat_below"), FORMS)
-def test_what_is_read_back_is_what_was_foretold_and_near_the_row(
+def test_decoded_rows_equal_as_stored_and_are_near_the_original(
     storage: str, flat_below: int, pool: Vectors, standing: Callable[[str, int], VectorStore]
 ) -> None:
     index = standing(storage, flat_below)
@@ -179,7 +180,7 @@ def test_an_index_that_is_extended_equals_one_that_was_built_at_once(
 
 
 @pytest.mark.parametrize("storage", VECTOR_STORAGES)
-def test_fewer_than_k_are_filled_up_with_none(storage: str, pool: Vectors, tmp_path: Path) -> None:
+def test_fewer_than_k_results_are_padded(storage: str, pool: Vectors, tmp_path: Path) -> None:
     choice = choose_storage(300, DIM, options_of(storage))
     index = new_store(choice, tmp_path, count=300, options=options_of(storage), sample=pool)
     index.add(pool[:3])
@@ -209,7 +210,7 @@ def test_length_need_not_be_a_multiple_of_the_code(tmp_path: Path) -> None:
     assert opened.search(rows[:50], 1, 16)[1][:, 0].tolist() == list(range(50))
 
 
-def test_the_metric_stays_the_inner_product_in_every_form(pool: Vectors, tmp_path: Path) -> None:
+def test_every_storage_uses_the_inner_product(pool: Vectors, tmp_path: Path) -> None:
     for storage, flat_below in FORMS:
         _, index = build(pool[:600], tmp_path, options_of(storage, flat_below))
         index.write()
@@ -226,7 +227,7 @@ def test_auto_takes_the_form_that_loses_least_within_the_budget(gib: float, stor
 
 
 @pytest.mark.parametrize(("storage", "size"), [("flat", 2320), ("fp16", 1296), ("int8", 784)])
-def test_a_vector_takes_the_bytes_that_are_told(storage: str, size: int, tmp_path: Path) -> None:
+def test_a_vector_takes_the_estimated_bytes(storage: str, size: int, tmp_path: Path) -> None:
     assert choose_storage(10**6, 512, options_of(storage)).bytes_per_vector == size
     rows = mixture(2000, 512)
     choice, index = build(rows, tmp_path, options_of(storage))
@@ -336,7 +337,7 @@ def test_the_best_of_parts_are_the_best_of_all(values: np.ndarray, k: int, step:
     numbers = np.arange(scores.shape[1])
     best = TopK(len(scores), k)
     for start in range(0, scores.shape[1], step):
-        best.offer(scores[:, start : start + step], numbers[start : start + step])
+        best.add(scores[:, start : start + step], numbers[start : start + step])
     order = np.lexsort((np.broadcast_to(numbers, scores.shape), -scores), axis=1)[:, :k]
     found = order.shape[1]
     assert np.array_equal(best.numbers[:, :found], order)

@@ -1,4 +1,4 @@
-"""The page of what a retrieval covers: the failures first, nothing unsaid, readable for one concept and for thousands."""
+"""Coverage page: uncovered concepts first, complete and readable for one or thousands of concepts."""
 
 from collections.abc import Sequence
 from html.parser import HTMLParser
@@ -10,14 +10,16 @@ import pytest
 
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
-from pairwright.indexes.building.build import IndexWithEncoder, build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
 from pairwright.indexes.building.precomputed_vectors import PrecomputedVectors
 from pairwright.indexes.retrieval import coverage_page_data
 from pairwright.indexes.retrieval.coverage_page import MAX_CAPTION_LENGTH, write_coverage_page
 from pairwright.indexes.retrieval.coverage_page_data import MAX_SAMPLES
 from pairwright.indexes.retrieval.exclusion import ExclusionFilter, exclusion_from_pairs
 from pairwright.indexes.retrieval.queries import Query, queries_from_classes, queries_from_lines
-from pairwright.indexes.retrieval.retrieve import Retrieval, RetrieveOptions, retrieve
+from pairwright.indexes.retrieval.results import Retrieval, RetrieveOptions
+from pairwright.indexes.retrieval.retrieve import retrieve
 from tests.indexes.corpus import ANIMALS, batches, captions, pairs
 from tests.indexes.embedding_folder import write_part
 
@@ -28,7 +30,7 @@ CAPTIONS = {pair.key: pair.caption for pair in POOL}
 
 
 class Page(HTMLParser):
-    """The words of a page, its tags, its tables' rows, and which tags stand open at the end."""
+    """The words of a page, its tags, its tables' rows, and unclosed tags."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
@@ -53,7 +55,7 @@ class Page(HTMLParser):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        """Check that it closes what stands open."""
+        """Check that it closes the last open tag."""
         if tag != "rect":
             assert self.open.pop() == tag
 
@@ -89,7 +91,7 @@ def paged(folder: IndexWithEncoder, found: Retrieval, path: Path, name: str = "C
     return page
 
 
-def test_what_the_pool_does_not_cover_stands_first_with_what_was_found_instead(
+def test_uncovered_concepts_come_first_with_the_captions_found_instead(
     folder: IndexWithEncoder, tmp_path: Path
 ) -> None:
     content = {"classes": [*ANIMALS, "lymph node tissue"], "templates": ["a {}", "a {} in a kitchen"]}
@@ -110,7 +112,7 @@ def test_what_the_pool_does_not_cover_stands_first_with_what_was_found_instead(
     assert later.index("lymph node tissue not covered") < min(later.index(f" {animal} ") for animal in ANIMALS)
 
 
-def test_a_concept_with_too_few_near_pairs_is_not_said_to_have_none(tmp_path: Path) -> None:
+def test_a_concept_with_too_few_near_pairs_shows_their_number(tmp_path: Path) -> None:
     build_index_from_pairs(
         lambda: batches(pairs([*captions(), "a heron on a post", "a heron in a marsh"])), tmp_path / "index"
     )
@@ -121,7 +123,7 @@ def test_a_concept_with_too_few_near_pairs_is_not_said_to_have_none(tmp_path: Pa
     (row, _) = [row for row in page.rows if row and row[0].startswith("heron ")]
     assert row[2:4] == ["2 ", "10 "]
     missing = page.part("Not covered", "All concepts")
-    assert "Too few of the pairs that were returned for these concepts are near their bare names" in missing
+    assert "Too few of the pairs returned for these concepts are near their bare names" in missing
     assert "Nothing in the pool" not in missing
 
 
@@ -129,7 +131,7 @@ def test_every_concept_is_shown_with_its_counts_spread_and_samples(folder: Index
     content = {"classes": ANIMALS, "templates": ["a {}", "a {} sleeping"]}
     found = asked(folder, queries_from_classes(content), RetrieveOptions(k=10))
     page = paged(folder, found, tmp_path)
-    assert "None: what was returned for every concept is near its bare name." in page.text
+    assert "None: enough pairs of every concept are near its bare name." in page.text
     shown = {row[0].strip(): row for row in page.rows if row}
     for row in found.coverage.iter_rows(named=True):
         _, hits, distinct, near, best, wide = shown[row["concept"]]
@@ -153,9 +155,7 @@ def test_a_caption_is_shown_once_and_a_long_one_is_cut(folder: IndexWithEncoder,
     assert LONG.startswith(cut[:-1])
 
 
-def test_what_users_wrote_is_escaped_and_nothing_is_loaded_from_elsewhere(
-    folder: IndexWithEncoder, tmp_path: Path
-) -> None:
+def test_user_text_is_escaped_and_the_page_loads_nothing(folder: IndexWithEncoder, tmp_path: Path) -> None:
     queries = [Query(f"a walrus {STRANGE}", f"set{STRANGE}/{STRANGE}", STRANGE), Query("a dog", "other/a dog", "a dog")]
     page = paged(folder, asked(folder, queries, RetrieveOptions(k=3)), tmp_path, STRANGE)
     assert page.text.count(STRANGE) >= 4
@@ -164,7 +164,7 @@ def test_what_users_wrote_is_escaped_and_nothing_is_loaded_from_elsewhere(
     assert "Content-Security-Policy" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
-def test_sets_are_told_apart_with_their_distinct_pairs(folder: IndexWithEncoder, tmp_path: Path) -> None:
+def test_sets_are_listed_with_their_distinct_pairs(folder: IndexWithEncoder, tmp_path: Path) -> None:
     content = {
         "pets": {"classes": ["dog", "cat"], "templates": ["{}", "a {}"]},
         "wild": {"classes": ["zebra", "nebula", "quasar"], "templates": ["a {}"]},
@@ -180,7 +180,7 @@ def test_sets_are_told_apart_with_their_distinct_pairs(folder: IndexWithEncoder,
     assert "pets" not in missing
 
 
-def test_the_page_says_how_it_was_retrieved_and_what_was_left_out(folder: IndexWithEncoder, tmp_path: Path) -> None:
+def test_the_page_describes_the_search_and_dropped_pairs(folder: IndexWithEncoder, tmp_path: Path) -> None:
     known = [pair for pair in POOL if pair.caption in {"a dog running in a kitchen", "a dog sleeping in a kitchen"}]
 
     def lookup(keys: Sequence[str]) -> pl.DataFrame:
@@ -191,19 +191,22 @@ def test_the_page_says_how_it_was_retrieved_and_what_was_left_out(folder: IndexW
     guard = ExclusionFilter(exclusion_from_pairs([known], by=("caption",)), lookup)
     options = RetrieveOptions(k=20, cap=7, min_score=0.1, floor=0.25)
     page = paged(folder, asked(folder, queries_from_lines(["a dog in a kitchen"]), options, guard), tmp_path)
-    assert "20 pairs a query" in page.text
-    assert "At most 7 distinct pairs a concept." in page.text
+    assert "20 pairs per query" in page.text
+    assert "At most 7 distinct pairs per concept." in page.text
     assert "13 pairs of concepts, beyond K or the cap." in page.text
     assert "2 pairs of the exclusion list: 2 by caption." in page.text
-    assert "0.25 (given). A pair is near when its bare name scores as much with it; a concept is covered" in page.text
+    assert (
+        "0.25 (given). A pair is near if its cosine with the bare name of the concept reaches the floor; a concept is covered"
+        in page.text
+    )
     assert "recall@20 1.000 against exact search, on 1 of the queries." in page.text
     per_concept = asked(folder, queries_from_lines(["a dog"]), RetrieveOptions(k=20, per="concept", recall=None))
     page = paged(folder, per_concept, tmp_path)
-    assert "20 pairs a concept: the best of all that its queries found." in page.text
+    assert "20 pairs per concept: the best of all its queries." in page.text
     assert "its recall was not measured" in page.text
 
 
-def test_a_page_of_many_shows_the_worst_of_each_set_and_says_what_it_left_out(
+def test_a_long_page_shows_the_worst_of_each_set_and_counts_the_rest(
     folder: IndexWithEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At a fifth of the rows that a page may have: all of them take seconds to read."""
@@ -220,15 +223,15 @@ def test_a_page_of_many_shows_the_worst_of_each_set_and_says_what_it_left_out(
     half = (most - 9) // 2
     for title in ("Not covered", "All concepts"):
         said = page.part(title)
-        assert f"{1200 - half:,} more rows, better covered than these, are left out of this page." in said
+        assert f"{1200 - half:,} more rows, better covered than these, are not shown." in said
         assert f"{1500 - (most - 9 - half):,} more rows" in said
     assert sum(map(bool, page.rows)) == 2 * most
     assert page.size < 6_000_000 // 5
 
 
 def test_modes_are_shown_apart_on_scales_of_their_own(tmp_path: Path) -> None:
-    chance = np.random.default_rng(0)
-    texts, images = chance.normal(size=(2, 40, 8)).astype(np.float32)
+    rng = np.random.default_rng(0)
+    texts, images = rng.normal(size=(2, 40, 8)).astype(np.float32)
     write_part(tmp_path / "laion", "0", [f"caption {n}" for n in range(40)], {"text_emb": texts, "img_emb": images})
     read: list[list[Pair]] = [batch.pairs for batch in read_pairs(ReadOptions(str(tmp_path / "laion")))]
     source = PrecomputedVectors(tmp_path / "laion")
@@ -238,8 +241,8 @@ def test_modes_are_shown_apart_on_scales_of_their_own(tmp_path: Path) -> None:
     options = RetrieveOptions(k=2, mode="both", floor={"t2t": 0.9, "t2i": 0.95})
     found = retrieve(folder.index, vectors, queries_from_lines(["caption 0", "caption 1"]), options)
     page = paged(folder, found, tmp_path)
-    assert "2 pairs a query, in each mode" in page.text
-    assert "0.9 (given). A pair is near when the mean of its queries scores as much with it" in page.text
+    assert "2 pairs per query, in each mode" in page.text
+    assert "0.9 (given). A pair is near if its cosine with the mean of its queries reaches the floor" in page.text
     rows = [row[0].split() for row in page.rows if row]
     assert sorted(rows) == sorted(
         [["caption", n, *said.split()] for n in "01" for said in ("t2t", "t2i not covered in t2i")]
@@ -250,7 +253,7 @@ def test_an_index_without_its_pairs_is_shown_without_captions(tmp_path: Path) ->
     build_index_from_pairs(lambda: batches(POOL), tmp_path / "index", keep_pairs=False)
     folder = open_index_with_encoder(tmp_path / "index")
     page = paged(folder, asked(folder, queries_from_lines(["a dog", "nebula"]), RetrieveOptions(k=3)), tmp_path)
-    assert "The index keeps no pairs, so there are no captions to show." in page.text
+    assert "The index does not store its pairs, so no captions are shown." in page.text
 
 
 def test_the_same_retrieval_gives_the_same_page(folder: IndexWithEncoder, tmp_path: Path) -> None:

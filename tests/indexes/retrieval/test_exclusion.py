@@ -1,4 +1,4 @@
-"""Evaluation data is known again, so that it does not leak."""
+"""Evaluation data is recognised and excluded."""
 
 import hashlib
 import json
@@ -124,11 +124,11 @@ def test_a_pair_is_known_by_key_address_caption_and_image(tmp_path: Path) -> Non
 def test_an_image_is_known_by_the_hash_of_its_download(tmp_path: Path) -> None:
     """Resized copies have another file; img2dataset keeps the hash of what came."""
     seen = picture(tmp_path / "seen.png", "red")
-    told = json.dumps({"sha256": hashlib.sha256(seen.read_bytes()).hexdigest()}, separators=(",", ":"))
+    meta = json.dumps({"sha256": hashlib.sha256(seen.read_bytes()).hexdigest()}, separators=(",", ":"))
     other = picture(tmp_path / "other.png", "blue")
     exclusion = exclusion_from_pairs([[Pair(KEYS[0], "x", image=str(seen))]], by=["image"])
-    assert judged(exclusion, Pair(KEYS[1], "y", image=str(other), meta=told)) == ["image"]
-    by_table = exclusion_from_pairs([[Pair(KEYS[0], "x", meta=told)]], by=["image"])
+    assert judged(exclusion, Pair(KEYS[1], "y", image=str(other), meta=meta)) == ["image"]
+    by_table = exclusion_from_pairs([[Pair(KEYS[0], "x", meta=meta)]], by=["image"])
     assert judged(by_table, Pair(KEYS[1], "y", image=str(seen)), Pair(KEYS[2], "y", image=str(other))) == ["image", ""]
 
 
@@ -139,7 +139,7 @@ def test_source_ids_count_only_when_asked_for() -> None:
     assert judged(exclusion_from_pairs(evaluation, by=["id"]), same, Pair(KEYS[2], "x")) == ["id", ""]
 
 
-def test_images_that_are_not_at_hand_are_told_as_uncompared(tmp_path: Path) -> None:
+def test_missing_images_count_as_uncompared(tmp_path: Path) -> None:
     exclusion = exclusion_from_lines(["ab" * 32])
     pairs = [
         Pair(KEYS[0], "x", image="http://a.org/x.jpg"),
@@ -170,16 +170,16 @@ def test_a_folder_of_images_is_excluded_with_and_without_captions(tmp_path: Path
     assert read_exclusion(str(tmp_path / "bare")).sizes == {"image": 2}
     with pytest.raises(InputError, match="nothing to exclude by"):
         read_exclusion(str(tmp_path / "bare"), by=["caption"])
-    picture(tmp_path / "told" / "a.png", "red")
-    (tmp_path / "told" / "a.txt").write_text("A dog.\n")
-    picture(tmp_path / "told" / "b.png", "blue")
-    found = read_exclusion(str(tmp_path / "told"))
+    picture(tmp_path / "set" / "a.png", "red")
+    (tmp_path / "set" / "a.txt").write_text("A dog.\n")
+    picture(tmp_path / "set" / "b.png", "blue")
+    found = read_exclusion(str(tmp_path / "set"))
     assert found.entries["caption"] == {"a dog"}
     assert len(found.entries["image"]) == 2
 
 
 def test_any_input_of_pairs_can_be_excluded(tmp_path: Path) -> None:
-    """Images need not be there: they are told as unread."""
+    """Missing images count as unread."""
     coco = {
         "images": [{"id": 7, "file_name": "7.jpg"}],
         "annotations": [{"id": 1, "image_id": 7, "caption": "A dog."}, {"id": 2, "image_id": 7, "caption": "A pup."}],
@@ -195,7 +195,7 @@ def test_any_input_of_pairs_can_be_excluded(tmp_path: Path) -> None:
     assert joined.unread == 2
 
 
-def test_wrong_exclusions_are_told(tmp_path: Path) -> None:
+def test_invalid_exclusions_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no such file"):
         read_exclusion(str(tmp_path / "gone.txt"))
     with pytest.raises(InputError, match="no such file"):
@@ -208,7 +208,7 @@ def test_wrong_exclusions_are_told(tmp_path: Path) -> None:
         read_exclusion(str(tmp_path / "empty.txt"))
 
 
-def test_a_guard_judges_each_pair_once_and_tells_who_was_left_out() -> None:
+def test_an_exclusion_filter_judges_each_pair_once_and_lists_the_excluded() -> None:
     pool = {pair.key: pair for pair in (Pair(KEYS[0], "A dog."), Pair(KEYS[1], "a cat"), Pair(KEYS[2], "a dog"))}
     asked: list[str] = []
 
@@ -217,8 +217,8 @@ def test_a_guard_judges_each_pair_once_and_tells_who_was_left_out() -> None:
         return PAIRS.frame([pool[key] for key in reversed(keys)])
 
     guard = ExclusionFilter(exclusion_from_lines(["a dog"]), lookup)
-    guard.learn(pl.Series(KEYS[:2]))
-    guard.learn(pl.Series(KEYS[:3]))
+    guard.judge_new(pl.Series(KEYS[:2]))
+    guard.judge_new(pl.Series(KEYS[:3]))
     assert asked == KEYS[:3]
     assert guard.excluded.rows() == [(KEYS[0], "caption"), (KEYS[2], "caption")]
     assert count_by_field(guard.excluded) == {"caption": 2}

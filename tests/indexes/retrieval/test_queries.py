@@ -30,8 +30,8 @@ def test_a_line_of_text_is_a_query_and_its_own_concept(tmp_path: Path) -> None:
     ]
 
 
-def test_the_name_of_a_line_is_what_other_lines_do_not_say() -> None:
-    """Words of nearly all lines are no part of it; two lines are too few to tell, and something always stays."""
+def test_the_name_of_a_line_omits_words_of_nearly_all_lines() -> None:
+    """Words of nearly all lines are not part of the name; two lines are too few, and a name is never empty."""
     animals = ["cat", "dog", "cow", "hen", "owl", "pig", "rat", "fox", "elk", "emu"]
     lines = [f"A photo of a {animal}." for animal in animals]
     assert [query.name for query in queries_from_lines(lines)] == animals
@@ -45,7 +45,7 @@ def test_the_name_of_a_line_is_what_other_lines_do_not_say() -> None:
     )
 
 
-def test_every_class_goes_through_every_template() -> None:
+def test_every_class_has_a_query_per_template() -> None:
     queries = queries_from_classes({"classes": ["dog", "cat"], "templates": ["a {}.", "the {} and the {}"]})
     assert [query.text for query in queries] == ["a dog.", "the dog and the dog", "a cat.", "the cat and the cat"]
     assert queries[1] == Query("the dog and the dog", "dog", "dog", "the {} and the {}")
@@ -83,7 +83,7 @@ def test_there_are_as_many_concepts_as_classes(names: list[str], templates: list
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         ([], "not an object"),
         ({"pets": ["dog"]}, "pets: not an object"),
@@ -97,16 +97,16 @@ def test_there_are_as_many_concepts_as_classes(names: list[str], templates: list
         ({}, "no queries"),
     ],
 )
-def test_a_wrong_class_list_is_told_by_its_place(tmp_path: Path, content: Any, told: str) -> None:
+def test_an_invalid_class_list_is_reported_with_its_location(tmp_path: Path, content: Any, message: str) -> None:
     path = tmp_path / "classes.json"
     path.write_text(json.dumps(content))
     with pytest.raises(InputError) as caught:
         read_queries(path)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert str(path) in str(caught.value)
 
 
-def test_broken_files_are_told(tmp_path: Path) -> None:
+def test_damaged_files_are_errors(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"classes":\n["dog",}')
     with pytest.raises(InputError, match=r"a\.json line 2: not JSON"):
         read_queries(tmp_path / "a.json")
@@ -180,7 +180,7 @@ def test_vectors_of_queries_are_scaled_to_length_1(
     np.testing.assert_allclose(read, wide / np.linalg.norm(wide, axis=1, keepdims=True), atol=1e-6)
 
 
-def test_vectors_that_do_not_fit_the_queries_are_told(tmp_path: Path) -> None:
+def test_query_vectors_of_another_shape_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "q.npy"
     with pytest.raises(InputError, match="no such file"):
         read_query_vectors(path, 2, 3)

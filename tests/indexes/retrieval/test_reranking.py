@@ -1,4 +1,4 @@
-"""Hits in another order."""
+"""Reranking of hits."""
 
 from collections.abc import Sequence
 
@@ -50,6 +50,6 @@ def test_hits_of_equal_score_keep_their_order() -> None:
     assert found["key"].to_list() == ["a", "b", "c", "e", "d"] * 3
 
 
-def test_without_hits_there_are_the_columns() -> None:
+def test_an_empty_result_has_the_columns() -> None:
     found = rerank_hits(hits().clear(), CAPTIONS, words, top=4)
     assert found.columns == [*hits().columns, "first_rank", "rerank_score"]

@@ -1,4 +1,4 @@
-"""From queries to pairs: what each brings, how hits come together, and what is covered."""
+"""Retrieval: hits per query, ranking of pairs, and coverage."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,16 +15,18 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rng import make_numpy_rng
-from pairwright.indexes.building.build import IndexWithEncoder, build_index_from_pairs, open_index_with_encoder
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
 from pairwright.indexes.encoders.lexical import LexicalEncoder
 from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
-from pairwright.indexes.hnsw.metadata import IndexOptions
+from pairwright.indexes.hnsw.options import IndexOptions
 from pairwright.indexes.hnsw.search import Index, open_index
-from pairwright.indexes.retrieval import batched_search
+from pairwright.indexes.retrieval import batched_search, results
 from pairwright.indexes.retrieval import retrieve as retrieval
 from pairwright.indexes.retrieval.exclusion import Exclusion, ExclusionFilter
 from pairwright.indexes.retrieval.queries import Query, queries_from_classes, queries_from_lines
-from pairwright.indexes.retrieval.retrieve import KUnit, ModeChoice, Retrieval, RetrieveOptions, retrieve
+from pairwright.indexes.retrieval.results import KUnit, ModeChoice, Retrieval, RetrieveOptions
+from pairwright.indexes.retrieval.retrieve import retrieve
 from tests.indexes.corpus import ANIMALS, Given, batches, captions, keys, mixture, numbered, pairs, unit
 
 POOL = pairs()
@@ -42,9 +44,9 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> IndexWithEncoder:
 @pytest.fixture(scope="module")
 def rows() -> Given:
     """Captions and images of the same pairs; nothing ties the two, and images lie far from every query."""
-    chance = make_numpy_rng("retrieval")
-    text = unit(chance.normal(size=(MANY, DIM)))
-    image = unit(chance.normal(size=(MANY, DIM)) - np.eye(1, DIM) * 6)
+    rng = make_numpy_rng("retrieval")
+    text = unit(rng.normal(size=(MANY, DIM)))
+    image = unit(rng.normal(size=(MANY, DIM)) - np.eye(1, DIM) * 6)
     return Given(text, image)
 
 
@@ -191,7 +193,7 @@ def check_pairs(found: Retrieval) -> None:
         assert pair["rank"] == min(pair["ranks"])
 
 
-def test_lists_of_both_modes_are_dealt_out_in_turn_whatever_their_scores(twofold: Index) -> None:
+def test_lists_of_both_modes_alternate_regardless_of_scores(twofold: Index) -> None:
     """Every image scores below every caption here; still each mode has its best among the first two."""
     queries, vectors = asked(1)
     found = retrieve(twofold, vectors, queries, RetrieveOptions(10, "both", cap=6))
@@ -201,7 +203,7 @@ def test_lists_of_both_modes_are_dealt_out_in_turn_whatever_their_scores(twofold
     assert found.pairs["place"].to_list() == [1, 1, 2, 2, 3, 3]
 
 
-def test_what_is_left_out_is_counted(twofold: Index) -> None:
+def test_dropped_hits_are_counted(twofold: Index) -> None:
     queries, vectors = asked(6)
     whole = retrieve(twofold, vectors, queries, RetrieveOptions(20, per="query"))
     capped = retrieve(twofold, vectors, queries, RetrieveOptions(20, cap=5))
@@ -239,19 +241,19 @@ def test_a_pool_that_is_excluded_as_a_whole_gives_nothing(twofold: Index) -> Non
     assert found.coverage["excluded"].to_list() == [MANY, MANY]
 
 
-def test_hits_come_in_pieces_and_are_written_whole(
+def test_hits_are_produced_in_pieces_and_written_completely(
     opened: IndexWithEncoder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = retrieve(opened.index, opened.encoder, queries_from_lines(captions()), RetrieveOptions(4))
     pieces = list(found.hit_batches(100))
     assert [piece.height for piece in pieces] == [100] * 7 + [68]
     assert pl.concat(pieces).equals(found.hits)
-    monkeypatch.setattr(retrieval, "_HITS_PER_BATCH", 100)
+    monkeypatch.setattr(results, "_HITS_PER_BATCH", 100)
     found.write_hits(tmp_path / "hits.parquet")
     assert pl.read_parquet(tmp_path / "hits.parquet").equals(found.hits)
 
 
-def test_a_concept_that_the_pool_does_not_hold_is_uncovered_whatever_its_template(opened: IndexWithEncoder) -> None:
+def test_a_concept_missing_from_the_pool_is_uncovered_with_any_template(opened: IndexWithEncoder) -> None:
     """The template's words are in every caption; the concept's are in none."""
     queries = queries_from_classes(
         {"classes": ["lymph node tissue", "zebra"], "templates": ["a {} sleeping on the beach"]}
@@ -294,7 +296,7 @@ def test_words_that_all_lines_share_do_not_decide_a_lexical_search(album: IndexW
         assert all(animal in known[key].split() for key in mine["key"])
 
 
-def test_what_all_lines_want_still_counts(tmp_path: Path) -> None:
+def test_words_of_all_lines_keep_some_weight(tmp_path: Path) -> None:
     """Lines of red, blue and green cars are about cars."""
     colours, things = ["red", "blue", "green"], ["car", "hat", "door", "boat"]
     pool = pairs([f"a {colour} {thing} in the sun" for colour in colours for thing in things])
@@ -332,7 +334,7 @@ def test_a_concept_of_which_most_returned_pairs_are_junk_is_uncovered(tmp_path: 
     others = [f"{n} apples on shelf {n}" for n in range(60)]
     for zebras, uncovered in ((1, ["zebra"]), (4, ["zebra"]), (5, [])):
         pool = pairs([*others, *(f"a zebra near tree {n}" for n in range(zebras))])
-        build_index_from_pairs(lambda: batches(pool), tmp_path)  # noqa: B023 - called at once
+        build_index_from_pairs(lambda: batches(pool), tmp_path)  # noqa: B023 - called immediately
         folder = open_index_with_encoder(tmp_path)
         found = retrieve(folder.index, folder.encoder, queries_from_lines(["zebra"]), RetrieveOptions(40))
         assert (found.uncovered, found.coverage["near"].to_list()) == (uncovered, [zebras])
@@ -355,7 +357,7 @@ def test_a_concept_for_which_nothing_is_returned_is_uncovered(opened: IndexWithE
     assert (found.hits.height, found.uncovered) == (0, ["zebra"])
 
 
-def test_where_no_floor_was_measured_it_is_what_the_probes_reach(tmp_path: Path) -> None:
+def test_an_unmeasured_floor_comes_from_the_sample_queries(tmp_path: Path) -> None:
     """A query where vectors are dense is covered; one that points away from all of them is not."""
     middle = mixture(300, 16, 5)
     build_index_from_pairs(lambda: [numbered(300)], tmp_path, vectors=Given(middle))
@@ -367,7 +369,7 @@ def test_where_no_floor_was_measured_it_is_what_the_probes_reach(tmp_path: Path)
     assert found.name_source == "mean of its queries"
 
 
-def test_images_are_no_measure_of_what_texts_reach(tmp_path: Path) -> None:
+def test_image_samples_give_no_floor_for_texts(tmp_path: Path) -> None:
     """An index of image vectors alone has no texts to judge by, and says so."""
     given = Given(np.full((80, 16), np.nan, np.float32), mixture(80, 16, 5))
     build_index_from_pairs(lambda: [numbered(80)], tmp_path, vectors=given, modalities=("image",))
@@ -378,7 +380,7 @@ def test_images_are_no_measure_of_what_texts_reach(tmp_path: Path) -> None:
     assert retrieve(open_index(tmp_path), vectors, queries, RetrieveOptions(5, "t2i", floor=0.99)).uncovered
 
 
-def test_effort_is_tuned_on_the_queries_or_given_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_effort_is_tuned_on_the_queries_or_given_and_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build_index_from_pairs(
         lambda: [numbered(3000)],
         tmp_path,
@@ -436,7 +438,7 @@ def test_exact_search_gives_the_same_bytes_with_any_threads(tmp_path: Path) -> N
     assert found[0][1]["score"].to_numpy() == pytest.approx(found[0][0], abs=1e-6)
 
 
-def test_the_summary_says_what_k_counts_and_what_was_found(opened: IndexWithEncoder) -> None:
+def test_the_summary_has_the_unit_of_k_and_the_counts(opened: IndexWithEncoder) -> None:
     queries = queries_from_classes({"classes": [["dog", "cat"], "zebra"], "templates": ["a {}", "the {}"]})
     summary = retrieve(opened.index, opened.encoder, queries, RetrieveOptions(4)).summary()
     assert (summary["queries"], summary["hits"], summary["uncovered"]) == (6, 24, [])
@@ -446,7 +448,7 @@ def test_the_summary_says_what_k_counts_and_what_was_found(opened: IndexWithEnco
     assert summary["seconds"] > 0
 
 
-def test_what_cannot_be_asked_is_refused(opened: IndexWithEncoder, twofold: Index) -> None:
+def test_invalid_retrievals_are_refused(opened: IndexWithEncoder, twofold: Index) -> None:
     other = LexicalEncoder.fit(["something else"])
     with pytest.raises(StorageError, match="another encoder"):
         retrieve(opened.index, other, queries_from_lines(["a dog"]))
@@ -454,16 +456,16 @@ def test_what_cannot_be_asked_is_refused(opened: IndexWithEncoder, twofold: Inde
         retrieve(opened.index, opened.encoder, [])
     with pytest.raises(UsageError, match="no image vectors"):
         retrieve(opened.index, opened.encoder, queries_from_lines(["a dog"]), RetrieveOptions(mode="t2i"))
-    with pytest.raises(UsageError, match="give the vectors of the queries"):
+    with pytest.raises(UsageError, match="vectors of the queries"):
         retrieve(twofold, None, queries_from_lines(["a dog"]))
-    with pytest.raises(UsageError, match=r"\(2, 16\): not \(1, 16\)"):
+    with pytest.raises(UsageError, match=r"\(2, 16\): expected \(1, 16\)"):
         retrieve(twofold, np.ones((2, 16), np.float32), queries_from_lines(["a dog"]))
     guard = ExclusionFilter(Exclusion({"key": frozenset({"0" * 32})}), lambda _: stored([]))
-    with pytest.raises(StorageError, match="not among the stored pairs"):
+    with pytest.raises(StorageError, match="not stored in the index"):
         retrieve(opened.index, opened.encoder, queries_from_lines(["a dog"]), guard=guard)
 
 
-def test_impossible_options_are_refused() -> None:
+def test_invalid_options_are_refused() -> None:
     with pytest.raises(UsageError, match="k 0"):
         RetrieveOptions(k=0)
     with pytest.raises(UsageError, match="cap 0"):
@@ -472,14 +474,14 @@ def test_impossible_options_are_refused() -> None:
         RetrieveOptions(recall=1.5)
     with pytest.raises(UsageError, match="ef_search -1"):
         RetrieveOptions(ef_search=-1)
-    with pytest.raises(UsageError, match="do not compare"):
+    with pytest.raises(UsageError, match="not comparable"):
         RetrieveOptions(mode="both", min_score=0.3)
-    with pytest.raises(UsageError, match="do not compare"):
+    with pytest.raises(UsageError, match="not comparable"):
         RetrieveOptions(mode="both", floor=0.3)
 
 
 def test_real_captions_are_found_by_another_caption_of_their_image(real_data: Path, tmp_path: Path) -> None:
-    """Of 1,000 images, at least half stand among the ten best; chance would be one in a hundred."""
+    """Of 1,000 images, at least half are among the ten best; the chance level is one in a hundred."""
     import json
 
     with (real_data / "coco_captions" / "captions.jsonl").open(encoding="utf-8") as lines:

@@ -13,7 +13,7 @@ from pairwright.training.loading.tokenization import load_tokenizer  # noqa: E40
 from pairwright.training.models.random_clip import ClipSizes, new_clip  # noqa: E402
 from tests.training.loading_cases import shards, tokenizer  # noqa: E402
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "training-loading.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "concepts" / "training-loading.md"
 
 
 def test_the_example_of_a_loop_of_ones_own_runs(tmp_path: Path) -> None:

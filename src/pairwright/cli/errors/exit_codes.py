@@ -1,4 +1,4 @@
-"""Exit codes of all commands; docs/exit-codes.md lists them for users.
+"""Exit codes of all commands; docs/reference/exit-codes.md lists them for users.
 
 Errors carry theirs (`datasets.errors`): 2 for the command line and the config, 1 for data, files, system and servers.
 """

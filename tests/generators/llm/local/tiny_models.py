@@ -47,7 +47,7 @@ def make_model(folder: Path, *, template: str | None = CHAT, seed: int = 0, cont
 
 
 def make_tokenizer(template: str | None = CHAT) -> Any:
-    """Return a byte-level tokenizer of transformers, trained on `MAX_CAPTION_LINES`."""
+    """Return a byte-level tokenizer of transformers, trained on `LINES`."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 

@@ -1,0 +1,126 @@
+"""Quickstart pages: their commands run on small inputs of the layouts that they describe."""
+
+import csv
+import json
+import re
+import shlex
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from pairwright.cli.errors.exit_codes import BELOW_TARGET
+from pairwright.datasets.colorshape.corpus import CorpusSpec, make_sample, sample_to_json, write_corpus
+from pairwright.datasets.rng import make_numpy_rng
+from tests.cli.conftest import Run
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "quickstart"
+PAIRS = 20
+
+
+def write_coco(folder: Path) -> None:
+    annotations = folder / "coco" / "annotations"
+    annotations.mkdir(parents=True)
+    rows = [sample_to_json(make_sample(0, index)) for index in range(PAIRS)]
+    size = {"width": rows[0]["width"], "height": rows[0]["height"]}
+    images = [{"id": index, "file_name": f"{index:012}.jpg", **size} for index in range(PAIRS)]
+    captions = [
+        {"id": 10 * index + number, "image_id": index, "caption": caption}
+        for index, row in enumerate(rows)
+        for number, caption in enumerate([row["caption"], *row["captions"]])
+    ]
+    labels = sorted({box["label"] for row in rows for box in row["boxes"]})
+    boxes = [
+        {"id": 100 * index + number, "image_id": index, "category_id": labels.index(box["label"]), "bbox": [1, 1, 9, 9]}
+        for index, row in enumerate(rows)
+        for number, box in enumerate(row["boxes"])
+    ]
+    categories = [{"id": number, "name": label} for number, label in enumerate(labels)]
+    (annotations / "captions_val2014.json").write_text(json.dumps({"images": images, "annotations": captions}))
+    (annotations / "instances_val2014.json").write_text(
+        json.dumps({"images": images, "annotations": boxes, "categories": categories})
+    )
+
+
+def write_tables(folder: Path) -> None:
+    rows = [sample_to_json(make_sample(0, index)) for index in range(PAIRS)]
+    lines = [json.dumps({"image_id": row["key"], "captions": [row["caption"], *row["captions"]]}) for row in rows]
+    (folder / "captions.jsonl").write_text("\n".join(lines))
+    with (folder / "captions.csv").open("w", newline="") as handle:
+        csv.writer(handle).writerows([["photo_id", "human_words"], *([row["key"], row["caption"]] for row in rows)])
+
+
+def write_tars(folder: Path) -> None:
+    for path in write_corpus(folder / "corpus", CorpusSpec(pairs=PAIRS)).files:
+        if path.suffix == ".tar":
+            (folder / "tars").mkdir(exist_ok=True)
+            shutil.copy(path, folder / "tars" / path.name)
+
+
+def write_photos(folder: Path) -> None:
+    write_tars(folder)
+    (folder / "photos").mkdir()
+    with tarfile.open(folder / "tars" / "00000.tar") as tar:
+        tar.extractall(folder / "photos", filter="data")
+
+
+def write_parquet(folder: Path) -> None:
+    write_photos(folder)
+    rows = [
+        {"image": {"bytes": path.read_bytes(), "path": path.name}, "text": path.with_suffix(".txt").read_text()}
+        for path in sorted((folder / "photos").glob("*.jpg"))
+    ]
+    (folder / "hf" / "data").mkdir(parents=True)
+    for part in range(2):
+        pl.DataFrame(rows[part::2]).write_parquet(folder / "hf" / "data" / f"train-0000{part}-of-00002.parquet")
+
+
+def write_embeddings(folder: Path) -> None:
+    for name in ("text_emb", "metadata"):
+        (folder / "embeddings" / name).mkdir(parents=True)
+    captions = [make_sample(0, index).caption for index in range(PAIRS)]
+    vectors = make_numpy_rng(0, "quickstart").normal(size=(PAIRS + 3, 8)).astype(np.float32)
+    np.save(folder / "embeddings" / "text_emb" / "text_emb_0.npy", vectors[:PAIRS])
+    table = pl.DataFrame({"caption": captions, "key": [str(number) for number in range(PAIRS)]})
+    table.write_parquet(folder / "embeddings" / "metadata" / "metadata_0.parquet")
+    (folder / "queries.txt").write_text("a dog on a couch\na man riding a horse\na stained lymph node\n")
+    np.save(folder / "queries.npy", vectors[PAIRS:])
+
+
+INPUTS: dict[str, Callable[[Path], None]] = {
+    "coco-json": write_coco,
+    "jsonl-csv": write_tables,
+    "folder": write_photos,
+    "img2dataset-tars": write_tars,
+    "hf-parquet": write_parquet,
+    "embeddings": write_embeddings,
+}
+
+
+def commands(page: str) -> list[list[str]]:
+    """Return the commands of a page without the program's name."""
+    lines = re.findall(r"^\$ pairwright (.*)$", (FOLDER / f"{page}.md").read_text(encoding="utf-8"), re.MULTILINE)
+    return [shlex.split(line) for line in lines]
+
+
+def test_every_quickstart_has_a_test_input() -> None:
+    assert {page.stem for page in FOLDER.glob("*.md")} == set(INPUTS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", INPUTS)
+def test_the_commands_of_a_quickstart_run_in_their_order(page: str, run: Run, tmp_path: Path) -> None:
+    """Exit code 3 (below target) is expected: the inputs are too small to be refined well."""
+    INPUTS[page](tmp_path)
+    shown = commands(page)
+    assert len(shown) >= 2
+    for command in shown:
+        done = run(*command, ok=False)
+        assert done.returncode in {0, BELOW_TARGET}, (command, done.stderr)
+        for option in ("--out", "--pairs", "--report"):
+            if option in command:
+                assert (tmp_path / command[command.index(option) + 1]).exists(), (command, option)
