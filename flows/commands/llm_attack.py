@@ -1,4 +1,4 @@
-"""A language model as an attack on the texts alone: ``--also llm`` of ``refine`` and ``audit``.
+"""A language model as an attack on the texts alone: ``--add-attacks llm`` of ``refine`` and ``audit``.
 
 There are two requests for each distinct (positive, negative) (`filters.scorers.llm`). Answers are in the cache; a row
 without an answer is a failed row and counts as a tie.

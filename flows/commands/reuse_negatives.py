@@ -1,4 +1,4 @@
-"""Reuse of negatives that are captions of another image as its positives (``pairwright refine --reuse``)."""
+"""Reuse of negatives that are captions of another image as its positives (``pairwright refine --mirror-negatives``)."""
 
 from collections.abc import Callable, Iterator
 from itertools import islice

@@ -9,7 +9,14 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 from pairwright.datasets.suggestions import find_duplicates, suggest_alternatives
 from pairwright.flows.config.llm_options import SERVER_ONLY_KEYS, LLMOptions, ModelName, Parameters
-from pairwright.generators.conversations.question_templates import CHOICE_FORMAT, SHORT_FORMAT, PromptPlace, PromptTurns
+from pairwright.generators.conversations.question_templates import (
+    CHOICE_FORMAT,
+    MAX_TURNS,
+    SHORT_FORMAT,
+    PromptPlace,
+    PromptTurns,
+)
+from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.hnsw.options import IndexOptions
 
 NegativeType = Literal[
@@ -82,7 +89,7 @@ class IndexSection(Section):
     memory: float = Field(
         IndexOptions.memory_gib, gt=0, description="GiB of memory that `auto` chooses the storage for"
     )
-    near: float = Field(
+    near_duplicates: float = Field(
         IndexOptions.near,
         gt=0,
         le=1,
@@ -136,15 +143,19 @@ class RetrieveSection(Section):
 class FetchSection(Section):
     """Downloads of images that are URLs, with img2dataset."""
 
-    image_size: int = Field(512, ge=16, description="pixels for resize_mode")
-    resize_mode: Literal["keep_ratio", "keep_ratio_largest", "center_crop", "border", "no"] = "keep_ratio"
-    only_if_bigger: bool = Field(default=True, description="keep the size of smaller images")
-    image_format: Literal["jpg", "png", "webp"] = "jpg"
-    quality: int = Field(-1, ge=-1, le=100, description="-1: 95 for jpg, 90 for webp, 6 (compression) for png")
-    timeout: float = Field(10, gt=0, description="seconds per network operation")
-    threads: int = Field(32, ge=1, description="parallel downloads per process")
-    processes: int = Field(0, ge=0, description="maximum (0 = one per core)")
-    retries: int = Field(1, ge=0, description="retries after temporary errors: timeouts, busy servers")
+    image_size: int = Field(FetchOptions.image_size, ge=16, description="pixels for resize_mode")
+    resize_mode: Literal["keep_ratio", "keep_ratio_largest", "center_crop", "border", "no"] = FetchOptions.resize_mode
+    only_if_bigger: bool = Field(default=FetchOptions.only_if_bigger, description="keep the size of smaller images")
+    image_format: Literal["jpg", "png", "webp"] = FetchOptions.image_format
+    quality: int = Field(
+        FetchOptions.quality, ge=-1, le=100, description="-1: 95 for jpg, 90 for webp, 6 (compression) for png"
+    )
+    timeout: float = Field(FetchOptions.timeout, gt=0, description="seconds per network operation")
+    threads: int = Field(FetchOptions.threads, ge=1, description="parallel downloads per process")
+    processes: int = Field(FetchOptions.processes, ge=0, description="maximum (0 = one per core)")
+    retries: int = Field(
+        FetchOptions.retries, ge=0, description="retries after temporary errors: timeouts, busy servers"
+    )
     ignore_opt_outs: bool = Field(default=False, description="also fetch images that a site opts out of AI training")
     allow_loopback: bool = Field(default=False, description="also fetch from localhost")
     proxy: str = Field("", description="http://host:port; empty: proxy of the environment")
@@ -259,7 +270,7 @@ class ConversationsSection(Section):
     vocabulary: tuple[str, ...] = Field(
         (), description="labels that the source annotates exhaustively, required for the answer no; coco: COCO's 80"
     )
-    max_turns: int = Field(24, ge=0, description="templates: turns per conversation (0 = unlimited)")
+    max_turns: int = Field(MAX_TURNS, ge=0, description="templates: turns per conversation (0 = unlimited)")
     short_prompt: str = Field(SHORT_FORMAT, description="request for a word or phrase, in type short; off: none")
     choice_prompt: str = Field(CHOICE_FORMAT, description="request for the letter, in type choice; off: none")
     prompt_place: PromptPlace = Field(

@@ -147,7 +147,7 @@ def build_index(  # noqa: PLR0913, PLR0917 - a job's arguments
                 recall=section.recall,
                 storage=section.storage,
                 memory_gib=section.memory,
-                near=section.near,
+                near=section.near_duplicates,
             ),
             shards=section.shards,
             build=build,

@@ -10,6 +10,7 @@ from typing import Literal
 
 PromptPlace = Literal["below", "behind", "above"]  # of the question: where a prompt for a form of answer stands
 PromptTurns = Literal["each", "first"]
+MAX_TURNS = 24  # of a conversation, by default
 
 BRIEF = (
     "Describe the image briefly.",

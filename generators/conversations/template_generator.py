@@ -65,7 +65,7 @@ class ConversationOptions:
 
     types: tuple[str, ...] = ("conversation", "brief")
     vocabulary: tuple[str, ...] = ()
-    max_turns: int = 24
+    max_turns: int = question_templates.MAX_TURNS
     short_prompt: str = question_templates.SHORT_FORMAT
     choice_prompt: str = question_templates.CHOICE_FORMAT
     prompt_place: PromptPlace = "below"
@@ -87,7 +87,7 @@ class TemplateConversations:
         self.options = options or ConversationOptions()
         require_known("no such type of conversation:", self.options.types, TYPES)
         if self.options.max_turns < 0:
-            raise UsageError(f"most_turns must be 0 (no limit) or more, not {self.options.max_turns}.")
+            raise UsageError(f"max_turns must be 0 (no limit) or more, not {self.options.max_turns}.")
         for name, value, known in (
             ("prompt_place", self.options.prompt_place, get_args(PromptPlace)),
             ("prompt_turns", self.options.prompt_turns, get_args(PromptTurns)),

@@ -40,7 +40,7 @@ def _checked(done: subprocess.CompletedProcess[str], *, ok: bool) -> subprocess.
 
 @pytest.fixture
 def run_apart(tmp_path: Path) -> Run:
-    """Run ``pairwright`` in a folder of the test's own, started anew as a user starts it."""
+    """Run ``pairwright`` in the folder of the test, in a new process."""
 
     def call(*arguments: object, ok: bool = True) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pairwright", *map(str, arguments)]
@@ -60,7 +60,7 @@ def _forked(warm: WarmCommandLine, folder: Path, run_apart: Run) -> Run:
 
 @pytest.fixture
 def run(tmp_path: Path, warm: WarmCommandLine, run_apart: Run) -> Run:
-    """Run ``pairwright`` in a folder of the test's own, in a process that need not import all anew."""
+    """Run ``pairwright`` in the folder of the test, in a process that has imported the modules."""
     return _forked(warm, tmp_path, run_apart)
 
 

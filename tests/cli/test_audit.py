@@ -1,4 +1,4 @@
-"""``pairwright audit`` as a user calls it: files of every layout, exit codes, pages."""
+"""``pairwright audit``: files of every layout, exit codes, reports."""
 
 import json
 import random
@@ -10,11 +10,11 @@ from tests.cli.conftest import Run
 
 
 def written(path: Path, *, hacked: bool) -> Path:
-    chance = random.Random(1)
+    rng = random.Random(1)
     words = ["dog", "cat", "bus", "boat", "man", "woman", "tree", "house", "red", "blue"]
     rows = []
     for at in range(200):
-        one, other = (" ".join(chance.choices(words, k=6)) for _ in range(2))
+        one, other = (" ".join(rng.choices(words, k=6)) for _ in range(2))
         row = {"filename": f"{at:012d}.jpg", "caption": one, "negative_caption": f"{other}." if hacked else other}
         rows.append(row)
     if path.suffix == ".json":
@@ -31,12 +31,12 @@ def written(path: Path, *, hacked: bool) -> Path:
 def test_a_set_that_can_be_hacked_exits_3_and_says_how(run: Run, tmp_path: Path, layout: str) -> None:
     written(tmp_path / layout, hacked=True)
     done = run("audit", layout, "--json", ok=False)
-    told = json.loads(done.stdout)
+    printed = json.loads(done.stdout)
     assert done.returncode == 3
-    assert (told["rows"], told["verdict"], told["format_leaks"]) == (200, "hackable", 200)
-    assert told["attacks"]["format"]["accuracy"] == 1.0
+    assert (printed["rows"], printed["verdict"], printed["format_leaks"]) == (200, "hackable", 200)
+    assert printed["attacks"]["format"]["accuracy"] == 1.0
     kind = "swap-attribute" if layout.endswith(".json") else "other"
-    assert list(told["by_type"]) == [kind]
+    assert list(printed["by_type"]) == [kind]
 
 
 def test_a_sound_set_exits_0_and_the_page_is_written(run: Run, tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_sound_set_exits_0_and_the_page_is_written(run: Run, tmp_path: Path) -
     assert (tmp_path / "page.md").read_text().startswith("# Audit of rows.jsonl")
 
 
-def test_what_cannot_be_audited_is_told(run: Run, tmp_path: Path) -> None:
+def test_input_that_cannot_be_audited_is_refused(run: Run, tmp_path: Path) -> None:
     (tmp_path / "none.jsonl").write_text('{"caption": "a", "negative": "b", "status": "rejected"}\n')
     assert "all rows are rejected" in run("audit", "none.jsonl", ok=False).stderr
     assert run("audit", "rows.txt", ok=False).returncode == 2
@@ -62,16 +62,16 @@ def test_rows_that_are_not_attacked_are_counted(run: Run, tmp_path: Path) -> Non
     lost += [{"caption": "a b", "negative": "", "status": "rejected", "reason": "no_edit"}]
     path.write_text(path.read_text() + "".join(json.dumps(row) + "\n" for row in lost))
     done = run("audit", "rows.jsonl", "--max", "0.7", "--json")
-    told = json.loads(done.stdout)
-    assert (told["rows"], told["left_out"]) == (200, 2)
-    assert "2 rows came in rejected" in done.stderr
+    printed = json.loads(done.stdout)
+    assert (printed["rows"], printed["left_out"]) == (200, 2)
+    assert "2 rejected rows of INPUT skipped" in done.stderr
 
 
 def test_a_row_of_the_negclip_layout_without_negatives_is_counted(run: Run, tmp_path: Path) -> None:
     path = written(tmp_path / "rows.tsv", hacked=False)
     path.write_text(path.read_text() + "a dog\tx.jpg\t[]\n")
-    told = json.loads(run("audit", "rows.tsv", "--max", "0.7", "--json").stdout)
-    assert (told["rows"], told["left_out"]) == (200, 1)
+    printed = json.loads(run("audit", "rows.tsv", "--max", "0.7", "--json").stdout)
+    assert (printed["rows"], printed["left_out"]) == (200, 1)
 
 
 def test_rows_of_a_corpus_that_cannot_be_read_are_counted(run: Run, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``pairwright cache``, as a user calls it."""
+"""``pairwright cache``."""
 
 import json
 import sqlite3
@@ -28,12 +28,12 @@ def cache(tmp_path: Path) -> Path:
     return path
 
 
-def told(run: Run, *arguments: object) -> Any:
+def printed(run: Run, *arguments: object) -> Any:
     return json.loads(run("cache", *arguments, "--json").stdout)
 
 
 def test_info_counts_by_model(run: Run, cache: Path) -> None:
-    found = told(run, "info", cache)
+    found = printed(run, "info", cache)
     assert {name: found[name] for name in ("answers", "prompt_tokens", "completion_tokens")} == {
         "answers": 5,
         "prompt_tokens": 50,
@@ -52,7 +52,7 @@ def test_a_build_directory_names_the_cache_that_its_config_does(run: Run, cache:
         json.dumps({"name": "b", "input": {"path": "in.jsonl"}, "llm": {"model": "m", "cache": "../llm-cache.sqlite"}})
     )
     assert cache.parent == tmp_path
-    assert told(run, "info", build)["answers"] == 5
+    assert printed(run, "info", build)["answers"] == 5
 
 
 def test_info_of_an_empty_cache_is_a_total_of_nothing(run: Run, tmp_path: Path) -> None:
@@ -61,9 +61,9 @@ def test_info_of_an_empty_cache_is_a_total_of_nothing(run: Run, tmp_path: Path) 
 
 
 def test_an_export_comes_back_byte_for_byte(run: Run, cache: Path, tmp_path: Path) -> None:
-    assert told(run, "export", cache, "--out", "a.jsonl")["answers"] == 5
-    assert told(run, "import", "other.sqlite", "a.jsonl") == {"added": 5, "known": 0}
-    assert told(run, "import", "other.sqlite", "a.jsonl") == {"added": 0, "known": 5}
+    assert printed(run, "export", cache, "--out", "a.jsonl")["answers"] == 5
+    assert printed(run, "import", "other.sqlite", "a.jsonl") == {"added": 5, "known": 0}
+    assert printed(run, "import", "other.sqlite", "a.jsonl") == {"added": 0, "known": 5}
     run("cache", "export", "other.sqlite", "--out", "b.jsonl")
     assert (tmp_path / "a.jsonl").read_bytes() == (tmp_path / "b.jsonl").read_bytes()
     with Cache.open(cache) as one, Cache.open(tmp_path / "other.sqlite") as other:
@@ -89,7 +89,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "message"),
     [
         (["{}"], "a.jsonl:1: not an export"),
         ([""], "a.jsonl:1: not a JSON object"),
@@ -100,19 +100,19 @@ GOOD = {
         ([{"pairwright_cache": 1}, {**GOOD, "key": "xyz"}], "a.jsonl:2: key 'xyz' is not 32 hex digits"),
     ],
 )
-def test_a_broken_export_is_named_by_line(run: Run, tmp_path: Path, lines: list[object], said: str) -> None:
+def test_a_broken_export_is_named_by_line(run: Run, tmp_path: Path, lines: list[object], message: str) -> None:
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     (tmp_path / "a.jsonl").write_text("\n".join(texts) + "\n")
     done = run("cache", "import", "c.sqlite", "a.jsonl", ok=False)
     assert done.returncode in {1, 2}
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 def test_prune_drops_a_model(run: Run, cache: Path) -> None:
-    assert told(run, "prune", cache, "--model", "small", "--dry-run")["dropped"] == 3
-    assert told(run, "info", cache)["answers"] == 5
-    assert told(run, "prune", cache, "--model", "small")["kept"] == 2
-    assert [share["model"] for share in told(run, "info", cache)["models"]] == ["large"]
+    assert printed(run, "prune", cache, "--model", "small", "--dry-run")["dropped"] == 3
+    assert printed(run, "info", cache)["answers"] == 5
+    assert printed(run, "prune", cache, "--model", "small")["kept"] == 2
+    assert [share["model"] for share in printed(run, "info", cache)["models"]] == ["large"]
 
 
 def test_prune_drops_what_is_older_than_an_age(run: Run, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_prune_drops_what_is_older_than_an_age(run: Run, tmp_path: Path) -> None
     rows = [{**GOOD, "key": f"{days:032x}", "answered": now - days * 86_400_000} for days in range(10)]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [{"pairwright_cache": 1}, *rows])))
     run("cache", "import", "c.sqlite", "a.jsonl")
-    assert told(run, "prune", "c.sqlite", "--older-than", "84h")["dropped"] == 6
+    assert printed(run, "prune", "c.sqlite", "--older-than", "84h")["dropped"] == 6
     with Cache.open(tmp_path / "c.sqlite") as cache:
         assert set(cache.get_many(f"{days:032x}" for days in range(10))) == {f"{days:032x}" for days in range(4)}
 
@@ -129,25 +129,25 @@ def test_prune_to_a_size_drops_the_oldest_and_gives_the_room_back(run: Run, tmp_
     rows = [{**GOOD, "key": f"{n:032x}", "answered": 1000 + n, "raw": "x" * 10_000} for n in range(300)]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [{"pairwright_cache": 1}, *rows])))
     run("cache", "import", "c.sqlite", "a.jsonl")
-    before = told(run, "info", "c.sqlite")["file_bytes"]
-    assert told(run, "prune", "c.sqlite", "--max-size", "1MB")["kept"] == 100
-    assert told(run, "info", "c.sqlite")["file_bytes"] < before / 2
+    before = printed(run, "info", "c.sqlite")["file_bytes"]
+    assert printed(run, "prune", "c.sqlite", "--max-size", "1MB")["kept"] == 100
+    assert printed(run, "info", "c.sqlite")["file_bytes"] < before / 2
     with Cache.open(tmp_path / "c.sqlite") as cache:
         assert set(cache.get_many(f"{n:032x}" for n in range(300))) == {f"{n:032x}" for n in range(200, 300)}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["prune", "c.sqlite"], "say what to drop"),
+        (["prune", "c.sqlite"], "requires --older-than, --model or --max-size"),
         (["prune", "c.sqlite", "--older-than", "soon"], "90d, 12h or 30m"),
         (["prune", "c.sqlite", "--max-size", "2XB"], "500MB or 2GB"),
     ],
 )
-def test_wrong_usage_exits_2_with_what_to_write(run: Run, arguments: list[str], said: str) -> None:
+def test_wrong_usage_exits_2_with_what_to_write(run: Run, arguments: list[str], message: str) -> None:
     done = run("cache", *arguments, ok=False)
     assert done.returncode == 2
-    assert said in done.stderr
+    assert message in done.stderr
 
 
 @pytest.mark.parametrize("verb", [["info"], ["export", "--out", "a.jsonl"], ["prune", "--model", "small"]])
@@ -160,7 +160,7 @@ def test_a_cache_that_is_not_there_is_an_error_and_none_is_made(run: Run, tmp_pa
 
 @pytest.mark.parametrize("verb", [["info"], ["export", "--out", "a.jsonl"], ["prune", "--model", "small"]])
 @pytest.mark.parametrize("tables", [False, True])
-def test_what_is_no_cache_yet_is_told_and_left_as_it_is(
+def test_a_file_that_is_no_cache_is_refused_and_unchanged(
     run: Run, tmp_path: Path, verb: list[str], *, tables: bool
 ) -> None:
     path = tmp_path / "llm-cache.sqlite"

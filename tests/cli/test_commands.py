@@ -1,4 +1,4 @@
-"""Each command, as a user calls it: what it prints, what it writes, how it ends."""
+"""Each command: output, files, exit code."""
 
 import json
 import re
@@ -41,12 +41,12 @@ def loaded_by(code: str) -> set[str]:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """What makes ``pairwright --help`` answer at once."""
+    """Keeps ``pairwright --help`` fast."""
     assert not loaded_by("import pairwright.cli.main") & set(HEAVY)
 
 
 def test_a_build_without_prefect_does_not_import_it(tmp_path: Path) -> None:
-    """What makes ``pairwright build --no-prefect`` start at once."""
+    """Keeps the start of ``pairwright build --no-prefect`` fast."""
     (tmp_path / "in.jsonl").write_text('{"caption": "a dog"}')
     config = {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "workers": 1}
     code = (
@@ -63,7 +63,7 @@ def test_help_names_every_verb(run_apart: Run) -> None:
     assert all(f"  {verb} " in text for verb in VERBS)
 
 
-def test_the_version_is_told(run_apart: Run) -> None:
+def test_the_version_is_printed(run_apart: Run) -> None:
     assert run_apart("--version").stdout.startswith("pairwright 0.")
 
 
@@ -73,21 +73,21 @@ def test_wrong_usage_exits_2(run: Run, arguments: list[str]) -> None:
 
 
 def test_commands_end_alike_in_a_warm_process_and_in_one_of_their_own(run: Run, run_apart: Run) -> None:
-    told, apart = (
+    printed, apart = (
         (done.returncode, done.stdout, done.stderr) for done in (run("build", ok=False), run_apart("build", ok=False))
     )
-    assert told == apart
+    assert printed == apart
 
 
 def test_negatives_are_made_for_a_few_captions(run: Run, captions: Path, tmp_path: Path) -> None:
-    told = json.loads(run("generate", "negatives", captions, "--out", "n.jsonl", "--json").stdout)
+    printed = json.loads(run("generate", "negatives", captions, "--out", "n.jsonl", "--json").stdout)
     rows = [json.loads(line) for line in (tmp_path / "n.jsonl").read_text().splitlines()]
-    assert told["captions"] == 5
-    for counts in told["types"].values():
+    assert printed["captions"] == 5
+    for counts in printed["types"].values():
         assert counts["made"] == counts["kept"] + sum(counts["rejected"].values()) == 5
-    assert len(rows) == sum(counts["made"] for counts in told["types"].values())
+    assert len(rows) == sum(counts["made"] for counts in printed["types"].values())
     kept = [row for row in rows if row["status"] == "kept"]
-    assert told["types"]["replace-object"]["kept"] >= 4
+    assert printed["types"]["replace-object"]["kept"] >= 4
     for row in kept:
         assert row["negative"] != row["caption"]
         for edit in row["edit"]:
@@ -120,23 +120,23 @@ def test_negatives_go_into_sugarcrepe_negclip_and_parquet_files(run: Run, few_sc
 
 
 def test_positives_and_conversations_are_made(run: Run, few_scenes: Path, tmp_path: Path) -> None:
-    told = json.loads(run("generate", "positives", few_scenes, "--out", "p.jsonl", "--json").stdout)
-    assert told["types"]["replace-attribute"]["kept"] > 20
-    told = json.loads(
+    printed = json.loads(run("generate", "positives", few_scenes, "--out", "p.jsonl", "--json").stdout)
+    assert printed["types"]["replace-attribute"]["kept"] > 20
+    printed = json.loads(
         run(
             "generate", "conversations", few_scenes, "--out", "c.json", "--vocabulary", "circle,square,star", "--json"
         ).stdout
     )
-    assert told["turns"] > 200
+    assert printed["turns"] > 200
     assert check_llava(tmp_path / "c.json") == []
 
 
 def test_what_generate_writes_refine_reads(run: Run, scenes: Path, tmp_path: Path) -> None:
     run("generate", "negatives", scenes, "--out", "n.jsonl")
     done = run("refine", "n.jsonl", "--out", "r.jsonl", "--corpus", scenes, "--reference", "--cells", 10, "--json")
-    told = json.loads(done.stdout)
-    assert 0 < told["kept"] <= told["in"]
-    assert all(attack["after"] == pytest.approx(0.5) for attack in told["attacks"].values())
+    printed = json.loads(done.stdout)
+    assert 0 < printed["kept"] <= printed["in"]
+    assert all(attack["after"] == pytest.approx(0.5) for attack in printed["attacks"].values())
     before, after = ((tmp_path / f"{name}.jsonl").read_text().splitlines() for name in "nr")
     assert len(before) == len(after)
 
@@ -200,10 +200,10 @@ def test_init_build_inspect_verify_export_work_one_after_the_other(run: Run, few
     assert (tmp_path / "sheet.png").read_bytes().startswith(b"\x89PNG")
     key = looked["shown"][0]["key"]
     assert json.loads(run("inspect", "out", "--key", key, "--json").stdout)["shown"][0]["key"] == key
-    told = json.loads(run("export", "out", "--to", "sugarcrepe", "--out", "s.json", "--json").stdout)
-    assert told["rows"] == built["stages"]["refine"]["kept"]
+    printed = json.loads(run("export", "out", "--to", "sugarcrepe", "--out", "s.json", "--json").stdout)
+    assert printed["rows"] == built["stages"]["refine"]["kept"]
     run("export", "out", "--to", "webdataset", "--samples", 20, "--out", "smaller")
-    assert run("verify", "smaller", "--readers", 3).stdout == "smaller: all is well.\n"
+    assert run("verify", "smaller", "--readers", 3).stdout == "smaller: no problems.\n"
     few = run("verify", "smaller", "--readers", 4, ok=False)
     assert (few.returncode, few.stdout[:20]) == (1, "3 shards for 4 reade")
 
@@ -221,28 +221,28 @@ def test_verify_finds_a_shard_that_was_cut_off(run: Run, few_scenes: Path, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_database")
-def test_the_demo_builds_through_prefect_and_stands_before_the_truth(run_apart: Run, tmp_path: Path) -> None:
+def test_the_demo_builds_through_prefect_and_agrees_with_the_truth(run_apart: Run, tmp_path: Path) -> None:
     """With a server that it starts; the next one shows the same but for Prefect, `test_build` a build through Prefect."""
     told_by_demo(run_apart, tmp_path)
 
 
-def test_the_demo_stands_before_the_truth(run: Run, tmp_path: Path) -> None:
+def test_the_demo_agrees_with_the_truth(run: Run, tmp_path: Path) -> None:
     told_by_demo(run, tmp_path, "--no-prefect")
 
 
 def told_by_demo(run: Run, tmp_path: Path, *options: str) -> None:
-    told = json.loads(run("demo", "--out", "demo", "--pairs", 60, "--workers", 1, "--json", *options).stdout)
-    assert {"shards", "pairs", "card", "report", "oracle"} <= set(told)
+    printed = json.loads(run("demo", "--out", "demo", "--pairs", 60, "--workers", 1, "--json", *options).stdout)
+    assert {"shards", "pairs", "card", "report", "oracle"} <= set(printed)
     for name in ("negatives", "positives", "turns"):
-        assert told["oracle"][name]["kept"] > 0
-        assert told["oracle"][name]["true_share"] >= 0.995
-    assert "Checked against the truth" in (tmp_path / told["report"]).read_text(encoding="utf-8")
+        assert printed["oracle"][name]["kept"] > 0
+        assert printed["oracle"][name]["true_share"] >= 0.995
+    assert "Checked against the truth" in (tmp_path / printed["report"]).read_text(encoding="utf-8")
 
 
-def test_doctor_tells_what_will_be_used(run: Run) -> None:
-    told = json.loads(run("doctor", "--json").stdout)
-    states = {check["name"]: check["state"] for check in told["checks"]}
-    assert told["ok"]
+def test_doctor_lists_packages_and_settings(run: Run) -> None:
+    printed = json.loads(run("doctor", "--json").stdout)
+    states = {check["name"]: check["state"] for check in printed["checks"]}
+    assert printed["ok"]
     assert {states[name] for name in ("tagger", "wordnet", "encoder", "prefect start")} == {"ok"}
 
 
@@ -251,13 +251,13 @@ def test_doctor_names_extras_that_bring_what_it_misses(monkeypatch: pytest.Monke
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", missing)
-    told = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
+    printed = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)
     extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
     named = {
         check["name"]: found[1]
-        for check in told["checks"]
+        for check in printed["checks"]
         if (found := re.search(r"pip install 'pairwright\[(\w+)\]'", check["detail"]))
     }
     assert named
@@ -288,9 +288,12 @@ def test_plugins_lists_what_there_is(run: Run) -> None:
         (["export", "good.jsonl", "--to", "docx", "--out", "x.docx"], "docx"),
         (["refine", "good.jsonl", "--out", "x.jsonl"], "good.jsonl:1: no negative"),
         (["init", "--template", "nope", "--out", "b.yaml"], "There are: all"),
-        (["export", "x", "--to", "llava", "--samples", "5", "--out", "l.json"], "--samples and --megabytes are for"),
-        (["export", "x", "--to", "llava", "--longest-side", "5", "--out", "l.json"], "names images and writes none"),
-        (["export", "x", "--also", "y", "--to", "rationales", "--out", "r.jsonl"], "--also goes neither"),
+        (
+            ["export", "x", "--to", "llava", "--samples", "5", "--out", "l.json"],
+            "--samples and --megabytes require --to",
+        ),
+        (["export", "x", "--to", "llava", "--longest-side", "5", "--out", "l.json"], "--to llava writes no images"),
+        (["export", "x", "--append", "y", "--to", "rationales", "--out", "r.jsonl"], "--append cannot be combined"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_where(run: Run, tmp_path: Path, arguments: list[str], says: str) -> None:
@@ -340,12 +343,12 @@ def test_a_password_in_the_base_url_is_not_shown(run: Run, monkeypatch: pytest.M
 
 
 def test_files_of_conversations_are_exported_and_verified(run: Run, tmp_path: Path) -> None:
-    said = [{"from": "human", "value": "What is it?"}, {"from": "gpt", "value": "A dog."}]
-    (tmp_path / "c.json").write_text(json.dumps([{"id": "1", "conversations": said}]))
+    message = [{"from": "human", "value": "What is it?"}, {"from": "gpt", "value": "A dog."}]
+    (tmp_path / "c.json").write_text(json.dumps([{"id": "1", "conversations": message}]))
     run("export", "c.json", "--to", "parquet", "--out", "c.parquet")
     run("export", "c.parquet", "--to", "llava", "--out", "back.json")
     assert json.loads(run("verify", "back.json", "--json").stdout)["ok"]
-    (tmp_path / "bad.json").write_text(json.dumps([{"id": "1", "conversations": said[:1]}]))
+    (tmp_path / "bad.json").write_text(json.dumps([{"id": "1", "conversations": message[:1]}]))
     assert run("verify", "bad.json", ok=False).returncode == 1
     assert "input itself" in run("export", "c.json", "--to", "llava", "--out", "c.json", ok=False).stderr
-    assert "not to hf" in run("export", "c.json", "--to", "hf", "--out", "hub", ok=False).stderr
+    assert "not hf" in run("export", "c.json", "--to", "hf", "--out", "hub", ok=False).stderr

@@ -1,4 +1,4 @@
-"""Shell completion: installed for bash, and what it offers."""
+"""Shell completion for bash: installation and suggestions."""
 
 import os
 import shutil
@@ -38,8 +38,8 @@ def test_bash_completes_after_install_completion(tmp_path: Path, pairwright: Pat
     """In an interactive bash that reads the ~/.bashrc which the command wrote."""
     env = {**os.environ, "HOME": str(tmp_path), "PATH": f"{pairwright.parent}:{os.environ['PATH']}"}
     install = "pairwright --install-completion && true"  # Typer looks for the shell that runs it; `&&` keeps bash there
-    said = subprocess.run(["bash", "-c", install], env=env, capture_output=True, text=True, check=True)
-    assert "bash completion installed" in said.stdout
+    message = subprocess.run(["bash", "-c", install], env=env, capture_output=True, text=True, check=True)
+    assert "bash completion installed" in message.stdout
     script = (
         f"source {tmp_path}/.bashrc; COMP_WORDS=(pairwright gen); COMP_CWORD=1; "
         "$(complete -p pairwright | sed 's/.*-F \\([^ ]*\\).*/\\1/') pairwright; echo ${COMPREPLY[@]}"

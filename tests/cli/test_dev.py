@@ -1,4 +1,4 @@
-"""``pairwright dev llm-server`` as a process: its first line, its options, its end."""
+"""``pairwright dev llm-server`` as a process: first line, options, end."""
 
 import http.client
 import json
@@ -81,8 +81,8 @@ def test_options_go_before_the_script(tmp_path: Path) -> None:
     ]
     with serving(*options) as (_, first):
         assert say(first["url"], "a dog", model="one") == "scripted"
-        told = get(first["url"], "/_script")[1]
-    assert {name: told[name] for name in ("seed", "latency_ms", "faults", "models", "requests_per_minute")} == {
+        printed = get(first["url"], "/_script")[1]
+    assert {name: printed[name] for name in ("seed", "latency_ms", "faults", "models", "requests_per_minute")} == {
         "seed": 3,
         "latency_ms": 1,
         "faults": {"429": 0},
@@ -91,15 +91,15 @@ def test_options_go_before_the_script(tmp_path: Path) -> None:
     }
 
 
-def test_a_key_from_the_environment_is_wanted_and_not_told() -> None:
+def test_a_key_from_the_environment_is_required_and_never_printed() -> None:
     with serving(PAIRWRIGHT_DEV_KEY="sk-quiet") as (process, first):
         with pytest.raises(openai.AuthenticationError):
             say(first["url"], "a dog")
-        status, told = get(first["url"], "/_stats", authorization="Bearer sk-quiet")
+        status, printed = get(first["url"], "/_stats", authorization="Bearer sk-quiet")
         process.terminate()
         out, err = process.communicate(timeout=PATIENCE)
-    assert (status, told["statuses"]) == (200, {"401": 1})
-    assert "sk-quiet" not in json.dumps(told) + out + err
+    assert (status, printed["statuses"]) == (200, {"401": 1})
+    assert "sk-quiet" not in json.dumps(printed) + out + err
 
 
 def test_a_recording_of_one_server_is_replayed_by_the_next(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``dev llm-server --plausible``: most of its answers pass the checks, for every type that it answers; plans hold what is sent."""
+"""``dev llm-server --plausible``: most answers of every type pass the checks, and plans match the requests."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""``pairwright fetch``, as a user calls it."""
+"""``pairwright fetch``."""
 
 import json
 import os
@@ -28,12 +28,12 @@ def test_images_come_through_the_proxy_and_the_result_says_what_did_not(run: Run
         common = ["fetch", pairs, "--out", "images", "--proxy", server.url, "--user-agent", "lab/2 (a@b.example)"]
         done = run(*common, "--min-success", 0.5, "--json", ok=False)
         assert done.returncode == 3, done.stderr
-        told = json.loads(done.stdout)
+        printed = json.loads(done.stdout)
         assert sorted(path for path, _ in server.requests) == hosts[:2]
         assert server.requests[0][1]["User-Agent"] == "lab/2 (a@b.example)"
-    assert told["pairs"] == 3
-    assert told["fetched"] == 1
-    assert told["rejected"] == {"not_found": 1, "blocked_address": 1}
+    assert printed["pairs"] == 3
+    assert printed["fetched"] == 1
+    assert printed["rejected"] == {"not_found": 1, "blocked_address": 1}
     (pair,) = PAIRS.read(tmp_path / "images" / "fetched.parquet")
     assert pair.caption == "thing 0"
     # A machine without the proxy goes on from what is there; the host does not resolve any more, and need not.
@@ -59,7 +59,7 @@ def test_where_nothing_came_there_is_nothing_to_exclude(run: Run, tmp_path: Path
     assert (done.returncode, json.loads(done.stdout)["rejected"]) == (3, {"blocked_address": 1})
 
 
-def test_impossible_options_and_foreign_folders_are_told(run: Run, tmp_path: Path) -> None:
+def test_impossible_options_and_foreign_folders_are_refused(run: Run, tmp_path: Path) -> None:
     pairs = table(tmp_path / "pairs.jsonl", ["http://a.example/x.jpg"])
     assert run("fetch", pairs, "--out", "images", "--quality", 400, ok=False).returncode == 2
     foreign = run("fetch", pairs, "--out", os.curdir, ok=False)

@@ -1,4 +1,4 @@
-"""``pairwright filter`` as a user calls it: what is left, what went and why, and what it is read by next."""
+"""``pairwright filter``: kept pairs, removed pairs with their reasons, and verbs that read the result."""
 
 import json
 from pathlib import Path
@@ -28,15 +28,18 @@ def rows(tmp_path: Path) -> Path:
 
 def test_what_is_left_is_read_by_other_verbs_and_what_went_says_why(run: Run, rows: Path, tmp_path: Path) -> None:
     call = ["filter", rows, "--min-words", 3, "--near-duplicates", 0.9, "--max-aspect", 3, "--out", "kept.parquet"]
-    told = json.loads(run(*call, "--json").stdout)
-    assert (told["in"], told["kept"], told["rejected"]) == (4, 2, {"extreme_aspect_ratio": 1, "too_short": 1})
-    assert sorted(pl.read_parquet(tmp_path / told["rejected_out"])["reason"]) == ["extreme_aspect_ratio", "too_short"]
+    printed = json.loads(run(*call, "--json").stdout)
+    assert (printed["in"], printed["kept"], printed["rejected"]) == (4, 2, {"extreme_aspect_ratio": 1, "too_short": 1})
+    assert sorted(pl.read_parquet(tmp_path / printed["rejected_out"])["reason"]) == [
+        "extreme_aspect_ratio",
+        "too_short",
+    ]
     made = run("generate", "negatives", "kept.parquet", "--out", "n.jsonl", "--json")
     assert json.loads(made.stdout)["captions"] == 2
 
 
 def test_a_broken_caption_of_a_row_that_is_read_is_no_pair(run: Run, tmp_path: Path) -> None:
-    """It is told on its own, and counted neither among the pairs nor among what went."""
+    """It is counted separately, neither among the kept pairs nor among the removed ones."""
     lines = [
         {"id": 1, "captions": ["a dog on a bed", "", "a dog"]},
         {"id": 2, "caption": "a cat"},
@@ -44,9 +47,9 @@ def test_a_broken_caption_of_a_row_that_is_read_is_no_pair(run: Run, tmp_path: P
     ]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
     call = ["filter", "r.jsonl", "--min-words", 3, "--on-error", "skip", "--out", "k.parquet"]
-    told = json.loads(run(*call, "--json").stdout)
-    assert (told["in"], told["kept"], told["rejected"]) == (3, 1, {"empty_caption": 1, "too_short": 1})
-    assert told["broken_captions"] == {"empty_caption": 1}
+    printed = json.loads(run(*call, "--json").stdout)
+    assert (printed["in"], printed["kept"], printed["rejected"]) == (3, 1, {"empty_caption": 1, "too_short": 1})
+    assert printed["broken_captions"] == {"empty_caption": 1}
     assert len(pl.read_parquet(tmp_path / "k.rejected.parquet")) == 3
     assert "Skipped of rows that were read: 1 caption (empty_caption 1)" in run(*call).stdout
 
@@ -54,11 +57,11 @@ def test_a_broken_caption_of_a_row_that_is_read_is_no_pair(run: Run, tmp_path: P
 def test_near_duplicates_of_other_images_go(run: Run, tmp_path: Path) -> None:
     lines = [{"id": at, "caption": "a brown dog runs on the wet beach"} for at in range(3)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
-    told = json.loads(run("filter", "r.jsonl", "--near-duplicates", 0.8, "--out", "k.parquet", "--json").stdout)
-    assert (told["kept"], told["rejected"]) == (1, {"near_duplicate": 2})
+    printed = json.loads(run("filter", "r.jsonl", "--near-duplicates", 0.8, "--out", "k.parquet", "--json").stdout)
+    assert (printed["kept"], printed["rejected"]) == (1, {"near_duplicate": 2})
 
 
-def test_concepts_are_told(run: Run, scenes: Path) -> None:
+def test_concepts_are_counted(run: Run, scenes: Path) -> None:
     shown = run("filter", scenes, "--concept-floor", 2, "--concept-cap", 3, "--out", "k.parquet").stdout
     assert "noun phrases" in shown
     assert "common_concepts" in shown
@@ -79,16 +82,16 @@ def test_calls_that_cannot_work_are_refused(run: Run, captions: Path, options: l
     assert run("filter", captions, "--min-words", "1", "--out", "k.jsonl", ok=False).returncode == 2
 
 
-def test_nothing_left_is_told_by_the_exit_code(run: Run, captions: Path) -> None:
+def test_no_kept_row_exits_with_3(run: Run, captions: Path) -> None:
     assert run("filter", captions, "--min-words", "99", "--out", "k.parquet", ok=False).returncode == 3
 
 
-def test_only_images_that_passed_unseen_are_told_as_passed(run: Run, tmp_path: Path) -> None:
+def test_images_of_unknown_size_are_counted_as_kept(run: Run, tmp_path: Path) -> None:
     lines = [{"id": 1, "caption": "dog"}, {"id": 2, "caption": "a brown dog on the beach"}]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
     done = run("filter", "r.jsonl", "--min-words", 3, "--min-side", 64, "--out", "k.parquet", "--json")
     assert json.loads(done.stdout)["unknown_size"] == 1
-    assert "1 image of unknown size passed." in done.stderr
+    assert "1 image of unknown size kept." in done.stderr
 
 
 def test_a_pair_whose_image_cannot_be_scored_goes_and_says_why(run_model: Run, rows: Path, tmp_path: Path) -> None:
@@ -106,7 +109,7 @@ def test_a_pair_whose_image_cannot_be_scored_goes_and_says_why(run_model: Run, r
     ]
     rows.write_text(rows.read_text() + "".join(json.dumps(row) + "\n" for row in lines))
     call = ["filter", rows, "--min-clip-score", 1e-9, "--clip-model", model, "--device", "cpu", "--out", "k.parquet"]
-    told = json.loads(run_model(*call, "--json", ok=False).stdout)
-    reasons = {name: told["rejected"].get(name) for name in ("missing_image", "bad_image", "not_fetched")}
+    printed = json.loads(run_model(*call, "--json", ok=False).stdout)
+    reasons = {name: printed["rejected"].get(name) for name in ("missing_image", "bad_image", "not_fetched")}
     assert reasons == {"missing_image": 2, "bad_image": 1, "not_fetched": 1}
-    assert told["in"] == told["kept"] + sum(told["rejected"].values())
+    assert printed["in"] == printed["kept"] + sum(printed["rejected"].values())

@@ -1,4 +1,4 @@
-"""``pairwright init``: a config that builds at once, whatever the layout of the input."""
+"""``pairwright init``: a config that builds as written, for every layout of the input."""
 
 import csv
 import gzip
@@ -30,7 +30,7 @@ def write(path: Path, data: bytes | str) -> Path:
 
 
 def coco(folder: Path) -> str:
-    """COCO's own layout: captions and instances in annotations/, images beside it."""
+    """COCO's own layout: captions and instances in annotations/, images next to it."""
     images = [{"id": n, "file_name": f"COCO_{n}.jpg", "width": 48, "height": 32} for n in range(5)]
     captions = [{"id": n, "image_id": n, "caption": text} for n, text in enumerate(CAPTIONS)]
     boxes = [{"id": 1, "image_id": 0, "category_id": 1, "bbox": [1, 1, 20, 20]}]
@@ -43,7 +43,7 @@ def coco(folder: Path) -> str:
 
 
 def odd_csv(folder: Path) -> str:
-    """Columns under names of one's own, images in a folder beside the table."""
+    """Columns with other names, images in a folder next to the table."""
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(["photo_id", "foto", "human_words", "split"])
@@ -62,7 +62,7 @@ def odd_jsonl(folder: Path) -> str:
 
 
 def folder_of_images(folder: Path) -> str:
-    """Images of two formats with a .txt beside each."""
+    """Images of two formats, each with a .txt."""
     for n, caption in enumerate(CAPTIONS):
         write(folder / "photos" / f"{n}.{'png' if n % 2 else 'jpg'}", picture(n, "PNG" if n % 2 else "JPEG"))
         write(folder / "photos" / f"{n}.txt", caption)
@@ -169,7 +169,7 @@ def test_what_the_user_maps_goes_before_what_is_detected(run: Run, tmp_path: Pat
 
 
 def test_images_of_another_folder_are_taken_only_when_all_are_there(run: Run, tmp_path: Path) -> None:
-    """Names such as 0.jpg are common: a folder beside the input's own may belong to something else."""
+    """Names such as 0.jpg are common: another folder next to the input may belong to something else."""
     rows = "".join(json.dumps({"image": f"{n}.jpg", "caption": text}) + "\n" for n, text in enumerate(CAPTIONS))
     write(tmp_path / "mine" / "rows.jsonl", rows)
     for n in range(4):

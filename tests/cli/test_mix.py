@@ -1,4 +1,4 @@
-"""``pairwright mix`` as a user calls it."""
+"""``pairwright mix``."""
 
 import json
 from pathlib import Path
@@ -26,7 +26,7 @@ def test_a_mixture_is_printed_as_a_table_of_eighty_columns_and_written(run: Run,
     assert not (tmp_path / "dry.json").exists()
 
 
-def test_a_dry_run_needs_no_output_and_a_mixture_prints_where_it_stands(run: Run, tmp_path: Path) -> None:
+def test_a_dry_run_needs_no_output_and_a_mixture_prints_its_paths(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"question": "Q", "answer": "A"}')
     (tmp_path / "m.yaml").write_text("sources:\n- {path: a.jsonl}\n")
     before = set(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""``pairwright refine``: its models by folder, its mending."""
+"""``pairwright refine``: scorers from folders, and ``--fix``."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,18 @@ def cola_folder(tmp_path: Path) -> Path:
 def test_a_model_in_a_folder_takes_part_and_its_gaps_are_written(negatives: Path, cola_folder: Path) -> None:
     out = negatives.with_name("refined.jsonl")
     done = CliRunner().invoke(
-        app, ["refine", str(negatives), "--out", str(out), "--also", f"cola={cola_folder}", "--target", "0.9", "--json"]
+        app,
+        [
+            "refine",
+            str(negatives),
+            "--out",
+            str(out),
+            "--add-attacks",
+            f"cola={cola_folder}",
+            "--target",
+            "0.9",
+            "--json",
+        ],
     )
     assert "cola" in json.loads(done.stdout)["attacks"]
     assert all("cola_gap" in json.loads(line)["scores"] for line in out.read_text().splitlines())
@@ -55,11 +66,11 @@ def test_a_model_in_a_folder_takes_part_and_its_gaps_are_written(negatives: Path
 
 @pytest.mark.parametrize(("also", "says"), [("meaning=here", "takes no folder"), ("taste", "There are: meaning")])
 def test_a_model_that_does_not_fit_is_wrong_usage(negatives: Path, also: str, says: str) -> None:
-    done = CliRunner().invoke(app, ["refine", str(negatives), "--out", "r.jsonl", "--also", also])
+    done = CliRunner().invoke(app, ["refine", str(negatives), "--out", "r.jsonl", "--add-attacks", also])
     assert says in str(done.exception)
 
 
-def test_mending_by_choice_leaves_one_negative_of_each_caption_to_refine(negatives: Path) -> None:
+def test_fix_choose_keeps_one_negative_of_each_caption_to_refine(negatives: Path) -> None:
     out = negatives.with_name("refined.jsonl")
     done = CliRunner().invoke(app, ["refine", str(negatives), "--out", str(out), "--fix", "choose", "--json"])
     rows = [json.loads(line) for line in out.read_text().splitlines()]

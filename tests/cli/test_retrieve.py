@@ -1,4 +1,4 @@
-"""``pairwright retrieve --rerank``: the first hits of each query, in the order that a decoder gives them."""
+"""``pairwright retrieve --rerank``: the first hits of each query in the order of a decoder."""
 
 import json
 import shutil
@@ -40,8 +40,10 @@ def searched(made: Path, tmp_path: Path) -> Path:
 
 def test_hits_come_in_the_order_of_the_decoder_and_keep_their_first_rank(run_model: Run, searched: Path) -> None:
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--k", 3, "--out", "h.parquet", "--json"]
-    told = json.loads(run_model(*given, "--rerank", "attention", "--rerank-model", "decoder", "--rerank-top", 2).stdout)
-    assert told["reranked"] == {"by": "attention", "model": "decoder", "hits": 4, "prompts_read": 6}
+    printed = json.loads(
+        run_model(*given, "--rerank", "attention", "--rerank-model", "decoder", "--rerank-top", 2).stdout
+    )
+    assert printed["reranked"] == {"by": "attention", "model": "decoder", "hits": 4, "prompts_read": 6}
     hits = pl.read_parquet(searched / "h.parquet")
     for group in hits.partition_by("query"):
         assert group["rank"].to_list() == [1, 2, 3]
@@ -56,7 +58,7 @@ def test_a_decoder_without_a_ranking_and_a_ranking_without_a_decoder_are_refused
 ) -> None:
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--out", "h.jsonl"]
     assert "--rerank-model" in run_model(*given, "--rerank", "yes-no", ok=False).stderr
-    assert "without --rerank" in run_model(*given, "--rerank-model", "decoder", ok=False).stderr
+    assert "requires --rerank" in run_model(*given, "--rerank-model", "decoder", ok=False).stderr
     assert (
         "no causal language model"
         in run_model(*given, "--rerank", "yes-no", "--rerank-model", "index", ok=False).stderr
@@ -64,13 +66,13 @@ def test_a_decoder_without_a_ranking_and_a_ranking_without_a_decoder_are_refused
     assert not (searched / "h.jsonl").exists()
 
 
-def test_captions_that_are_too_long_together_are_refused_with_the_option_that_mends_it(
+def test_captions_too_long_for_the_decoder_are_refused_with_the_option_to_change(
     run_model: Run, searched: Path
 ) -> None:
     config = json.loads((searched / "decoder/config.json").read_text())
     (searched / "decoder/config.json").write_text(json.dumps({**config, "max_position_embeddings": 260}))
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--out", "h.jsonl", "--rerank", "plain-attention"]
     assert run_model(*given, "--rerank-model", "decoder", ok=False).stderr.splitlines() == [
-        "pairwright: a prompt of 280 tokens, and the model reads 260. Read fewer captions together: lower --rerank-top."
+        "pairwright: a prompt of 280 tokens, and the model reads 260. Lower --rerank-top."
     ]
     assert run_model(*given, "--rerank-model", "decoder", "--rerank-top", 2).stderr == ""

@@ -1,4 +1,4 @@
-"""``pairwright review`` as it is called: serving, reporting, applying; and ``export --decisions``."""
+"""``pairwright review``: serving, reporting, applying; and ``export --decisions``."""
 
 import json
 import signal
@@ -41,10 +41,10 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-def decisions(path: Path, *said: tuple[str, ...]) -> Path:
+def decisions(path: Path, *message: tuple[str, ...]) -> Path:
     """Write decisions: (id, reviewer, word, candidate, text)."""
     names = ("id", "reviewer", "decision", "candidate", "text")
-    path.write_text("".join(json.dumps(dict(zip(names, line, strict=False))) + "\n" for line in said))
+    path.write_text("".join(json.dumps(dict(zip(names, line, strict=False))) + "\n" for line in message))
     return path
 
 
@@ -66,26 +66,26 @@ def test_serving_announces_an_address_with_a_token_and_ends_on_ctrl_c(rows: Path
     command = [sys.executable, "-m", "pairwright", "review", str(rows), "--sample", "3", "--no-browser", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout
-        told = json.loads(process.stdout.readline())
-        assert (told["pid"], told["rows"], told["decided"]) == (process.pid, 3, 0)
-        assert told["url"].startswith("http://127.0.0.1:")
+        printed = json.loads(process.stdout.readline())
+        assert (printed["pid"], printed["rows"], printed["decided"]) == (process.pid, 3, 0)
+        assert printed["url"].startswith("http://127.0.0.1:")
         with pytest.raises(urllib.error.HTTPError, match="403"):
-            urllib.request.urlopen(told["url"].partition("?")[0])  # noqa: S310 - loopback
+            urllib.request.urlopen(printed["url"].partition("?")[0])  # noqa: S310 - loopback
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 0
     assert "0 of 3 rows are decided" in errors
-    assert Path(told["out"]) == rows.with_name("rows.jsonl.decisions.jsonl")
+    assert Path(printed["out"]) == rows.with_name("rows.jsonl.decisions.jsonl")
 
 
-def test_a_report_tells_agreement_and_the_bound(rows: Path, decided: Path) -> None:
+def test_a_report_shows_agreement_and_the_bound(rows: Path, decided: Path) -> None:
     done = CliRunner().invoke(app, ["review", str(rows), "--report", str(decided)])
-    assert "ann and bob: 2 rows, 50.0% equal, Cohen's kappa 0.00" in done.stdout
-    assert "Of the 1 rows that nobody saw, at most 1 are bad" in done.stdout
-    assert "1 about rows that are not here" in done.stderr
-    told = json.loads(CliRunner().invoke(app, ["review", str(rows), "--report", str(decided), "--json"]).stdout)
-    assert told["bad"]["found"] == 2
-    assert told["by_type"]["replace-attribute"]["seen"] == 3
+    assert "ann and bob: 2 rows, 50.0% the same, Cohen's kappa 0.00" in done.stdout
+    assert "Of the 1 rows without a decision, at most 1 are bad" in done.stdout
+    assert "1 for unknown rows" in done.stderr
+    printed = json.loads(CliRunner().invoke(app, ["review", str(rows), "--report", str(decided), "--json"]).stdout)
+    assert printed["bad"]["found"] == 2
+    assert printed["by_type"]["replace-attribute"]["seen"] == 3
     alone = ["review", str(rows), "--report", str(decided), "--reviewer", "bob", "--json"]
     one = json.loads(CliRunner().invoke(app, alone).stdout)
     assert (one["reviewers"], one["bad"]["found"]) == ({"bob": {"keep": 2, "reject": 0, "unsure": 0, "fix": 0}}, 0)
@@ -94,8 +94,8 @@ def test_a_report_tells_agreement_and_the_bound(rows: Path, decided: Path) -> No
 def test_applying_writes_all_rows_with_what_was_decided(rows: Path, decided: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     call = ["review", str(rows), "--apply", str(decided), "--out", str(out), "--json"]
-    told = json.loads(CliRunner().invoke(app, call).stdout)
-    assert {name: told[name] for name in ("rows", "reviewed", "kept", "fixed", "rejected", "uncounted")} == {
+    printed = json.loads(CliRunner().invoke(app, call).stdout)
+    assert {name: printed[name] for name in ("rows", "reviewed", "kept", "fixed", "rejected", "uncounted")} == {
         "rows": 4,
         "reviewed": 3,
         "kept": 3,
@@ -118,8 +118,8 @@ def test_applying_writes_all_rows_with_what_was_decided(rows: Path, decided: Pat
 def test_foreign_layouts_can_be_written_without_the_rejected_rows(rows: Path, decided: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     call = ["review", str(rows), "--apply", str(decided), "--reviewer", "ann", "--only-reviewed", "--only-kept"]
-    told = json.loads(CliRunner().invoke(app, [*call, "--out", str(out), "--json"]).stdout)
-    assert told["rejected"] == {"not_reviewed": 1, "reviewer_rejected": 1}
+    printed = json.loads(CliRunner().invoke(app, [*call, "--out", str(out), "--json"]).stdout)
+    assert printed["rejected"] == {"not_reviewed": 1, "reviewer_rejected": 1}
     assert set(json.loads(out.read_text())) == {"red-blue", "white-pink"}
 
 
@@ -155,9 +155,9 @@ def test_an_export_of_a_build_leaves_out_what_was_rejected(tmp_path: Path) -> No
     ]  # fmt: skip
     PAIRS.write([Pair(key, "a red bus", source="s")], tmp_path / "build" / "pairs" / "00000.parquet")
     ANNOTATIONS.write(rows, tmp_path / "build" / "annotations" / "negatives-00000.parquet")
-    said = decisions(tmp_path / "d.jsonl", (rows[1].id, "ann", "reject", "a car"))
+    message = decisions(tmp_path / "d.jsonl", (rows[1].id, "ann", "reject", "a car"))
     out = tmp_path / "out.tsv"
-    call = ["export", str(tmp_path / "build"), "--to", "negclip", "--decisions", str(said), "--out", str(out)]
+    call = ["export", str(tmp_path / "build"), "--to", "negclip", "--decisions", str(message), "--out", str(out)]
     assert CliRunner().invoke(app, call).exit_code == 0
     written = out.read_text()
     assert "a blue bus" in written
@@ -167,13 +167,13 @@ def test_an_export_of_a_build_leaves_out_what_was_rejected(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--report", "d.jsonl", "--apply", "d.jsonl"], "two calls"),
+        (["--report", "d.jsonl", "--apply", "d.jsonl"], "mutually exclusive"),
         (["--report", "d.jsonl", "--out", "o.jsonl"], "takes no --out"),
-        (["--report", "d.jsonl", "--sample", "3"], "of the review itself"),
-        (["--report", "d.jsonl", "--no-browser"], "of the review itself"),
-        (["--apply", "d.jsonl", "--out", "o.jsonl", "--seed", "3"], "of the review itself"),
-        (["--apply", "d.jsonl"], "name the file by --out"),
-        (["--only-reviewed"], "go with --apply"),
+        (["--report", "d.jsonl", "--sample", "3"], "with --report or --apply"),
+        (["--report", "d.jsonl", "--no-browser"], "with --report or --apply"),
+        (["--apply", "d.jsonl", "--out", "o.jsonl", "--seed", "3"], "with --report or --apply"),
+        (["--apply", "d.jsonl"], "requires --out"),
+        (["--only-reviewed"], "require --apply"),
         (["--apply", "d.jsonl", "--out", "rows.jsonl"], "is the input itself"),
         (["--apply", "d.jsonl", "--out", "d.jsonl"], "is the input itself"),
         (["--apply", "d.jsonl", "--out", "out.xlsx"], "candidate rows are in"),

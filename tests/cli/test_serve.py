@@ -9,7 +9,7 @@ import yaml
 from tests.cli.conftest import Run
 
 
-def test_init_writes_a_schedule_beside_the_config_and_overwrites_neither(
+def test_init_writes_a_schedule_next_to_the_config_and_overwrites_neither(
     run: Run, captions: Path, tmp_path: Path
 ) -> None:
     arguments = ("init", "--template", "negatives", "--input", captions, "--out", "night/build.yaml", "--prefect")
@@ -20,7 +20,7 @@ def test_init_writes_a_schedule_beside_the_config_and_overwrites_neither(
     (tmp_path / "night" / "build.yaml").unlink()
     refused = run(*arguments, ok=False)
     assert refused.returncode == 2
-    assert "night/prefect.yaml: already there" in refused.stderr
+    assert "night/prefect.yaml: exists" in refused.stderr
     assert not (tmp_path / "night" / "build.yaml").exists()
 
 
@@ -28,14 +28,14 @@ def test_a_build_can_end_after_one_stage_and_go_on(run: Run, captions: Path) -> 
     run("init", "--template", "negatives", "--input", captions, "--out", "build.yaml")
     refused = run("build", "build.yaml", "--no-prefect", "--only", "tag", ok=False)
     assert refused.returncode == 2
-    assert "stage pairs is not done" in refused.stderr
-    told = json.loads(run("build", "build.yaml", "--no-prefect", "--only", "pairs", "--json").stdout)
-    assert list(told["stages"]) == ["pairs"]
-    assert told["stages"]["pairs"]["kept"] == 5
+    assert "pairs comes before it" in refused.stderr
+    printed = json.loads(run("build", "build.yaml", "--no-prefect", "--only", "pairs", "--json").stdout)
+    assert list(printed["stages"]) == ["pairs"]
+    assert printed["stages"]["pairs"]["kept"] == 5
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--interval", "often"], "such as 30m"),
         (["--interval", "1h", "--on-failure", ""], "--on-failure '': empty command"),
@@ -44,9 +44,9 @@ def test_a_build_can_end_after_one_stage_and_go_on(run: Run, captions: Path) -> 
         (["--cron", "0 25 * * *"], "not five fields"),
     ],
 )
-def test_a_wrong_schedule_is_told_in_one_line(run: Run, captions: Path, options: list[str], said: str) -> None:
+def test_an_invalid_schedule_is_one_line(run: Run, captions: Path, options: list[str], message: str) -> None:
     run("init", "--template", "negatives", "--input", captions, "--out", "build.yaml")
     refused = run("serve", "build.yaml", *options, ok=False)
     assert refused.returncode == 2
-    assert said in refused.stderr
+    assert message in refused.stderr
     assert len(refused.stderr.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""``pairwright train`` as a user calls it."""
+"""``pairwright train``."""
 
 import json
 import shlex
@@ -18,7 +18,7 @@ def test_without_torch_a_line_says_what_to_install(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "train", "clip", *SHARDS]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "pairwright: training needs torch: pip install 'pairwright[train]'\n"
+    assert done.stderr == "pairwright: training requires torch: pip install 'pairwright[train]'\n"
 
 
 def test_wrong_settings_end_with_code_2_and_a_line_that_helps(run: Run) -> None:
@@ -32,7 +32,7 @@ def test_wrong_settings_end_with_code_2_and_a_line_that_helps(run: Run) -> None:
     assert (done.returncode, "Did you mean `lr`?" in done.stderr) == (2, True)
 
 
-def test_a_run_tells_of_its_steps_and_ends_with_a_report(run_model: Run, tmp_path: Path) -> None:
+def test_a_run_logs_its_steps_and_ends_with_a_report(run_model: Run, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
     pytest.importorskip("accelerate", reason="accelerate is of the extra `train`")
     from tests.training.training_cases import SMALL, clip, shards
@@ -45,7 +45,7 @@ def test_a_run_tells_of_its_steps_and_ends_with_a_report(run_model: Run, tmp_pat
     report = json.loads(done.stdout)
     assert (report["steps"], report["samples"], report["ended"]) == (2, 12, "done")
     assert "step 2  epoch 1.00  loss" in done.stderr
-    assert f"{report['cut']} texts were longer than the model reads" in done.stderr
+    assert f"{report['cut']} texts were longer than the model's limit" in done.stderr
     assert (tmp_path / "run" / "model" / "model.safetensors").is_file()
     assert "<figure" in (tmp_path / "run" / "report.html").read_text()
 
@@ -79,7 +79,7 @@ def test_the_offline_example_runs_with_less_data_and_fewer_steps(run: Run, run_m
 
 
 @pytest.mark.slow
-def test_the_offline_example_as_printed_makes_a_model_that_tells_negatives(run_apart: Run) -> None:
+def test_the_offline_example_as_printed_makes_a_model_that_detects_negatives(run_apart: Run) -> None:
     pytest.importorskip("torch", reason="torch is an extra")
     pytest.importorskip("accelerate", reason="accelerate is of the extra `train`")
     *first, last = offline_example()

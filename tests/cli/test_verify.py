@@ -1,4 +1,4 @@
-"""``pairwright verify``: what a path is, whether it is whole, and how to go on."""
+"""``pairwright verify``: what a path is, whether it is complete, and how to resume."""
 
 import fcntl
 import json
@@ -26,9 +26,9 @@ def test_an_unfinished_build_says_how_far_it_is_and_how_to_resume_it(run: Run, c
     for stage in ("pairs", "tag"):
         run("build", config, "--out", "out", "--no-prefect", "--only", stage)
     (tmp_path / "out" / "receipts" / "tag" / "00002.json").unlink()
-    told = run("verify", "out", "--json", ok=False)
-    result = json.loads(told.stdout)
-    assert (told.returncode, result["kind"]) == (1, "unfinished build")
+    printed = run("verify", "out", "--json", ok=False)
+    result = json.loads(printed.stdout)
+    assert (printed.returncode, result["kind"]) == (1, "unfinished build")
     (problem,) = result["problems"]
     assert problem.startswith("out: unfinished build (done: pairs, tag 2 of 3 parts).")
     with (tmp_path / "out" / ".lock").open("a") as lock:
@@ -38,7 +38,7 @@ def test_an_unfinished_build_says_how_far_it_is_and_how_to_resume_it(run: Run, c
     run(*shlex.split(again)[1:], "--no-prefect")
     done = run("verify", "out")
     assert "out: version 1 of the build t" in done.stderr
-    assert done.stdout == "out: all is well.\n"
+    assert done.stdout == "out: no problems.\n"
 
 
 def test_a_finished_build_with_a_newer_one_under_way_says_both(run: Run, config: Path, tmp_path: Path) -> None:
@@ -46,10 +46,10 @@ def test_a_finished_build_with_a_newer_one_under_way_says_both(run: Run, config:
     changed = {**yaml.safe_load(config.read_text()), "part_size": 15}
     config.write_text(yaml.safe_dump(changed))
     done = run("build", config, "--out", "out", "--no-prefect", "--only", "pairs")
-    assert f"Made pairs in {tmp_path / 'out' / '.next'}" in done.stdout
-    told = run("verify", "out")
-    assert "out: version 1 of the build t" in told.stderr
-    assert "a newer version is unfinished (made so far: pairs)." in told.stderr
+    assert f"Finished pairs in {tmp_path / 'out' / '.next'}" in done.stdout
+    printed = run("verify", "out")
+    assert "out: version 1 of the build t" in printed.stderr
+    assert "a newer version is unfinished (made so far: pairs)." in printed.stderr
 
 
 def test_shards_without_a_manifest_are_called_so(run: Run, config: Path, tmp_path: Path) -> None:
@@ -57,8 +57,11 @@ def test_shards_without_a_manifest_are_called_so(run: Run, config: Path, tmp_pat
     shutil.copytree(tmp_path / "out" / "shards", tmp_path / "alone")
     assert "alone: 1 shard without the manifest of a build." in run("verify", "alone").stderr
     assert "1 shard of the build out" in run("verify", "out/shards").stderr
-    told = run("verify", "out/pairs", ok=False)
-    assert (told.returncode, "a folder inside a build. Check all: pairwright verify out" in told.stderr) == (1, True)
+    printed = run("verify", "out/pairs", ok=False)
+    assert (printed.returncode, "a folder inside a build. Check all: pairwright verify out" in printed.stderr) == (
+        1,
+        True,
+    )
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def test_shards_without_a_manifest_are_called_so(run: Run, config: Path, tmp_pat
         ("t.json", "[1", "t.json: broken_json"),
     ],
 )
-def test_what_is_no_dataset_is_told_what_it_is(
+def test_verify_describes_a_path_that_is_no_dataset(
     run: Run, tmp_path: Path, name: str, content: str | None, says: str
 ) -> None:
     path = tmp_path / name

@@ -1,4 +1,4 @@
-"""A generator that somebody else wrote, as CONTRIBUTING shows it: found, listed, made, run in a build."""
+"""A third-party generator as CONTRIBUTING shows it: found, listed, run alone and in a build."""
 
 import importlib
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from pairwright.cli.main import app
 from pairwright.datasets.errors import UsageError
@@ -180,3 +180,53 @@ def test_hard_negatives_of_a_third_party_are_refined_too(install: Install, tmp_p
     refined = manifest["stages"]["refine"]
     assert refined["candidates"] == manifest["stages"]["miscount"]["kept"] == 4
     assert manifest["contents"]["texts"]["hard_negatives"] == refined["kept"]
+
+
+def generate(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["generate", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("start", [("--generator", "miscount"), ("run", "--generator", "miscount")])
+def test_generate_runs_an_installed_generator_by_name(install: Install, tmp_path: Path, start: tuple[str, ...]) -> None:
+    install("miscount-plugin")
+    (tmp_path / "captions.jsonl").write_text('{"caption": "two dogs on a bed"}\n{"caption": "a dog on a bed"}\n')
+    out = tmp_path / "out.jsonl"
+    options = ("--out", out, "--option", "counts=[two, nine]", "--seed", 3, "--workers", 1, "--json")
+    result = generate(*start, tmp_path / "captions.jsonl", *options)
+    assert result.exit_code == 0, result.output
+    printed = json.loads(result.stdout)
+    assert (printed["captions"], printed["method"]) == (2, "rules")
+    assert printed["types"]["replace-attribute"] == {"made": 2, "kept": 1, "rejected": {"no_edit": 1}}
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["negative"] for row in rows if row["status"] == "kept"] == ["nine dogs on a bed"]
+
+
+def test_generate_needs_no_flag_of_a_build_to_run_a_built_in_generator(tmp_path: Path) -> None:
+    (tmp_path / "captions.jsonl").write_text('{"caption": "a dog on a bed"}\n')
+    by_name, by_verb = tmp_path / "name.jsonl", tmp_path / "verb.jsonl"
+    read = (tmp_path / "captions.jsonl", "--workers", 1, "--out")
+    generate("run", "--generator", "rules-negatives", "--option", "per_type=2", *read, by_name)
+    generate("negatives", "--per-type", 2, *read, by_verb)
+    assert by_name.read_text() == by_verb.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--generator", "miscuont"], "Did you mean miscount"),
+        (["--generator", "miscount", "--option", "counts"], "--option 'counts': write KEY=VALUE"),
+        (["--generator", "miscount", "--option", "counts=[a"], "not valid YAML"),
+        (["--generator", "miscount", "--option", "n=1", "--option", "n=2"], "n is repeated"),
+        (["--generator", "miscount", "--option", "numbers=3"], "does not take the options"),
+        (["--generator", "miscount", "--model", "m"], "--model does nothing with --generator miscount"),
+    ],
+)
+def test_generate_names_the_option_that_cannot_be_used(
+    install: Install, tmp_path: Path, options: list[str], message: str
+) -> None:
+    install("miscount-plugin")
+    (tmp_path / "captions.jsonl").write_text('{"caption": "two dogs on a bed"}\n')
+    result = generate("run", *options, tmp_path / "captions.jsonl", "--workers", 1, "--out", tmp_path / "out.jsonl")
+    assert isinstance(result.exception, UsageError)
+    assert message in str(result.exception)
+    assert not (tmp_path / "out.jsonl").exists()

@@ -77,14 +77,14 @@ def select_conditions(given: LabelledImages, by: Sequence[str], asked: Mapping[s
     names = list(dict.fromkeys(by)) or [name for name in INSTRUCTIONS if name in known]
     if not names:
         raise UsageError(f"{given.where}: name a label by --by; there are {', '.join(given.labels.columns)}.")
-    require_known("--ask: no such condition:", asked, names)
+    require_known("--instruction: no such condition:", asked, names)
     return ConditionalImages(given.images, [_condition(given, name, asked) for name in names])
 
 
 def _condition(given: LabelledImages, name: str, asked: Mapping[str, str]) -> Condition:
     instruction = asked.get(name) or INSTRUCTIONS.get(name, "")
     if not instruction:
-        raise UsageError(f"--by {name}: what is asked? Say it by --ask '{name}=What is the {name} ...?'")
+        raise UsageError(f"--by {name}: what is asked? Say it by --instruction '{name}=What is the {name} ...?'")
     if name != RGB:
         return Condition(name, instruction, tuple(given.texts(name)))
     given.texts("r+g+b")  # that they are there

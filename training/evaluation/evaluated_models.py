@@ -106,11 +106,11 @@ def _base_model(model: Model, after: Mapping[str, Tensor], base: str, named: Nam
         before |= {key: torch.zeros_like(one) if key.endswith(_GATES) else one for key, one in blocks.items()}
     elif found.kind != named.kind:
         raise UsageError(
-            f"--base {base} is of kind {found.kind}, {named.name} of kind {named.kind}: there is no line between them. "
+            f"--base-model {base} is of kind {found.kind}, {named.name} of kind {named.kind}: there is no line between them. "
             "Give what the training started from."
         )
     try:
         interpolate(before, after, 1.0)
     except UsageError as error:
-        raise UsageError(f"--base {base}: {error}. Give what {named.name} was trained from.") from None
+        raise UsageError(f"--base-model {base}: {error}. Give what {named.name} was trained from.") from None
     return before

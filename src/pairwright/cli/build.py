@@ -1,4 +1,4 @@
-"""``pairwright build``: run a build config through the Prefect flow."""
+"""``pairwright build``: build a dataset from a config."""
 
 from collections.abc import Container
 from pathlib import Path
@@ -8,13 +8,13 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
-from pairwright.cli.generate.summary import count_phrase, nothing_kept_in_build, quota_lines
-from pairwright.cli.options.input import JsonOption
+from pairwright.cli.generate.summary import nothing_kept_in_build, quota_lines
+from pairwright.cli.options.groups import advanced_option, limit_option, output_option
+from pairwright.cli.options.input import DetailsOption, JsonOption
 from pairwright.cli.options.model import cancelled_lines
-from pairwright.cli.output.console import emit, note
+from pairwright.cli.output.console import count_phrase, emit, note
 from pairwright.cli.output.progress import StageBars, with_progress
 from pairwright.cli.output.summary import (
-    DetailsOption,
     all_reasons,
     headline,
     next_step,
@@ -23,13 +23,14 @@ from pairwright.cli.output.summary import (
     warning,
     wrapped_table,
 )
-from pairwright.cli.plan import plan
+from pairwright.cli.plan import BuildOutOption, ConfigArgument, plan
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig
 
-_TEXT_KINDS = {  # kind of text: the stage that makes it, and the name of one
+NoPrefectOption = Annotated[bool, advanced_option("--no-prefect", help="Run without Prefect, which starts faster.")]
+_TEXT_KINDS = {  # kind of text: its stage, and a noun
     "hard_negatives": ("negatives", "hard negative"),
     "hard_positives": ("positives", "hard positive"),
     "conversations": ("conversations", "conversation"),
@@ -39,60 +40,41 @@ _TEXT_KINDS = {  # kind of text: the stage that makes it, and the name of one
 
 @with_progress
 def build(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file, as `pairwright init` writes it.")],
+    config: ConfigArgument,
     *,
-    out: Annotated[Path | None, typer.Option("--out", help="Build directory; build/NAME when left out.")] = None,
-    workers: Annotated[int | None, typer.Option("--workers", min=1, help="Processes; the output is the same.")] = None,
-    runner: Annotated[
-        Literal["processes", "ray"] | None,
-        typer.Option("--runner", help="Work on this machine, or on a Ray cluster; the output is the same."),
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            "--address",
-            metavar="HOST:PORT",
-            help="Of the Ray cluster's head; the one this machine is in when left out.",
-        ),
-    ] = None,
+    out: BuildOutOption = None,
     publish: Annotated[
-        str | None,
-        typer.Option("--publish", metavar="URL", help="Lay the finished dataset there, such as s3://bucket/birds."),
+        str | None, output_option(metavar="URL", help="Upload the finished dataset, such as to s3://bucket/birds.")
     ] = None,
-    no_prefect: Annotated[
-        bool, typer.Option("--no-prefect", help="Do the same work without Prefect: starts at once.")
-    ] = False,
     incremental: Annotated[
         bool | None,
-        typer.Option(
-            "--incremental/--full", help="Append what is new since the last version, or build all; else as CONFIG says."
-        ),
+        typer.Option("--incremental/--full", help="Append new pairs, or build everything; else as CONFIG says."),
     ] = None,
+    only: Annotated[str, typer.Option(metavar="STAGE", help="Run this stage only; earlier ones have to be done.")] = "",
+    begin: Annotated[str, typer.Option("--from", metavar="STAGE", help="Rerun this stage and all later ones.")] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would be made, and what models would cost; make nothing.")
+        bool, typer.Option("--dry-run", help="Estimate the build and the cost of models; make nothing.")
     ] = False,
     retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Ask models anew, and pay, about all rows that failed/ names.")
+        bool, typer.Option("--retry-failed", help="Retry the rows in failed/ (billed again).")
     ] = False,
-    only: Annotated[
-        str, typer.Option("--only", metavar="STAGE", help="Make this stage and end; those before it have to be there.")
-    ] = "",
-    begin: Annotated[
-        str, typer.Option("--from", metavar="STAGE", help="Make this stage and all that follow again.")
-    ] = "",
-    max_cost: Annotated[
-        float | None, typer.Option("--max-cost", help="Stop at so many USD; what is done is kept.")
-    ] = None,
+    batch_cancel: Annotated[bool, typer.Option("--batch-cancel", help="Cancel running batches and exit.")] = False,
+    max_cost: Annotated[float | None, limit_option(help="Stop at this cost in USD; finished work is kept.")] = None,
     max_requests: Annotated[
-        int | None, typer.Option("--max-requests", min=1, help="Stop at so many answers; what is done is kept.")
+        int | None, limit_option(min=1, help="Stop at this number of answers; finished work is kept.")
     ] = None,
-    batch_cancel: Annotated[
-        bool, typer.Option("--batch-cancel", help="Cancel the batches that still run, and do nothing else.")
-    ] = False,
+    workers: Annotated[int | None, advanced_option(min=1, help="Processes; the output is the same.")] = None,
+    runner: Annotated[
+        Literal["processes", "ray"] | None, advanced_option(help="This machine, or a Ray cluster; the same output.")
+    ] = None,
+    address: Annotated[
+        str | None, advanced_option(metavar="HOST:PORT", help="Head of the Ray cluster; else this machine's.")
+    ] = None,
+    no_prefect: NoPrefectOption = False,
     details: DetailsOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Build a dataset as CONFIG says; started again after a stop, it goes on where it stood.
+    """Build a dataset from a config, or resume a stopped build.
 
     \b
     Examples:
@@ -111,16 +93,16 @@ def build(
         StageSelection(only, begin).check(stage_names(load_config(config)))
         plan(config, out=out, as_json=as_json)
         return
+    loaded = load_config(config)
+    folder = out or Path("build") / loaded.name
     if batch_cancel:
-        _cancel_batches(load_config(config), out, as_json=as_json)
+        _cancel_batches(loaded, folder, as_json=as_json)
         return
-    loaded = _with_limits(load_config(config), max_cost, max_requests)
-    given = {"workers": workers, "incremental": incremental, "runner": runner, "address": address}
-    loaded = loaded.model_copy(update={name: value for name, value in given.items() if value is not None})
+    loaded = _with_limits(loaded, max_cost, max_requests)
+    values = {"workers": workers, "incremental": incremental, "runner": runner, "address": address, "publish": publish}
     if publish is not None:
         split_url(publish)
-        loaded = loaded.model_copy(update={"publish": publish})
-    folder = out or Path("build") / loaded.name
+    loaded = loaded.model_copy(update={name: value for name, value in values.items() if value is not None})
     progress = StageBars()
     progress.note(f"Building {loaded.name} in {folder}{start_message(no_prefect)} ...")
     from pairwright.flows.build import build as run_build
@@ -132,51 +114,49 @@ def build(
     )
     if only:
         place = manifest["place"]
-        told = {"out": place, "stages": _stages(manifest)}
-        emit(told, ["", f"Made {only} in {place}. Without --only the build goes on from there."], as_json=as_json)
+        lines = ["", f"Finished {only} in {place}. Without --only the build resumes after it."]
+        emit({"out": place, "stages": _stages(manifest)}, lines, as_json=as_json)
     else:
         emit(build_result(folder, manifest), build_lines(folder, manifest, details=details), as_json=as_json)
-    if (why := nothing_kept_in_build(manifest["stages"])) or (not only and misses_target(manifest)):
-        exit_below_target(*why)
+    if (reasons := nothing_kept_in_build(manifest["stages"])) or (not only and misses_target(manifest)):
+        exit_below_target(*reasons)
 
 
 def misses_target(manifest: dict[str, Any]) -> bool:
-    """Say whether a finished build gave less than was asked: refinement kept nothing, or misses its target."""
+    """Return whether the refinement of a finished build kept nothing or misses its target."""
     facts = manifest["stages"].get("refine", {}).get("facts", {})
     return bool(facts.get("in")) and (not facts["kept"] or not facts.get("holds", True))
 
 
-def _cancel_batches(config: "BuildConfig", out: Path | None, *, as_json: bool) -> None:
-    """Cancel what the build's batches still ask."""
+def _cancel_batches(config: "BuildConfig", folder: Path, *, as_json: bool) -> None:
+    """Cancel the running batches of a build."""
     from pairwright.flows.llm.model_access import model_access_for_build
     from pairwright.generators.llm.budget import SpendingTotals
 
-    asking = model_access_for_build(config.llm, out or Path("build") / config.name, SpendingTotals())
-    ids = asking.cancel_batches(note)
+    ids = model_access_for_build(config.llm, folder, SpendingTotals()).cancel_batches(note)
     emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
 
 
 def _with_limits(config: "BuildConfig", max_cost: float | None, max_requests: int | None) -> "BuildConfig":
-    """Return a config with the limits of the command line in place of its own."""
-    given = {
-        name: value for name, value in (("max_cost", max_cost), ("max_requests", max_requests)) if value is not None
-    }
-    if not given:
+    """Return a config with the limits of the command line."""
+    values = {"max_cost": max_cost, "max_requests": max_requests}
+    limits = {name: value for name, value in values.items() if value is not None}
+    if not limits:
         return config
     if config.llm is None:
-        raise UsageError(f"--{next(iter(given)).replace('_', '-')} limits a model, and the config names none.")
+        raise UsageError(f"--{next(iter(limits)).replace('_', '-')} requires a model: the config has no section `llm`.")
     if max_cost is not None and not 0 < max_cost < float("inf"):
-        raise UsageError(f"--max-cost is {max_cost}. Give USD, more than 0.")
-    return config.model_copy(update={"llm": config.llm.model_copy(update=given)})
+        raise UsageError(f"--max-cost is {max_cost}. Give a number of USD above 0.")
+    return config.model_copy(update={"llm": config.llm.model_copy(update=limits)})
 
 
 def start_message(no_prefect: bool) -> str:  # noqa: FBT001 - the command's flag
-    """Return what the first line of a build says of Prefect."""
+    """Return the remark about Prefect in the first line of a build."""
     return "" if no_prefect else ". Starting Prefect takes 5 to 20 seconds"
 
 
 def build_result(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return what ``--json`` prints of a finished build."""
+    """Return the JSON result of a finished build."""
     return {
         "out": str(folder),
         "stages": _stages(manifest),
@@ -195,9 +175,9 @@ def _stages(manifest: dict[str, Any]) -> dict[str, Any]:
     return {stage: {name: counts[name] for name in names} for stage, counts in manifest["stages"].items()}
 
 
-def _asked_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
-    """Return what was paid for texts by models, and which rows they failed at; nothing where none was asked."""
-    bills = {name: told["facts"]["llm"] for name, told in manifest["stages"].items() if "llm" in told["facts"]}
+def _model_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
+    """Return the cost of texts by models and the failed rows; empty where no stage asks a model."""
+    bills = {name: stage["facts"]["llm"] for name, stage in manifest["stages"].items() if "llm" in stage["facts"]}
     if not bills:
         return []
     from pairwright.generators.llm.budget import format_usd
@@ -207,14 +187,14 @@ def _asked_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     price = "price unknown" if cost["usd"] is None else format_usd(cost["usd"])
     lines = [f"Texts by models: {cost['requests']:,} answers, {cost['tokens']:,} tokens, {price}"]
     for name, bill in bills.items():
-        where = folder / "failed" / f"{name}.jsonl"
-        if bill["failed"] and where.exists():
-            lines += [f"{name}: {line}" for line in count_failed_rows(where).lines(str(where))]
+        path = folder / "failed" / f"{name}.jsonl"
+        if bill["failed"] and path.exists():
+            lines += [f"{name}: {line}" for line in count_failed_rows(path).lines(str(path))]
     return lines
 
 
 def _limit_lines(manifest: dict[str, Any]) -> list[str]:
-    """Return which quotas were not met, and which types a cap made smaller."""
+    """Return the quotas that were not met, and the types that a limit reduced."""
     return [
         line
         for stage in manifest["stages"].values()
@@ -223,26 +203,25 @@ def _limit_lines(manifest: dict[str, Any]) -> list[str]:
 
 
 def _refine_lines(manifest: dict[str, Any]) -> list[str]:
-    """Return why refinement left few negatives, or a set that does not hold, and what keeps more."""
+    """Return why refinement kept few negatives or missed its target, and what keeps more."""
     facts = manifest["stages"].get("refine", {}).get("facts", {})
     if not facts.get("in"):
         return []
-    stayed = f"refine: {facts['kept']:,} of {facts['in']:,} negatives stayed"
+    kept = f"refine: {facts['kept']:,} of {facts['in']:,} negatives kept"
     if facts.get("advice"):
-        return [f"{stayed}. {facts['advice']}"]
+        return [f"{kept}. {facts['advice']}"]
     if 2 * facts["kept"] >= facts["in"]:
         return []
     if "bound" in facts:
         most = f"upper bound for any balanced subset: {facts['bound']:,}"
-        return [f"{stayed}; {most}. A larger `target` under refine, or `both_sides` under negatives, keeps more."]
+        return [f"{kept}; {most}. A larger `target` under refine, or `both_sides` under negatives, keeps more."]
     if "unbalanced_cell" in facts["rejected"]:
-        why = "of a small set few rows find one that leans as much the other way"
-        return [f"{stayed}: {why}. More captions keep more, and so do fewer `cells` under refine."]
+        return [f"{kept}: the set is too small to balance. More captions or fewer `cells` under refine keep more."]
     return []
 
 
 def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False) -> list[str]:
-    """Return the summary of a finished build: what it holds, of which types, what fell short, where it is."""
+    """Return the summary of a finished build: contents, types, shortfalls, cost, files."""
     contents, shards = manifest["contents"], manifest["shards"]
     samples = contents["samples"]
     return [
@@ -252,30 +231,30 @@ def build_lines(folder: Path, manifest: dict[str, Any], *, details: bool = False
         *_type_lines(manifest, samples, details=details),
         *map(warning, _limit_lines(manifest)),
         *map(warning, _refine_lines(manifest)),
-        *_asked_lines(folder, manifest),
+        *_model_lines(folder, manifest),
         "",
         f"Written to {folder}: shards/{shards['pattern']}, report.html, README.md (dataset card), manifest.json",
         *([] if nothing_kept_in_build(manifest["stages"]) else next_step(f"pairwright inspect {folder}")),
     ]
 
 
-def _sample_share_lines(having: dict[str, int], stages: Container[str], samples: int) -> list[str]:
-    """Return how many samples have at least one text of each kind that the build has or was to make."""
+def _sample_share_lines(samples_with: dict[str, int], stages: Container[str], samples: int) -> list[str]:
+    """Return the number of samples with at least one text of each kind that the build makes."""
     shares = [
-        f"{share_of(having[kind], samples)} {name}"
+        f"{share_of(samples_with[kind], samples)} {name}"
         for kind, (stage, name) in _TEXT_KINDS.items()
-        if having.get(kind) or (kind in having and stage in stages)
+        if samples_with.get(kind) or (kind in samples_with and stage in stages)
     ]
     return [f"with at least one: {', '.join(shares)}"] if shares else []
 
 
 def _type_lines(manifest: dict[str, Any], samples: int, *, details: bool) -> list[str]:
-    types = [(name, told["kept"], told["rejected"]) for name, told in manifest["types"].items()]
+    types = [(name, counts["kept"], counts["rejected"]) for name, counts in manifest["types"].items()]
     if not types:
         return []
     if details:
         rows: list[list[object]] = [["type", "tried", "kept"]]
-        rows += [[name, told["made"], told["kept"]] for name, told in manifest["types"].items()]
+        rows += [[name, counts["made"], counts["kept"]] for name, counts in manifest["types"].items()]
         reasons = [all_reasons(rejected) for _, _, rejected in types]
         return ["", *wrapped_table(rows, ["rejected", *reasons])]
     return ["", *type_table(types, samples, "samples")]

@@ -1,4 +1,4 @@
-"""``pairwright cache``: look at the answers that were paid for, carry them elsewhere, drop what is not wanted."""
+"""``pairwright cache``: contents, export, import and pruning of the cache of model answers."""
 
 import re
 import time
@@ -7,26 +7,23 @@ from typing import Annotated
 
 import typer
 
+from pairwright.cli.options.groups import App, limit_option, output_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import columns, emit, note
-from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.files import check_outputs
 from pairwright.datasets.errors import UsageError
 
-app = typer.Typer(
-    help="Look at kept answers of models; export, import and prune them.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = App("Describe, export, import and prune the cache of model answers.")
 
-CacheArgument = Annotated[Path, typer.Argument(metavar="CACHE", help="The cache's file, or a build directory.")]
+CacheArgument = Annotated[Path, typer.Argument(metavar="CACHE", help="A cache file, or a build directory.")]
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _BYTES = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 
-@app.command("info", short_help="Tell how many answers there are, of which models.")
+@app.command("info")
 def info(cache: CacheArgument, *, as_json: JsonOption = False) -> None:
-    """Tell how many answers a cache holds, of which models, with their tokens and bytes.
+    """Print answers, tokens and bytes in a cache by model.
 
     \b
     Example:
@@ -41,8 +38,8 @@ def info(cache: CacheArgument, *, as_json: JsonOption = False) -> None:
             share["model"],
             share["endpoint"],
             *(share[name] for name in ("answers", "prompt_tokens", "completion_tokens", "bytes")),
-            _parse_age(share["first"]),
-            _parse_age(share["last"]),
+            _date(share["first"]),
+            _date(share["last"]),
         ]
         for share in summary["models"]
     ]
@@ -50,14 +47,14 @@ def info(cache: CacheArgument, *, as_json: JsonOption = False) -> None:
     emit(summary, [*(columns([head, *rows], indent="") if rows else []), totals], as_json=as_json)
 
 
-@app.command("export", short_help="Write the answers as JSONL.")
+@app.command("export")
 def export(
     cache: CacheArgument,
     *,
-    out: Annotated[Path, typer.Option("--out", help="The JSONL file.")],
+    out: Annotated[Path, output_option(help="JSONL file to write.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Write a cache as JSONL, one answer a line, sorted by key: the same answers give the same file.
+    """Write a cache as JSONL, one answer per line, sorted by key.
 
     \b
     Example:
@@ -71,14 +68,16 @@ def export(
     emit({"answers": answers, "out": str(out)}, [f"{answers:,} answers written to {out}."], as_json=as_json)
 
 
-@app.command("import", short_help="Add the answers of an export.")
+@app.command("import")
 def import_(
     cache: CacheArgument,
     lines: Annotated[Path, typer.Argument(metavar="FILE", help="JSONL as `cache export` writes it.")],
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """Add the answers of an export to a cache, which is made when missing. Answers that it has stay as they are.
+    """Add the answers of an export to a cache.
+
+    A missing cache is created; existing answers are not changed.
 
     \b
     Example:
@@ -88,47 +87,45 @@ def import_(
 
     found = import_cache(lines, _file(cache))
     result = {"added": found.added, "known": found.known}
-    emit(result, [f"{found.added:,} answers added; {found.known:,} were there already."], as_json=as_json)
+    emit(result, [f"{found.added:,} answers added; {found.known:,} exist already."], as_json=as_json)
 
 
-@app.command("prune", short_help="Drop answers by age, model or size.")
+@app.command("prune")
 def prune(
     cache: CacheArgument,
     *,
-    older_than: Annotated[
-        str, typer.Option("--older-than", metavar="AGE", help="Drop answers that came before, such as 90d or 12h.")
-    ] = "",
-    model: Annotated[str, typer.Option("--model", help="Drop answers of this model.")] = "",
+    older_than: Annotated[str, limit_option(metavar="AGE", help="Remove older answers, such as 90d or 12h.")] = "",
+    model: Annotated[str, limit_option(help="Remove answers of this model.")] = "",
     max_size: Annotated[
-        str, typer.Option("--max-size", metavar="SIZE", help="Then drop the oldest until the rest fits, such as 2GB.")
+        str, limit_option(metavar="SIZE", help="Then remove the oldest until the rest fits, such as 2GB.")
     ] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count them.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count the answers; remove nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Drop answers by age, model or size. With --older-than and --model, those that both fit.
+    """Remove answers by age, model or size.
 
-    What is dropped is paid for again when it is asked for again; `cache export` first keeps a copy.
+    With --older-than and --model, answers that match both. A removed answer is billed again when it is needed again;
+    `cache export` makes a copy.
 
     \b
     Examples:
       pairwright cache prune build/mine --older-than 90d --dry-run
       pairwright cache prune build/mine --max-size 2GB
     """
-    from pairwright.generators.llm.cache.contents import PruneOptions
-    from pairwright.generators.llm.cache.contents import prune_cache as drop
+    from pairwright.generators.llm.cache.contents import PruneOptions, prune_cache
 
     if not (older_than or model or max_size):
-        raise UsageError("cache prune: say what to drop, with --older-than, --model or --max-size.")
+        raise UsageError("cache prune requires --older-than, --model or --max-size.")
     pruning = PruneOptions(
         model=model,
         older_than=_parse_measure(older_than, _SECONDS, "--older-than", "90d, 12h or 30m") if older_than else None,
         most_bytes=int(_parse_measure(max_size, _BYTES, "--max-size", "500MB or 2GB")) if max_size else None,
     )
-    done = drop(_file(cache), pruning, dry_run=dry_run)
+    done = prune_cache(_file(cache), pruning, dry_run=dry_run)
     if dry_run:
-        note("Nothing was dropped (--dry-run).")
+        note("Nothing was removed (--dry-run).")
     result = {"dropped": done.dropped, "bytes": done.bytes, "kept": done.kept, "dry_run": dry_run}
-    verb = "would go" if dry_run else "dropped"
+    verb = "would be removed" if dry_run else "removed"
     emit(result, [f"{done.dropped:,} answers {verb} ({done.bytes:,} bytes), {done.kept:,} kept."], as_json=as_json)
 
 
@@ -140,12 +137,12 @@ def _file(path: Path) -> Path:
     return build_cache_path(path)
 
 
-def _parse_age(seconds: float) -> str:
+def _date(seconds: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
-def _parse_measure(written: str, units: dict[str, int], option: str, examples: str) -> float:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]?)b?", written.strip().lower())
+def _parse_measure(text: str, units: dict[str, int], option: str, examples: str) -> float:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]?)b?", text.strip().lower())
     if not match or match[2] not in units:
-        raise UsageError(f"{option} {written!r}: write for example {examples}.")
+        raise UsageError(f"{option} {text!r}: write for example {examples}.")
     return float(match[1]) * units[match[2]]

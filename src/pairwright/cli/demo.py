@@ -1,32 +1,31 @@
-"""``pairwright demo``: a whole build from an embedded corpus whose truth is known."""
+"""``pairwright demo``: a complete build from a generated corpus of known truth."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from pairwright.cli.build import build_lines, build_result, start_message
+from pairwright.cli.build import NoPrefectOption, build_lines, build_result, start_message
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
-from pairwright.cli.options.input import JsonOption, SeedOption
+from pairwright.cli.options.groups import advanced_option, output_option
+from pairwright.cli.options.input import DetailsOption, JsonOption, SeedOption
 from pairwright.cli.output.console import emit
 from pairwright.cli.output.progress import StageBars, with_progress
-from pairwright.cli.output.summary import DetailsOption, table
+from pairwright.cli.output.summary import table
 
 
 @with_progress
 def demo(
     *,
-    out: Annotated[Path, typer.Option("--out", help="Folder for the corpus and the build.")],
-    pairs: Annotated[int, typer.Option("--pairs", min=1, help="Pairs of the corpus to draw.")] = 3_000,
+    out: Annotated[Path, output_option(help="Folder of the corpus and the build.")],
+    pairs: Annotated[int, typer.Option(min=1, help="Pairs of the corpus.")] = 3_000,
     seed: SeedOption = 0,
-    workers: Annotated[int, typer.Option("--workers", min=0, help="Processes; 0: one a core.")] = 0,
-    no_prefect: Annotated[
-        bool, typer.Option("--no-prefect", help="Do the same work without Prefect: starts at once.")
-    ] = False,
+    workers: Annotated[int, advanced_option(min=0, help="Processes (0 = one per core).")] = 0,
+    no_prefect: NoPrefectOption = False,
     details: DetailsOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Draw a corpus of coloured shapes and build a dataset from it, end to end; needs no key and no download.
+    """Build a dataset from generated images, without a key or a download.
 
     \b
     Example:

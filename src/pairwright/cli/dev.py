@@ -1,74 +1,66 @@
-"""``pairwright dev``: tools for testing what talks to a language model, and what looks at pictures."""
+"""``pairwright dev``: a test server of the OpenAI API, a toy image set, and a tiny CLIP."""
 
 import json
 import os
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.options.groups import App, limit_option, output_option
+from pairwright.cli.output.files import check_outputs
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
     from pairwright.generators.llm.testing.serving import Server
     from pairwright.generators.plausible_model.model import PlausibleModel
 
-app = typer.Typer(help="Tools for testing.", no_args_is_help=True, rich_markup_mode=None)
+app = App("Tools for testing.")
+_answer_option = partial(typer.Option, rich_help_panel="Answers")
+_fault_option = partial(typer.Option, rich_help_panel="Faults")
 
 
-@app.callback()
-def _group() -> None:
-    """Tools for testing."""
-
-
-@app.command("llm-server", short_help="Serve the OpenAI API without a model.")
+@app.command("llm-server")
 def llm_server(
     *,
-    host: Annotated[str, typer.Option(help="Address to listen on; as it is, only this machine can ask.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0: a free one.")] = 0,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port (0 = any free one).")] = 0,
+    api_key: Annotated[
+        str, typer.Option(envvar="PAIRWRIGHT_DEV_KEY", show_envvar=True, help="Required key; empty: any.")
+    ] = "",
+    exit_with_parent: Annotated[bool, typer.Option("--exit-with-parent", help="Exit with the parent process.")] = False,
+    model: Annotated[
+        list[str] | None, _answer_option("--model", help="Available model; none: any. Repeatable.")
+    ] = None,
     script: Annotated[
-        Path | None, typer.Option("--script", help="YAML or JSON of answers and settings; options go before it.")
+        Path | None, _answer_option(help="YAML or JSON of answers and settings; options override it.")
     ] = None,
+    plausible: Annotated[
+        bool, _answer_option("--plausible", help="Answer pairwright's prompts by rules; most answers are kept.")
+    ] = False,
+    replay: Annotated[Path | None, _answer_option(help="JSONL of recorded answers to give.")] = None,
+    record: Annotated[Path | None, output_option(help="JSONL to which answers are appended.")] = None,
     fault: Annotated[
-        list[str] | None,
-        typer.Option("--fault", metavar="KIND=RATE", help="A fault and the share of requests it hits; repeatable."),
+        list[str] | None, _fault_option("--fault", metavar="KIND=RATE", help="Fault and its rate. Repeatable.")
     ] = None,
-    latency_ms: Annotated[float | None, typer.Option("--latency-ms", min=0, help="Before each answer.")] = None,
-    jitter_ms: Annotated[float | None, typer.Option("--jitter-ms", min=0, help="Up to so much is added.")] = None,
-    max_concurrency: Annotated[
-        int | None, typer.Option("--max-concurrency", min=0, help="More at once get a 429; 0: no limit.")
-    ] = None,
-    requests_per_minute: Annotated[
-        int | None, typer.Option("--requests-per-minute", min=0, help="More get a 429; 0: no limit.")
-    ] = None,
-    tokens_per_minute: Annotated[
-        int | None, typer.Option("--tokens-per-minute", min=0, help="More get a 429; 0: no limit.")
-    ] = None,
-    model: Annotated[list[str] | None, typer.Option("--model", help="A model that there is; none: any.")] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option("--without", metavar="NAME", help="Refuse a parameter or feature with a 400; repeatable."),
+        _fault_option("--without", metavar="NAME", help="Parameter or feature refused with a 400. Repeatable."),
     ] = None,
-    replay: Annotated[Path | None, typer.Option("--replay", help="JSONL of recorded answers to give.")] = None,
-    record: Annotated[Path | None, typer.Option("--record", help="JSONL that answers are appended to.")] = None,
-    plausible: Annotated[
-        bool,
-        typer.Option("--plausible", help="Answer pairwright's own prompts by rules, so that most answers are kept."),
-    ] = False,
-    api_key: Annotated[
-        str,
-        typer.Option("--api-key", envvar="PAIRWRIGHT_DEV_KEY", show_envvar=True, help="Key to bring; empty: any."),
-    ] = "",
-    seed: Annotated[int | None, typer.Option("--seed", help="Of faults and jitter.")] = None,
-    exit_with_parent: Annotated[
-        bool, typer.Option("--exit-with-parent", help="End when the process that started this one ends.")
-    ] = False,
+    latency_ms: Annotated[float | None, _fault_option(min=0, help="Delay of each answer.")] = None,
+    jitter_ms: Annotated[float | None, _fault_option(min=0, help="Random further delay, at most.")] = None,
+    seed: Annotated[int | None, _fault_option(help="Seed for faults and jitter.")] = None,
+    max_concurrency: Annotated[
+        int | None, limit_option(min=0, help="Concurrent requests, else 429 (0 = unlimited).")
+    ] = None,
+    requests_per_minute: Annotated[int | None, limit_option(min=0, help="Requests, else 429 (0 = unlimited).")] = None,
+    tokens_per_minute: Annotated[int | None, limit_option(min=0, help="Tokens, else 429 (0 = unlimited).")] = None,
 ) -> None:
-    """Serve the OpenAI API without a model, for tests: scripted answers, faults, counts.
+    """Serve the OpenAI API without a model, for tests.
 
-    The first line says where: {"url": ..., "pid": ...}. GET /_stats counts what came. SIGTERM or Ctrl-C ends it.
+    The first line is {"url": ..., "pid": ...}. GET /_stats counts requests by kind. SIGTERM or Ctrl-C ends the server.
 
     \b
     Examples:
@@ -94,27 +86,27 @@ def llm_server(
         "seed": seed,
         "faults": dict(map(parse_fault, fault)) if fault else None,
     }
-    told = load_script(script) if script else ServerScript()
-    settings = told.changed({name: value for name, value in given.items() if value is not None}, where="options")
+    base = load_script(script) if script else ServerScript()
+    settings = base.changed({name: value for name, value in given.items() if value is not None}, where="options")
     if plausible and replay:
-        raise UsageError("`--plausible` and `--replay` are mutually exclusive: both say what is answered.")
+        raise UsageError("--plausible and --replay are mutually exclusive. Omit one of them.")
     served = ServerApp(
         settings, answer=_plausible_model() if plausible else None, replay=replay, record=record, api_key=api_key
     )
     serve_until_signal(served, _announce, host=host, port=port, with_parent=exit_with_parent)
 
 
-@app.command("colorshape", short_help="Draw the one-object ColorShape set.")
+@app.command("colorshape")
 def colorshape(
     *,
-    out: Annotated[Path, typer.Option("--out", help="Folder of shards and labels.jsonl.")],
-    images: Annotated[int, typer.Option("--images", min=1, help="Of each colour and shape.")] = 500,
-    continuous: Annotated[bool, typer.Option("--continuous", help="Any colour; labels tell its rgb instead.")] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Same seed: same pictures.")] = 0,
+    out: Annotated[Path, output_option("--out", help="Folder of shards and labels.jsonl.")],
+    images: Annotated[int, typer.Option("--images", min=1, help="Images of each colour and shape.")] = 500,
+    continuous: Annotated[bool, typer.Option("--continuous", help="Any colour, with rgb labels.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed.")] = 0,
 ) -> None:
-    """Draw the one-object ColorShape set, for retrieval by colour, by shape or by both.
+    """Draw the one-object ColorShape set.
 
-    Embed the shards' pictures in order, then: pairwright evaluate embeddings E.npy --labels labels.jsonl --by colour
+    It is for retrieval by colour and shape. Embed the images of the shards in order, then: pairwright evaluate embeddings E.npy --labels labels.jsonl --by colour
 
     \b
     Example:
@@ -131,21 +123,21 @@ def colorshape(
         for one in generate_toy_set(seed, images, continuous=continuous)
     )
     write_text(out / "labels.jsonl", "".join(compact_json(row) + "\n" for row in rows))
-    told = {"samples": written.pairs, "shards": [str(path) for path in written.files]}
-    print(json.dumps({**told, "labels": str(out / "labels.jsonl")}))  # noqa: T201 - stdout is where results go
+    result = {"samples": written.pairs, "shards": [str(path) for path in written.files]}
+    print(json.dumps({**result, "labels": str(out / "labels.jsonl")}))  # noqa: T201 - results go to stdout
 
 
-@app.command("tiny-clip", short_help="Make a small CLIP of random weights for the texts of shards.")
+@app.command("tiny-clip")
 def tiny_clip(
     *,
     data: Annotated[str, typer.Option("--data", help="Shards: {00000..00099}.tar, a tar or a folder of them.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the model; new or empty.")],
+    out: Annotated[Path, output_option("--out", help="Folder of the model; new or empty.")],
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the weights.")] = 0,
 ) -> None:
-    """Make a small CLIP of random weights, with a tokenizer of the words in the shards' texts; nothing is downloaded.
+    """Make a tiny CLIP of random weights, without a download.
 
-    For trying `pairwright train` and `pairwright evaluate` offline. It reads images of 32 pixels and knows nothing before
-    it is trained.
+    It is for trying `pairwright train` and `pairwright evaluate` offline. The tokenizer has the words of the shards'
+    texts; images have 32 pixels.
 
     \b
     Example:
@@ -159,7 +151,7 @@ def tiny_clip(
 
     check_new_folder(out)
     check_outputs(out)
-    print(json.dumps(asdict(make(data, out, seed=seed))))  # noqa: T201 - stdout is where results go
+    print(json.dumps(asdict(make(data, out, seed=seed))))  # noqa: T201 - results go to stdout
 
 
 def _plausible_model() -> "PlausibleModel":
@@ -169,4 +161,4 @@ def _plausible_model() -> "PlausibleModel":
 
 
 def _announce(server: "Server") -> None:
-    print(json.dumps({"url": server.url, "pid": os.getpid()}), flush=True)  # noqa: T201 - stdout is where results go
+    print(json.dumps({"url": server.url, "pid": os.getpid()}), flush=True)  # noqa: T201 - results go to stdout

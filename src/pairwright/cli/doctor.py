@@ -1,4 +1,4 @@
-"""``pairwright doctor``: what is installed, what will be used, and how to mend what is missing."""
+"""``pairwright doctor``: checks of the installation and its settings."""
 
 from typing import Annotated
 
@@ -13,12 +13,12 @@ CheckRow = tuple[str, str, str]
 
 def doctor(
     *,
-    fix: Annotated[
-        bool, typer.Option("--fix", help="Get and compile WordNet (uses the network, asks for no root).")
-    ] = False,
+    fix: Annotated[bool, typer.Option("--fix", help="Download and compile WordNet, without root.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Tell which tagger, WordNet, encoder and LLM settings will be used, and how to mend what is missing.
+    """Check the installation and its settings.
+
+    Checked are packages, tagger, WordNet, encoder, LLM settings and Prefect.
 
     \b
     Examples:
@@ -33,7 +33,7 @@ def doctor(
         _python(),
         *_packages(),
         *_language(),
-        ("encoder", "ok", "lexical (needs no download)"),
+        ("encoder", "ok", "lexical (no download)"),
         _llm(),
         *_prefect(),
     ]
@@ -89,12 +89,12 @@ def _llm() -> CheckRow:
     base = os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
     if os.environ.get("OPENAI_API_KEY"):
         return ("llm", "ok", f"OPENAI_API_KEY is set; requests would go to {redact_url(base)}")
-    return ("llm", "optional", "OPENAI_API_KEY is not set; generators work by rules and templates")
+    return ("llm", "optional", "OPENAI_API_KEY is not set; generators use rules and templates")
 
 
 def _prefect() -> list[CheckRow]:
     from pairwright.flows.prefect.preflight import prefect_problems
 
     return [("prefect start", "missing", problem) for problem in prefect_problems()] or [
-        ("prefect start", "ok", "nothing known to be in its way; its telemetry is off")
+        ("prefect start", "ok", "no known problem; telemetry is off")
     ]

@@ -1,4 +1,4 @@
-"""``pairwright fetch``: download the images of pairs that hold URLs."""
+"""``pairwright fetch``: download the images of pairs whose images are URLs."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -7,84 +7,80 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
-from pairwright.cli.options.exclusion import load_exclusion
+from pairwright.cli.options.groups import advanced_option, limit_option, output_option
 from pairwright.cli.options.input import (
-    ColumnsOption,
-    ExplodeOption,
-    FormatOption,
+    DetailsOption,
+    ExcludeOption,
+    InputOptions,
     JsonOption,
-    OnErrorOption,
-    text_options,
+    load_exclusion,
+    with_input_options,
 )
 from pairwright.cli.output.console import columns, emit
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import DetailsOption, headline, share
+from pairwright.cli.output.summary import headline, share
 from pairwright.datasets.progress import report_named_steps
+from pairwright.indexes.fetching.options import FetchOptions
+
+_MAIN = 2  # reasons of a summary
 
 
 @with_progress
+@with_input_options("explode")
 def fetch(
     input_: Annotated[
         str, typer.Argument(metavar="PAIRS", help="Pairs whose images are URLs: .parquet, .jsonl, .csv, .tsv, ...")
     ],
     *,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the downloads; give it again to go on.")],
-    image_size: Annotated[int, typer.Option("--image-size", min=16, help="Pixels that --resize-mode aims at.")] = 512,
+    out: Annotated[Path, output_option(help="Folder of the downloads; the same folder resumes.")],
+    image_size: Annotated[int, typer.Option(min=16, help="Pixels for --resize-mode.")] = FetchOptions.image_size,
     resize_mode: Annotated[
         Literal["keep_ratio", "keep_ratio_largest", "center_crop", "border", "no"],
-        typer.Option(help="Size of the shorter side, of the longer one, or a square."),
-    ] = "keep_ratio",
+        typer.Option(help="How to apply --image-size."),
+    ] = FetchOptions.resize_mode,
     only_if_bigger: Annotated[
-        bool, typer.Option("--only-if-bigger/--always-resize", help="Leave smaller pictures at their size.")
-    ] = True,
-    image_format: Annotated[Literal["jpg", "png", "webp"], typer.Option(help="Of the copies.")] = "jpg",
+        bool, typer.Option("--only-if-bigger/--always-resize", help="Do not enlarge smaller images.")
+    ] = FetchOptions.only_if_bigger,
+    image_format: Annotated[
+        Literal["jpg", "png", "webp"], output_option(help="Format of the images.")
+    ] = FetchOptions.image_format,
     quality: Annotated[
-        int, typer.Option(help="1-100; for png 0-9, the effort; -1: 95 for jpg, 90 for webp, 6 for png.")
-    ] = -1,
+        int, output_option(help="1-100, png 0-9 (-1 = 95 for jpg, 90 webp, 6 png).")
+    ] = FetchOptions.quality,
+    shard_size: Annotated[int, output_option(min=2, help="Images per tar.")] = FetchOptions.shard_size,
     timeout: Annotated[
-        float, typer.Option(min=0.1, help="Seconds for each wait on the network; an image may take 6 times that.")
-    ] = 10.0,
+        float, limit_option(min=0.1, help="Seconds per wait on the network; 6 times that per image.")
+    ] = FetchOptions.timeout,
     retries: Annotated[
-        int, typer.Option(min=0, help="Further tries for what may pass: timeouts, busy servers, lost connections.")
-    ] = 1,
-    processes: Annotated[int, typer.Option(min=0, help="At most; 0: one a core.")] = 0,
-    threads: Annotated[int, typer.Option(min=1, help="Downloads at a time in each process.")] = 32,
-    shard_size: Annotated[int, typer.Option("--shard-size", min=2, help="Images a tar.")] = 1000,
+        int, limit_option(min=0, help="Retries after timeouts, busy servers, lost connections.")
+    ] = FetchOptions.retries,
+    processes: Annotated[
+        int, limit_option(min=0, help="Processes, at most (0 = one per core).")
+    ] = FetchOptions.processes,
+    threads: Annotated[int, limit_option(min=1, help="Concurrent downloads per process.")] = FetchOptions.threads,
     min_success: Annotated[
-        float, typer.Option("--min-success", min=0, max=1, help="Exit 3 when a smaller share of the pairs is fetched.")
+        float, limit_option(min=0, max=1, help="Share of pairs to fetch, at least; else exit with 3.")
     ] = 0.0,
     ignore_opt_outs: Annotated[
-        bool, typer.Option("--ignore-opt-outs", help="Fetch what a site keeps from AI training (X-Robots-Tag).")
+        bool, advanced_option("--ignore-opt-outs", help="Ignore X-Robots-Tag opt-outs of AI training.")
     ] = False,
-    allow_loopback: Annotated[
-        bool, typer.Option("--allow-loopback", help="Fetch from this machine's own servers too.")
-    ] = False,
-    proxy: Annotated[
-        str, typer.Option("--proxy", help="http://host:port; else http_proxy, https_proxy and no_proxy count.")
-    ] = "",
-    user_agent: Annotated[
-        str, typer.Option("--user-agent", help="Who asks, such as 'lab/1.0 (mail@example.org)'.")
-    ] = "",
-    exclude: Annotated[
-        list[str],
-        typer.Option(
-            "--exclude", help="Evaluation data that must not leak: pairs, a folder of images, a .txt. Repeat."
-        ),
-    ] = [],  # noqa: B006 - Typer copies it
-    columns_: ColumnsOption = "",
-    format_: FormatOption = "",
-    explode: ExplodeOption = False,
-    on_error: OnErrorOption = "stop",
+    allow_loopback: Annotated[bool, advanced_option("--allow-loopback", help="Allow servers on localhost.")] = False,
+    proxy: Annotated[str, advanced_option(help="http://host:port; else http_proxy, https_proxy and no_proxy.")] = "",
+    user_agent: Annotated[str, advanced_option(help="User agent, such as 'lab/1.0 (mail@example.org)'.")] = "",
+    exclude: ExcludeOption = [],  # noqa: B006 - Typer copies it
+    reading: InputOptions,
     details: DetailsOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Download the images of pairs with img2dataset, and write the pairs with their local copies.
+    """Download the images of pairs with img2dataset.
 
-    In OUT, fetched.parquet holds the pairs whose images came, for `build` and `generate` to read, and rejected.parquet
-    the others, each with its reason. The same command again asks only for what is missing.
+    In OUT, fetched.parquet holds the pairs with their local images, for `build` and `generate`; rejected.parquet holds
+    the others, each with its reason. The same command again requests only what is missing.
 
-    Only http and https, and only public addresses, are asked, after redirects too. Through a proxy the proxy
-    resolves names and connects, and has to refuse private addresses itself.
+    Resize modes: keep_ratio (shorter side), keep_ratio_largest (longer side), center_crop and border (square), no.
+
+    Only http and https URLs with public addresses are requested, after redirects too. Behind a proxy, the proxy
+    resolves names and has to refuse private addresses.
 
     \b
     Examples:
@@ -93,7 +89,6 @@ def fetch(
     """
     from pairwright.datasets.readers.pairs import read_pairs
     from pairwright.indexes.fetching.fetch import fetch_images
-    from pairwright.indexes.fetching.options import FetchOptions
 
     options = FetchOptions(
         image_size=image_size,
@@ -111,18 +106,15 @@ def fetch(
         proxy=proxy,
         user_agent=user_agent,
     )
-    reading = text_options(input_, columns_, format_, explode=explode, on_error=on_error)
+    pairs = read_pairs(reading.read_options(input_))
     resumable_on_interrupt()
     with report_named_steps("images") as follow:
-        result = fetch_images(read_pairs(reading), out, options, follow, load_exclusion(exclude)).as_json()
+        result = fetch_images(pairs, out, options, follow, load_exclusion(exclude)).as_json()
     emit(result, _lines(result, details=details), as_json=as_json)
     if not result["fetched"]:
-        exit_below_target("No image was fetched: rejected.parquet has the reason of each.")
+        exit_below_target("No image was fetched: rejected.parquet has the reasons.")
     if result["fetched"] < min_success * result["pairs"]:
         exit_below_target(f"Fewer than {min_success:.0%} of the pairs were fetched (--min-success).")
-
-
-_MAIN = 2  # reasons of a summary
 
 
 def _lines(result: dict[str, Any], *, details: bool) -> list[str]:

@@ -1,13 +1,14 @@
-"""``pairwright inspect``: what a dataset holds, some samples in full, and a contact sheet."""
+"""``pairwright inspect``: counts of a dataset, samples in full, and a contact sheet."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pairwright.cli.options.groups import output_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import columns, emit
-from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.files import check_extension, check_outputs
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,15 +18,13 @@ if TYPE_CHECKING:
 def inspect(
     path: Annotated[Path, typer.Argument(metavar="PATH", help="A build directory, a folder of shards, or a .tar.")],
     *,
-    samples: Annotated[int, typer.Option("--samples", min=0, help="Samples to print.")] = 1,
-    key: Annotated[str, typer.Option("--key", help="Print the sample with this key instead.")] = "",
-    sheet: Annotated[
-        Path | None, typer.Option("--sheet", help="Write a contact sheet of samples to this .png.")
-    ] = None,
-    cells: Annotated[int, typer.Option("--cells", min=1, max=400, help="Samples on the contact sheet.")] = 24,
+    samples: Annotated[int, typer.Option(min=0, help="Samples to print.")] = 1,
+    key: Annotated[str, typer.Option(help="Key of the one sample to print.")] = "",
+    sheet: Annotated[Path | None, output_option(help="Contact sheet to write, .png.")] = None,
+    cells: Annotated[int, output_option(min=1, max=400, help="Samples on the contact sheet.")] = 24,
     as_json: JsonOption = False,
 ) -> None:
-    """Print counts and samples in full; draw a contact sheet; --json adds the schema of a sample.
+    """Print counts and samples of a dataset, or draw a contact sheet.
 
     \b
     Examples:
@@ -38,8 +37,7 @@ def inspect(
     from pairwright.datasets.shards.samples import encode_sample_json
 
     path = Path(fetch_local_copy(str(path)))
-    if sheet is not None and sheet.suffix.lower() != ".png":
-        raise UsageError(f"{sheet}: a contact sheet is written to a file that ends in .png.")
+    check_extension(sheet, ".png")
     check_outputs(sheet)
     counts = summarize_dataset(path)
     shown = _find_sample(path, key) if key else read_first_samples(path, samples)
@@ -58,7 +56,7 @@ def _find_sample(path: Path, key: str) -> "list[Sample]":
     for sample in open_sample_source(path).samples():
         if sample.pair.key == key:
             return [sample]
-    raise UsageError(f"{path}: no sample has the key {key}.")
+    raise UsageError(f"{path}: no sample has the --key {key}.")
 
 
 def _count_lines(counts: dict[str, Any]) -> list[str]:

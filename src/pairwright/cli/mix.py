@@ -1,4 +1,4 @@
-"""``pairwright mix``: several sources of conversations into one instruction set."""
+"""``pairwright mix``: one instruction set from several sources of conversations."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
-from pairwright.cli.generate.summary import count_phrase
+from pairwright.cli.options.groups import limit_option, output_option
 from pairwright.cli.options.input import JsonOption
-from pairwright.cli.output.console import emit
-from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.console import count_phrase, emit, list_counts
+from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.cli.output.summary import headline, table
 from pairwright.datasets.progress import report_named_steps
@@ -23,29 +23,24 @@ _LONGEST_NAME = 18  # so that the table fits 80 columns
 
 @with_progress
 def mix(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file with `sources:`.")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file with `sources:`.")],
     *,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", help="LLaVA .json or .jsonl, .parquet, or a folder of shards (no ending); --dry-run needs none."
-        ),
-    ] = None,
+    out: Annotated[Path | None, output_option(help="LLaVA .json, .jsonl, .parquet, or a folder of shards.")] = None,
     to: Annotated[
         Literal["llava", "openai", "parquet", "webdataset"] | None,
-        typer.Option("--to", help="Layout, where the ending leaves a choice: openai is a .jsonl too."),
+        output_option(help="Layout; else by extension."),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="Instead of the config's.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Random seed.", show_default="of CONFIG")] = None,
     keep: Annotated[
-        float | None,
-        typer.Option("--keep", min=0, max=1, help="Share of the mixture to keep, instead of the config's."),
+        float | None, limit_option(min=0, max=1, help="Share of the mixture to keep.", show_default="of CONFIG")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the table; write nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Mix conversations of several sources: sampled, shuffled, no row twice.
+    """Mix conversations of several sources.
 
-    Beside OUT stands a report (.mixture.json): the table, the seed, and check sums of what was read and written.
+    Rows are sampled, shuffled and deduplicated.
+    A report next to OUT (.mixture.json) holds the table, the seed, and checksums of all files.
 
     \b
     Example of a CONFIG:
@@ -69,11 +64,11 @@ def mix(
     from pairwright.flows.mixtures.report import report_file
 
     if out is None and not dry_run:
-        raise UsageError("--out is missing: name the file or folder to write, or give --dry-run.")
+        raise UsageError("--out is required: a file or folder to write. Or give --dry-run.")
     if keep == 0:
-        raise UsageError("--keep 0: keeps nothing. Give a share above 0.")
-    given = {name: value for name, value in (("seed", seed), ("keep", keep)) if value is not None}
-    settings = load_mixture(config).model_copy(update=given)
+        raise UsageError("--keep 0 keeps nothing. Give a share above 0.")
+    changes = {name: value for name, value in (("seed", seed), ("keep", keep)) if value is not None}
+    settings = load_mixture(config).model_copy(update=changes)
     check_outputs(None if dry_run else out)
     with report_named_steps() as follow:
         report = run(MixtureRequest(settings, out, to or "", dry_run), lambda what, done: follow(what, done, 0))
@@ -86,7 +81,7 @@ def mix(
     }
     emit(result, list(_lines(report, result["report"])), as_json=as_json)
     if not report.rows:
-        exit_below_target("No row was taken.")
+        exit_below_target("No row was taken: all sources are empty, or all their rows were rejected.")
 
 
 def _lines(report: "MixtureReport", written: str) -> Iterator[str]:
@@ -96,12 +91,12 @@ def _lines(report: "MixtureReport", written: str) -> Iterator[str]:
     yield ""
     for source in sources:
         yield from _rejection_lines(source)
-    if report.image_root and (report.out is None or report.out.suffix):  # shards hold theirs
-        yield f"images are named below {report.image_root}"
+    if report.image_root and (report.out is None or report.out.suffix):  # shards contain images
+        yield f"image paths are relative to {report.image_root}"
         if tars := [source["name"] for source in sources if source["images_in_tars"]]:
-            yield f"{', '.join(tars)}: images lie in tars; unpack each NAME.tar into NAME/ beside it"
+            yield f"{', '.join(tars)}: images are in tars; unpack each NAME.tar into NAME/ next to it"
         if tables := [source["name"] for source in sources if source["images_in_tables"]]:
-            yield f"{', '.join(tables)}: images lie inside tables, where trainers do not find them; a folder as --out packs them"
+            yield f"{', '.join(tables)}: images are in tables, which trainers cannot read; with a folder as --out they are packed"
     if written:
         yield f"Written to {report.out}; report: {written}"
 
@@ -131,11 +126,10 @@ def _contents_line(sources: list[dict[str, Any]], *, written: bool) -> tuple[obj
 
 
 def _rejection_lines(source: dict[str, Any]) -> Iterator[str]:
-    """Yield what became of the rows of a source that could not be taken."""
-    for what, reasons in (("refused", source["refused"]), ("left out", source["left_out"])):
+    """Yield the rejected, omitted and duplicate rows of a source."""
+    for outcome, reasons in (("rejected", source["refused"]), ("omitted", source["left_out"])):
         if reasons:
-            listed = ", ".join(f"{reason} {number:,}" for reason, number in reasons.items())
-            yield f"{source['name']}: {sum(reasons.values()):,} {what} ({listed})"
+            yield f"{source['name']}: {sum(reasons.values()):,} {outcome} ({list_counts(reasons)})"
     for other, number in source["duplicates"].items():
-        whose = "itself" if other == source["name"] else other
-        yield f"{source['name']}: {number:,} duplicates of rows in {whose}"
+        owner = "itself" if other == source["name"] else other
+        yield f"{source['name']}: {number:,} duplicates of rows in {owner}"

@@ -1,10 +1,11 @@
-"""``pairwright plan``: what a build would ask of models, what that would cost and take; nothing is sent."""
+"""``pairwright plan``: the stages of a build, and the requests, cost and time of those that ask a model."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pairwright.cli.options.groups import output_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.options.model import plan_lines
 from pairwright.cli.output.console import columns, emit
@@ -14,18 +15,16 @@ if TYPE_CHECKING:
     from pairwright.flows.commands.plan import BuildPlan
     from pairwright.flows.config.build import BuildConfig
 
+ConfigArgument = Annotated[Path, typer.Argument(metavar="CONFIG", help="YAML file, as `pairwright init` writes it.")]
+BuildOutOption = Annotated[Path | None, output_option("--out", help="Build directory.", show_default="build/NAME")]
+
 
 @with_progress
-def plan(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG", help="A YAML file, as `pairwright init` writes it.")],
-    *,
-    out: Annotated[Path | None, typer.Option("--out", help="Build directory; build/NAME when left out.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Tell what a build would make, and requests, tokens, cost and time of the stages that ask a model.
+def plan(config: ConfigArgument, *, out: BuildOutOption = None, as_json: JsonOption = False) -> None:
+    """Estimate the size, requests, cost and time of a build.
 
-    Nothing is made and nothing sent. Requests are reckoned from a sample of the input; what the build directory's cache
-    holds costs nothing.
+    Nothing is made and no request is sent. Requests are estimated from a sample of the input; answers in the cache of
+    the build directory are free.
 
     \b
     Example:
@@ -40,20 +39,23 @@ def plan(
     folder = out or Path("build") / loaded.name
     plans = plan_build_requests(loaded, folder)
     work = estimate_build(loaded, folder)
-    told = {"stages": [each.described() for each in plans], "total": sum_plans(plans).described()}
-    asked = plan_lines(plans) if plans else ["No stage of this config asks a model."]
-    emit({"work": work.described(), **told}, [*_work_lines(work, loaded), "", *asked], as_json=as_json)
+    result = {
+        "work": work.described(),
+        "stages": [each.described() for each in plans],
+        "total": sum_plans(plans).described(),
+    }
+    requests = plan_lines(plans) if plans else ["No stage of this config asks a model."]
+    emit(result, [*_work_lines(work, loaded), "", *requests], as_json=as_json)
 
 
 def _work_lines(work: "BuildPlan", config: "BuildConfig") -> list[str]:
-    """Return what a person reads of the work of a build."""
-    less = "at most " if config.retrieve or config.fetch else ""
-    refused = f", {work.refused:,} rows refused" if work.refused else ""
-    pictures = ", without the pictures" if config.fetch and config.shards.images else ""
+    at_most = "at most " if config.retrieve or config.fetch else ""
+    rejected = f", {work.refused:,} rows rejected" if work.refused else ""
+    images = ", without images" if config.fetch and config.shards.images else ""
     rows = [
         ("stages", ", ".join(work.stages)),
-        ("input", f"{work.pairs:,} pairs{refused}"),
-        ("parts", f"{work.parts:,}, of {config.part_size:,} pairs at most"),
-        ("shards", f"{less}{work.shards:,}, about {work.bytes / 1e6:,.1f} MB{pictures}"),
+        ("input", f"{work.pairs:,} pairs{rejected}"),
+        ("parts", f"{work.parts:,}, of at most {config.part_size:,} pairs"),
+        ("shards", f"{at_most}{work.shards:,}, about {work.bytes / 1e6:,.1f} MB{images}"),
     ]
     return columns(rows, indent="")

@@ -1,17 +1,13 @@
-"""``pairwright plugins``: which generators, encoders, readers and exports there are."""
+"""``pairwright plugins``: the list of generators, encoders, readers and exports."""
 
-from typing import Annotated
-
-import typer
-
+from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import columns, emit
 
 
-def plugins(
-    *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
-    """List the built-in and installed generators, readers, encoders and exports.
+def plugins(*, as_json: JsonOption = False) -> None:
+    """List generators, readers, encoders and exports.
+
+    Installed third-party plugins are included.
 
     \b
     Example:

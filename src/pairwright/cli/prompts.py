@@ -1,4 +1,4 @@
-"""``pairwright prompts``: look at the prompts, and see one as it would be sent."""
+"""``pairwright prompts``: the prompts for models, a prompt as it is sent, and runs of your own prompt."""
 
 import json
 import sys
@@ -9,32 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.options.context import ContextOptions, add_context, with_context_options
+from pairwright.cli.options.groups import App, input_option, output_option
 from pairwright.cli.options.input import (
-    ColumnsOption,
-    FormatOption,
     InputArgument,
+    InputOptions,
     JsonOption,
-    OnErrorOption,
     SeedOption,
     read_batches,
-    text_options,
+    with_input_options,
 )
-from pairwright.cli.options.model import (
-    CalibrateOption,
-    CalibrateTemperatureOption,
-    ContextOption,
-    ContextOptions,
-    IndexOption,
-    ModelOptions,
-    ModelRunBar,
-    add_context,
-    bill_lines,
-    cancelled_lines,
-    plan_lines,
-    with_model_options,
-)
-from pairwright.cli.output.console import columns, emit, note
-from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
+from pairwright.cli.options.model_runs import cancel_plan_or_run
+from pairwright.cli.output.console import columns, emit, list_counts, note
+from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.skip_counts import describe_skip_counts
@@ -43,21 +31,17 @@ if TYPE_CHECKING:
     from pairwright.generators.llm.client.messages import Message, Request
     from pairwright.generators.prompts.book import Prompt, PromptBook
 
-app = typer.Typer(
-    help="Look at the prompts for models, see one as it would be sent, and ask one of yours.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+app = App("List, show and render the prompts for models, and run your own.")
 
 FolderOption = Annotated[
-    Path | None, typer.Option("--prompts", metavar="DIR", help="Folder of prompt files that replace ours by name.")
+    Path | None, input_option("--prompts", metavar="DIR", help="Folder of prompt files that replace built-in ones.")
 ]
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="As `prompts list` shows it.")]
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a prompt, see `prompts list`.")]
 
 
-@app.command("list", short_help="List the prompts: ours and yours.")
+@app.command("list")
 def list_(*, folder: FolderOption = None, as_json: JsonOption = False) -> None:
-    """List the prompts: ours, and those of a folder of yours.
+    """List the built-in prompts and those of a folder.
 
     \b
     Examples:
@@ -71,9 +55,9 @@ def list_(*, folder: FolderOption = None, as_json: JsonOption = False) -> None:
     emit({"prompts": rows}, lines, as_json=as_json)
 
 
-@app.command("show", short_help="Show a prompt and what it is given.")
+@app.command("show")
 def show(name: NameArgument, *, folder: FolderOption = None, as_json: JsonOption = False) -> None:
-    """Show a prompt: what it is given, its parameters, its text and its demonstrations.
+    """Show a prompt: values, parameters, text and demonstrations.
 
     \b
     Example:
@@ -104,36 +88,31 @@ def show(name: NameArgument, *, folder: FolderOption = None, as_json: JsonOption
     emit(result, lines, as_json=as_json)
 
 
-@app.command("render", short_help="Show it as it would be sent.")
+@app.command("render")
 def render(
     name: NameArgument,
     *,
-    sample: Annotated[
-        str,
-        typer.Option(
-            "--on", metavar="SAMPLE", help="A file of pairs (its first), values as JSON, or - for JSON on stdin."
-        ),
-    ],
+    sample: Annotated[str, input_option(help="File of pairs (its first is used), JSON of values, or - for stdin.")],
     value: Annotated[
         list[str] | None,
-        typer.Option("--value", metavar="NAME=TEXT", help="What SAMPLE lacks: a text, or a JSON list; repeatable."),
+        input_option("--value", metavar="NAME=TEXT", help="Further value: a text or a JSON list. Repeatable."),
     ] = None,
     folder: FolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show the messages and parameters as they would be sent for a sample. Nothing is sent.
+    """Show the request of a prompt for a sample; nothing is sent.
 
     \b
     Examples:
-      pairwright prompts render swap-object --on captions.jsonl
-      pairwright prompts render positive-swap --on '{"caption": "A cat and a dog."}'
-      pairwright prompts render replace-object-propose --on pairs.parquet --value concept=dog
+      pairwright prompts render swap-object --sample captions.jsonl
+      pairwright prompts render positive-swap --sample '{"caption": "A cat and a dog."}'
+      pairwright prompts render replace-object-propose --sample pairs.parquet --value concept=dog
     """
     from pairwright.generators.llm.prices import ImageRule
     from pairwright.generators.llm.token_estimate import estimate_answer_tokens, estimate_prompt_tokens
 
     prompt = _load_prompts(folder).get(name)
-    request = prompt.request({**_sample(sample), **_required_values(value or [])}, model="")
+    request = prompt.request({**_sample(sample), **_parse_values(value or [])}, model="")
     tokens = {"in": estimate_prompt_tokens(request, ImageRule()), "out": estimate_answer_tokens(request)}
     result = {
         "prompt": prompt.id,
@@ -152,26 +131,23 @@ def render(
     emit(result, lines, as_json=as_json)
 
 
-@app.command("ask", short_help="Ask a prompt of yours about every pair.")
+@app.command("ask")
 @with_progress
 @with_model_options
+@with_context_options
+@with_input_options()
 def ask(
     name: NameArgument,
     input_: InputArgument,
     *,
-    out: Annotated[Path, typer.Option("--out", help="File to write, .jsonl.")],
-    context: ContextOption = 0,
-    index: IndexOption = None,
-    calibrate: CalibrateOption = False,
-    calibrate_temperature: CalibrateTemperatureOption = None,
-    format_: FormatOption = "",
-    columns_: ColumnsOption = "",
-    on_error: OnErrorOption = "stop",
+    out: Annotated[Path, output_option(help="File to write, .jsonl.")],
     seed: SeedOption = 0,
+    reading: InputOptions,
+    context: ContextOptions,
     as_json: JsonOption = False,
     asked: ModelOptions,
 ) -> None:
-    """Ask a model a prompt of yours about every pair; its answer is text.
+    """Run your own prompt on every pair; the answers are texts.
 
     \b
     Examples:
@@ -181,27 +157,26 @@ def ask(
     """
     from pairwright.flows.commands.ask_prompt import PromptRequest, ask_prompt, plan_prompt
 
-    read = text_options(input_, columns_, format_, explode=False, on_error=on_error)
-    request = PromptRequest(name, read, out)
-    reading = ContextOptions(context, index, calibrate, calibrate_temperature)
-    asking = add_context(asked.asking(out, seed), reading, out)
-    watching = ModelRunBar("pairs", asked.max_cost)
-    if asked.batch_cancel:
-        ids = asking.cancel_batches(note)
-        emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
-    elif asked.dry_run:
-        plan = plan_prompt(request, asking)
-        emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
-    else:
+    request = PromptRequest(name, reading.read_options(input_), out)
+    access = add_context(asked.asking(out, seed), context, out)
+    if not asked.sends_nothing:
         check_outputs(out)
-        result = ask_prompt(request, asking, note, watching)
-        watching.end()
-        why = ", ".join(f"{reason} {count:,}" for reason, count in result["rejected"].items())
-        told = f"{result['rows']:,} pairs, kept {result['kept']:,}" + (f", rejected: {why}" if why else "")
-        told += f", skipped: {broken}" if (broken := describe_skip_counts(result)) else ""
-        emit(result, [f"{told} -> {result['out']}", *bill_lines(result)], as_json=as_json)
-        if not result["kept"]:
-            exit_below_target(f"No answer was kept of {result['rows']:,} pairs{f': {why}' if why else ''}.")
+    result = cancel_plan_or_run(
+        asked,
+        access,
+        "pairs",
+        plan=lambda: plan_prompt(request, access),
+        run=lambda bar: ask_prompt(request, access, note, bar),
+        as_json=as_json,
+    )
+    if result is None:
+        return
+    reasons, skipped = list_counts(result["rejected"]), describe_skip_counts(result)
+    counts = f"{result['rows']:,} pairs, kept {result['kept']:,}"
+    counts += (f", rejected: {reasons}" if reasons else "") + (f", skipped: {skipped}" if skipped else "")
+    emit(result, [f"{counts} -> {result['out']}", *bill_lines(result)], as_json=as_json)
+    if not result["kept"]:
+        exit_below_target(f"No answer was kept of {result['rows']:,} pairs{f': {reasons}' if reasons else ''}.")
 
 
 def _load_prompts(folder: Path | None) -> "PromptBook":
@@ -228,42 +203,42 @@ def _facts(prompt: "Prompt") -> dict[str, Any]:
     }
 
 
-def _sample(written: str) -> dict[str, Any]:
+def _sample(text: str) -> dict[str, Any]:
     """Return the values of a sample.
 
     Raises:
-        UsageError: for what is no JSON object, or a file without a pair.
+        UsageError: for invalid JSON, JSON that is no object, or a file without pairs.
     """
     from pairwright.datasets.records import Pair
     from pairwright.generators.prompts.pair_values import pair_values
 
-    if written != "-" and not written.lstrip().startswith("{"):
-        options = replace(text_options(written, "", "", explode=False, on_error="skip"), batch_size=1)
+    if text != "-" and not text.lstrip().startswith("{"):
+        options = replace(InputOptions(on_error="skip").read_options(text), batch_size=1)
         pairs = (pair for batch in read_batches(options) for pair in batch.pairs)
         for pair in pairs:
             return pair_values(pair)
-        raise UsageError(f"{written}: it holds no pair.")
+        raise UsageError(f"--sample {text}: the file has no valid pair.")
     try:
-        given = json.loads(sys.stdin.read() if written == "-" else written)
+        values = json.loads(sys.stdin.read() if text == "-" else text)
     except ValueError as error:
-        raise UsageError(f"--on: this is not JSON ({error}).") from None
-    if not isinstance(given, dict):
-        raise UsageError('--on: write an object of values, such as {"caption": "A cat."}.')
-    caption = given.get("caption")
-    return {**(pair_values(Pair("", caption)) if isinstance(caption, str) else {}), **given}
+        raise UsageError(f"--sample: invalid JSON ({error}).") from None
+    if not isinstance(values, dict):
+        raise UsageError('--sample: write an object of values, such as {"caption": "A cat."}.')
+    caption = values.get("caption")
+    return {**(pair_values(Pair("", caption)) if isinstance(caption, str) else {}), **values}
 
 
-def _required_values(values: list[str]) -> dict[str, Any]:
-    given: dict[str, Any] = {}
-    for written in values:
-        name, sign, text = written.partition("=")
+def _parse_values(items: list[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for item in items:
+        name, sign, text = item.partition("=")
         if not (sign and name):
-            raise UsageError(f"--value {written!r}: write it as concept=dog.")
+            raise UsageError(f"--value {item!r}: write NAME=TEXT, such as concept=dog.")
         try:
-            given[name] = json.loads(text) if text.startswith("[") else text
+            values[name] = json.loads(text) if text.startswith("[") else text
         except ValueError as error:
-            raise UsageError(f"--value {written!r}: this is no JSON list ({error}).") from None
-    return given
+            raise UsageError(f"--value {item!r}: invalid JSON list ({error}).") from None
+    return values
 
 
 def _message_text(message: "Message") -> dict[str, str]:
@@ -275,7 +250,7 @@ def _chat(messages: "tuple[Message, ...]") -> list[str]:
 
 
 def _parameters(parameters: Any) -> str:
-    return ", ".join(f"{name} {json.dumps(value)}" for name, value in parameters.items()) or "the server's own"
+    return ", ".join(f"{name} {json.dumps(value)}" for name, value in parameters.items()) or "default of the server"
 
 
 def _schema(request: "Request") -> dict[str, Any]:

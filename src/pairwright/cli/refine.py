@@ -1,4 +1,4 @@
-"""``pairwright refine``: keep the negatives that no text-only attack can tell from the captions."""
+"""``pairwright refine``: remove the negatives that text-only attacks can detect."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,13 +8,21 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
-from pairwright.cli.options.attacks import EXTRA_ATTACKS_HELP, ExtraAttacks, load_attack_scorers
-from pairwright.cli.options.input import JsonOption, OnErrorOption, SeedOption, skipped_lines
+from pairwright.cli.options.attacks import AddAttacksOption, ExtraAttacks
+from pairwright.cli.options.groups import advanced_option, input_option, limit_option, output_option
+from pairwright.cli.options.input import (
+    DetailsOption,
+    JsonOption,
+    OnErrorOption,
+    RowsArgument,
+    SeedOption,
+    split_list,
+)
 from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
-from pairwright.cli.output.console import emit, note
-from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.console import count_phrase, emit, note
+from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
-from pairwright.cli.output.summary import DetailsOption, headline, main_reasons, next_step, share, table
+from pairwright.cli.output.summary import headline, main_reasons, next_step, share, skipped_lines, table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,80 +31,57 @@ if TYPE_CHECKING:
     from pairwright.filters.scorers.text_scorers import CaptionCorpus
 
 _FEW = 1_000
-_HEAD = ["type", "in", "kept", "strongest attack", "before", "after"]
+OnlyKeptOption = Annotated[bool, output_option("--only-kept", help="Write kept rows only; .json and .tsv always do.")]
 
 
 @with_progress
 @with_model_options
 def refine(
-    input_: Annotated[
-        Path, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet.")
-    ],
+    input_: RowsArgument,
     *,
-    out: Annotated[
-        Path, typer.Option("--out", help="All rows, each with its status and reason; format by its ending.")
-    ],
-    corpus: Annotated[
-        str, typer.Option("--corpus", help="Captions to train the scorers on; INPUT's own when left out.")
-    ] = "",
+    out: Annotated[Path, output_option("--out", help="File for all rows with status and reason; format by extension.")],
+    corpus: Annotated[str, input_option(help="Captions that train the scorers; else INPUT's.")] = "",
+    decisions: Annotated[Path | None, input_option(help="Decisions of `review`, applied first.")] = None,
     target: Annotated[
-        float, typer.Option("--target", min=0.505, max=1.0, help="Accuracy that no attack may exceed; else exit 3.")
+        float, limit_option(min=0.505, max=1.0, help="Accuracy of an attack, at most; else exit with 3.")
     ] = 0.52,
     min_keep: Annotated[
-        float, typer.Option("--min-keep", min=0.0, max=1.0, help="Share of the rows to keep at least; else exit 3.")
+        float, limit_option(min=0.0, max=1.0, help="Share of rows to keep, at least; else exit with 3.")
     ] = 0.1,
     fix: Annotated[
         Literal["none", "format", "choose", "both"],
-        typer.Option(
-            "--fix",
-            help="First. format: write both texts alike (first letter, spacing, final period);"
-            " choose: of several pairs of a caption and type, take the one that betrays least; both.",
-        ),
+        typer.Option(help="Normalize formats, choose pairs, or both."),
     ] = "none",
-    reuse: Annotated[
+    mirror_negatives: Annotated[
         bool,
-        typer.Option(
-            "--reuse",
-            help="First. A negative that a caption of another image says word for word enters as a positive of that"
-            " image too, its caption as the negative.",
-        ),
+        typer.Option("--mirror-negatives", help="Add each negative that captions another image as its positive."),
     ] = False,
-    decisions: Annotated[
-        Path | None, typer.Option("--decisions", help="Of pairwright review; heeded before all else.")
-    ] = None,
-    also: Annotated[str, typer.Option("--also", help=EXTRA_ATTACKS_HELP)] = "",
-    without: Annotated[str, typer.Option("--without", help="Attacks to leave out, such as length,grammar.")] = "",
-    by_type: Annotated[
-        bool, typer.Option("--by-type/--pooled", help="Balance each type of edit by itself, or all together.")
-    ] = True,
+    add_attacks: AddAttacksOption = "",
+    without: Annotated[str, typer.Option(help="Attacks to omit, such as length,grammar.")] = "",
+    by_type: Annotated[bool, typer.Option("--by-type/--pooled", help="Balance types separately, or together.")] = True,
     reference: Annotated[
-        bool, typer.Option("--reference", help="The paper's Algorithm 1: two scorers, one grid over all types.")
+        bool, advanced_option("--reference", help="Use the paper's Algorithm 1: two scorers, one grid.")
     ] = False,
     cells: Annotated[
         int | None,
-        typer.Option(
-            "--cells",
-            min=2,
-            max=1000,
-            help="K of the K x K grid of --reference (the paper: 100); the square root of the rows when left out.",
-        ),
+        advanced_option(min=2, max=1000, help="Cells per side of the grid of --reference.", show_default="sqrt(rows)"),
     ] = None,
-    only_kept: Annotated[
-        bool, typer.Option("--only-kept", help="Leave rejected rows out of OUT; .json and .tsv never hold them.")
-    ] = False,
+    only_kept: OnlyKeptOption = False,
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     details: DetailsOption = False,
     as_json: JsonOption = False,
     asked: ModelOptions,
 ) -> None:
-    """Drop negatives until every attack that reads text alone stands at a coin's toss.
+    """Remove negatives that a text-only model can detect.
+
+    --fix choose keeps the best pair of each caption and type. Rows are removed until every text-only baseline is at chance level (50%).
 
     \b
     Examples:
       pairwright refine negatives.jsonl --out refined.jsonl
       pairwright refine swap_att.json --corpus captions.jsonl --fix format --out refined.json
-      pairwright refine swap_att.json --also llm --model gpt-4o-mini --dry-run --out refined.json
+      pairwright refine swap_att.json --add-attacks llm --model gpt-4o-mini --dry-run --out refined.json
     """
     from pairwright.datasets.errors import UsageError
     from pairwright.filters.candidates.files import check_extension, read_candidates, write_candidates
@@ -111,46 +96,46 @@ def refine(
     from pairwright.flows.state.overwrite_checks import refuse_overwriting
 
     nothing_written_on_interrupt()
-    choose = fix in {"choose", "both"}
+    path, choose = Path(input_), fix in {"choose", "both"}
     if reference and choose:
-        raise UsageError("Algorithm 1 does not choose between pairs. Leave out --reference, or --fix choose.")
+        raise UsageError("--reference and --fix choose are mutually exclusive. Omit one of them.")
     check_extension(out)
-    added = ExtraAttacks.of(also, asked)
-    refuse_overwriting(out, str(input_), corpus, *([str(decisions)] if decisions else []))
+    added = ExtraAttacks.parse(add_attacks, asked)
+    refuse_overwriting(out, input_, corpus, *([str(decisions)] if decisions else []))
     check_outputs(None if asked.sends_nothing else out)
-    screening = InvalidRowPolicy(on_error)
-    frame = read_candidates(input_, screening) if decisions is None else _apply_decisions(input_, decisions, screening)
-    require_candidate_rows(input_, frame.height)
+    policy = InvalidRowPolicy(on_error)
+    frame = read_candidates(path, policy) if decisions is None else _apply_decisions(path, decisions, policy)
+    require_candidate_rows(path, frame.height)
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
-        note(f"{shuffled:,} SHUFFLE rows are for training only: rejected as {FOR_TRAINING}.")
-    if reuse:
+        note(f"{shuffled:,} shuffle rows are for training only: rejected as {FOR_TRAINING}.")
+    if mirror_negatives:
         frame = add_reused_negatives(frame, corpus, note)
     pool = _read_corpus(corpus, frame) if corpus else None
     if fix in {"format", "both"}:
         frame = normalize_rows(frame)
     if choose:
         frame = add_original_captions(frame)
-    found = load_attack_scorers(added, asked, frame, out, seed, as_json=as_json)
-    method: RefineOptions | AllAttacksOptions = AllAttacksOptions(
-        target=target,
-        min_keep=min_keep,
-        by_type=by_type,
-        seed=seed,
-        without=tuple(filter(None, without.split(","))),
-        meaning=added.meaning,
-    )
+    scorers, bill = added.scorers(asked, frame, out, seed, as_json=as_json)
+    method: RefineOptions | AllAttacksOptions
     if reference:
         method = RefineOptions(cells=cells, by_type=False, seed=seed)
-    rows, outcome = refine_candidates(frame, pool, method, found.scorers, choose=choose)
-    if choose:
-        note(
-            f"{rows.filter(reason=NOT_CHOSEN).height:,} rows are {NOT_CHOSEN}: another speaks for their caption and type."
+    else:
+        method = AllAttacksOptions(
+            target=target,
+            min_keep=min_keep,
+            by_type=by_type,
+            seed=seed,
+            without=split_list(without),
+            meaning=added.meaning,
         )
+    rows, outcome = refine_candidates(frame, pool, method, scorers, choose=choose)
+    if choose:
+        note(f"{rows.filter(reason=NOT_CHOSEN).height:,} rows are {NOT_CHOSEN}: another pair of their caption is used.")
     write_candidates(rows, out, only_kept=only_kept)
     result: dict[str, Any] = {
         **outcome.as_json(),
-        **screening.skipped.as_json(),
-        **({"llm": found.bill} if found.bill else {}),
+        **policy.skipped.as_json(),
+        **({"llm": bill} if bill else {}),
         "out": str(out),
     }
     emit(result, _lines(result, details=details), as_json=as_json)
@@ -166,53 +151,50 @@ def _read_corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
     from pairwright.filters.scorers.image_groups import build_corpus
     from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 
-    given = build_corpus(read_auxiliary_pairs(ReadOptions(input=corpus), note))
-    pool, captions = usable_corpus(given, frame)
+    pool, captions = usable_corpus(build_corpus(read_auxiliary_pairs(ReadOptions(input=corpus), note)), frame)
     if pool.pool:
         note("Most of --corpus is under test: each row is scored without the captions of its own image.")
     if captions < _FEW:
-        note(f"Only {captions:,} captions train the scorers; they may see nothing. Give a larger --corpus.")
+        note(f"Only {captions:,} captions train the scorers, too few for strong attacks. Use a larger --corpus.")
     return pool
 
 
-def _apply_decisions(path: Path, decisions: Path, screening: "InvalidRowPolicy") -> "pl.DataFrame":
-    """Return the rows of a file as reviewers decided on them (``pairwright review --apply``)."""
+def _apply_decisions(path: Path, decisions: Path, policy: "InvalidRowPolicy") -> "pl.DataFrame":
+    """Return the rows of a file with the decisions of a review applied."""
     from pairwright.cli.review import note_uncounted
     from pairwright.filters.review.decision_application import apply_to_rows, count_outcomes, decide_outcomes
     from pairwright.filters.review.decisions import combine_decisions, read_decisions
     from pairwright.filters.review.rows import read_rows
 
-    rows = read_rows(path, screening=screening)
+    rows = read_rows(path, screening=policy)
     judged = combine_decisions(rows.frame, read_decisions(decisions))
     note_uncounted(judged.uncounted)
-    found = decide_outcomes(rows, judged)
-    told = count_outcomes(rows.frame, found)
-    many = "1 row was" if told["reviewed"] == 1 else f"{told['reviewed']:,} rows were"
-    note(f"{many} reviewed, {told['fixed']:,} of them fixed.")
-    return apply_to_rows(rows.frame, found)
+    outcomes = decide_outcomes(rows, judged)
+    counts = count_outcomes(rows.frame, outcomes)
+    note(f"{count_phrase(counts['reviewed'], 'row')} reviewed, {counts['fixed']:,} of them fixed.")
+    return apply_to_rows(rows.frame, outcomes)
 
 
 def _note_outcome(result: dict[str, Any], advice: str) -> None:
     if not result["in"]:
-        note("No row was left to refine: all came in rejected.")
+        note("No row to refine: all rows of INPUT are rejected.")
     elif "bound" in result:
-        note(
-            f"Kept {result['kept']:,} of {result['in']:,} rows;"
-            f" upper bound for any balanced subset: {result['bound']:,} rows."
-        )
+        bound = f"upper bound for any balanced subset: {result['bound']:,} rows"
+        note(f"Kept {result['kept']:,} of {result['in']:,} rows; {bound}.")
         if advice:
             note(advice)
     elif not result["kept"]:
-        note("Nothing was left to keep: the rows all lean one way. Fewer --cells keep more of a small set.")
+        note("No row was kept: the scorers prefer the same side in all rows. Fewer --cells keep more of a small set.")
 
 
 def _lines(result: dict[str, Any], *, details: bool) -> list[str]:
     types = result["by_type"]
     sets = {"all": result, **types} if len(types) > 1 else types
     rejected = main_reasons(result["rejected"], len(result["rejected"]) if details else 2)
+    head = ["type", "in", "kept", "strongest attack", "before", "after"]
     return [
         headline(f"{result['kept']:,} of {result['in']:,} rows kept ({share(result['kept'], result['in'])})"),
-        *table([_HEAD, *(_all_attacks(sets) if details else _strongest_attacks(sets))]),
+        *table([head, *(_all_attacks(sets) if details else _strongest_attacks(sets))]),
         *([f"rejected: {rejected}"] if rejected else []),
         *skipped_lines(result),
         *(bill_lines(result) if "llm" in result else []),
@@ -229,7 +211,7 @@ def _all_attacks(sets: dict[str, Any]) -> Iterator[list[object]]:
 
 
 def _strongest_attacks(sets: dict[str, Any]) -> Iterator[list[object]]:
-    """Yield for each set the attack that finds most afterwards, and what the strongest found before."""
+    """Yield for each set its strongest attack afterwards, and the greatest accuracies before and after."""
     for name, one in sets.items():
         attacks = one["attacks"]
         strongest = max(attacks, key=lambda attack: attacks[attack]["after"], default="")

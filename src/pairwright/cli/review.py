@@ -1,4 +1,4 @@
-"""``pairwright review``: judge negatives by eye in a local page; then report on the decisions, or apply them."""
+"""``pairwright review``: review of negatives in a local page, reports on decisions, and their application."""
 
 import json
 import os
@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pairwright.cli.options.groups import advanced_option, input_option, output_option
 from pairwright.cli.options.input import JsonOption
-from pairwright.cli.output.console import columns, emit, note
-from pairwright.cli.output.overwrite_checks import check_outputs
+from pairwright.cli.output.console import columns, emit, list_counts, note
+from pairwright.cli.output.files import check_outputs
 from pairwright.datasets.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from pairwright.filters.review.rows import ReviewRows
     from pairwright.filters.review.session import ReviewSession
 
-_NOBODY = "reviewer"
+_DEFAULT_REVIEWER = "reviewer"
 
 
 def review(
@@ -31,43 +32,36 @@ def review(
     *,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", help="File that decisions are added to (beside INPUT when left out); of --apply: the rows."
-        ),
+        output_option(help="File for decisions, or rows with --apply.", show_default="INPUT.decisions.jsonl"),
     ] = None,
-    reviewer: Annotated[
-        str, typer.Option("--reviewer", help="Who decides. Of --report and --apply: whose decisions count; else all.")
-    ] = "",
-    sample: Annotated[
-        int, typer.Option("--sample", min=0, help="Review so many rows, drawn by chance from each type; 0: all.")
-    ] = 0,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the order; two reviewers need the same.")] = 0,
-    image_root: Annotated[str, typer.Option("--image-root", help="Folder that relative image paths start from.")] = "",
     report: Annotated[
-        Path | None, typer.Option("--report", metavar="DECISIONS", help="Tell what decisions say, and stop.")
+        Path | None, typer.Option(metavar="DECISIONS", help="Print a report on decisions and exit.")
     ] = None,
     apply_: Annotated[
-        Path | None, typer.Option("--apply", metavar="DECISIONS", help="Write all rows of INPUT to --out as decided.")
+        Path | None, typer.Option("--apply", metavar="DECISIONS", help="Write the rows as decided to --out and exit.")
     ] = None,
+    reviewer: Annotated[str, typer.Option(help="Name of the reviewer; for a report, whose decisions count.")] = "",
+    sample: Annotated[int, typer.Option(min=0, help="Rows to review, sampled from each type (0 = all).")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the order; the same for all reviewers.")] = 0,
+    positives: Annotated[
+        bool, typer.Option("--positives", help="Review hard positives, which have to be true; files only.")
+    ] = False,
     only_reviewed: Annotated[
-        bool, typer.Option("--only-reviewed", help="With --apply: reject rows that nobody decided on.")
+        bool, typer.Option("--only-reviewed", help="With --apply: reject rows without a decision.")
     ] = False,
     only_kept: Annotated[
-        bool,
-        typer.Option(
-            "--only-kept", help="With --apply: leave rejected rows out of --out; .json and .tsv never hold them."
-        ),
+        bool, output_option("--only-kept", help="With --apply: write kept rows only; .json and .tsv always do.")
     ] = False,
-    positives: Annotated[
-        bool, typer.Option("--positives", help="Judge the rows' hard positives, which are to be true; files only.")
+    image_root: Annotated[str, input_option(help="Folder of relative image paths.")] = "",
+    port: Annotated[int, advanced_option(min=0, max=65_535, help="Port of the page (0 = any free one).")] = 0,
+    no_browser: Annotated[
+        bool, advanced_option("--no-browser", help="Print the address without opening a browser.")
     ] = False,
-    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="To listen at; 0: a free one.")] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address, open nothing.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge negatives by eye, one by one, in a page that this machine serves to itself.
+    """Review negatives one by one in a page on localhost.
 
-    Decisions are on the disk as they are made; start again to go on. Ctrl-C ends it.
+    Decisions are saved immediately; the same command resumes a review. Ctrl-C ends it.
 
     \b
     Examples:
@@ -80,10 +74,10 @@ def review(
     from pairwright.filters.review.rows import read_rows
     from pairwright.flows.state.overwrite_checks import refuse_overwriting
 
-    _check(out, report, apply_, sample=sample, narrowed=only_reviewed or only_kept)
+    _check(out, report, apply_, sample=sample, filters=only_reviewed or only_kept)
     if (report or apply_) and (seed or port or no_browser or image_root):
         raise UsageError(
-            "--seed, --port, --no-browser and --image-root are of the review itself, not of its decisions."
+            "--seed, --port, --no-browser and --image-root do nothing with --report or --apply. Omit them."
         )
     rows = read_positives(input_, image_root) if positives else read_rows(input_, image_root)
     if report is not None:
@@ -91,7 +85,7 @@ def review(
     elif apply_ is not None and out is not None:
         refuse_overwriting(out, str(input_), str(apply_))
         if rows.frame.is_empty():
-            raise InputError("there are no rows", where=str(input_), fix="Give captions with negatives.")
+            raise InputError("no rows", where=str(input_), fix="Give captions with negatives.")
         check_outputs(out)
         result = _apply(rows, apply_, out, reviewer, only_reviewed=only_reviewed, only_kept=only_kept)
         emit(result, _applied_lines(result), as_json=as_json)
@@ -100,21 +94,21 @@ def review(
         from pairwright.filters.review.session import ReviewSession
 
         log = DecisionLog(out or rows.decisions)
-        session = ReviewSession(rows, log, reviewer or _NOBODY, sample=sample, seed=seed)
+        session = ReviewSession(rows, log, reviewer or _DEFAULT_REVIEWER, sample=sample, seed=seed)
         _serve(session, log.path, port, browser=not no_browser, as_json=as_json)
 
 
-def _check(out: Path | None, report: Path | None, apply_: Path | None, *, sample: int, narrowed: bool) -> None:
+def _check(out: Path | None, report: Path | None, apply_: Path | None, *, sample: int, filters: bool) -> None:
     if report is not None and apply_ is not None:
-        raise UsageError("--report and --apply are two calls.")
+        raise UsageError("--report and --apply are mutually exclusive. Run two commands.")
     if report is not None and out is not None:
-        raise UsageError("--report prints; it takes no --out. Use --json for a machine.")
+        raise UsageError("--report takes no --out: it prints. Use --json for a machine.")
     if apply_ is not None and out is None:
-        raise UsageError("--apply writes rows: name the file by --out.")
+        raise UsageError("--apply requires --out: the file of the rows.")
     if sample and (report is not None or apply_ is not None):
-        raise UsageError("--sample is of the review itself; a report counts what was decided.")
-    if narrowed and apply_ is None:
-        raise UsageError("--only-reviewed and --only-kept go with --apply.")
+        raise UsageError("--sample does nothing with --report or --apply. Omit it.")
+    if filters and apply_ is None:
+        raise UsageError("--only-reviewed and --only-kept require --apply.")
 
 
 def _serve(session: "ReviewSession", path: Path, port: int, *, browser: bool, as_json: bool) -> None:
@@ -123,19 +117,19 @@ def _serve(session: "ReviewSession", path: Path, port: int, *, browser: bool, as
     before = session.progress()
 
     def announce(url: str) -> None:
-        told = {"url": url, "pid": os.getpid(), "rows": len(session), "decided": before["decided"], "out": str(path)}
+        facts = {"url": url, "pid": os.getpid(), "rows": len(session), "decided": before["decided"], "out": str(path)}
         lines = [
             f"Review {len(session):,} of {session.of:,} rows as {session.reviewer!r}: {before['decided']:,} decided.",
             f"Open  {url}",
             f"Decisions go to {path}. Ctrl-C ends the review.",
         ]
-        print(json.dumps(told) if as_json else "\n".join(lines), flush=True)  # noqa: T201 - stdout is where results go
+        print(json.dumps(facts) if as_json else "\n".join(lines), flush=True)  # noqa: T201 - results go to stdout
         if browser:
             _open_browser(url)
 
     serve_until_signal(session, port, announce)
     now = session.progress()
-    note(f"{now['decided']:,} of {len(session):,} rows are decided: {_listed(now['counts'])}.")
+    note(f"{now['decided']:,} of {len(session):,} rows are decided: {list_counts(now['counts'])}.")
 
 
 def _open_browser(url: str) -> None:
@@ -143,8 +137,8 @@ def _open_browser(url: str) -> None:
     import webbrowser
 
     if sys.platform == "linux" and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
-        return  # a browser in the terminal would take it over
-    # A thread: some browsers hold the caller until they end.
+        return  # a text browser would occupy the terminal
+    # A thread: some browsers block the caller until they exit.
     threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
 
@@ -153,20 +147,20 @@ def _report(rows: "ReviewRows", path: Path, reviewer: str, *, as_json: bool) -> 
     from pairwright.filters.review.report import build_review_report, format_report_tables
 
     judged = combine_decisions(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
-    told = build_review_report(rows.entering(), judged)
+    result = build_review_report(rows.entering(), judged)
     lines: list[str] = []
-    for title, table in format_report_tables(told):
+    for title, table in format_report_tables(result):
         lines += [title.replace("negatives", "positives") if rows.positives else title, *columns(table), ""]
-    bad = told["bad"]
+    bad = result["bad"]
     if bad["seen"] or bad["unsure"]:
         lines.append(
-            f"Of the {bad['rest']:,} rows that nobody saw, at most {bad['rest_at_most']:,} are bad "
-            f"({bad['high_with_unsure']:.1%}; 95% interval, unsure ones counted as bad)."
+            f"Of the {bad['rest']:,} rows without a decision, at most {bad['rest_at_most']:,} are bad "
+            f"({bad['high_with_unsure']:.1%}; 95% interval; unsure counts as bad)."
         )
     else:
-        lines.append("No decision counts for these rows.")
-    note_uncounted(told["uncounted"])
-    emit(told, lines, as_json=as_json)
+        lines.append("No decision applies to these rows.")
+    note_uncounted(result["uncounted"])
+    emit(result, lines, as_json=as_json)
 
 
 def _apply(
@@ -189,20 +183,12 @@ def _apply(
 def _applied_lines(result: dict[str, Any]) -> list[str]:
     lines = columns([[name, result[name]] for name in ("rows", "reviewed", "kept", "fixed")], indent="")
     if result["rejected"]:
-        lines.append(f"rejected: {_listed(result['rejected'])}")
+        lines.append(f"rejected: {list_counts(result['rejected'])}")
     return [*lines, f"-> {result['out']}"]
 
 
 def note_uncounted(uncounted: dict[str, int]) -> None:
-    """Say on stderr which decisions do not count, and why."""
+    """Print the number of ignored decisions on stderr, by reason."""
     if uncounted:
-        means = {
-            "stale": "about a text that has changed",
-            "unknown": "about rows that are not here",
-            "torn": "torn lines",
-        }
-        note(f"Not counted: {', '.join(f'{count:,} {means[why]}' for why, count in uncounted.items())}.")
-
-
-def _listed(counts: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in counts.items())
+        reasons = {"stale": "for a changed text", "unknown": "for unknown rows", "torn": "incomplete lines"}
+        note(f"Ignored decisions: {', '.join(f'{count:,} {reasons[name]}' for name, count in uncounted.items())}.")

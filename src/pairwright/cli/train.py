@@ -1,4 +1,4 @@
-"""``pairwright train``: a model of the papers, from shards as they are."""
+"""``pairwright train``: training of a model on shards by a recipe."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
-from pairwright.cli.generate.summary import count_phrase
+from pairwright.cli.options.groups import input_option, output_option
 from pairwright.cli.options.input import JsonOption
-from pairwright.cli.output.console import duration, emit, note
-from pairwright.cli.output.hub import note_hub_models
+from pairwright.cli.output.console import count_phrase, duration, emit, note, note_hub_models
 from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.errors import MissingResourceError
 from pairwright.datasets.progress import open_step
@@ -34,24 +33,19 @@ def train(
         ),
     ],
     *,
-    data: Annotated[str, typer.Option("--data", help="Shards: {00000..00099}.tar, a tar or a folder of them.")],
-    model: Annotated[str, typer.Option("--model", help="What to begin with: a folder or a name on the hub.")],
-    out: Annotated[Path, typer.Option("--out", help="Folder of the run: model/, log.csv, checkpoints.")],
-    validation: Annotated[
-        str, typer.Option("--validation", help="Shards for early_stop, which a recipe has to ask for.")
-    ] = "",
+    data: Annotated[str, input_option(help="Shards: {00000..00099}.tar, a tar or a folder of them.")],
+    validation: Annotated[str, input_option(help="Shards for early_stop, if the recipe has it.")] = "",
+    on_error: Annotated[
+        Literal["skip", "stop"], input_option(help="Skip broken samples and count them, or stop.")
+    ] = "skip",
+    out: Annotated[Path, output_option(help="Folder of the run: model/, log.csv, checkpoints.")],
+    tensorboard: Annotated[bool, output_option("--tensorboard", help="Also write OUT/tensorboard.")] = False,
+    model: Annotated[str, typer.Option(help="Initial model: a folder or a hub name.")],
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, as optimizer.lr=1e-5. Repeatable."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as optimizer.lr=1e-5. Repeatable."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the newest checkpoint in OUT.")] = False,
-    on_error: Annotated[
-        Literal["skip", "stop"],
-        typer.Option(
-            "--on-error", help="Samples that are broken or lack an image or caption: skip and count them, or stop."
-        ),
-    ] = "skip",
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write OUT/tensorboard too.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume from the newest checkpoint in OUT.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train a model on shards.
@@ -66,10 +60,10 @@ def train(
     """
     from pairwright.training.recipes.reading import read_recipe
 
-    settings = read_recipe(recipe, changes or [])  # before torch, which takes seconds to come
+    settings = read_recipe(recipe, changes or [])  # before torch, whose import takes seconds
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingResourceError(f"training needs {', '.join(missing)}: pip install 'pairwright[train]'")
+        raise MissingResourceError(f"training requires {', '.join(missing)}: pip install 'pairwright[train]'")
     with open_step("loading PyTorch", unit=""):
         from transformers.utils import logging
 
@@ -77,9 +71,9 @@ def train(
         from pairwright.training.trainer import train as run
 
     note_hub_models([model])
-    logging.disable_progress_bar()  # of loading weights, which takes a moment
-    resumable_on_interrupt("--resume goes on from the newest checkpoint")
-    asked = TrainingRun(
+    logging.disable_progress_bar()  # of loading weights
+    resumable_on_interrupt("--resume continues from the newest checkpoint")
+    training = TrainingRun(
         settings,
         data,
         model,
@@ -91,41 +85,43 @@ def train(
         tell=lambda row: note(_log_line(row)),
         say=note,
     )
-    report = run(asked)
+    report = run(training)
     if report.main:
         if report.cut:
-            note(f"{report.cut:,} texts were longer than the model reads, and lost their end (counted in each epoch).")
-        emit(_report_line(report), _lines(report), as_json=as_json)
+            note(f"{report.cut:,} texts were longer than the model's limit and truncated (counted in each epoch).")
+        emit(_result(report), _lines(report), as_json=as_json)
 
 
 def _log_line(row: "LogRow") -> str:
     parts = "".join(f"  {name} {value:.4f}" for name, value in row.parts.items())
-    looked = "" if row.validation is None else f"  validation {row.validation:.4f}"
+    validation = "" if row.validation is None else f"  validation {row.validation:.4f}"
     return (
-        f"  step {row.step}  epoch {row.epoch:.2f}  loss {row.loss:.4f}{parts}{looked}  lr {row.lr:.2e}  "
+        f"  step {row.step}  epoch {row.epoch:.2f}  loss {row.loss:.4f}{parts}{validation}  lr {row.lr:.2e}  "
         f"{row.samples_per_second:,.0f} samples/s  waiting {row.waiting:.0%}"
     )
 
 
-def _report_line(report: "TrainingReport") -> dict[str, object]:
+def _result(report: "TrainingReport") -> dict[str, object]:
     from dataclasses import asdict
 
     return {name: value for name, value in asdict(report).items() if name != "main"}
 
 
-def _sample_counts(what: str, reasons: Mapping[str, int]) -> list[str]:
+def _sample_counts(outcome: str, reasons: Mapping[str, int]) -> list[str]:
     return [
-        f"  {what:<11}  {count_phrase(count, 'sample')}: {_reason_text(reason)}"
+        f"  {outcome:<11}  {count_phrase(count, 'sample')}: {reason.replace('_', ' ')}"
         for reason, count in sorted(reasons.items())
     ]
 
 
 def _lines(report: "TrainingReport") -> list[str]:
-    best = [] if report.best is None else [f"  best         {report.best:.4f} on validation data; its weights are kept"]
+    best = (
+        [] if report.best is None else [f"  best         {report.best:.4f} on validation data; its weights are saved"]
+    )
     return [
         f"{report.model}",
         f"  steps        {report.steps:,} ({report.epochs:g} epochs of {report.samples:,} {report.unit}), {report.ended}",
-        *_sample_counts("left out", report.left_out),
+        *_sample_counts("omitted", report.left_out),
         *_sample_counts("skipped", report.skipped),
         *_sample_counts("lacking", report.lacking),
         f"  trained      {report.trained:,} parameters; {report.frozen:,} frozen",
@@ -133,7 +129,3 @@ def _lines(report: "TrainingReport") -> list[str]:
         *best,
         f"  took         {duration(report.seconds)}",
     ]
-
-
-def _reason_text(reason: str) -> str:
-    return reason.replace("_", " ")

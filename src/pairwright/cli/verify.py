@@ -1,4 +1,4 @@
-"""``pairwright verify``: are these shards what they claim to be?"""
+"""``pairwright verify``: checks of builds, shards and conversation files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from pairwright.cli.errors.exit_codes import FAILED
+from pairwright.cli.options.groups import input_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import emit, note
 from pairwright.cli.output.progress import with_progress
@@ -17,21 +18,16 @@ def verify(
         Path, typer.Argument(metavar="PATH", help="A build directory, a folder of shards, a .tar, or LLaVA's .json.")
     ],
     *,
-    images: Annotated[
-        Path | None, typer.Option("--images", help="Of a .json: folder of its images, to look for.")
-    ] = None,
+    images: Annotated[Path | None, input_option(help="Folder of the images of a .json, which have to exist.")] = None,
     readers: Annotated[
         int,
-        typer.Option(
-            "--readers",
-            min=0,
-            help="Workers x ranks of a loader that shares out whole shards: enough of them?",
-            show_default="not asked",
-        ),
+        typer.Option(min=0, help="Workers x ranks of a loader, each of which needs a shard.", show_default="no check"),
     ] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Check the files of a build, and sums, tars, members, JSON and images of its shards, or the turns of a LLaVA file; exit 1 when something is wrong.
+    """Verify the files of a build, shards, or a LLaVA file.
+
+    Checked are checksums, tars, members, JSON and images of shards, and the turns of a LLaVA file; problems exit with 1.
 
     \b
     Examples:
@@ -47,16 +43,14 @@ def verify(
 
     path = Path(fetch_local_copy(str(path)))
     place = identify_dataset(path)
-    if place.kind != "unfinished build":  # of which the one problem tells all
+    if place.kind != "unfinished build":  # its one problem says everything
         note(f"{path}: {place.description}.")
     problems = problems_of(path, images)
     if problems and place.kind == "build" and (path / CONFIG_FILE).is_file():
-        note(
-            f"To repair it, delete the files that are named and run `pairwright build {path / CONFIG_FILE} --out {path}`."
-        )
+        note(f"To repair it, delete the named files and run `pairwright build {path / CONFIG_FILE} --out {path}`.")
     if readers and (few := check_shard_count(path, readers)):
         problems.append(few)
     result = {"ok": not problems, "problems": problems, "kind": place.kind}
-    emit(result, problems or [f"{path}: all is well."], as_json=as_json)
+    emit(result, problems or [f"{path}: no problems."], as_json=as_json)
     if problems:
         raise typer.Exit(FAILED)

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a command with one line and exit code 130, however early it comes, and SIGTERM with 143; the line is true."""
+"""Interrupts: one true line, exit code 130 for Ctrl-C and 143 for SIGTERM, however early they come."""
 
 import json
 import signal
@@ -29,16 +29,16 @@ main.run()
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [
         (WHILE_IMPORTING.format(name="typer"), "stopped before anything was done."),
         (WHILE_IMPORTING.format(name="pairwright.cli.verify"), "stopped before anything was done."),
         (WHILE_MAKING_READY, "stopped before it was done: start the same command again."),
     ],
 )
-def test_one_line_is_said(code: str, said: str) -> None:
+def test_an_interrupt_prints_one_line(code: str, message: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (130, f"pairwright: {said}\n")
+    assert (done.returncode, done.stderr) == (130, f"pairwright: {message}\n")
 
 
 # The signal comes when the third batch of captions is annotated: OUT's temporary file has rows by then.
@@ -69,8 +69,8 @@ def test_a_stopped_generator_says_that_nothing_was_written_and_leaves_nothing(
     (tmp_path / "negatives.jsonl").write_text("of an earlier run")
     command = [sys.executable, "-c", WHILE_WRITING, str(int(number))]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
-    said = "pairwright: stopped. Nothing was written, and what was there is as it was: start the same command again."
-    assert (done.returncode, done.stderr.splitlines()[-1]) == (code, said)
+    message = "pairwright: stopped. Nothing was written or changed: start the same command again."
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (code, message)
     assert {path.name for path in tmp_path.iterdir()} == {"captions.jsonl", "negatives.jsonl"}
     assert (tmp_path / "negatives.jsonl").read_text() == "of an earlier run"
 
@@ -92,8 +92,8 @@ main.app = pressed
 main.run()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
-    said = "pairwright: stopped. What is done is kept: start the same command again to go on.\n"
-    assert (done.returncode, done.stderr) == (130, said)
+    message = "pairwright: stopped. Finished work is kept: start the same command again to resume.\n"
+    assert (done.returncode, done.stderr) == (130, message)
 
 
 def test_who_switched_sigterm_off_is_not_stopped_by_it() -> None:

@@ -1,4 +1,4 @@
-"""What may not be read or written is told before the work, by its name and with what to look at."""
+"""Missing permissions are reported before the work, with the path and the fix."""
 
 import ctypes
 import json
@@ -19,7 +19,7 @@ def drop_privileges() -> None:
 
 
 def run(folder: Path, *arguments: str) -> str:
-    """Run a command that is to fail, as somebody whom rights bind; return the line that it ends with."""
+    """Run a command that fails, as a user without root's rights; return its last line."""
     command = [sys.executable, "-m", "pairwright", *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, preexec_fn=drop_privileges)
     assert done.returncode == 1, done.stderr
@@ -35,14 +35,14 @@ def pool(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_that_may_not_be_written_in_is_told_before_the_work(pool: Path) -> None:
-    told = run(pool, "filter", "pool.jsonl", "--min-words", "1", "--out", "closed/x.parquet")
-    assert told == (
-        "pairwright: closed/x.parquet: nothing may be written in closed. Choose another place, or mend its rights."
+def test_a_folder_without_write_permission_is_refused_before_the_work(pool: Path) -> None:
+    printed = run(pool, "filter", "pool.jsonl", "--min-words", "1", "--out", "closed/x.parquet")
+    assert printed == (
+        "pairwright: closed/x.parquet: closed is not writable. Check its permissions, or choose another --out."
     )
 
 
-def test_an_input_that_may_not_be_read_is_told_so_and_not_called_damaged(pool: Path) -> None:
+def test_an_input_without_read_permission_is_not_called_damaged(pool: Path) -> None:
     (pool / "pool.parquet").touch()
     for name in ("pool.jsonl", "pool.parquet"):
         (pool / name).chmod(0)

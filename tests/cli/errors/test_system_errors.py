@@ -1,4 +1,4 @@
-"""What the operating system refuses ends a command in one line that says what to raise."""
+"""Exhausted system resources end a command in one line that names the limit to raise."""
 
 import errno
 import fcntl
@@ -36,9 +36,9 @@ def wrapped(cause: BaseException) -> Exception:
         (OSError(errno.ENOMEM, "Cannot allocate memory"), "out of memory"),
         (wrapped(MemoryError()), "out of memory"),
         (PanicException('called `Result::unwrap()` on an `Err` value: Os { code: 12, message: "" }'), "out of memory"),
-        (PanicException("Os { code: 11, kind: WouldBlock }"), "no further thread or process"),
-        (RuntimeError("can't start new thread"), "no further thread or process"),
-        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "no further thread or process"),
+        (PanicException("Os { code: 11, kind: WouldBlock }"), "cannot start another thread or process"),
+        (RuntimeError("can't start new thread"), "cannot start another thread or process"),
+        (BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable"), "cannot start another thread or process"),
         (OSError(errno.EMFILE, "Too many open files", "a.tar"), "too many open files. Raise the limit (ulimit -n"),
         (PanicException("Too many open files (os error 24)"), "too many open files"),
         (OSError(errno.ENOSPC, "No space left on device", "a.tar"), "a.tar: No space left on device. Fix it and start"),

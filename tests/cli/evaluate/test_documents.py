@@ -20,16 +20,16 @@ def test_decoders_are_measured_over_documents_with_tables_and_a_page(run_model: 
     done = run_model(
         *given, "--documents", 2, "--documents", 4, "--gold", "1,2", "--questions", 1, "--html", "u.html", "--json"
     )
-    told = json.loads(done.stdout)["models"][0]
-    assert told["kind"] == "llama"
-    parts = {(one["part"], one["measure"]) for one in told["figures"]}
+    printed = json.loads(done.stdout)["models"][0]
+    assert printed["kind"] == "llama"
+    parts = {(one["part"], one["measure"]) for one in printed["figures"]}
     assert {("plain", "gold 1 of 2"), ("calibrated", "gold 2 of 4"), ("calibrated", "average of 4")} <= parts
     assert ("ranking by attention", "recall@3 of 4") in parts
     page = (tmp_path / "u.html").read_text()
     assert page.count("accuracy by the gold document&#x27;s place") == 2
     assert "attention a token by place, K = 4" in page
-    assert "give places from 1 to 10" in run_model(*given, "--gold", "11", ok=False).stderr
+    assert "give positions from 1 to 10" in run_model(*given, "--gold", "11", ok=False).stderr
     assert (
-        "--attention: no such way: sorted. There are: " in run_model(*given, "--attention", "sorted", ok=False).stderr
+        "--attention: no such kind: sorted. There are: " in run_model(*given, "--attention", "sorted", ok=False).stderr
     )
-    assert "cannot be used here" in run_model(*given, "--documents", 2, "--device", "tpu", ok=False).stderr
+    assert "cannot be used" in run_model(*given, "--documents", 2, "--device", "tpu", ok=False).stderr

@@ -1,4 +1,4 @@
-"""``pairwright evaluate`` of models, as a user calls it."""
+"""``pairwright evaluate`` of models."""
 
 import json
 import subprocess
@@ -19,17 +19,17 @@ def refused(*call: str) -> str:
 
 
 def test_options_that_cannot_be_are_refused_in_one_line() -> None:
-    pytest.importorskip("torch", reason="some are told when models are opened")
-    for call, said in (
+    pytest.importorskip("torch", reason="some are refused when models are opened")
+    for call, message in (
         (["negatives", "m", "m", "--data", "d"], "named twice"),
         (["answers", "m.jsonl", "m.jsonl", "--data", "d", "--model", "x"], "named twice"),
-        (["answers", "m.jsonl", "--data", "d"], "name a language model by --model"),
-        (["retrieval", "m", "--data", "d", "--wise-ft", "0,1"], "needs --base"),
-        (["retrieval", "m", "--data", "d", "--base", "b"], "--base is for --wise-ft"),
-        (["retrieval", "m", "--data", "d", "--base", "b", "--wise-ft", "0,2"], "from 0 to 1"),
-        (["conditions", "m", "--data", "d", "--ask", "colour"], "CONDITION=INSTRUCTION"),
+        (["answers", "m.jsonl", "--data", "d"], "requires --model"),
+        (["retrieval", "m", "--data", "d", "--wise-ft", "0,1"], "requires --base-model"),
+        (["retrieval", "m", "--data", "d", "--base-model", "b"], "--base-model requires --wise-ft"),
+        (["retrieval", "m", "--data", "d", "--base-model", "b", "--wise-ft", "0,2"], "from 0 to 1"),
+        (["conditions", "m", "--data", "d", "--instruction", "colour"], "COLUMN=TEXT"),
     ):
-        assert said in refused(*call), call
+        assert message in refused(*call), call
 
 
 def test_each_task_has_the_options_that_it_looks_at_and_no_others() -> None:
@@ -49,7 +49,7 @@ def test_without_torch_a_line_says_what_to_install(tmp_path: Path) -> None:
     command = [sys.executable, "-c", code, "evaluate", "negatives", "m", "--data", "d"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "pairwright: measuring a model needs torch: pip install 'pairwright[train]'\n"
+    assert done.stderr == "pairwright: evaluating a model requires torch: pip install 'pairwright[train]'\n"
 
 
 def test_models_stand_side_by_side_in_a_table_a_page_and_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,12 +76,12 @@ def test_models_stand_side_by_side_in_a_table_a_page_and_json(tmp_path: Path, mo
     assert "less run" in done.stdout
     page = (tmp_path / "page.html").read_text()
     assert all(text in page for text in ("run", "clip", "brittleness (less is better)"))
-    told = json.loads(run(*call, "--base", "clip", "--wise-ft", "0,1", "--json").stdout)
-    assert [(one["model"], one["wise_ft"]) for one in told["models"]] == [
+    printed = json.loads(run(*call, "--base-model", "clip", "--wise-ft", "0,1", "--json").stdout)
+    assert [(one["model"], one["wise_ft"]) for one in printed["models"]] == [
         ("run", 0), ("run", 1), ("clip", 0), ("clip", 1)
     ]  # fmt: skip
-    figures = [one["figures"] for one in told["models"]]
+    figures = [one["figures"] for one in printed["models"]]
     assert all(figures[0] == other for other in figures)  # the scale changes no order
-    assert {(one["model"], one["against"], one["value"], one["low"], one["high"]) for one in told["differences"]} == {
-        (name, "run at 0", 0, 0, 0) for name in ("run at 1", "clip at 0", "clip at 1")
-    }
+    assert {
+        (one["model"], one["against"], one["value"], one["low"], one["high"]) for one in printed["differences"]
+    } == {(name, "run at 0", 0, 0, 0) for name in ("run at 1", "clip at 0", "clip at 1")}

@@ -1,4 +1,4 @@
-"""``pairwright generate negatives`` and ``positives``: limits, layouts, and what is printed."""
+"""``pairwright generate negatives`` and ``positives``: limits, layouts and output."""
 
 import ast
 import csv
@@ -39,29 +39,32 @@ def pool(tmp_path: Path) -> Path:
 
 def test_positives_have_quota_cap_and_account(pool: Path, tmp_path: Path) -> None:
     limits = ("--quota", 5, "--max-word-share", 0.4)
-    told = json.loads(call("generate", "positives", pool, "--out", "p.jsonl", *limits, "--json"))
+    printed = json.loads(call("generate", "positives", pool, "--out", "p.jsonl", *limits, "--json"))
     kept = [row for row in map(json.loads, (tmp_path / "p.jsonl").open()) if row["status"] == "kept"]
-    for kind, each in told["limits"].items():
+    for kind, each in printed["limits"].items():
         rows = [row for row in kept if f"{row['form']}-{row['target']}" == kind]
-        assert len(rows) == each["given"] == told["account"][kind]["kept"] <= 5
-        assert all(uses <= 0.4 * len(rows) for _, uses in told["account"][kind]["most_used"] if uses > 1)
-    assert sum(told["account"]["replace-object"]["positions"]) == told["account"]["replace-object"]["kept"] > 0
+        assert len(rows) == each["given"] == printed["account"][kind]["kept"] <= 5
+        assert all(uses <= 0.4 * len(rows) for _, uses in printed["account"][kind]["most_used"] if uses > 1)
+    assert sum(printed["account"]["replace-object"]["positions"]) == printed["account"]["replace-object"]["kept"] > 0
     reasons = Counter(row["reason"] for row in map(json.loads, (tmp_path / "p.jsonl").open()))
-    assert reasons["over_quota"] == sum(each["rejected"].get("over_quota", 0) for each in told["account"].values())
+    assert reasons["over_quota"] == sum(each["rejected"].get("over_quota", 0) for each in printed["account"].values())
 
 
-def test_a_quota_that_cannot_be_met_is_told_in_a_line(pool: Path) -> None:
+def test_a_quota_that_is_not_met_is_reported_in_one_line(pool: Path) -> None:
     given = ("--types", "replace-relation", "--quota", 1000, "--max-word-share", 0.01)
-    said = call("generate", "negatives", pool, "--out", "n.jsonl", *given)
-    (line,) = [line for line in said.splitlines() if line.startswith("replace-relation: ")]
-    assert line.startswith("replace-relation: 1,000 asked, ")
-    assert line.endswith(" given (cap: 1 a word)")
+    message = call("generate", "negatives", pool, "--out", "n.jsonl", *given)
+    (line,) = [line for line in message.splitlines() if line.startswith("replace-relation: ")]
+    assert line.startswith("replace-relation: 1,000 requested, ")
+    assert line.endswith(" kept (at most 1 per word)")
 
 
 def test_one_type_of_a_quota_is_named_before_all(pool: Path) -> None:
     given = ("--types", "replace-object,replace-relation", "--quota", "replace-object=2,6", "--json")
-    told = json.loads(call("generate", "negatives", pool, "--out", "n.jsonl", *given))
-    assert {kind: each["kept"] for kind, each in told["types"].items()} == {"replace-object": 2, "replace-relation": 6}
+    printed = json.loads(call("generate", "negatives", pool, "--out", "n.jsonl", *given))
+    assert {kind: each["kept"] for kind, each in printed["types"].items()} == {
+        "replace-object": 2,
+        "replace-relation": 6,
+    }
 
 
 @pytest.mark.parametrize("quota", ["many", "replace-thing=3", "replace-object=", "=3"])
@@ -71,22 +74,22 @@ def test_a_quota_that_is_none_is_refused(pool: Path, quota: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "told"),
+    ("kind", "given", "printed"),
     [
-        ("negatives", ("--types", "replace-object", "--quota", "swap-object=5"), "swap-object is not among the types"),
-        ("negatives", ("--quota", "shuffle=5"), "shuffle is not among the types"),
-        ("negatives", ("--quota", "swap-object=5,swap-object=6"), "swap-object stands there twice"),
-        ("positives", ("--quota", "5,6"), "the number of all stands there twice"),
-        ("positives", ("--types", "swap-object,swap-object"), "swap-object stands there twice"),
-        ("conversations", ("--types", "brief,brief"), "brief stands there twice"),
-        ("conversations", ("--method", "llm", "--ratios", "detail=1,detail=2"), "detail stands there twice"),
-        ("negatives", ("--types", "shuffle", "--both-sides"), "shuffle gets no positive"),
+        ("negatives", ("--types", "replace-object", "--quota", "swap-object=5"), "swap-object is not in --types"),
+        ("negatives", ("--quota", "shuffle=5"), "shuffle is not in --types"),
+        ("negatives", ("--quota", "swap-object=5,swap-object=6"), "swap-object is repeated"),
+        ("positives", ("--quota", "5,6"), "the number for all types is repeated"),
+        ("positives", ("--types", "swap-object,swap-object"), "swap-object is repeated"),
+        ("conversations", ("--types", "brief,brief"), "brief is repeated"),
+        ("conversations", ("--method", "llm", "--ratios", "detail=1,detail=2"), "detail is repeated"),
+        ("negatives", ("--types", "shuffle", "--both-sides"), "--both-sides makes no positives for shuffle"),
     ],
 )
 def test_what_is_asked_twice_or_of_what_is_not_made_is_refused(
-    pool: Path, tmp_path: Path, kind: str, given: tuple[str, ...], told: str
+    pool: Path, tmp_path: Path, kind: str, given: tuple[str, ...], printed: str
 ) -> None:
-    with pytest.raises(UsageError, match=told):
+    with pytest.raises(UsageError, match=printed):
         call("generate", kind, pool, *given, "--out", "n.jsonl")
     assert not (tmp_path / "n.jsonl").exists()
 
@@ -113,38 +116,38 @@ def test_a_negclip_table_names_images_that_are_known_by_id(pool: Path, tmp_path:
     assert any(len(ast.literal_eval(row["neg_caption"])) == 2 for row in rows)
 
 
-def test_one_sugarcrepe_file_of_several_types_tells_them_and_refine_reads_them(pool: Path, tmp_path: Path) -> None:
+def test_one_sugarcrepe_file_of_several_types_names_them_and_refine_reads_them(pool: Path, tmp_path: Path) -> None:
     call("generate", "negatives", pool, "--types", "replace-object,replace-relation", "--out", "n.json")
     rows = json.loads((tmp_path / "n.json").read_text()).values()
     assert {(row["form"], row["target"]) for row in rows} == {("replace", "object"), ("replace", "relation")}
-    told = json.loads(call("refine", "n.json", "--out", "r.jsonl", "--cells", 2, "--json"))
-    assert set(told["by_type"]) == {"replace-object", "replace-relation"}
+    printed = json.loads(call("refine", "n.json", "--out", "r.jsonl", "--cells", 2, "--json"))
+    assert set(printed["by_type"]) == {"replace-object", "replace-relation"}
 
 
-def test_rows_that_are_skipped_are_told(tmp_path: Path) -> None:
+def test_skipped_rows_are_counted(tmp_path: Path) -> None:
     rows = ['{"captions": ["A dog on a bed.", "", null]}', '{"caption": ""}', '{"capt']
     (tmp_path / "some.jsonl").write_text("\n".join(rows))
     command = ("generate", "positives", "some.jsonl", "--out", "p.jsonl", "--on-error", "skip")
-    said = call(*command)
-    assert "Skipped: 2 rows (broken_json 1, empty_caption 1) and 2 captions (empty_caption 2)\n" in said
-    assert "for 1 caption, " in said
-    told = json.loads(call(*command, "--json"))
-    assert told["broken"] == {"broken_json": 1, "empty_caption": 3}
-    assert told["broken_captions"] == {"empty_caption": 2}
+    message = call(*command)
+    assert "Skipped: 2 rows (broken_json 1, empty_caption 1) and 2 captions (empty_caption 2)\n" in message
+    assert "for 1 caption, " in message
+    printed = json.loads(call(*command, "--json"))
+    assert printed["broken"] == {"broken_json": 1, "empty_caption": 3}
+    assert printed["broken_captions"] == {"empty_caption": 2}
 
 
 def test_an_output_is_not_lost_to_an_input_of_broken_rows_alone(tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"caption": ""}\n{"capt\n{"caption": " "}\n')
     (tmp_path / "n.jsonl").write_text("of an earlier run")
-    said = r"bad\.jsonl:1: no valid row \(empty_caption 2, broken_json 1\); the first is empty_caption: .* Fill in"
+    message = r"bad\.jsonl:1: no valid row \(empty_caption 2, broken_json 1\); the first is empty_caption: .* Fill in"
     for what in ("negatives", "conversations"):
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=message):
             call("generate", what, "bad.jsonl", "--out", "n.jsonl", "--on-error", "skip")
     assert {path.name for path in tmp_path.iterdir()} == {"bad.jsonl", "n.jsonl"}
     assert (tmp_path / "n.jsonl").read_text() == "of an earlier run"
 
 
-def test_negatives_given_as_captions_are_told_where_they_belong(pool: Path) -> None:
+def test_negatives_given_as_captions_are_refused_with_the_right_verb(pool: Path) -> None:
     call("generate", "negatives", pool, "--out", "n.jsonl")
     with pytest.raises(InputError, match=r"n\.jsonl:2: candidate_row: .* refine, audit, validate and generate triples"):
         call("generate", "negatives", "n.jsonl", "--out", "again.jsonl")
@@ -154,37 +157,37 @@ def test_captions_may_be_one_plain_text(tmp_path: Path) -> None:
     (tmp_path / "one.jsonl").write_text('{"image_id": 1, "captions": "A dog sits on a bed."}\n')
     (tmp_path / "one.csv").write_text("image_id,text\n1,A dog sits on a bed.\n")
     for name, columns in (("one.jsonl", ""), ("one.csv", "captions=text")):
-        told = json.loads(call("generate", "negatives", name, "--columns", columns, "--out", "n.jsonl", "--json"))
-        assert told["captions"] == 1
+        printed = json.loads(call("generate", "negatives", name, "--columns", columns, "--out", "n.jsonl", "--json"))
+        assert printed["captions"] == 1
         assert '"caption":"A dog sits on a bed."' in (tmp_path / "n.jsonl").read_text()
 
 
 def test_what_is_printed_fits_a_terminal_of_eighty_columns(scenes: Path) -> None:
     for what, given in (("negatives", ("--both-sides",)), ("positives", ("--quota", 100, "--max-word-share", 0.1))):
         for details in ((), ("--details",)):
-            said = call("generate", what, scenes, "--out", "o.jsonl", *given, *details).splitlines()
-            assert max(map(len, said)) <= 80, said
-            assert any(line.startswith("Where edits begin") for line in said) == bool(details)
-            assert any("most used" in line for line in said) == bool(details)
+            message = call("generate", what, scenes, "--out", "o.jsonl", *given, *details).splitlines()
+            assert max(map(len, message)) <= 80, message
+            assert any(line.startswith("Position of edits") for line in message) == bool(details)
+            assert any("most used" in line for line in message) == bool(details)
 
 
 def test_a_summary_has_a_line_a_type_with_its_share_and_two_reasons_and_then_what_to_do(scenes: Path) -> None:
-    told = json.loads(call("generate", "negatives", scenes, "--out", "n.jsonl", "--json"))
-    said = call("generate", "negatives", scenes, "--out", "n.jsonl").splitlines()
-    kept = sum(counts["kept"] for counts in told["types"].values())
-    assert re.fullmatch(rf"{kept:,} texts for 300 captions, [\d.]+ s", said[0])
-    assert said[1].split() == ["type", "kept", "of", "captions", "mainly", "rejected"]
-    for kind, counts in told["types"].items():
-        (line,) = [line for line in said if line.startswith(f"{kind} ")]
+    printed = json.loads(call("generate", "negatives", scenes, "--out", "n.jsonl", "--json"))
+    message = call("generate", "negatives", scenes, "--out", "n.jsonl").splitlines()
+    kept = sum(counts["kept"] for counts in printed["types"].values())
+    assert re.fullmatch(rf"{kept:,} texts for 300 captions, [\d.]+ s", message[0])
+    assert message[1].split() == ["type", "kept", "of", "captions", "mainly", "rejected"]
+    for kind, counts in printed["types"].items():
+        (line,) = [line for line in message if line.startswith(f"{kind} ")]
         assert line.split()[1:3] == [f"{counts['kept']:,}", f"{counts['kept'] / 300:.1%}"]
         reasons = sorted(counts["rejected"].items(), key=lambda item: (-item[1], item[0]))
-        assert all(f"{reason} {count:,}" in " ".join(said) for reason, count in reasons[:2])
+        assert all(f"{reason} {count:,}" in " ".join(message) for reason, count in reasons[:2])
         assert len(re.findall(r"[a-z]+_[a-z_]+ \d", line)) <= 2
-    assert said[-2:] == ["Written to n.jsonl", "Next: pairwright refine n.jsonl --out n-refined.jsonl"]
+    assert message[-2:] == ["Written to n.jsonl", "Next: pairwright refine n.jsonl --out n-refined.jsonl"]
 
 
 def test_a_file_is_no_label_of_a_vocabulary(run: Run, captions: Path, tmp_path: Path) -> None:
-    """Labels that name nothing are passed over, so a file of labels was as good as none."""
+    """Labels that name nothing are skipped, so a file of labels had no effect."""
     (tmp_path / "labels.txt").write_text("dog\ncat\n")
     command = ("generate", "conversations", captions.name, "--vocabulary", "dog,labels.txt", "--out", "c.jsonl")
     done = run(*command, ok=False)
@@ -193,17 +196,17 @@ def test_a_file_is_no_label_of_a_vocabulary(run: Run, captions: Path, tmp_path: 
 
 @pytest.mark.parametrize("what", ["negatives", "positives", "conversations"])
 def test_captions_over_the_limit_are_rejected_and_counted(what: str, tmp_path: Path) -> None:
-    """A caption of 100 KB takes no time, stops no run and is told; the other captions of its image are used."""
+    """A caption of 100 KB takes no time, stops no run and is counted; the other captions of its image are used."""
     long = "a man riding a horse on a street " * 3000
     rows = [{"id": 1, "caption": long}, {"id": 2, "captions": ["a dog on a bed", long]}, {"id": 3, "caption": "a cat"}]
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    told = json.loads(call("generate", what, "in.jsonl", "--out", "out.jsonl", "--json"))
-    assert told["captions"] == 2
-    assert told["broken"] == {"caption_too_long": 2}
-    assert told["broken_captions"] == {"caption_too_long": 1}
+    printed = json.loads(call("generate", what, "in.jsonl", "--out", "out.jsonl", "--json"))
+    assert printed["captions"] == 2
+    assert printed["broken"] == {"caption_too_long": 2}
+    assert printed["broken_captions"] == {"caption_too_long": 1}
     assert "Skipped: 1 row (caption_too_long 1) and 1 caption" in call("generate", what, "in.jsonl", "--out", "o.jsonl")
 
 
 def test_the_limit_of_captions_can_be_set(pool: Path) -> None:
-    told = json.loads(call("generate", "negatives", pool, "--out", "n.jsonl", "--max-caption", 42, "--json"))
-    assert 0 < told["broken"]["caption_too_long"] == 40 - told["captions"]
+    printed = json.loads(call("generate", "negatives", pool, "--out", "n.jsonl", "--max-caption", 42, "--json"))
+    assert 0 < printed["broken"]["caption_too_long"] == 40 - printed["captions"]

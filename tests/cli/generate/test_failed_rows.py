@@ -1,4 +1,4 @@
-"""The last lines of a run by a model: rows that got no answer or none of use, apart from those that no check let pass."""
+"""Last lines of a run with a model: failed rows, apart from rows whose answers were rejected."""
 
 import json
 from collections.abc import Iterator
@@ -40,25 +40,25 @@ def server() -> Iterator[Server]:
 
 
 def lines(server: Server, *more: str, side: str = "negatives") -> list[str]:
-    """Return what a run over ``c.csv`` tells of its rows."""
+    """Return the lines of a run over ``c.csv`` about its rows."""
     asked = ("--method", "llm", "--model", "m", "--base-url", server.url, "--price", "1/2", "--out", "n.jsonl")
     done = CliRunner().invoke(app, ["generate", side, "c.csv", *asked, *more], catch_exceptions=False)
     return [line for line in done.stderr.splitlines() if " rows" in line]
 
 
-def test_rows_that_only_the_checks_rejected_are_told_apart_from_those_without_an_answer(server: Server) -> None:
-    """And of each it is told what asks for it anew, and whether that is paid for."""
+def test_rows_rejected_by_checks_are_counted_apart_from_rows_without_an_answer(server: Server) -> None:
+    """Each line names what retries the rows, and whether that is billed."""
     Path("c.csv").write_text("caption\n" + DOGS + OTHERS)
-    told = lines(server)
-    failed, rejected = told
+    printed = lines(server)
+    failed, rejected = printed
     assert failed.startswith("2 of 7 rows failed: 1 bad_request, 1 refused. See n.failed.jsonl; --retry-failed")
     assert rejected.startswith(REJECTED)
     assert "billed again" in rejected
     first = server.stats()["requests"]
-    assert lines(server) == told
+    assert lines(server) == printed
     second = server.stats()["requests"]
     assert second - first == 1  # the one without an answer
-    assert lines(server, "--retry-failed") == told
+    assert lines(server, "--retry-failed") == printed
     assert server.stats()["requests"] - second == 5  # that one, the refused one, and the three that did not pass
 
 
@@ -82,7 +82,7 @@ def test_a_row_of_which_a_request_got_no_answer_failed_for_that_whatever_its_oth
     assert told.startswith("2 of 2 rows failed: 2 bad_request. See n.failed.jsonl; --retry-failed")
 
 
-def test_a_build_tells_the_two_apart_as_well(server: Server) -> None:
+def test_a_build_counts_rejected_rows_apart_from_failed_rows(server: Server) -> None:
     Path("c.csv").write_text("caption\n" + DOGS + OTHERS)
     Path("build.yaml").write_text(
         "name: b\ninput: {path: c.csv}\nworkers: 1\nnegatives: {method: llm}\n"

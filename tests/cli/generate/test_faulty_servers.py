@@ -1,4 +1,4 @@
-"""``pairwright generate`` by a model behind a server that does as servers do: no row lost, the bill right, the end told."""
+"""``pairwright generate`` with faulty servers: no lost row, a correct bill, a clear end."""
 
 import json
 import re
@@ -84,7 +84,7 @@ PASSES: dict[str, Behaviour] = {
 
 
 class Awkward(ThreadingHTTPServer):
-    """Behaves as it is told, and counts the answers that it has sent whole."""
+    """Behaves as set up, and counts the complete answers sent."""
 
     daemon_threads, request_queue_size = True, 64
 
@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def awkward(behaviour: Behaviour) -> Iterator[Awkward]:
-    """Serve on a port of its own."""
+    """Serve on a free port."""
     with Awkward(behaviour) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
@@ -152,7 +152,7 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def generated(verb: str, server: Awkward, ends: int = 0) -> tuple[str, dict[str, Any]]:
-    """Return what a run has told, and what it tells as JSON when it is done again from the cache; both end alike."""
+    """Return the output of a run, and the JSON of a second run from the cache; both exit alike."""
     url = f"http://127.0.0.1:{server.server_address[1]}/v1"
     command = ("generate", *VERBS[verb], "--model", "m", "--base-url", url, "--price", "1/2", "--out", "out.jsonl")
     done = CliRunner().invoke(app, command)
@@ -172,7 +172,7 @@ def lines_of(name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("what", ENDS)
 def test_what_a_server_says_in_place_of_an_answer_ends_in_rows_with_its_reason(what: str, verb: str) -> None:
-    behaviour, reason, told = ENDS[what]
+    behaviour, reason, printed = ENDS[what]
     with awkward(behaviour) as server:
         said, again = generated(verb, server, ends=3)
     rejected = lines_of("out.rejected.jsonl" if verb == "rationales" else "out.jsonl")
@@ -182,7 +182,7 @@ def test_what_a_server_says_in_place_of_an_answer_ends_in_rows_with_its_reason(w
     assert all(row["reason"] for row in rejected)
     assert {row["reason"] for row in rejected} <= ({reason, "no_edit"} if reason else {row["reason"] for row in failed})
     assert f"{ROWS} of {ROWS} rows failed: {ROWS} {failed[0]['reason']}" in said
-    assert told in said
+    assert printed in said
     assert re.search(r"No (text|rationale) was kept of 4 (captions|rows)", said)
     assert again["llm"]["requests"] == 0
     assert again["llm"]["in_all"]["answers"] == server.answered

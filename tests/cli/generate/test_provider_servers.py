@@ -1,4 +1,4 @@
-"""``pairwright generate`` against servers that answer and refuse as providers do."""
+"""``pairwright generate`` with servers that answer and refuse like providers."""
 
 import json
 import socket
@@ -61,7 +61,7 @@ def rationales(url: str, *more: str) -> Result:
     return ran(url, *more, verb=("rationales", "rows.jsonl", "--task", "nli"))
 
 
-def told(result: Result) -> str:
+def printed(result: Result) -> str:
     return " ".join(result.output.split())
 
 
@@ -98,8 +98,8 @@ def test_a_reasoning_model_is_adapted_to_once_and_later_runs_begin_with_what_was
         second = rationales(server.url, "--parameter", "max_tokens=400", "--parameter", "temperature=0")
         stats = server.stats()
     assert (first.exit_code, second.exit_code) == (0, 0), first.output
-    assert told(first).count("m refuses temperature: it is omitted from now on") == 1
-    assert told(first).count("m refuses max_tokens: max_completion_tokens is sent instead from now on") == 1
+    assert printed(first).count("m refuses temperature: it is omitted from now on") == 1
+    assert printed(first).count("m refuses max_tokens: max_completion_tokens is sent instead from now on") == 1
     assert "refuses" not in second.output
     assert stats["statuses"] == {"200": 2 * ROWS, "400": refused}
 
@@ -130,8 +130,8 @@ def test_reasoning_that_used_up_the_tokens_is_named_as_the_cause() -> None:
     with serving(faults={"reasoning_used_up": 1.0}, rules=[{"text": "x" * 800}]) as server:
         result = ran(server.url)
     assert result.exit_code == 3
-    assert "reasoning_only: the model ended in its reasoning and gave no answer" in told(result)
-    assert "(200 of 200 completion tokens were reasoning). Raise the token limit" in told(result)
+    assert "reasoning_only: the model ended in its reasoning and gave no answer" in printed(result)
+    assert "(200 of 200 completion tokens were reasoning). Raise the token limit" in printed(result)
 
 
 def test_an_answer_that_the_server_took_for_reasoning_is_read() -> None:
@@ -152,7 +152,7 @@ def test_two_deployments_behind_one_gateway_share_no_answers() -> None:
 def test_a_server_that_never_answered_ends_the_run_whatever_the_patience() -> None:
     """Before, the run waited for 300 s."""
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # nobody listens there
+        taken.bind(("127.0.0.1", 0))  # no server listens there
         port = taken.getsockname()[1]
         result = ran(f"http://127.0.0.1:{port}", "--patience", "1")
     assert isinstance(result.exception, RequestError)
@@ -165,7 +165,7 @@ def test_rules_that_keep_nothing_end_in_exit_code_3_with_the_reason(verb: str) -
     Path("one.csv").write_text("caption\nHello.\n")
     result = CliRunner().invoke(app, ["generate", verb, "one.csv", "--out", "out.jsonl"])
     assert result.exit_code == 3
-    assert "No text was kept of 1 caption. Reasons by candidate: no_edit " in told(result)
+    assert "No text was kept of 1 caption. Reasons by candidate: no_edit " in printed(result)
 
 
 def test_a_build_whose_model_kept_no_text_ends_in_exit_code_3_and_points_to_no_sample() -> None:
@@ -174,7 +174,7 @@ def test_a_build_whose_model_kept_no_text_ends_in_exit_code_3_and_points_to_no_s
         Path("b.yaml").write_text(config + "negatives: {method: llm}\n")
         result = CliRunner().invoke(app, ["build", "b.yaml", "--out", "b", "--no-prefect"])
     assert result.exit_code == 3, result.output
-    assert "negatives: no text was kept of 42 attempts (refused 42)." in told(result)
+    assert "negatives: no text was kept of 42 attempts (refused 42)." in printed(result)
     assert "Look at a sample" not in result.output
 
 
@@ -187,4 +187,4 @@ def test_a_prompt_of_ones_own_that_gets_no_answer_ends_in_exit_code_3() -> None:
         command = ("prompts", "ask", "mine", "captions.csv", "--prompts", "mine", "--model", "m", "--out", "a.jsonl")
         result = CliRunner().invoke(app, [*command, "--base-url", server.url])
     assert result.exit_code == 3, result.output
-    assert f"No answer was kept of {ROWS} pairs: content_filter {ROWS}." in told(result)
+    assert f"No answer was kept of {ROWS} pairs: content_filter {ROWS}." in printed(result)

@@ -1,4 +1,4 @@
-"""``pairwright generate rationales`` as a user calls it."""
+"""``pairwright generate rationales``."""
 
 import json
 from pathlib import Path
@@ -28,20 +28,20 @@ def test_outputs_behind_one_option_are_taken_in_their_order(run: Run, rows: Path
     assert result["rejected"] == {"no_answer": 1, "wrong_label": 1}
     first = json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])
     assert (first["input"], first["output"]) == ("L: premise: A dog sleeps.\nhypothesis: It runs 0.", "contradiction")
-    told = run(*command).stdout
-    assert "b.json     2       1  0.0%" in told
-    assert "rejected: no_answer 1, wrong_label 1" in told
+    printed = run(*command).stdout
+    assert "b.json     2       1  0.0%" in printed
+    assert "rejected: no_answer 1, wrong_label 1" in printed
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "printed"),
     [
-        (["--task", "nli"], "Name a model with --model, or give its outputs with --import."),
+        (["--task", "nli"], "--model or --import is required"),
         (["--task", "nlii", "--import", "a.json"], "Did you mean 'nli'"),
         (["--task", "nli", "--import", "a.json", "--model", "m"], "--model does nothing with --import"),
     ],
 )
-def test_what_cannot_be_is_told_in_one_line(run: Run, rows: Path, options: list[str], told: str) -> None:
+def test_invalid_options_are_one_line(run: Run, rows: Path, options: list[str], printed: str) -> None:
     done = run("generate", "rationales", rows, "--out", "out.jsonl", *options, ok=False)
     assert done.returncode == 2
-    assert told in done.stderr
+    assert printed in done.stderr

@@ -1,4 +1,4 @@
-"""``pairwright generate --method llm``: what is told of a server that does not do as it should."""
+"""``pairwright generate --method llm``: messages about servers that misbehave."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ NEGATIVES = {"negatives": [{"type": "replace-object", "from": "bed", "to": "benc
 
 @pytest.fixture
 def uncounting() -> Iterator[Server]:
-    """A server that tells no tokens, but for the caption about a cat."""
+    """A server that counts no tokens, except for the caption about a cat."""
 
     def answer(request: ChatRequest) -> ServerAnswer:
         return ServerAnswer(json.dumps(NEGATIVES), usage=(2000, 30) if "cat" in request.user else (0, 0))
@@ -34,23 +34,23 @@ def uncounting() -> Iterator[Server]:
 def test_tokens_that_the_server_does_not_count_are_estimated_in_every_bill(
     uncounting: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Said so where the bill is shown; a later run tells the same cost of the answers that it finds."""
+    """The bill says so; a later run shows the same cost for cached answers."""
     monkeypatch.chdir(tmp_path)
     Path("captions.csv").write_text("caption\nA dog on a bed.\nA cow on a bed.\nA cat on a bed.\n")
     asked = ("--method", "llm", "--model", "m", "--base-url", uncounting.url, "--price", "1/2", "--out", "n.jsonl")
-    said = call("generate", "negatives", "captions.csv", *asked)
-    assert "3 answers paid" in said
-    assert "The server did not count the tokens of 2 of these answers: they are estimated." in said
+    message = call("generate", "negatives", "captions.csv", *asked)
+    assert "3 answers paid" in message
+    assert "The server did not count the tokens of 2 of these answers: they are estimated." in message
     Path("llm-cache.sqlite").unlink()
     first = json.loads(call("generate", "negatives", "captions.csv", *asked, "--json"))["llm"]
     again = json.loads(call("generate", "negatives", "captions.csv", *asked, "--json"))["llm"]
     assert (first["requests"], first["estimated"], again["requests"]) == (3, 2, 0)
     assert first["prompt_tokens"] > 2000 + 2 * 1000
-    for told in (first["in_all"], again["in_all"]):
-        assert {name: told[name] for name in ("prompt_tokens", "completion_tokens")} == {
+    for printed in (first["in_all"], again["in_all"]):
+        assert {name: printed[name] for name in ("prompt_tokens", "completion_tokens")} == {
             name: first[name] for name in ("prompt_tokens", "completion_tokens")
         }
-        assert told["cost"] == pytest.approx(first["cost"])
+        assert printed["cost"] == pytest.approx(first["cost"])
 
 
 @pytest.mark.parametrize("variant", ["workflow", "one-call"])
@@ -69,17 +69,19 @@ def test_what_rows_with_equal_captions_share_is_paid_and_counted_once(
         first, again = (json.loads(call(*command))["llm"] for _ in range(2))
         shown = call(*command[:-1])
         assert first["requests"] == server.stats()["requests"]
-    told = first["in_all"]
-    assert (told["answers"], told["shared"]) == (first["requests"], again["in_all"]["shared"])
-    assert told["shared"] > first["requests"]
+    printed = first["in_all"]
+    assert (printed["answers"], printed["shared"]) == (first["requests"], again["in_all"]["shared"])
+    assert printed["shared"] > first["requests"]
     for name in ("prompt_tokens", "completion_tokens"):
-        assert told[name] == first[name] == again["in_all"][name]
-    assert told["cost"] == pytest.approx(first["cost"]) == pytest.approx(again["in_all"]["cost"])
-    assert f"{told['shared']} requests were those of another row (equal texts) and share its answer: paid once" in shown
+        assert printed[name] == first[name] == again["in_all"][name]
+    assert printed["cost"] == pytest.approx(first["cost"]) == pytest.approx(again["in_all"]["cost"])
+    assert (
+        f"{printed['shared']} requests were those of another row (equal texts) and share its answer: paid once" in shown
+    )
 
 
-def test_a_prompt_whose_name_is_nearly_one_of_ours_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It replaces nothing, and the run would be paid for with ours. Other prompts in the folder are nobody's concern."""
+def test_a_prompt_named_almost_like_a_built_in_one_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It replaces nothing, and the run would be billed with the built-in prompt. Other prompts in the folder do not matter."""
     monkeypatch.chdir(tmp_path)
     Path("captions.csv").write_text("caption\nA dog on a bed.\n")
     Path("mine").mkdir()

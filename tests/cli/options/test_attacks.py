@@ -1,4 +1,4 @@
-"""``--also llm``: a language model as one of the blind attacks of ``refine`` and ``audit``."""
+"""``--add-attacks llm``: a language model as a blind attack of ``refine`` and ``audit``."""
 
 import json
 from collections.abc import Iterator
@@ -50,35 +50,35 @@ def server() -> Iterator[Server]:
 def called(*arguments: object, exits: tuple[int, ...] = (0, 3)) -> dict[str, Any]:
     done = CliRunner().invoke(app, [*map(str, arguments), "--json"], catch_exceptions=False)
     assert done.exit_code in exits, done.output
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    printed: dict[str, Any] = json.loads(done.stdout)
+    return printed
 
 
 def model(server: Server, folder: Path) -> list[str]:
     cache = str(folder / "cache.sqlite")
-    return ["--also", "llm", "--model", "m", "--base-url", server.url, "--price", "1/1", "--cache", cache]
+    return ["--add-attacks", "llm", "--model", "m", "--base-url", server.url, "--price", "1/1", "--cache", cache]
 
 
 def test_audit_measures_the_model_as_an_attack_and_asks_each_text_pair_twice(server: Server, tmp_path: Path) -> None:
     rows = written(tmp_path)
-    told = called("audit", rows, *model(server, tmp_path), "--report", tmp_path / "page.html")
-    assert told["attacks"]["llm"]["accuracy"] == 0.5  # half of the captions begin with a dog
-    assert told["llm"]["requests"] == 2 * ROWS
+    printed = called("audit", rows, *model(server, tmp_path), "--report", tmp_path / "page.html")
+    assert printed["attacks"]["llm"]["accuracy"] == 0.5  # half of the captions begin with a dog
+    assert printed["llm"]["requests"] == 2 * ROWS
     assert "language model" in (tmp_path / "page.html").read_text()
     lines = [json.loads(line) for line in rows.read_text().splitlines()]
     rows.write_text("".join(json.dumps(line) + "\n" for line in lines if line["caption"].startswith("a dog")))
-    told = called("audit", rows, *model(server, tmp_path), exits=(3,))
-    assert told["attacks"]["llm"]["accuracy"] == 1.0
-    assert told["llm"]["requests"] == 0  # from the cache
-    assert any(each["attack"] == "llm" for each in told["breaks"])
+    printed = called("audit", rows, *model(server, tmp_path), exits=(3,))
+    assert printed["attacks"]["llm"]["accuracy"] == 1.0
+    assert printed["llm"]["requests"] == 0  # from the cache
+    assert any(each["attack"] == "llm" for each in printed["breaks"])
 
 
 def test_refine_brings_the_model_to_a_coins_toss(server: Server, tmp_path: Path) -> None:
     rows, out = written(tmp_path, rows=160, every=4), tmp_path / "refined.jsonl"
-    told = called("refine", rows, "--out", out, *model(server, tmp_path))
-    assert told["attacks"]["llm"]["before"] == 0.75
-    assert told["attacks"]["llm"]["after"] <= 0.52
-    assert told["llm"]["rows"] == told["llm"]["scored"] == 160
+    printed = called("refine", rows, "--out", out, *model(server, tmp_path))
+    assert printed["attacks"]["llm"]["before"] == 0.75
+    assert printed["attacks"]["llm"]["after"] <= 0.52
+    assert printed["llm"]["rows"] == printed["llm"]["scored"] == 160
     assert all("llm_gap" in json.loads(line)["scores"] for line in out.read_text().splitlines())
 
 
@@ -92,17 +92,17 @@ def test_a_plan_asks_nothing_and_writes_nothing(server: Server, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        (["--model", "m"], "without --also llm"),
-        (["--also", "llm"], "--model"),
-        (["--also", "llm=m"], "--model m"),
-        (["--also", "gpt"], "There are"),
+        (["--model", "m"], "without --add-attacks llm"),
+        (["--add-attacks", "llm"], "--model"),
+        (["--add-attacks", "llm=m"], "--model m"),
+        (["--add-attacks", "gpt"], "There are"),
     ],
 )
-def test_options_that_would_do_nothing_are_refused(tmp_path: Path, options: list[str], said: str) -> None:
+def test_options_that_would_do_nothing_are_refused(tmp_path: Path, options: list[str], message: str) -> None:
     rows = written(tmp_path)
     for call in (["refine", str(rows), "--out", str(tmp_path / "o.jsonl")], ["audit", str(rows)]):
         done = CliRunner().invoke(app, [*call, *options])
         assert done.exit_code != 0
-        assert said in f"{done.output} {done.exception}"
+        assert message in f"{done.output} {done.exception}"

@@ -1,4 +1,4 @@
-"""The options about a model: what cannot be is refused, and a refusal shows no secret."""
+"""Options of a model: invalid values are refused, and no message shows a secret."""
 
 from pathlib import Path
 

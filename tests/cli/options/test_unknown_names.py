@@ -1,4 +1,4 @@
-"""A name that there is not, wherever it is written: what was meant, and what there is."""
+"""Unknown names in options: the error suggests the nearest name and lists all."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ GENERATE = ("generate", "negatives", "captions.jsonl", "--out", "out.jsonl")
         (("generate", "positives", "captions.jsonl", "--types", "swap-objects", "--out", "out.jsonl"), "swap-object"),
         (("generate", "conversations", "captions.jsonl", "--types", "breif", "--out", "out.jsonl"), "brief"),
         (("generate", "conversations", "captions.jsonl", "--counts", "shrt=5", "--out", "out.jsonl"), "short"),
-        (("refine", "captions.jsonl", "--also", "meanin", "--out", "out.jsonl"), "meaning"),
+        (("refine", "captions.jsonl", "--add-attacks", "meanin", "--out", "out.jsonl"), "meaning"),
         (("validate", "captions.jsonl", "--by", "contxt", "--out", "out.jsonl"), "context"),
         (("export", "captions.jsonl", "--to", "lava", "--out", "out.json"), "llava"),
         (("init", "--template", "lava", "--out", "build.yaml"), "llava"),
@@ -35,7 +35,7 @@ def test_a_slip_is_answered_with_the_name_that_was_meant(
 
 @pytest.mark.parametrize("method", [(), ("--method", "llm", "--model", "any", "--base-url", "http://127.0.0.1:1")])
 @pytest.mark.parametrize("kind", ["negatives", "positives", "conversations"])
-def test_a_slip_in_the_types_is_told_before_broken_input_is(
+def test_an_unknown_type_is_reported_before_broken_input(
     run: Run, tmp_path: Path, kind: str, method: tuple[str, ...]
 ) -> None:
     broken = tmp_path / "broken.jsonl"

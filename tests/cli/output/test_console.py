@@ -1,4 +1,4 @@
-"""What commands print: nothing of a caption or a path steers the terminal."""
+"""Printed captions and paths never control the terminal."""
 
 import json
 import os
@@ -22,9 +22,9 @@ def test_what_would_steer_a_terminal_is_shown_as_an_escape(capsys: pytest.Captur
     note(STEERING)
     assert capsys.readouterr() == (harmless, harmless)
     emit({"caption": STEERING}, [], as_json=True)
-    told = capsys.readouterr().out
-    assert json.loads(told) == {"caption": STEERING}
-    assert told.rstrip("\n").isprintable()
+    shown = capsys.readouterr().out
+    assert json.loads(shown) == {"caption": STEERING}
+    assert shown.rstrip("\n").isprintable()
 
 
 def test_an_error_that_names_what_would_steer_a_terminal_does_not(run: Run, tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ def test_an_error_that_names_what_would_steer_a_terminal_does_not(run: Run, tmp_
 
 
 def printed(folder: Path, *, terminal: bool, **environment: str) -> str:
-    """Return what a command prints with colours of its own, on a terminal or into a pipe."""
+    """Return what a command with colours prints, on a terminal or into a pipe."""
     command = [sys.executable, "-m", "pairwright", "init", "--force", "--out", "build.yaml"]
     settings = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     settings |= {"TERM": "xterm", **environment}
@@ -44,9 +44,9 @@ def printed(folder: Path, *, terminal: bool, **environment: str) -> str:
     ours, theirs = pty.openpty()
     subprocess.run(command, cwd=folder, env=settings, stdout=theirs, stderr=subprocess.PIPE, check=True)
     os.close(theirs)
-    said = os.read(ours, 65_536).decode()
+    message = os.read(ours, 65_536).decode()
     os.close(ours)
-    return said
+    return message
 
 
 def test_a_terminal_shows_colours_unless_they_are_switched_off(tmp_path: Path) -> None:

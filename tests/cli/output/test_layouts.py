@@ -1,4 +1,4 @@
-"""Files in the layout of another tool hold kept rows only, whichever verb writes them; JSONL holds all rows with status."""
+"""Layouts of other tools hold kept rows only, whichever verb writes them; JSONL holds all rows with status."""
 
 import ast
 import csv
@@ -17,7 +17,7 @@ ROWS = [
     ("a man holds a large umbrella", "a woman holds a large umbrella"),
 ]
 GONE = "a horse stands beside nothing at all"  # the text of the row that is rejected in every input
-TALK = [{"from": "human", "value": "What is it?"}, {"from": "gpt", "value": "A dog."}]
+TURNS = [{"from": "human", "value": "What is it?"}, {"from": "gpt", "value": "A dog."}]
 
 
 @pytest.fixture
@@ -35,16 +35,16 @@ def candidates(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def talks(tmp_path: Path) -> Path:
+def conversation_file(tmp_path: Path) -> Path:
     """Conversations, one of them rejected."""
-    path = tmp_path / "talks.jsonl"
-    gone = [TALK[0], {"from": "gpt", "value": GONE}]
+    path = tmp_path / "conversations.jsonl"
+    gone = [TURNS[0], {"from": "gpt", "value": GONE}]
     rows: list[dict[str, Any]] = [
-        {"id": "1", "conversations": TALK},
+        {"id": "1", "conversations": TURNS},
         {"id": "2", "conversations": gone, "status": "rejected"},
     ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    path.with_name("mix.yaml").write_text("sources:\n  - path: talks.jsonl\n")
+    path.with_name("mix.yaml").write_text("sources:\n  - path: conversations.jsonl\n")
     return path
 
 
@@ -83,18 +83,18 @@ def test_generated_negatives_in_a_foreign_layout_are_the_kept_ones(run: Run, cap
 @pytest.mark.parametrize(
     ("command", "out"),
     [
-        (["export", "talks.jsonl", "--to", "llava"], "kept.json"),
-        (["export", "talks.jsonl", "--to", "openai"], "kept.jsonl"),
-        (["export", "talks.jsonl", "--to", "triplets"], "kept.jsonl"),
+        (["export", "conversations.jsonl", "--to", "llava"], "kept.json"),
+        (["export", "conversations.jsonl", "--to", "openai"], "kept.jsonl"),
+        (["export", "conversations.jsonl", "--to", "triplets"], "kept.jsonl"),
         (["mix", "mix.yaml"], "kept.json"),
     ],
     ids=["llava", "openai", "triplets", "mix"],
 )
 def test_rejected_conversations_stay_out_of_other_tools_layouts(
-    run: Run, talks: Path, command: list[str], out: str
+    run: Run, conversation_file: Path, command: list[str], out: str
 ) -> None:
     run(*command, "--out", out)
-    written = talks.with_name(out).read_text()
+    written = conversation_file.with_name(out).read_text()
     assert "A dog." in written
     assert GONE not in written
 
@@ -108,8 +108,8 @@ def test_rejected_rationales_stay_out_of_the_rows_of_a_student(run: Run, tmp_pat
             for n in range(2)
         )
     )
-    said = ["A dog that runs moves. So the answer is entailment.", GONE]
-    answers = [{"id": str(n), "output": text} for n, text in enumerate(said)]
+    message = ["A dog that runs moves. So the answer is entailment.", GONE]
+    answers = [{"id": str(n), "output": text} for n, text in enumerate(message)]
     (tmp_path / "outputs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers))
     run(
         "generate",

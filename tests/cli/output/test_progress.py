@@ -1,4 +1,4 @@
-"""Progress on stderr: bars on a terminal, a line now and then elsewhere, nothing with --quiet."""
+"""Progress on stderr: bars on a terminal, occasional lines elsewhere, nothing with --quiet."""
 
 import os
 import pty
@@ -38,6 +38,7 @@ LONG = [
     "generate-negatives",
     "generate-positives",
     "generate-rationales",
+    "generate-run",
     "generate-triples",
     "index-add",
     "index-build",
@@ -55,7 +56,7 @@ LONG = [
 
 
 class Terminal:
-    """A pseudo-terminal that takes the place of stderr inside a block; pytest would take it back from a fixture."""
+    """A pseudo-terminal that replaces stderr inside a block; pytest would undo it in a fixture."""
 
     def __init__(self) -> None:
         self._master, slave = pty.openpty()
@@ -88,7 +89,7 @@ class Terminal:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
-    """A terminal of 100 columns, with bars drawn at once."""
+    """A terminal of 100 columns, with bars drawn immediately."""
     there = Terminal()
     monkeypatch.setattr(progress, "DELAY", 0.0)
     monkeypatch.setenv("TERM", "xterm")

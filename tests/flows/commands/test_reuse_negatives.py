@@ -1,4 +1,4 @@
-"""``refine --reuse``: a negative that another image's caption says becomes a positive of that image."""
+"""``refine --mirror-negatives``: a negative that another image's caption says becomes a positive of that image."""
 
 import json
 from pathlib import Path
@@ -57,7 +57,9 @@ def test_refine_tells_where_a_reused_row_comes_from(tmp_path: Path) -> None:
     given.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
     corpus.write_text("".join(json.dumps(each) + "\n" for each in CORPUS) + "broken\n")
     done = CliRunner().invoke(
-        app, ["refine", str(given), "--corpus", str(corpus), "--reuse", "--out", str(out)], catch_exceptions=False
+        app,
+        ["refine", str(given), "--corpus", str(corpus), "--mirror-negatives", "--out", str(out)],
+        catch_exceptions=False,
     )
     assert done.exit_code in {0, 3}, done.output
     assert done.stderr.count("corpus.jsonl: skipped 1 row (broken_json 1).") == 1
@@ -74,7 +76,7 @@ def test_refine_heeds_decisions_of_a_review(tmp_path: Path) -> None:
         app, ["refine", str(given), "--decisions", str(made), "--out", str(out)], catch_exceptions=False
     )
     assert done.exit_code in {0, 3}, done.output
-    assert "1 row was reviewed" in done.stderr
+    assert "1 row reviewed" in done.stderr
     rows = {row["id"]: row for row in map(json.loads, out.read_text().splitlines())}
     assert (rows["d"]["status"], rows["d"]["reason"]) == ("rejected", "reviewer_rejected")
     assert rows["d"]["reviewed_by"] == {"ann": "reject"}

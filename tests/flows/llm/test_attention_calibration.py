@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pairwright.cli.options.model import ContextOptions, add_context
+from pairwright.cli.options.context import ContextOptions, add_context
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key
@@ -169,7 +169,7 @@ def test_a_model_that_cannot_be_calibrated_ends_the_run_in_one_line(
     [
         ("local:small", ContextOptions(calibrate=True), "--context N and --index FOLDER"),
         ("gpt-4o-mini", ContextOptions(3, Path("index"), calibrate=True), "local:FOLDER"),
-        ("local:small", ContextOptions(3, Path("index"), temperature=1.0), "without --calibrate"),
+        ("local:small", ContextOptions(3, Path("index"), temperature=1.0), "requires --calibrate"),
         ("local:small", ContextOptions(3, Path("index"), calibrate=True, temperature=0.0), "above 0"),
     ],
 )

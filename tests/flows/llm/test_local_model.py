@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from pairwright.cli.options.model import ContextOptions, ModelOptions, add_context, bill_lines, plan_lines
+from pairwright.cli.options.context import ContextOptions, add_context
+from pairwright.cli.options.model import ModelOptions, bill_lines, plan_lines
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.records import Pair, pair_key
@@ -96,9 +97,9 @@ def test_rows_read_the_nearest_captions_and_which_is_written_beside_them(
 def test_context_and_index_go_together(model: Path, tmp_path: Path) -> None:
     how = asking(model, tmp_path)
     assert add_context(how, ContextOptions(), tmp_path / "out.jsonl") is how
-    with pytest.raises(UsageError, match="go together"):
+    with pytest.raises(UsageError, match="require each other"):
         add_context(how, ContextOptions(3), tmp_path / "out.jsonl")
-    with pytest.raises(UsageError, match="go together"):
+    with pytest.raises(UsageError, match="require each other"):
         add_context(how, ContextOptions(index=tmp_path), tmp_path / "out.jsonl")
 
 

@@ -77,7 +77,7 @@ def test_no_word_is_put_in_more_often_than_the_cap_says(captions: Path) -> None:
 def test_a_build_tells_the_quotas_that_it_could_not_meet(captions: Path) -> None:
     manifest, rows = built(captions, types=["replace-object"], quota=1000)
     said = build_lines(captions.parent, manifest)
-    line = f"negatives: replace-object: 1,000 asked, {len(rows)} available, {len(rows)} given"
+    line = f"negatives: replace-object: 1,000 requested, {len(rows)} available, {len(rows)} kept"
     assert line in said
 
 

@@ -68,7 +68,7 @@ def test_a_build_says_that_refinement_left_few_and_what_keeps_more(
     """Whoever made a small set would else look for its negatives in vain."""
     out, stage = by_reference
     (line,) = told(out, kept=1)
-    assert line.startswith(f"refine: 1 of {stage['facts']['in']:,} negatives stayed: of a small set")
+    assert line.startswith(f"refine: 1 of {stage['facts']['in']:,} negatives kept: the set is too small")
     assert "fewer `cells` under refine" in line
     assert not told(out, kept=stage["facts"]["in"])
     (line,) = told(generally[0], kept=1, advice="")
@@ -112,7 +112,7 @@ def test_a_build_says_that_its_refined_set_does_not_hold(corpus: Path, tmp_path:
     stage = refined(corpus, tmp_path / "out", method="general", target=0.505, min_keep=1.0)
     assert not stage["facts"]["holds"]
     (line,) = told(tmp_path / "out")
-    assert line.endswith(f"negatives stayed. {stage['facts']['advice']}")
+    assert line.endswith(f"negatives kept. {stage['facts']['advice']}")
     assert re.search("`[a-z_]+(: true)?` under (refine|negatives)", line)
     assert "--" not in line
 

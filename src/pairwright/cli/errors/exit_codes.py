@@ -1,6 +1,6 @@
-"""Exit codes of all commands, one for each kind of outcome; docs/reference/exit-codes.md lists them for users.
+"""Exit codes of all commands; docs/reference/exit-codes.md lists them for users.
 
-Errors carry theirs (`datasets.errors`): 2 for the call and the config, 1 for data, files, the system and servers.
+Errors carry theirs (`datasets.errors`): 2 for the command line and the config, 1 for data, files, system and servers.
 """
 
 from typing import NoReturn
@@ -13,12 +13,12 @@ FAILED = 1
 BELOW_TARGET = 3
 
 
-def exit_below_target(*why: str) -> NoReturn:
-    """End a command that is done but gave less than was asked; nothing kept counts as that.
+def exit_below_target(*reasons: str) -> NoReturn:
+    """Exit a command that is done but gave less than was asked, such as no kept row.
 
     Args:
-        why: lines for stderr.
+        reasons: lines for stderr.
     """
-    for line in why:
+    for line in reasons:
         note(line)
     raise typer.Exit(BELOW_TARGET)

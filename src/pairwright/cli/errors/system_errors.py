@@ -1,7 +1,7 @@
-"""What the operating system refuses: memory, threads, open files. Each becomes one line that says what to raise.
+"""Messages for exhausted system resources: memory, threads, open files.
 
-Libraries report such refusals in their own ways: Python as `MemoryError` or `RuntimeError`, the loader of compiled modules
-as `ImportError`, polars' and other Rust code as a panic, which quotes the system's error number.
+Libraries report them differently: Python as `MemoryError` or `RuntimeError`, the loader of compiled modules as
+`ImportError`, polars and other Rust code as a panic that quotes the error number of the system.
 """
 
 import errno
@@ -12,11 +12,11 @@ from pairwright.datasets.errors import describe_write_error
 
 _MEMORY = (
     "out of memory. Use fewer --workers or a smaller part_size, or raise the limit (ulimit -v, the container's or the "
-    "job's). What is done is kept: start again to go on."
+    "job's). Finished work is kept: start again to resume."
 )
 _PROCESSES = (
-    "the system starts no further thread or process. Use fewer --workers, or raise the limit (ulimit -u and -v, the "
-    "container's or the job's). What is done is kept: start again to go on."
+    "the system cannot start another thread or process. Use fewer --workers, or raise the limit (ulimit -u and -v, the "
+    "container's or the job's). Finished work is kept: start again to resume."
 )
 _OF_MEMORY = re.compile(r"failed to map segment|cannot allocate memory|bad_alloc|memory allocation of", re.IGNORECASE)
 _OF_PROCESSES = re.compile(r"can't start new thread|resource temporarily unavailable", re.IGNORECASE)
@@ -25,26 +25,26 @@ _PANIC = "PanicException"
 
 
 def is_panic(error: BaseException) -> bool:
-    """Return whether Rust code gave up; such an error is no `Exception`."""
+    """Return whether an error is a panic of Rust code, which is no `Exception`."""
     return type(error).__name__ == _PANIC
 
 
 def system_error_message(error: BaseException) -> str:
-    """Return one line on what the system refused; empty for an error of another kind."""
+    """Return one line about an exhausted resource or a failed system call; empty for other errors."""
     for each in _causes(error):
-        said, number = str(each), _number(each)
-        if isinstance(each, MemoryError) or number == errno.ENOMEM or _OF_MEMORY.search(said):
+        text, number = str(each), _number(each)
+        if isinstance(each, MemoryError) or number == errno.ENOMEM or _OF_MEMORY.search(text):
             return _MEMORY
         if number in {errno.EMFILE, errno.ENFILE}:
-            return f"too many open files. Raise the limit (ulimit -n{_now()}), or use fewer --workers."
-        if number == errno.EAGAIN or _OF_PROCESSES.search(said):
+            return f"too many open files. Raise the limit (ulimit -n{_current_limit()}), or use fewer --workers."
+        if number == errno.EAGAIN or _OF_PROCESSES.search(text):
             return _PROCESSES
     if isinstance(error, OSError):
         return f"{error.filename or 'the system'}: {describe_write_error(error)}. Fix it and start again."
     return ""
 
 
-def _now() -> str:
+def _current_limit() -> str:
     try:
         import resource
     except ImportError:  # Windows
@@ -59,7 +59,7 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _number(error: BaseException) -> int:
-    """Return the system's number of an error, which libraries only quote; 0 where there is none."""
+    """Return the error number of the system, which libraries quote in their text; 0 without one."""
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno
     found = (

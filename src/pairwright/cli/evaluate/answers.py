@@ -1,4 +1,4 @@
-"""``pairwright evaluate answers``: a LLaVA's answers, judged by a language model."""
+"""``pairwright evaluate answers``: answers of a LLaVA, judged by a language model."""
 
 import time
 from pathlib import Path
@@ -9,9 +9,11 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.evaluate.models import DeviceOption, HtmlOption, ImagesOption
 from pairwright.cli.evaluate.report import print_evaluation, refuse_repeated_models, require_torch
+from pairwright.cli.options.groups import advanced_option, input_option
 from pairwright.cli.options.input import JsonOption
-from pairwright.cli.options.model import ModelOptions, ModelRunBar, cancelled_lines, plan_lines, with_model_options
-from pairwright.cli.output.console import emit, note
+from pairwright.cli.options.model import ModelOptions, with_model_options
+from pairwright.cli.options.model_runs import cancel_plan_or_run
+from pairwright.cli.output.console import note
 from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.errors import UsageError
 
@@ -23,15 +25,17 @@ def answers(
         list[str], typer.Argument(metavar="MODEL...", help="LLaVA models: folders or hub names; or .jsonl of answers.")
     ],
     *,
-    data: Annotated[Path, typer.Option("--data", help="A .jsonl of questions.")],
+    data: Annotated[Path, input_option("--data", help="A .jsonl of questions.")],
     images: ImagesOption = "",
     html: HtmlOption = None,
     device: DeviceOption = "",
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Questions at once.")] = 8,
+    batch_size: Annotated[int, advanced_option(min=1, help="Questions per batch.")] = 8,
     as_json: JsonOption = False,
     asked: ModelOptions,
 ) -> None:
-    """Answers to questions about images, a LLaVA's or those in a .jsonl, judged by a language model in both orders.
+    """Evaluate answers of a LLaVA by a judge, a language model.
+
+    The judge reads each pair of answers in both orders.
 
     \b
     Example:
@@ -41,24 +45,24 @@ def answers(
 
     started = time.perf_counter()
     if not asked.model:
-        raise UsageError("evaluate answers needs a judge: name a language model by --model.")
+        raise UsageError("evaluate answers requires --model: the language model that judges.")
     refuse_repeated_models(models)
     if not all(name.endswith(".jsonl") for name in models) and not asked.dry_run:
         require_torch(models)
     out = html or Path("answers.html")
     request = JudgingRequest(tuple(models), data, images, out, device, batch_size)
-    asking = asked.asking(out)
-    if asked.batch_cancel:
-        ids = asking.cancel_batches(note)
-        emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
+    access = asked.asking(out)
+    judged = cancel_plan_or_run(
+        asked,
+        access,
+        "answers",
+        plan=lambda: plan_judging(request, access),
+        run=lambda bar: judge_models(request, access, note, bar),
+        as_json=as_json,
+    )
+    if judged is None:
         return
-    if asked.dry_run:
-        plan = plan_judging(request, asking)
-        emit({"plan": [plan.described()]}, plan_lines([plan]), as_json=as_json)
-        return
-    watching = ModelRunBar("answers", asked.max_cost)
-    found, bill = judge_models(request, asking, note, watching)
-    watching.end()
+    found, bill = judged
     print_evaluation("answers", [str(data)], found, html, started, bill=bill, as_json=as_json)
     if not any(one.found.figures for one in found):
         exit_below_target("No answer was judged: no judgement has two scores.")

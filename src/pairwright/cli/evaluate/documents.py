@@ -1,4 +1,4 @@
-"""``pairwright evaluate multi-document``: answers from several documents, by the gold one's place."""
+"""``pairwright evaluate multi-document``: answers from several documents by position of the gold one."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,8 @@ import typer
 
 from pairwright.cli.evaluate.models import DeviceOption, HtmlOption
 from pairwright.cli.evaluate.report import document_lines, print_evaluation, refuse_repeated_models, require_torch
-from pairwright.cli.options.input import JsonOption
+from pairwright.cli.options.groups import advanced_option, input_option, limit_option
+from pairwright.cli.options.input import JsonOption, split_list
 from pairwright.cli.output.console import note
 from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.errors import UsageError
@@ -24,28 +25,27 @@ if TYPE_CHECKING:
 def multi_document(
     models: Annotated[list[str], typer.Argument(metavar="MODEL...", help="Decoders: folders or hub names.")],
     *,
-    data: Annotated[Path, typer.Option("--data", help="Questions: .jsonl, .jsonl.gz, .csv, .tsv.")],
+    data: Annotated[Path, input_option("--data", help="Questions: .jsonl, .jsonl.gz, .csv, .tsv.")],
     documents: Annotated[
         list[int] | None,
-        typer.Option("--documents", min=2, help="Documents in a prompt; 10 when left out. Repeatable."),
+        typer.Option("--documents", min=2, help="Documents in a prompt. Repeatable.", show_default="10"),
     ] = None,
     gold: Annotated[
-        str, typer.Option("--gold", metavar="PLACES", help="Where the gold one stands: 1,5,10, or all.")
+        str,
+        typer.Option(metavar="PLACES", help="Positions of the gold one, or all.", show_default="first, middle, last"),
     ] = "",
-    ways: Annotated[
-        str, typer.Option("--attention", metavar="WAYS", help="plain,calibrated, or all; see the documentation.")
-    ] = "",
-    form: Annotated[
-        Literal["linear", "log-linear"], typer.Option("--form", help="Of the model of attention.")
-    ] = "linear",
-    temperature: Annotated[float, typer.Option("--temperature", min=0.0, help="t; 0: 5e-5, of log-linear 1.")] = 0.0,
-    questions: Annotated[int, typer.Option("--questions", min=0, help="How many are drawn; 0: all.")] = 0,
+    attention: Annotated[str, typer.Option(metavar="KINDS", help="Attention: plain,calibrated, or all.")] = "",
+    form: Annotated[Literal["linear", "log-linear"], advanced_option(help="Form of the attention model.")] = "linear",
+    temperature: Annotated[float, advanced_option(min=0.0, help="t (0 = 5e-5, log-linear: 1).")] = 0.0,
+    questions: Annotated[int, limit_option(min=0, help="Questions to sample (0 = all).")] = 0,
     html: HtmlOption = None,
     device: DeviceOption = "",
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="Prompts at once.")] = 8,
+    batch_size: Annotated[int, advanced_option(min=1, help="Prompts per batch.")] = 8,
     as_json: JsonOption = False,
 ) -> None:
-    """Answers from several documents by the gold one's place, attention as it is and calibrated (found in the middle).
+    """Evaluate answers from several documents by position of the gold one.
+
+    Attention is plain or calibrated (Found in the Middle).
 
     \b
     Example:
@@ -62,20 +62,22 @@ def multi_document(
 
     started = time.perf_counter()
     counts = tuple(dict.fromkeys(documents or ())) or (10,)
-    how, chosen = Calibration(form, temperature or None), _parse_ways(ways)
-    plans = [MultiDocumentPlan(count, _parse_places(gold, count), chosen, calibration=how) for count in counts]
-    asked = [read_questions(data, count, limit=questions) for count in counts]
-    found, on = [], str(choose_device(device))
+    calibration, treatments = Calibration(form, temperature or None), _parse_treatments(attention)
+    plans = [
+        MultiDocumentPlan(count, _parse_places(gold, count), treatments, calibration=calibration) for count in counts
+    ]
+    sets = [read_questions(data, count, limit=questions) for count in counts]
+    short = {count: missing for count, (_, missing) in zip(counts, sets, strict=True) if missing}
+    found, resolved = [], str(choose_device(device))
     for name in models:
-        reader = open_decoder(name, on, batch_size, fix="Ask for fewer --documents.")
+        decoder = open_decoder(name, resolved, batch_size, fix="Use fewer --documents.")
         note(f"{name}: multi-document")
-        parts = [evaluate_multi_document(reader, given, plan) for (given, _), plan in zip(asked, plans, strict=True)]
-        short = {count: missing for count, (_, missing) in zip(counts, asked, strict=True) if missing}
-        found.append(ModelResult(name, reader.model.config.model_type, None, _merged_lines(parts, short)))
+        parts = [evaluate_multi_document(decoder, texts, plan) for (texts, _), plan in zip(sets, plans, strict=True)]
+        found.append(ModelResult(name, decoder.model.config.model_type, None, _merge_results(parts, short)))
     print_evaluation("multi-document", [str(data)], found, html, started, lines=document_lines(found), as_json=as_json)
 
 
-def _merged_lines(parts: "Sequence[TaskResult]", short: Mapping[int, int]) -> "TaskResult":
+def _merge_results(parts: "Sequence[TaskResult]", short: Mapping[int, int]) -> "TaskResult":
     from pairwright.training.evaluation.results import TaskResult
 
     return TaskResult(
@@ -85,24 +87,25 @@ def _merged_lines(parts: "Sequence[TaskResult]", short: Mapping[int, int]) -> "T
     )
 
 
-def _parse_ways(written: str) -> "tuple[Treatment, ...]":
+def _parse_treatments(text: str) -> "tuple[Treatment, ...]":
     from pairwright.training.evaluation.multi_document import DEFAULT_TREATMENTS, TREATMENTS
 
-    wanted = tuple(one.strip() for one in written.split(",")) if written not in ("", "all") else ()
-    require_known("--attention: no such way:", wanted, TREATMENTS)
-    return TREATMENTS if written == "all" else tuple(way for way in TREATMENTS if way in wanted) or DEFAULT_TREATMENTS
+    if text == "all":
+        return TREATMENTS
+    named = split_list(text)
+    require_known("--attention: no such kind:", named, TREATMENTS)
+    return tuple(treatment for treatment in TREATMENTS if treatment in named) or DEFAULT_TREATMENTS
 
 
-def _parse_places(written: str, documents: int) -> tuple[int, ...]:
-    """Return the gold document's places, from 0: first, middle and last when none are written."""
-    if written == "all":
+def _parse_places(text: str, documents: int) -> tuple[int, ...]:
+    """Return the positions of the gold document, from 0; first, middle and last for an empty text."""
+    if text == "all":
         return tuple(range(documents))
     try:
-        places = tuple(dict.fromkeys(int(one) - 1 for one in written.split(","))) if written else ()
+        places = tuple(dict.fromkeys(int(item) - 1 for item in text.split(","))) if text else ()
     except ValueError:
         places = (-1,)
     if not all(0 <= place < documents for place in places):
-        raise UsageError(
-            f"--gold {written}: give places from 1 to {documents}, as 1,{(documents + 1) // 2},{documents}, or all."
-        )
+        example = f"1,{(documents + 1) // 2},{documents}"
+        raise UsageError(f"--gold {text}: give positions from 1 to {documents}, such as {example}, or all.")
     return tuple(sorted(places)) or (0, (documents - 1) // 2, documents - 1)

@@ -1,49 +1,30 @@
-"""``pairwright evaluate``: how models fare, by a task or from what was computed elsewhere; here are the latter two.
-
-Tasks that open models stand in ``evaluate_models.py``, ``evaluate_answers.py`` and ``evaluate_documents.py``.
-"""
+"""``pairwright evaluate scores`` and ``embeddings``: metrics of scores and embeddings computed elsewhere."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from pairwright.cli.errors.exit_codes import exit_below_target
-from pairwright.cli.evaluate import answers, documents, models
+from pairwright.cli.options.groups import input_option
 from pairwright.cli.options.input import JsonOption, parse_columns
-from pairwright.cli.output.console import columns, emit, note
+from pairwright.cli.output.console import columns, count_phrase, emit, note
 
 if TYPE_CHECKING:
     from pairwright.filters.metrics.hard_negative_accuracy import AccuracyResult, Evaluation, ShareWithInterval
     from pairwright.filters.metrics.retrieval_precision import RetrievalPrecision
 
-_SCORES = (".jsonl", ".csv", ".tsv", ".parquet")
 
-
-class DefaultScoresGroup(TyperGroup):
-    """Takes ``evaluate scores.jsonl`` for ``evaluate scores scores.jsonl``: a file in a task's place holds scores."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Put the task before a file that stands in its place."""
-        is_file = bool(args) and args[0] not in self.commands and args[0].endswith(_SCORES)
-        return super().resolve_command(ctx, ["scores", *args] if is_file else args)
-
-
-app = typer.Typer(help="Tell how models fare.", cls=DefaultScoresGroup, no_args_is_help=True, rich_markup_mode=None)
-
-
-@app.command("scores", short_help="Accuracy and brittleness, from scores.")
 def scores(
     file: Annotated[Path, typer.Argument(metavar="SCORES", help=".jsonl, .csv, .tsv or .parquet.")],
     *,
-    mapping: Annotated[str, typer.Option("--columns", help="Your columns, such as s_caption=pos,s_negative=neg.")] = "",
+    mapping: Annotated[str, input_option("--columns", help="Column names, such as s_caption=pos,s_negative=neg.")] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Accuracy on hard negatives and brittleness to hard positives, from scores that were computed elsewhere.
+    """Compute accuracy and brittleness from image-text scores.
 
-    s_caption and s_negative of each row, s_positive where there is a hard positive, and its type (or form and target).
-    A row is right when its caption scores strictly higher.
+    Columns: s_caption and s_negative; s_positive for a hard positive; type (or form and target). A row is right when
+    its caption scores strictly higher.
 
     \b
     Examples:
@@ -56,26 +37,21 @@ def scores(
     found = evaluate_scores(read_scores(file, parse_columns(mapping)))
     emit(found.as_json(), _lines(found), as_json=as_json)
     if found.unscored:
-        rows = "1 row lacks" if found.unscored == 1 else f"{found.unscored:,} rows lack"
-        note(
-            f"{rows} s_caption or s_negative (empty or not a number), and {'is' if found.unscored == 1 else 'are'} in no figure."
-        )
+        note(f"{count_phrase(found.unscored, 'row')} skipped: s_caption or s_negative is empty or not a number.")
     if not found.together.rows:
         exit_below_target()
 
 
-@app.command("embeddings", short_help="Image-image retrieval by label, from embeddings.")
 def embeddings(
-    file: Annotated[Path, typer.Argument(metavar="EMBEDDINGS", help=".npy, one row an image.")],
+    file: Annotated[Path, typer.Argument(metavar="EMBEDDINGS", help=".npy with a row per image.")],
     *,
-    labels: Annotated[Path, typer.Option("--labels", help="A file with one row an embedding, in its order.")],
+    labels: Annotated[Path, input_option("--labels", help="File with a row per embedding, in the same order.")],
     by: Annotated[
-        list[str],
-        typer.Option("--by", metavar="COLUMN", help="What makes two images alike; repeatable, A+B for both."),
+        list[str], typer.Option("--by", metavar="COLUMN", help="Column that has to match, A+B for both. Repeatable.")
     ],
     as_json: JsonOption = False,
 ) -> None:
-    """Image-image retrieval, from embeddings that were computed elsewhere: mean average precision by each --by.
+    """Compute mean average precision of image-image retrieval from embeddings.
 
     \b
     Example:
@@ -92,16 +68,16 @@ def embeddings(
     except FileNotFoundError:
         raise InputError("no such file", where=str(file), fix="Check the path.") from None
     except (ValueError, OSError, EOFError) as error:
-        # NumPy takes whatever is no array for a pickle, and advises to trust it.
-        said = "it holds objects, or no array at all" if "pickle" in str(error) else str(error)
-        raise InputError(f"cannot be read ({said})", where=str(file), fix="Save it with numpy.save.") from None
+        # NumPy takes any other file for a pickle, and advises to trust it.
+        reason = "it holds objects, or is no .npy file" if "pickle" in str(error) else str(error)
+        raise InputError(f"cannot be read ({reason})", where=str(file), fix="Save it with numpy.save.") from None
     if not isinstance(loaded, np.ndarray):
-        raise InputError("several arrays in one file", where=str(file), fix="Save one with numpy.save.")
+        raise InputError("several arrays in one file", where=str(file), fix="Save one array with numpy.save.")
     rows = unit_rows(loaded, str(file))
     table = read_table(labels)
     if len(table) != len(rows):
         what = f"{len(table):,} rows for {len(rows):,} embeddings"
-        raise InputError(what, where=str(labels), fix="Write one row an embedding, in the same order.")
+        raise InputError(what, where=str(labels), fix="Write one row per embedding, in the same order.")
     found = {name: mean_average_precision(rows, _labels(table, name, labels)) for name in dict.fromkeys(by)}
     mean = sum(one.map for one in found.values()) / len(found)
     result: dict[str, Any] = {
@@ -110,15 +86,6 @@ def embeddings(
         "by": {name: one.as_json() for name, one in found.items()},
     }
     emit(result, _retrieval_lines(found, mean), as_json=as_json)
-
-
-app.command("negatives", short_help="Hard negatives, and brittleness to hard positives.")(models.negatives)
-app.command("retrieval", short_help="Texts among images, images among texts.")(models.retrieval)
-app.command("zero-shot", short_help="Classification by class names.")(models.zero_shot)
-app.command("conditions", short_help="Image-image retrieval by what is asked.")(models.conditions)
-app.command("rationales", short_help="Labels and rationales of a student.")(models.rationales)
-app.command("answers", short_help="A LLaVA's answers, judged by a language model.")(answers.answers)
-app.command("multi-document", short_help="A decoder's answers from several documents.")(documents.multi_document)
 
 
 def _lines(found: "Evaluation") -> list[str]:
@@ -158,15 +125,15 @@ def _labels(table: Any, name: str, where: Path) -> list[str]:
     parts = name.split("+")
     for part in parts:
         if part not in table.columns:
-            fix = f"There are {', '.join(table.columns)}."
+            fix = f"Columns: {', '.join(table.columns)}."
             raise InputError(f"no column {part}", where=str(where), fix=fix)
         if missing := table[part].null_count():
             fix = "Give every image a label."
             raise InputError(f"{missing:,} rows have no {part}", where=str(where), fix=fix)
-    told = ["\x1f".join(map(str, row)) for row in table.select(parts).iter_rows()]
-    if len(set(told)) == len(told):
+    labels = ["\x1f".join(map(str, row)) for row in table.select(parts).iter_rows()]
+    if len(set(labels)) == len(labels):
         raise InputError(f"no two rows have the same {name}", where=str(where), fix="Choose another --by.")
-    return told
+    return labels
 
 
 def _retrieval_lines(found: "dict[str, RetrievalPrecision]", mean: float) -> list[str]:

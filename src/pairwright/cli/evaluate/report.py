@@ -1,16 +1,15 @@
-"""What the commands of ``pairwright evaluate`` that open models have in common: the table, the page, the JSON."""
+"""Output of the ``pairwright evaluate`` commands that open models: table, page and JSON."""
 
 import importlib.util
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pairwright.cli.options.model import bill_lines
-from pairwright.cli.output.console import columns, emit, note
-from pairwright.cli.output.hub import note_hub_models
+from pairwright.cli.output.console import columns, emit, note, note_hub_models
 from pairwright.datasets.errors import MissingResourceError, UsageError
+from pairwright.datasets.suggestions import find_duplicates
 
 if TYPE_CHECKING:
     from pairwright.training.evaluation.paired_differences import PairedDifference
@@ -20,17 +19,17 @@ _NEEDED = ("torch", "transformers", "safetensors")
 
 
 def require_torch(models: Sequence[str]) -> None:
-    """Refuse where what opens models is not installed, and say which ones the hub is asked for.
+    """Check that the libraries for models are installed, and print which models are requested from the hub.
 
     Raises:
-        MissingResource: naming what is missing.
+        MissingResourceError: naming the missing libraries.
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise MissingResourceError(f"measuring a model needs {', '.join(missing)}: pip install 'pairwright[train]'")
+        raise MissingResourceError(f"evaluating a model requires {', '.join(missing)}: pip install 'pairwright[train]'")
     from transformers.utils import logging
 
-    logging.disable_progress_bar()  # of loading weights, which takes a moment
+    logging.disable_progress_bar()  # of loading weights
     note_hub_models([name for name in models if not name.endswith(".jsonl")])
 
 
@@ -40,8 +39,8 @@ def refuse_repeated_models(models: Sequence[str]) -> None:
     Raises:
         UsageError: naming it.
     """
-    if twice := [name for name, times in Counter(models).items() if times > 1]:
-        raise UsageError(f"{twice[0]} is named twice.")
+    if repeated := find_duplicates(models):
+        raise UsageError(f"{repeated[0]} is named twice. Name each model once.")
 
 
 def print_evaluation(
@@ -55,17 +54,17 @@ def print_evaluation(
     lines: Sequence[str] = (),
     bill: Mapping[str, Any] | None = None,
 ) -> None:
-    """Print what was found, and write the page where one is wanted.
+    """Print the results of models, and write the page of ``--html``.
 
     Args:
-        task: its verb.
-        data: what it was measured on.
-        found: of each model.
-        html: the page.
-        started: by `time.perf_counter`.
-        as_json: instead of a table.
-        lines: in place of the usual table.
-        bill: what a language model was asked.
+        task: name of the task.
+        data: what the models were evaluated on.
+        found: results, one per model.
+        html: the page; None for none.
+        started: start of the command, by `time.perf_counter`.
+        as_json: print JSON instead of a table.
+        lines: replacement of the default table.
+        bill: cost of a language model that judged.
     """
     from pairwright.training.evaluation.paired_differences import paired_differences
     from pairwright.training.evaluation.results import describe_counts
@@ -79,8 +78,8 @@ def print_evaluation(
         **({} if bill is None else {"llm": bill}),
         "seconds": round(time.perf_counter() - started, 2),
     }
-    for told in describe_counts(found):
-        note(told)
+    for line in describe_counts(found):
+        note(line)
     shown = list(lines) or table_lines(found)
     shown += ["", *difference_lines(apart)] if apart else []
     shown += [] if bill is None else ["", *bill_lines({"llm": bill})]
@@ -95,14 +94,14 @@ def print_evaluation(
 
 
 def difference_lines(apart: "Sequence[PairedDifference]") -> list[str]:
-    """Return how far models are from the first, as a table."""
+    """Return the differences of models from the first one as a table."""
     head: list[object] = ["of", "measure", "model", f"less {apart[0].against}", "95%", "n"]
     rows = [[one.part, one.measure, one.model, one.written, one.written_interval, one.n] for one in apart]
     return columns([head, *rows], indent="")
 
 
 def document_lines(models: "Sequence[ModelResult]") -> list[str]:
-    """Return what was read of several documents in the shape of tables B.2, 3.3, and 3.2 with B.1."""
+    """Return multi-document results as tables B.2, 3.3, and 3.2 with B.1 of the paper."""
     from pairwright.training.evaluation.multi_document import tables
 
     lines: list[str] = []
@@ -114,7 +113,7 @@ def document_lines(models: "Sequence[ModelResult]") -> list[str]:
 
 
 def table_lines(models: "Sequence[ModelResult]") -> list[str]:
-    """Return all figures as one table: models side by side, or below each other where there are many."""
+    """Return all figures as one table: models in columns, or in rows where there are many."""
     from pairwright.training.evaluation.results import MAX_COLUMNS, find_metric, metric_rows
 
     many = len(models) > MAX_COLUMNS

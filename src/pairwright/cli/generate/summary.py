@@ -1,30 +1,37 @@
-"""Summary of ``pairwright generate``: what was kept of each type; with --details the most used words and edit positions.
+"""Summary of ``pairwright generate``: kept rows of each type; with --details, most used words and edit positions.
 
-Tables of details are at most 80 columns wide. Words and positions are shown for edited texts, of types with enough rows for
-shares to mean something; ``--json`` has all.
+Tables of details are at most 80 columns wide. Words and positions are shown for types with at least `_ENOUGH` kept
+rows; ``--json`` has all.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pairwright.cli.options.input import skipped_lines
-from pairwright.cli.output.console import columns
-from pairwright.cli.output.summary import headline, next_step, type_table, warning, wrapped_table
+from pairwright.cli.output.console import columns, count_phrase
+from pairwright.cli.output.summary import (
+    all_reasons,
+    headline,
+    next_step,
+    skipped_lines,
+    type_table,
+    warning,
+    wrapped_table,
+)
 
 _ENOUGH = 20  # rows of a type
 
 
 def result_lines(
-    result: Mapping[str, Any], *, details: bool = False, bill: Sequence[str] = (), then: str = ""
+    result: Mapping[str, Any], *, details: bool = False, bill: Sequence[str] = (), next_command: str = ""
 ) -> list[str]:
-    """Return the result of a generator (`flows.generating.Work.result`) as lines.
+    """Return the result of a generator as lines.
 
     Args:
-        result: see there.
-        details: print all reasons, the most used words and where edits begin, too.
-        bill: lines on what a model was asked.
-        then: command that takes what was written.
+        result: of `flows.commands.generate.GenerateCounts.result`.
+        details: also print all reasons, the most used words and the positions of edits.
+        bill: lines about the cost of a model.
+        next_command: command that reads OUT.
     """
     if details:
         account = {kind: each for kind, each in result["account"].items() if each["kept"] >= _ENOUGH}
@@ -42,7 +49,7 @@ def result_lines(
         *skipped_lines(result),
         *bill,
         f"Written to {result['out']}",
-        *(next_step(f"pairwright {then}") if kept and then else []),
+        *(next_step(f"pairwright {next_command}") if kept and next_command else []),
     ]
 
 
@@ -50,7 +57,7 @@ def nothing_kept(result: Mapping[str, Any]) -> str:
     """Return why a generator kept no text; empty where it kept one.
 
     Args:
-        result: of `flows.generating.Work.result`; ``failed`` where a model was asked.
+        result: of `flows.commands.generate.GenerateCounts.result`, with ``failed`` where a model was asked.
     """
     types = result["types"].values()
     if any(counts["kept"] for counts in types):
@@ -58,15 +65,15 @@ def nothing_kept(result: Mapping[str, Any]) -> str:
     start = f"No text was kept of {count_phrase(result['captions'], 'caption')}"
     failed = result.get("failed", {"rows": 0})
     if failed["rows"] and failed["rows"] >= result["captions"]:
-        return f"{start}. Reasons by row: {_reasons(failed['reasons'])}."
+        return f"{start}. Reasons by row: {all_reasons(failed['reasons'])}."
     rejected: Counter[str] = Counter()
     for counts in types:
         rejected.update(counts["rejected"])
-    return f"{start}. Reasons by candidate: {_reasons(rejected) or 'there was no candidate'}."
+    return f"{start}. Reasons by candidate: {all_reasons(rejected) or 'there was no candidate'}."
 
 
 def nothing_kept_in_build(stages: Mapping[str, Any]) -> list[str]:
-    """Return why stages of a build kept no text: one that asks a model and kept none, or all if none kept any.
+    """Return the reasons of stages that kept no text: any that asks a model, or all if none kept any.
 
     Args:
         stages: of the manifest.
@@ -78,54 +85,49 @@ def nothing_kept_in_build(stages: Mapping[str, Any]) -> list[str]:
     if len(empty) < len(making):
         empty = {name: each for name, each in empty.items() if "llm" in each["facts"]}
     return [
-        f"{name}: no text was kept of {count_phrase(each['candidates'], each['unit'])} ({_reasons(each['rejected'])})."
+        f"{name}: no text was kept of {count_phrase(each['candidates'], each['unit'])} ({all_reasons(each['rejected'])})."
         for name, each in empty.items()
     ]
 
 
-def count_phrase(number: int, what: str) -> str:
-    """Return ``1 caption``, ``2,000 captions``."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def _type_rows(types: Mapping[str, Any], account: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what was tried of each type, made (has a text), kept, and rejected for which reasons."""
+    """Yield the rows of each type: tried, made (with a text), kept, and rejected by reason."""
     head = ["type", "tried", "made", "kept"] if account else ["type", "made", "kept"]
     rows: list[list[object]] = [[*head]]
     for kind, counts in types.items():
         with_text = account[kind]["made"] if kind in account else counts["made"]
         rows.append([kind, *([counts["made"]] if account else []), with_text, counts["kept"]])
-    reasons = ["rejected", *(_reasons(counts["rejected"]) for counts in types.values())]
+    reasons = ["rejected", *(all_reasons(counts["rejected"]) for counts in types.values())]
     return wrapped_table(rows, reasons)
 
 
 def quota_lines(limits: Mapping[str, Any], of: str = "") -> list[str]:
-    """Return a line for each quota that was not met, and for each type that the cap made smaller.
+    """Return a line for each quota that was not met, and for each type that the share of a word reduced.
 
     Args:
-        limits: as `balance.Verdict.as_json` tells them.
-        of: what stands before each line.
+        limits: of `generators.balance.BalanceResult.as_json`.
+        of: prefix of each line.
     """
-    lines = [_quota_line(kind, told) for kind, told in limits.items()]
+    lines = [_quota_line(kind, facts) for kind, facts in limits.items()]
     return [of + line for line in lines if line]
 
 
-def _quota_line(kind: str, told: Mapping[str, Any]) -> str:
-    asked, available, given, most = (told[name] for name in ("asked", "available", "given", "most"))
-    if given == available if asked is None else given == asked:
+def _quota_line(kind: str, facts: Mapping[str, Any]) -> str:
+    wanted, available, kept, most = (facts[name] for name in ("asked", "available", "given", "most"))
+    if kept == available if wanted is None else kept == wanted:
         return ""
-    quota = "" if asked is None else f"{asked:,} asked, "
-    cap = "" if given == available or most is None else f" (cap: {most:,} a word)"
-    return f"{kind}: {quota}{available:,} available, {given:,} given{cap}"
+    quota = "" if wanted is None else f"{wanted:,} requested, "
+    cap = "" if kept == available or most is None else f" (at most {most:,} per word)"
+    return f"{kind}: {quota}{available:,} available, {kept:,} kept{cap}"
 
 
 def _word_lines(account: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the number of different words that were put in, and the most used ones with their share of the kept rows."""
-    told = {kind: each for kind, each in account.items() if each["words"]}
-    if not told:
+    """Yield the number of distinct inserted words, and the most used ones with their share of the kept rows."""
+    with_words = {kind: each for kind, each in account.items() if each["words"]}
+    if not with_words:
         return
-    rows: list[list[object]] = [["type", "words"], *([kind, each["words"]] for kind, each in told.items())]
-    most = [", ".join(_shares(each)) for each in told.values()]
+    rows: list[list[object]] = [["type", "words"], *([kind, each["words"]] for kind, each in with_words.items())]
+    most = [", ".join(_shares(each)) for each in with_words.values()]
     yield from wrapped_table(rows, ["most used", *most], lines=1)
     yield ""
 
@@ -136,10 +138,10 @@ def _shares(each: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _position_lines(account: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where in the caption edits begin: of each type, the share in each tenth."""
+    """Yield the positions of edits: the share of each type in each tenth of the caption."""
     if not account:
         return
-    yield "Where edits begin, % of a type's edits in each tenth of the caption:"
+    yield "Position of edits, % of a type's edits in each tenth of the caption:"
     bins = range(len(next(iter(account.values()))["positions"]))
     rows: list[list[object]] = [["type", *(f"{at + 1}." for at in bins)]]
     for kind, each in account.items():
@@ -147,7 +149,3 @@ def _position_lines(account: Mapping[str, Any]) -> Iterator[str]:
         rows.append([kind, *(round(100 * count / total) for count in each["positions"])])
     yield from columns(rows, indent="")
     yield ""
-
-
-def _reasons(reasons: Mapping[str, int]) -> str:
-    return ", ".join(f"{reason} {n:,}" for reason, n in sorted(reasons.items(), key=lambda item: (-item[1], item[0])))

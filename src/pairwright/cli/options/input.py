@@ -1,97 +1,126 @@
-"""What commands that read pairs have in common: --columns, --on-error, and a pool of captions."""
+"""Options of commands that read pairs: the input, its format and columns, and what to do about broken rows."""
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pairwright.cli.options.groups import Command, input_option, output_option, with_options
 from pairwright.datasets.errors import UsageError
+from pairwright.datasets.records import MAX_EDITABLE_CAPTION
 
 if TYPE_CHECKING:
     from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions
+    from pairwright.indexes.retrieval.exclusion import Exclusion, MatchField
 
 InputArgument = Annotated[
     str,
     typer.Argument(metavar="INPUT", help="COCO .json, .jsonl, .csv, .tsv, .parquet, a folder, or {00000..00009}.tar."),
 ]
-ColumnsOption = Annotated[
-    str, typer.Option("--columns", help="Your columns, such as key=image_id,captions=captions; usually guessed.")
-]
-FormatOption = Annotated[str, typer.Option("--format", help="Of INPUT; guessed when left out.")]
-ExplodeOption = Annotated[bool, typer.Option("--explode", help="One pair per caption, not one per image.")]
-ImageRootOption = Annotated[
-    str,
-    typer.Option("--image-root", help="Folder that relative image paths start from; images outside it are rejected."),
-]
-InstancesOption = Annotated[
-    str, typer.Option("--instances", help="Of COCO captions: the instances JSON of the same images, for boxes.")
+RowsArgument = Annotated[
+    str, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet.")
 ]
 OnErrorOption = Annotated[
-    Literal["stop", "skip"], typer.Option("--on-error", help="Broken rows: stop at the first, or skip and count them.")
+    Literal["stop", "skip"], input_option("--on-error", help="Stop at a broken row, or skip and count it.")
 ]
-MaxCaptionOption = Annotated[
-    int, typer.Option("--max-caption", min=1, help="Characters of a caption; longer ones are rejected and counted.")
+ExcludeOption = Annotated[
+    list[str], input_option("--exclude", help="Evaluation data to exclude: pairs, images or a .txt. Repeatable.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Same seed and input: same output.")]
+DetailsOption = Annotated[bool, output_option("--details", help="Print all tables and reasons.")]
+JsonOption = Annotated[bool, output_option("--json", help="Print one JSON object.")]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 
 
-def parse_columns(written: str) -> dict[str, str]:
-    """Return ``key=image_id,captions=captions`` as a mapping.
+@dataclass(frozen=True)
+class InputOptions:
+    """Options that say how INPUT is read. A command has the first three, and those that it names."""
+
+    columns: Annotated[str, input_option(help="Column names, such as key=image_id; else detected.")] = ""
+    format: Annotated[str, input_option(help="Format of INPUT; else detected.")] = ""
+    on_error: OnErrorOption = "stop"
+    explode: Annotated[bool, input_option("--explode", help="Make one pair per caption, not per image.")] = False
+    max_caption: int = 0  # characters; 0: the limit of the reader
+    image_root: Annotated[str, input_option(help="Folder of relative image paths; images outside it are rejected.")] = (
+        ""
+    )
+    instances: Annotated[str, input_option(help="COCO instances JSON of the same images, for boxes.")] = ""
+
+    def read_options(self, input_: str, *, verify_images: Literal["off", "header"] = "off") -> "ReadOptions":
+        """Return the options of the reader; images are not opened by default."""
+        from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH
+        from pairwright.datasets.readers.pairs import ReadOptions
+
+        return ReadOptions(
+            input=input_,
+            format=self.format,
+            columns=parse_columns(self.columns),
+            explode=self.explode,
+            on_error=self.on_error,
+            image_root=self.image_root,
+            instances=self.instances,
+            verify_images=verify_images,
+            max_caption=self.max_caption or MAX_CAPTION_LENGTH,
+        )
+
+
+@dataclass(frozen=True)
+class EditInputOptions(InputOptions):
+    """Options of commands that edit captions, which have to be short."""
+
+    max_caption: Annotated[int, input_option(min=1, help="Reject captions of more characters.")] = MAX_EDITABLE_CAPTION
+
+
+def with_input_options(*names: str) -> Callable[[Command], Command]:
+    """Return a decorator that adds `InputOptions` to a command as its keyword ``reading``."""
+    options = EditInputOptions if "max_caption" in names else InputOptions
+    return with_options(options, "reading", ("columns", "format", "on_error", *names))
+
+
+def parse_columns(text: str) -> dict[str, str]:
+    """Return ``key=image_id,captions=texts`` as a mapping.
 
     Raises:
-        UsageError: when it is not written so.
+        UsageError: for an item without a name on both sides.
     """
     mapping: dict[str, str] = {}
-    for item in filter(None, (item.strip() for item in written.split(","))):
-        ours, sign, theirs = item.partition("=")
-        if not (sign and ours.strip() and theirs.strip()):
-            raise UsageError(f"--columns {written!r}: write it as key=image_id,captions=captions.")
-        mapping[ours.strip()] = theirs.strip()
+    for item in split_list(text):
+        ours, sign, theirs = (part.strip() for part in item.partition("="))
+        if not (sign and ours and theirs):
+            raise UsageError(f"--columns {text!r}: write it as key=image_id,captions=captions.")
+        mapping[ours] = theirs
     return mapping
 
 
-def text_options(
-    input_: str,
-    columns: str,
-    format_: str,
-    *,
-    explode: bool,
-    on_error: Literal["stop", "skip"],
-    image_root: str = "",
-    instances: str = "",
-    max_caption: int = 0,
-) -> "ReadOptions":
-    """Return reader options for a command that works on texts alone: images are not looked at.
-
-    ``max_caption`` 0 stands for the reader's own limit.
-    """
-    from pairwright.datasets.readers.normaliser import MAX_CAPTION_LENGTH
-    from pairwright.datasets.readers.pairs import ReadOptions
-
-    return ReadOptions(
-        input=input_,
-        format=format_,
-        columns=parse_columns(columns),
-        explode=explode,
-        on_error=on_error,
-        image_root=image_root,
-        instances=instances,
-        verify_images="off",
-        max_caption=max_caption or MAX_CAPTION_LENGTH,
-    )
-
-
-def skipped_lines(result: Mapping[str, Any]) -> list[str]:
-    """Return a line about what was skipped of the input, if anything: rows, and single captions of rows."""
-    from pairwright.datasets.readers.skip_counts import describe_skip_counts
-
-    told = describe_skip_counts(result)
-    return [f"Skipped: {told}"] if told else []
+def split_list(text: str) -> tuple[str, ...]:
+    """Return the items of a list with commas."""
+    return tuple(item.strip() for item in text.split(",") if item.strip())
 
 
 def read_batches(options: "ReadOptions") -> Iterator["ReadBatch"]:
-    """Yield the batches of the input."""
+    """Yield the batches of an input."""
     from pairwright.datasets.readers.pairs import read_pairs
 
     yield from read_pairs(options)
+
+
+def load_exclusion(paths: Sequence[str], by: "Sequence[MatchField]" = ()) -> "Exclusion | None":
+    """Return the evaluation data of ``--exclude`` as one exclusion; None without any.
+
+    Args:
+        paths: pairs, folders of images, or ``.txt`` lists.
+        by: fields that identify a pair; empty: the default ones.
+    """
+    from pairwright.cli.output.console import note
+    from pairwright.datasets.suggestions import require_known
+    from pairwright.indexes.retrieval.exclusion import DEFAULT_MATCH_FIELDS, MATCH_FIELDS, read_exclusions
+
+    require_known("--exclude-by: unknown field", by, MATCH_FIELDS)
+    exclusion = read_exclusions(paths, by or DEFAULT_MATCH_FIELDS)
+    if exclusion is None:
+        return None
+    counts = ", ".join(f"{count:,} by {name}" for name, count in exclusion.sizes.items())
+    skipped = f"; skipped {skips}" if (skips := exclusion.skipped.describe()) else ""
+    unread = f"; {exclusion.unread:,} images cannot be read and are not compared" if exclusion.unread else ""
+    note(f"Excluding {' and '.join(paths)}: {counts}{skipped}{unread}")
+    return exclusion

@@ -20,7 +20,6 @@ from pairwright.flows.config.llm_options import LLMOptions
 
 if TYPE_CHECKING:
     from pairwright.flows.config.sections import LLMSection
-    from pairwright.flows.llm.attention_calibration import AttentionCalibration
     from pairwright.flows.llm.model_access import ModelAccess
     from pairwright.generators.llm.cost_estimate import EstimatedRange, StagePlan
     from pairwright.generators.llm.session import Snapshot
@@ -181,81 +180,6 @@ def _annotation(name: str, hint: Any) -> Any:
     if type_ is int:
         settings["min"] = next(each.ge for each in about if isinstance(each, Ge))
     return Annotated[type_, typer.Option(_option_name(name), **settings)]
-
-
-ContextOption = Annotated[
-    int,
-    typer.Option(
-        "--context",
-        min=0,
-        help="With a model: so many captions of --index, the nearest, to be read too.",
-        show_default="none",
-    ),
-]
-IndexOption = Annotated[Path | None, typer.Option("--index", help="Folder of the index that --context reads.")]
-
-
-CalibrateOption = Annotated[
-    bool,
-    typer.Option(
-        "--calibrate", help="With local: and --context: attention to captions by relevance, whatever their place."
-    ),
-]
-CalibrateTemperatureOption = Annotated[
-    float | None,
-    typer.Option("--calibrate-temperature", help="The smaller, the more goes to the most relevant one; 5e-5."),
-]
-
-
-@dataclass(frozen=True)
-class ContextOptions:
-    """The options of a command about what a model reads with each row, as they were given."""
-
-    context: int = 0
-    index: Path | None = None
-    calibrate: bool = False
-    temperature: float | None = None
-
-    @property
-    def given(self) -> bool:
-        """Whether any of them was."""
-        return self != ContextOptions()
-
-
-CONTEXT_PARAMETERS = "--context, --index, --calibrate and --calibrate-temperature"
-
-
-def add_context(asking: "ModelAccess", reading: ContextOptions, out: Path) -> "ModelAccess":
-    """Return how a run asks that gives each row so many captions of an index to read; 0: none.
-
-    Raises:
-        UsageError: an option lacks one that it requires, or a value is invalid.
-    """
-    if reading.temperature is not None and not reading.calibrate:
-        raise UsageError("--calibrate-temperature does nothing without --calibrate.")
-    if reading.calibrate and not reading.context:
-        raise UsageError("--calibrate is about the captions of --context N and --index FOLDER. Give these as well.")
-    if not reading.context and reading.index is None:
-        return asking
-    if not reading.context or reading.index is None:
-        raise UsageError("--context N and --index FOLDER go together: the N nearest captions of this index are read.")
-    from dataclasses import replace
-
-    from pairwright.flows.llm.context import Context, context_record_path
-
-    given = replace(asking, context=Context(reading.index, reading.context, context_record_path(out)))
-    return replace(given, calibrated=_calibration_of(asking.section.model, reading)) if reading.calibrate else given
-
-
-def _calibration_of(model: str, reading: ContextOptions) -> "AttentionCalibration":
-    from pairwright.flows.llm.attention_calibration import AttentionCalibration
-    from pairwright.generators.llm.local.folder import is_local
-
-    if not is_local(model):
-        raise UsageError(
-            f"--calibrate reaches into a model on this machine, and {model} is none: --model local:FOLDER."
-        )
-    return AttentionCalibration() if reading.temperature is None else AttentionCalibration(reading.temperature)
 
 
 def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:

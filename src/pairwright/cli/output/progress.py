@@ -1,10 +1,10 @@
 """Progress bars on stderr.
 
-`with_progress` gives a command the option ``--quiet`` and opens a `Display` while it runs. The display hears the steps
-that library code reports (`pairwright.datasets.progress`) and draws one bar for each:
+`with_progress` adds the option ``--quiet`` to a command and opens a `Display` while it runs. The display receives the
+steps that library code reports (`pairwright.datasets.progress`) and draws one bar for each:
 
-- on a terminal, bars that disappear when their step ends; a step that is over within `DELAY` seconds draws none;
-- elsewhere (a pipe, a log file), one line at most every `LINE_EVERY` seconds;
+- on a terminal, bars that disappear when their step ends; a step shorter than `DELAY` seconds draws none;
+- elsewhere (a pipe, a log file), at most one line every `LINE_EVERY` seconds;
 - with ``--quiet``, nothing.
 """
 
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from pairwright.generators.llm.session import Snapshot
 
 DELAY = 0.7  # seconds before a bar is drawn
-WINDOW = 20.0  # seconds that the rate is measured over
-LINE_EVERY = 30.0  # seconds between two lines where there is no terminal
+WINDOW = 20.0  # seconds over which the rate is measured
+LINE_EVERY = 30.0  # seconds between two lines without a terminal
 _RESERVED_COLUMNS = (
-    3  # columns on the right, for the "^C" of Ctrl-C: in the next line it would keep the bars from being erased
+    3  # on the right, for the "^C" of Ctrl-C: wrapped to the next line, it would keep bars on the screen
 )
 _SHORTEST = 8  # columns of a bar
-_WIDTH = 80  # columns of a terminal that does not say its own
+_WIDTH = 80  # columns of a terminal of unknown width
 
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no progress.", rich_help_panel="Output")]
 
 
 @dataclass
@@ -47,14 +47,15 @@ class Bar:
     """One bar.
 
     Attributes:
-        name: what is done.
-        unit: what ``counted`` counts.
-        done: how far it is, in the unit of ``total``; fractions of a part count.
-        total: where it ends; None when that is not known.
+        name: the step.
+        unit: unit of ``counted``.
+        done: progress in the unit of ``total``, fractions of a part included.
+        total: value of ``done`` at the end; None: unknown.
         counted: units done, for the count and the rate.
-        note: figures behind the bar: cost, tokens, failures.
-        started: when, by the monotonic clock.
-        marks: time, ``done`` and ``counted`` of the updates of the last `WINDOW` seconds, which the rate is of.
+        of: units in total; None: unknown.
+        note: figures after the bar: cost, tokens, failures.
+        started: start, by the monotonic clock.
+        marks: time, ``done`` and ``counted`` of the updates in the last `WINDOW` seconds, for the rate.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Bar:
 
     @property
     def fraction(self) -> float | None:
-        """Share that is done, in [0, 1]; None when the total is not known."""
+        """Share done, in [0, 1]; None when the total is unknown."""
         return min(1.0, self.done / self.total) if self.total else None
 
     @property
@@ -78,7 +79,7 @@ class Bar:
         return time.monotonic() - self.started
 
     def mark(self) -> None:
-        """Remember the figures of an update."""
+        """Record the figures of an update."""
         now = time.monotonic()
         if not self.marks:
             self.marks.append((now, self.done, self.counted))
@@ -87,22 +88,22 @@ class Bar:
             self.marks.popleft()
 
     def percent(self) -> str:
-        """Return the share that is done, as text."""
+        """Return the share done as text."""
         return f"{self.fraction:.0%}" if self.fraction is not None else ""
 
     def count(self) -> str:
-        """Return how many of how many, as text."""
+        """Return the count and the total as text."""
         if not self.unit:
             return ""
         return f"{self.counted:,}" + (f"/{self.of:,}" if self.of else "") + f" {self.unit}"
 
     def rate(self) -> str:
-        """Return units a second, as text."""
+        """Return units per second as text."""
         rate = self._speed(2)
         return f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s" if rate else ""
 
     def left(self) -> str:
-        """Return the time that remains at the mean rate, as text."""
+        """Return the remaining time at the mean rate as text."""
         speed = self._speed(1)
         return f"{duration((self.total - self.done) / speed)} left" if self.total and speed else ""
 
@@ -112,21 +113,21 @@ class Bar:
         return max(0.0, last[figure] - first[figure]) / seconds if seconds > 0.5 else 0.0
 
     def line(self) -> str:
-        """Return everything as one line."""
+        """Return all figures as one line."""
         fields = [self.count() + (f" ({self.percent()})" if self.percent() else ""), self.rate(), self.note]
         fields += [f"{duration(self.elapsed)} elapsed", self.left()]
         return f"{self.name}: " + ", ".join(filter(None, (each.strip() for each in fields)))
 
 
 class Display:
-    """Draws bars; a context manager. Reports may come from any thread.
+    """Context manager that draws bars. Reports may come from any thread.
 
     Args:
         quiet: draw nothing.
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
-        self.quiet = quiet or os.environ.get("RANK", "0") not in {"", "0"}  # of several ranks the first draws
+        self.quiet = quiet or os.environ.get("RANK", "0") not in {"", "0"}  # only the first rank draws
         self._bars: dict[object, Bar] = {}
         self._lock = threading.RLock()
         self._timer: threading.Timer | None = None
@@ -144,7 +145,7 @@ class Display:
             self._bars.clear()
 
     def __call__(self, report: ProgressReport) -> None:
-        """Draw what a step reports."""
+        """Draw the report of a step."""
         if report.ended:
             self.end(report.id)
             return
@@ -159,7 +160,7 @@ class Display:
         )
 
     def show(self, key: object, name: str, **figures: Any) -> None:
-        """Draw a bar, or draw it again with other figures: the attributes of `Bar`."""
+        """Draw or update a bar; figures are attributes of `Bar`."""
         with self._lock:
             bar = self._bars.get(key)
             if bar is None:
@@ -176,12 +177,12 @@ class Display:
         """Remove a bar."""
         with self._lock:
             if set(self._bars) <= {key}:
-                self._stop()  # while the bar still stands: what is erased is what was drawn last
+                self._stop()  # before the bar is removed: rich erases what it drew last
             self._bars.pop(key, None)
 
     def note(self, message: str) -> None:
-        """Print one line above the bars; with ``quiet`` as well."""
-        note(message)  # while bars are drawn, rich puts what goes to stderr above them
+        """Print one line above the bars, even with ``quiet``."""
+        note(message)  # rich prints stderr above the bars
 
     def _draw(self, bar: Bar) -> None:
         if self._terminal:
@@ -227,7 +228,7 @@ class Display:
 
 
 def _table(bars: list[Bar], width: int) -> "RenderableType":
-    """Return all bars: a row each where every figure fits beside a bar, else the figures below it."""
+    """Return all bars: one row each where the figures fit, else with the figures below the bar."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -254,19 +255,19 @@ def _render_bar(bar: Bar) -> "RenderableType":
 
 @dataclass(frozen=True)
 class _BarLayout:
-    """Which words stand in a row: the unit behind the count, and "elapsed" behind the time."""
+    """Words in the row of a bar: the unit after the count, and "elapsed" after the time."""
 
     unit: bool = True
     word: bool = True
 
     def figures(self, bar: Bar) -> list[str]:
-        """Return the figures of a row, a column each."""
+        """Return the figures of a row, one per column."""
         count = bar.count() if self.unit else bar.count().removesuffix(f" {bar.unit}")
         elapsed = duration(bar.elapsed) + (" elapsed" if self.word else "")
         return [bar.percent(), count, bar.rate(), bar.note, elapsed, bar.left()]
 
     def width(self, bars: list[Bar]) -> int:
-        """Return the columns that the rows need at most while their figures grow, so that the layout does not change."""
+        """Return the greatest width of the rows while their figures grow, so that the layout stays the same."""
         names = max((len(printable(bar.name)) for bar in bars), default=0)
         widest = [max(map(len, column)) for column in zip(*map(self._widest, bars), strict=True)]
         return 2 + names + 1 + _SHORTEST + sum(1 + each for each in widest)
@@ -285,7 +286,7 @@ class _BarLayout:
 
 
 def _render_stacked(bar: Bar, width: int) -> "list[RenderableType]":
-    """Return the name of a bar with what is done of it, and the figures in lines below."""
+    """Return the name and the bar in one line, and the figures in lines below."""
     from rich.table import Table
     from rich.text import Text
 
@@ -304,39 +305,39 @@ def _render_stacked(bar: Bar, width: int) -> "list[RenderableType]":
 
 
 class _Current:
-    """The display of the command that runs; a process runs one."""
+    """Holder of the running command's display; a process runs one command."""
 
     display: Display | None = None
 
 
 def display() -> Display:
-    """Return the display of the command that runs; a silent one outside of `with_progress`."""
+    """Return the running command's display; a silent one outside of `with_progress`."""
     return _Current.display or Display(quiet=True)
 
 
 def with_progress(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command ``--quiet`` and a `Display` while it runs."""
+    """Add ``--quiet`` to a command and open a `Display` while it runs."""
 
     @functools.wraps(command)
-    def with_display(*args: Any, quiet: bool = False, **given: Any) -> None:
+    def with_display(*args: Any, quiet: bool = False, **values: Any) -> None:
         before = _Current.display
-        with Display(quiet=quiet) as this, use_listener(this):
-            _Current.display = this
+        with Display(quiet=quiet) as opened, use_listener(opened):
+            _Current.display = opened
             try:
-                command(*args, **given)
+                command(*args, **values)
             finally:
                 _Current.display = before
 
     own = inspect.signature(command).parameters
     option = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=QuietOption)
-    with_display.__signature__ = inspect.Signature([*own.values(), option])  # type: ignore[attr-defined]  # what Typer reads
+    with_display.__signature__ = inspect.Signature([*own.values(), option])  # type: ignore[attr-defined]  # read by Typer
     return with_display
 
 
 class StageBars:
-    """Draws a build (`pairwright.flows.progress.BuildProgress`): one line a stage, and a bar for the one that runs.
+    """Bars of a build (`pairwright.flows.progress.BuildProgress`): one line per stage, and a bar for the running one.
 
-    A stage of one job shows the step inside it; a stage of several shows parts, with the fractions of those that run.
+    A stage of one job shows the step inside it; a stage of several shows parts, with fractions of the running ones.
     """
 
     def __init__(self) -> None:
@@ -350,13 +351,13 @@ class StageBars:
 
     def advance(self, stage: str, *, reused: bool) -> None:
         """Count one job as done."""
-        this = self._stages[stage]
-        this.done += 1
-        this.reused += reused
+        current = self._stages[stage]
+        current.done += 1
+        current.reused += reused
         self._draw(stage)
 
     def inside(self, report: ProgressReport) -> None:
-        """Move the bar of a stage by a step of one of its jobs."""
+        """Update the bar of a stage by a report from one of its jobs."""
         if not report.owner:
             self._display(report)
             return
@@ -366,15 +367,15 @@ class StageBars:
             self._draw(stage)
 
     def far(self, stage: str, now: "Snapshot") -> None:
-        """Show how far a stage is that asks a model."""
+        """Update the bar of a stage that asks a model."""
         self._display.show(stage, stage, **model_run_figures(now))
 
     def end(self, stage: str, summary: str) -> None:
         """Close the bar and print the stage's line."""
-        this = self._stages.pop(stage)
+        ended = self._stages.pop(stage)
         self._display.end(stage)
-        earlier = f" ({this.reused} of {this.jobs} parts from an earlier run)" if this.reused else ""
-        self.note(f"  {stage:<14}{time.monotonic() - this.started:6.1f} s  {summary}{earlier}")
+        earlier = f" ({ended.reused} of {ended.jobs} parts from an earlier run)" if ended.reused else ""
+        self.note(f"  {stage:<14}{time.monotonic() - ended.started:6.1f} s  {summary}{earlier}")
 
     def note(self, message: str) -> None:
         """Print one line."""
@@ -388,7 +389,7 @@ class StageBars:
 
 @dataclass
 class _Stage:
-    """What is known of a stage that runs."""
+    """State of a running stage."""
 
     jobs: int
     done: int = 0
@@ -398,7 +399,7 @@ class _Stage:
     open: dict[tuple[int, int], ProgressReport] = field(default_factory=dict)
 
     def hear(self, report: ProgressReport) -> None:
-        """Take a step's report."""
+        """Record the report of a step."""
         if report.ended:
             self.open.pop(report.id, None)
             self.counted += report.done
@@ -406,7 +407,7 @@ class _Stage:
             self.open[report.id] = report
 
     def figures(self) -> tuple[str, Mapping[str, Any]]:
-        """Return the name of the step to show, and the figures of the bar."""
+        """Return the name of the step and the figures of the bar."""
         steps = list(self.open.values())
         if self.jobs == 1 and steps:
             now = steps[-1]
@@ -428,11 +429,11 @@ class _Stage:
 
 
 def model_run_figures(now: "Snapshot", most: float | None = None) -> Mapping[str, Any]:
-    """Return the figures of a bar of a run that asks a model.
+    """Return the figures of the bar of a run with a model.
 
     Args:
-        now: how far the run is.
-        most: USD that it may cost; None: unlimited.
+        now: progress of the run.
+        most: limit of the cost in USD; None: unlimited.
     """
     return {
         "done": now.rows,

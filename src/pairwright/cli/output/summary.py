@@ -1,18 +1,15 @@
-"""Parts of a command's summary: headline, table of types, main reasons, outputs, next step.
+"""Parts of a command's summary: headline, table of types, main reasons of rejection, next step.
 
-A summary is short: what was kept of each type and the two main reasons why the rest was not. ``--details`` adds the tables that
-explain it; ``--json`` has everything in any case. Lines carry a tone, which `console.emit` shows as colour on terminals.
+A summary is short: the rows kept of each type and the two main reasons of rejection. ``--details`` adds tables;
+``--json`` always has everything. Lines have a tone, which `console.emit` shows as a colour on terminals.
 """
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated
-
-import typer
+from typing import Any
 
 from pairwright.cli.output.console import StyledLine, columns
 
-DetailsOption = Annotated[bool, typer.Option("--details", help="Print all tables and reasons, not only the summary.")]
 TypeCounts = tuple[str, int, Mapping[str, int]]
 _MAIN = 2
 _WIDTH = 80
@@ -20,35 +17,35 @@ _GAP = "  "
 
 
 def headline(text: str) -> StyledLine:
-    """Return the line that says what was done."""
+    """Return the first line of a summary."""
     return StyledLine(text, "bold")
 
 
 def warning(text: str) -> StyledLine:
-    """Return a line about what fell short."""
+    """Return a line about a shortfall."""
     return StyledLine(text, "yellow")
 
 
 def next_step(*commands: str) -> list[str]:
-    """Return the lines that say what to do next."""
+    """Return the lines that suggest the next commands."""
     return [
         StyledLine(f"{'Next:' if not number else '':<6}{command}", "cyan") for number, command in enumerate(commands)
     ]
 
 
 def table(rows: Sequence[Sequence[object]]) -> list[str]:
-    """Return rows as aligned columns under a head, which is the first row."""
+    """Return rows as aligned columns; the first row is the head."""
     head, *lines = columns(rows, indent="")
     return [StyledLine(head, "faint"), *lines]
 
 
 def type_table(types: Sequence[TypeCounts], whole: int, unit: str) -> list[str]:
-    """Return what was kept of each type, as a share of ``unit``, and the main reasons of rejection.
+    """Return a table of the rows kept of each type, as a share of ``unit``, with the main reasons of rejection.
 
     Args:
-        types: of each type its name, how many are kept, and the rejected by reason.
-        whole: how many ``unit`` there are.
-        unit: in the plural, such as "captions".
+        types: name, number of kept rows and rejected rows by reason of each type.
+        whole: number of ``unit``.
+        unit: plural noun, such as "captions".
     """
     head = f"of {unit}"
     rows: list[list[object]] = [["type", "kept", head]]
@@ -79,12 +76,12 @@ def share_of(part: int, whole: int) -> str:
 
 
 def wrapped_table(rows: Sequence[Sequence[object]], last: Sequence[str], *, lines: int | None = None) -> Iterator[str]:
-    """Yield a table of at most 80 columns whose last column is wrapped, or ends after so many lines, at a comma.
+    """Yield a table of at most 80 columns whose last column is wrapped at commas.
 
     Args:
-        rows: the columns before it; the first row is the head.
-        last: its cells.
-        lines: of a cell at most.
+        rows: all columns but the last; the first row is the head.
+        last: cells of the last column.
+        lines: lines of a cell; the rest is cut. None: unlimited.
     """
     texts = columns(rows, indent="")
     start = max(map(len, texts)) + len(_GAP)
@@ -93,3 +90,11 @@ def wrapped_table(rows: Sequence[Sequence[object]], last: Sequence[str], *, line
         for number, line in enumerate(wrapped[:lines]):
             end = line.rstrip(",") if lines == number + 1 else line
             yield ((text if not number else "").ljust(start) + end.replace("\0", " ")).rstrip()
+
+
+def skipped_lines(result: Mapping[str, Any]) -> list[str]:
+    """Return a line about skipped rows and captions of the input, if there are any."""
+    from pairwright.datasets.readers.skip_counts import describe_skip_counts
+
+    skips = describe_skip_counts(result)
+    return [f"Skipped: {skips}"] if skips else []
