@@ -17,7 +17,7 @@ from pairwright.filters.attacks.registry import ExternalScorer, fingerprint_scor
 from pairwright.flows.build import build
 from pairwright.flows.config.build import parse_config
 
-ADD = "--also"
+ADD = "--add-attacks"
 Install = Callable[..., Path]
 
 
