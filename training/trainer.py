@@ -36,9 +36,8 @@ from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import count_parameters
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.out_of_memory import explain_out_of_memory
-from pairwright.training.recipes.method import Method, PreparedMethod
-from pairwright.training.recipes.registry import method_for
-from pairwright.training.recipes.schema import Recipe, StepByStepMethod
+from pairwright.training.recipes.method import PreparedMethod
+from pairwright.training.recipes.schema import Recipe
 from pairwright.training.run_checkpoints import (
     OptimizerState,
     TrainingProgress,
@@ -149,11 +148,10 @@ class _Trainer:
         self.ranks = Ranks(self.accelerator.process_index, self.accelerator.num_processes)
         asked = RunRequest(run.recipe, run.model, run.data, run.validation)
         check_run_folder(run.out, asked, resume=run.resume)
-        self.method: Method = method_for(run.recipe)
         for data in filter(None, (run.data, run.validation)):
             check_data_exists(data)  # before a model that may be large, or far away
         torch.manual_seed(run.recipe.seed)
-        ready = self.method.ready(run.recipe, model_folder(run.model))
+        ready = run.recipe.method.prepare(run.recipe, model_folder(run.model))
         self.model = ready.model
         self.loader = self._loader(run.data, ready, validation=False)
         self.looked = self._loader(run.validation, ready, validation=True) if run.validation else None
@@ -217,7 +215,7 @@ class _Trainer:
     def _writers(self) -> list[Callable[[LogRow], None]]:
         if not self.accelerator.is_main_process:
             return []
-        parts = _part_names(self.recipe)
+        parts = self.recipe.method.loss_parts()
         writers = [CsvLog(self.run.out / "log.csv", parts, up_to=self.progress.step).add, self.run.tell]
         if self.run.board:
             writers.append(TensorBoardLog(self.run.out / "tensorboard", up_to=self.progress.step).add)
@@ -252,7 +250,7 @@ class _Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.wrapped.train()
-        total = self.method.loss(self.recipe, self.wrapped, batch, self.ranks)
+        total = self.recipe.method.loss(self.wrapped, batch, self.ranks)
         self.accelerator.backward(total.loss)
         trained = [one for one in self.model.parameters() if one.requires_grad]
         norm = self.accelerator.clip_grad_norm_(trained, self.recipe.optimizer.clip or math.inf)
@@ -284,7 +282,7 @@ class _Trainer:
         losses = []
         with torch.no_grad():
             for batch in self.looked:
-                value = self.method.loss(self.recipe, self.wrapped, batch, self.ranks).loss
+                value = self.recipe.method.loss(self.wrapped, batch, self.ranks).loss
                 # A gathered loss is the same everywhere, and its own mean; others are shares of one.
                 losses.append(self.ranks.total(value) / self.ranks.count)
         self._note_skipped()
@@ -361,7 +359,7 @@ class _Trainer:
         if main:
             if self.progress.best is not None:
                 load_trained(self.model, self.run.out / "best.safetensors")
-            save_model(self.method.finished(self.model), folder)
+            save_model(self.recipe.method.finish(self.model), folder)
             write_text(self.run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
             write_curves(self.run.out)
             write_skipped(self.run.out, self.progress.skipped)
@@ -377,16 +375,6 @@ def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
         {"params": [one for one in trained if one.dim() < 2], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
-
-
-def _part_names(recipe: Recipe) -> tuple[str, ...]:
-    """Return the parts of a recipe's loss, which are columns of the log."""
-    method, kind = recipe.method, recipe.method.kind
-    if isinstance(method, StepByStepMethod):
-        return ("label", "rationale") if method.objectives == "multi-task" else ()
-    return {"hp-hn": ("contrastive", "negatives", "positives"), "fsc-clip": ("contrastive", "whole", "local")}.get(
-        kind, ()
-    )
 
 
 def _memory_helps(recipe: Recipe, when: str) -> str:

@@ -31,7 +31,8 @@ from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E40
 from pairwright.training.models.llava import Llava  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
-from pairwright.training.recipes.contrastive import ContrastiveTraining  # noqa: E402
+from pairwright.training.recipes.clip import ClipMethod, PairMethod  # noqa: E402
+from pairwright.training.recipes.fsc_clip import FscClipMethod  # noqa: E402
 from pairwright.training.recipes.reading import recipe_names  # noqa: E402
 from tests.training.training_cases import clip, language, run, shards, student, two_processes  # noqa: E402
 
@@ -125,7 +126,7 @@ def test_llava_learns_to_show_and_then_to_answer(given: Given, tmp_path: Path) -
     assert losses[-1] < losses[0]
     with pytest.raises(UsageError, match=r"name a language model too"):
         run("llava-align", *given, tmp_path / "three")
-    with pytest.raises(UsageError, match=r"leave out method\.language"):
+    with pytest.raises(UsageError, match=r"remove method\.language"):
         run("llava-instruct", given.data, shown.model, tmp_path / "four", speaks)
 
 
@@ -152,7 +153,7 @@ def test_focallens_mllm_says_what_it_cannot_begin_with(given: Given, tmp_path: P
     with pytest.raises(UsageError, match=r"name it, --set method\.target=PATH"):
         run("focallens-mllm", given.data, llava, tmp_path / "two")
     first = run("focallens-mllm", given.data, llava, tmp_path / "three", f"method.target={given.model}")
-    with pytest.raises(UsageError, match=r"leave out method\.target"):
+    with pytest.raises(UsageError, match=r"remove method\.target"):
         run("focallens-mllm", given.data, first.model, tmp_path / "four", f"method.target={given.model}")
 
 
@@ -381,12 +382,12 @@ def test_out_of_memory_names_the_settings_that_help(
             torch.empty(1 << 60, dtype=torch.uint8)
         bytearray(1 << 60)
 
-    monkeypatch.setattr(ContrastiveTraining, "loss", full)
+    monkeypatch.setattr(FscClipMethod, "loss", full)
     with pytest.raises(PairwrightError, match=r"^out of memory at step 1, ") as told:
         run("fsc-clip", *given, tmp_path / "run")
     assert "batches.size 8" in str(told.value)
     assert "method.negatives, method.lora, or more processes" in str(told.value)
-    monkeypatch.setattr(ContrastiveTraining, "ready", full)
+    monkeypatch.setattr(PairMethod, "prepare", full)
     with pytest.raises(PairwrightError, match=r"^out of memory before the first step, "):
         run("fsc-clip", *given, tmp_path / "other")
 
@@ -395,7 +396,7 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(given: Given, tmp_path:
     def broken(*_: Any, **__: Any) -> None:
         torch.zeros(2) @ torch.zeros(3)
 
-    monkeypatch.setattr(ContrastiveTraining, "loss", broken)
+    monkeypatch.setattr(ClipMethod, "loss", broken)
     with pytest.raises(RuntimeError, match="size"):
         run("clip", *given, tmp_path)
 

@@ -35,7 +35,7 @@ class LocalFeatures:
 
 @dataclass(frozen=True)
 class FscWeights:
-    """The weights of FSC-CLIP, with the values of its section 4.
+    """The weights of FSC-CLIP (section 4); the recipe holds the values of the paper.
 
     Attributes:
         whole: lambda_g, of the loss over whole texts.
@@ -44,13 +44,10 @@ class FscWeights:
         smoothing: beta of eq. 10, 0 to 1.
     """
 
-    whole: float = 0.5
-    local: float = 0.2
-    focal: float = 2.0
-    smoothing: float = 0.02
-
-
-PAPER_WEIGHTS = FscWeights()
+    whole: float
+    local: float
+    focal: float
+    smoothing: float
 
 
 def patch_weights(patches: Tensor, tokens: Tensor) -> Tensor:
@@ -93,7 +90,7 @@ def local_scores(local: LocalFeatures, weights: Tensor, scale: Tensor | float) -
 
 
 def fsc_clip_loss(
-    batch: BatchEmbeddings, local: LocalFeatures, scale: Tensor | float, weights: FscWeights = PAPER_WEIGHTS
+    batch: BatchEmbeddings, local: LocalFeatures, scale: Tensor | float, weights: FscWeights
 ) -> WeightedLoss:
     """Return CLIP's loss with global and local hard-negative losses, regularised (FSC-CLIP, section 3.4, eq. 11).
 

@@ -48,9 +48,7 @@ def _retrieval_loss(anchors: Tensor, candidates: Tensor, mask: Tensor, scale: Te
     return torch.logaddexp(own, others) - own
 
 
-def hp_hn_loss(
-    batch: BatchEmbeddings, scale: Tensor | float, *, negatives: float = 1.0, positives: float = 1.0
-) -> WeightedLoss:
+def hp_hn_loss(batch: BatchEmbeddings, scale: Tensor | float, *, negatives: float, positives: float) -> WeightedLoss:
     """Return CLIP's loss with hard negatives and hard positives (The Hard Positive Truth, section 5.1, appendix D.1).
 
     The paper says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here the
@@ -59,7 +57,7 @@ def hp_hn_loss(
     Args:
         batch: with positives.
         scale: 1 / temperature, above 0.
-        negatives: weight of the hard-negative loss; table 3 of the paper goes from 0 to 1, its default.
+        negatives: weight of the hard-negative loss; table 3 of the paper goes from 0 to 1.
         positives: weight of the analogy loss; 1 in the paper. 0 gives training on negatives alone ("HN").
 
     Returns:

@@ -86,5 +86,5 @@ def test_what_is_built_otherwise_is_refused_before_its_weights_are_read(tmp_path
 def test_a_llava_and_a_language_model_are_one_too_many(tmp_path: Path) -> None:
     from tests.training.training_cases import run, shards
 
-    with pytest.raises(UsageError, match=r"leave out method.language"):
+    with pytest.raises(UsageError, match=r"remove method.language"):
         run("llava-align", shards(tmp_path, count=4), folder(tmp_path / "llava"), tmp_path / "o", "method.language=z")

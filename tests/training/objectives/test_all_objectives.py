@@ -26,7 +26,7 @@ def cases() -> dict[str, Case]:
     from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
     from pairwright.training.objectives.conditional import conditional_loss
     from pairwright.training.objectives.contrastive import clip_loss
-    from pairwright.training.objectives.fsc_clip import LocalFeatures, fsc_clip_loss
+    from pairwright.training.objectives.fsc_clip import FscWeights, LocalFeatures, fsc_clip_loss
     from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores, hard_negative_loss
     from pairwright.training.objectives.hard_positives import analogy_loss, hp_hn_loss
     from pairwright.training.objectives.negclip import negclip_loss
@@ -44,7 +44,8 @@ def cases() -> dict[str, Case]:
         return choice_loss(choice_scores(images, texts, negatives, mask, scale), mask, focal=2.0, smoothing=0.02)
 
     def fsc(*given: Any, scale: Any) -> Any:
-        return fsc_clip_loss(BatchEmbeddings(*given[:4]), LocalFeatures(*given[4:]), scale).loss
+        weights = FscWeights(0.5, 0.2, 2.0, 0.02)
+        return fsc_clip_loss(BatchEmbeddings(*given[:4]), LocalFeatures(*given[4:]), scale, weights).loss
 
     def two_tasks(*given: Any) -> Any:
         return multi_task_loss(WrittenTexts(*given[:3]), WrittenTexts(*given[3:])).loss
@@ -65,7 +66,9 @@ def cases() -> dict[str, Case]:
         "focal and smoothed": Case(choice, wrong, (wrong[2:],)),
         "analogy": Case(scaled(analogy_loss), (*pair, *right), (right,)),
         "hp-hn": Case(
-            lambda *given, scale: hp_hn_loss(BatchEmbeddings(*given), scale).loss, (*wrong, *right), (wrong[2:], right)
+            lambda *given, scale: hp_hn_loss(BatchEmbeddings(*given), scale, negatives=1.0, positives=1.0).loss,
+            (*wrong, *right),
+            (wrong[2:], right),
         ),
         "fsc-clip": Case(
             fsc,

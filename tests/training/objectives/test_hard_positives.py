@@ -118,4 +118,4 @@ def test_a_batch_without_positives_is_refused_in_words() -> None:
     from pairwright.training.objectives.hard_positives import hp_hn_loss
 
     with pytest.raises(ValueError, match="positives_mask"):
-        hp_hn_loss(replace(batch(4), positives=None, positives_mask=None), 10.0)
+        hp_hn_loss(replace(batch(4), positives=None, positives_mask=None), 10.0, negatives=1.0, positives=1.0)

@@ -44,7 +44,7 @@ def test_a_change_reaches_a_setting_within_a_section() -> None:
         ),
         ("react", "batches.size=1", "compares the samples of a step"),
         ("clip", "batches.size=many", "`batches.size` is 'many'"),
-        ("clip", "method={kind: clip, lora: {rank: 4}, locked_text: true}", "both say what is trained"),
+        ("clip", "method={kind: clip, lora: {rank: 4}, locked_text: true}", "mutually exclusive"),
     ],
 )
 def test_what_no_recipe_can_hold_is_refused_with_what_it_should_be(name: str, change: str, said: str) -> None:
