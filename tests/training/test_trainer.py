@@ -150,7 +150,7 @@ def test_focallens_mllm_says_what_it_cannot_begin_with(given: Given, tmp_path: P
     llava = shown(given, tmp_path)
     with pytest.raises(UsageError, match=r"is a clip; this recipe begins with a llava"):
         run("focallens-mllm", *given, tmp_path / "one", f"method.target={given.model}")
-    with pytest.raises(UsageError, match=r"name it, --set method\.target=PATH"):
+    with pytest.raises(UsageError, match=r"name one with --set method\.target=PATH"):
         run("focallens-mllm", given.data, llava, tmp_path / "two")
     first = run("focallens-mllm", given.data, llava, tmp_path / "three", f"method.target={given.model}")
     with pytest.raises(UsageError, match=r"remove method\.target"):
