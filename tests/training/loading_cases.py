@@ -8,7 +8,7 @@ from pairwright.training.loading.collation import Collator
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.loading.tokenization import TextOptions
-from pairwright.training.loading.word_tokenizer import write_word_tokenizer
+from pairwright.training.tiny_clip import write_word_tokenizer
 from tests.datasets.sample_builders import samples
 
 SIDE = 16

@@ -118,10 +118,10 @@ def test_react_leaves_the_clip_as_it_was(given: Given, tmp_path: Path) -> None:
 def test_llava_learns_to_show_and_then_to_answer(given: Given, tmp_path: Path) -> None:
     speaks = f"method.language={language(tmp_path / 'language')}"
     shown = run("llava-align", *given, tmp_path / "one", speaks, "schedule.steps=8", "log_every=2")
-    told = run("llava-instruct", given.data, shown.model, tmp_path / "two")
-    assert (told.unit, told.samples) == ("conversations", 48)
-    assert shown.trained < told.trained
-    assert isinstance(open_model(told.model), Llava)
+    report = run("llava-instruct", given.data, shown.model, tmp_path / "two")
+    assert (report.unit, report.samples) == ("conversations", 48)
+    assert shown.trained < report.trained
+    assert isinstance(open_model(report.model), Llava)
     losses = [float(row["loss"]) for row in log(tmp_path / "one")]
     assert losses[-1] < losses[0]
     with pytest.raises(UsageError, match=r"name a language model too"):
@@ -187,7 +187,7 @@ def test_a_student_learns_labels_and_rationales(given: Given, tmp_path: Path, ob
 
 def test_the_loss_falls_and_so_does_each_part(given: Given, tmp_path: Path) -> None:
     rows = list[LogRow]()
-    run("hp-hn", *given, tmp_path, "schedule.steps=36", "log_every=6", tell=rows.append)
+    run("hp-hn", *given, tmp_path, "schedule.steps=36", "log_every=6", on_row=rows.append)
     assert rows[-1].loss < 0.8 * rows[0].loss
     assert all(rows[-1].parts[name] < rows[0].parts[name] for name in ("contrastive", "negatives", "positives"))
 
@@ -204,7 +204,7 @@ def test_a_run_that_was_killed_and_goes_on_ends_with_the_same_weights_and_log(
             raise Killed
 
     with pytest.raises(Killed):
-        run(recipe, *given, tmp_path / "killed", *changes, tell=kill)
+        run(recipe, *given, tmp_path / "killed", *changes, on_row=kill)
     assert [path.name for path in (tmp_path / "killed" / "checkpoints").iterdir()] == ["step-00000005"]
     resumed = run(recipe, *given, tmp_path / "killed", *changes, "batches.workers=1", resume=True)
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
@@ -248,7 +248,7 @@ def test_a_locked_text_tower_stays_as_it_was(given: Given, tmp_path: Path) -> No
 def test_a_run_stops_early_and_keeps_the_weights_that_were_best(given: Given, tmp_path: Path) -> None:
     rows = list[LogRow]()
     early = ("early_stop={patience: 2, every: 3}", "schedule.steps=300", "optimizer.lr=0.1")
-    report = run("clip", *given, tmp_path, *early, validation=given.data, tell=rows.append)
+    report = run("clip", *given, tmp_path, *early, validation=given.data, on_row=rows.append)
     looks = [row.validation for row in rows if row.validation is not None]
     assert report.ended == "early stop"
     assert report.steps == 3 * len(looks) < 300
@@ -329,9 +329,9 @@ def test_a_loss_that_is_no_number_ends_the_run_with_what_helps(given: Given, tmp
 
 def test_batches_that_are_smaller_than_asked_for_are_said(given: Given, tmp_path: Path) -> None:
     said: list[str] = []
-    run("clip", *given, tmp_path / "even", "batches.size=32", say=said.append)
+    run("clip", *given, tmp_path / "even", "batches.size=32", on_message=said.append)
     assert said == ["Steps take 24 samples, not 32: 48 samples are divided evenly over 2 steps an epoch."]
-    run("clip", *given, tmp_path / "full", "batches.size=16", say=said.append)
+    run("clip", *given, tmp_path / "full", "batches.size=16", on_message=said.append)
     assert len(said) == 1
     with pytest.raises(UsageError, match=r"48 samples for 1 ranks and batches of 64 .* needs 64"):
         run("clip", *given, tmp_path / "repeat", "batches.size=64", "batches.ends=repeat")
@@ -344,7 +344,7 @@ def test_samples_that_lack_texts_or_are_left_out_are_counted_at_the_start_and_in
     without = sum(not body.get("hard_negatives") for body in held)
     assert 0 < without < 48
     said: list[str] = []
-    report = run("negclip", *given, tmp_path / "one", say=said.append)
+    report = run("negclip", *given, tmp_path / "one", on_message=said.append)
     assert report.lacking == {"no_hard_negatives": without}
     assert said == [f"{without} of 48 samples have no hard negative, and are trained on without."]
     assert json.loads((tmp_path / "one" / "report.json").read_text())["lacking"] == report.lacking
@@ -352,7 +352,7 @@ def test_samples_that_lack_texts_or_are_left_out_are_counted_at_the_start_and_in
     report = run("hp-hn", mixed, given.model, tmp_path / "two")
     assert report.lacking == {"no_hard_negatives": without, "no_hard_texts": 7}
     said.clear()
-    report = run("focallens-clip", mixed, given.model, tmp_path / "three", say=said.append)
+    report = run("focallens-clip", mixed, given.model, tmp_path / "three", on_message=said.append)
     assert (report.left_out, report.samples) == ({"no_triplets": 7}, 48)
     assert said == ["7 samples have no question with an answer and are left out."]
 
@@ -383,10 +383,10 @@ def test_out_of_memory_names_the_settings_that_help(
         bytearray(1 << 60)
 
     monkeypatch.setattr(FscClipMethod, "loss", full)
-    with pytest.raises(PairwrightError, match=r"^out of memory at step 1, ") as told:
+    with pytest.raises(PairwrightError, match=r"^out of memory at step 1, ") as error:
         run("fsc-clip", *given, tmp_path / "run")
-    assert "batches.size 8" in str(told.value)
-    assert "method.negatives, method.lora, or more processes" in str(told.value)
+    assert "batches.size 8" in str(error.value)
+    assert "method.negatives, method.lora, or more processes" in str(error.value)
     monkeypatch.setattr(PairMethod, "prepare", full)
     with pytest.raises(PairwrightError, match=r"^out of memory before the first step, "):
         run("fsc-clip", *given, tmp_path / "other")
@@ -425,9 +425,9 @@ def test_two_processes_train_as_one_with_the_same_whole_batch(given: Given, tmp_
     run(recipe, given.data, model, tmp_path / "one", *changes)
     asked = ["train", recipe, "--data", given.data, "--model", model, "--out", str(tmp_path / "two"), "--json"]
     small = ("batches.size=8", "batches.workers=0", "batches.crop=1", "schedule.warmup=0", "precision=fp32", *changes)
-    told = two_processes("pairwright", *asked, *(part for change in small for part in ("--set", change)))
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)["steps"] == 6
+    finished = two_processes("pairwright", *asked, *(part for change in small for part in ("--set", change)))
+    assert finished.returncode == 0, finished.stderr
+    assert json.loads(finished.stdout)["steps"] == 6
     for one, two in zip(log(tmp_path / "one"), log(tmp_path / "two"), strict=True):
         for name in one:
             if one[name]:

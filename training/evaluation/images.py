@@ -96,7 +96,7 @@ def image_batches(
 
 
 def _prepared(options: ImageOptions, image: str) -> tuple[npt.NDArray[np.uint8], Grid | None]:
-    chance = random.Random(0)  # without crops nothing is drawn
+    rng = random.Random(0)  # without crops nothing is drawn
     if options.tiles:
-        return load_tiles(open_image(image), options, chance, image)
-    return load_pixels(open_image(image), options, chance, image)[None], None
+        return load_tiles(open_image(image), options, rng, image)
+    return load_pixels(open_image(image), options, rng, image)[None], None

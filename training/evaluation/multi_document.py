@@ -2,7 +2,7 @@
 
 What is measured of a decoder, for each number of documents K:
 
-- best-subspan accuracy by the gold document's place, for each way of reading (table B.2, figures 3.5 and 3.6);
+- best-subspan accuracy by the gold document's place, for each treatment of reading (table B.2, figures 3.5 and 3.6);
 - Recall@3 of rankings of the documents, the gold one in the middle (table 3.3), where K is above 3;
 - Attn(x, k) by place, the gold document at each of its places (figure 3.4);
 - how often two documents at two places keep their order, and the rank correlation of the linear and the log-linear model
@@ -63,7 +63,7 @@ class MultiDocumentPlan:
 
     documents: int
     places: tuple[int, ...]
-    ways: tuple[Treatment, ...] = DEFAULT_TREATMENTS
+    treatments: tuple[Treatment, ...] = DEFAULT_TREATMENTS
     rankings: tuple[Ranking, ...] = RANKINGS
     conditions: bool = True
     longest: int = 100
@@ -84,18 +84,18 @@ def evaluate_multi_document(
     """
     before = reader.passes
     figures: list[Metric] = []
-    for way in plan.ways:
-        places = plan.places[len(plan.places) // 2 :][:1] if way in _POSITION_INDEPENDENT else plan.places
-        right = {place: _accuracy(reader, questions, plan, way, place) for place in places}
+    for treatment in plan.treatments:
+        places = plan.places[len(plan.places) // 2 :][:1] if treatment in _POSITION_INDEPENDENT else plan.places
+        right = {place: _accuracy(reader, questions, plan, treatment, place) for place in places}
         named = (
             {"any place": right[places[0]]}
-            if way in _POSITION_INDEPENDENT
+            if treatment in _POSITION_INDEPENDENT
             else {f"gold {p + 1}": r for p, r in right.items()}
         )
-        figures += [Metric.share(way, f"{name} of {plan.documents}", sum(r), len(r)) for name, r in named.items()]
+        figures += [Metric.share(treatment, f"{name} of {plan.documents}", sum(r), len(r)) for name, r in named.items()]
         every = [one for r in right.values() for one in r]
         if len(places) > 1:
-            figures.append(Metric.share(way, f"average of {plan.documents}", sum(every), len(every)))
+            figures.append(Metric.share(treatment, f"average of {plan.documents}", sum(every), len(every)))
     for ranking in plan.rankings if plan.documents > _RECALL else ():
         figures.append(_recall(reader, questions, plan, ranking))
     attention = {place + 1: _attention(reader, questions, plan, place).tolist() for place in plan.places}
@@ -109,25 +109,27 @@ def _accuracy(
     reader: DocumentDecoder,
     questions: Sequence[MultiDocumentQuestion],
     plan: MultiDocumentPlan,
-    way: Treatment,
+    treatment: Treatment,
     place: int,
 ) -> list[bool]:
     held = [(question.text, question.documents(plan.documents, place)) for question in questions]
-    prompts = [_prompt(reader, plan, text, _order_documents(reader, plan, way, text, given)) for text, given in held]
-    relevances = reader.relevances(prompts, plan.calibration) if way.endswith("calibrated") else None
+    prompts = [
+        _prompt(reader, plan, text, _order_documents(reader, plan, treatment, text, given)) for text, given in held
+    ]
+    relevances = reader.relevances(prompts, plan.calibration) if treatment.endswith("calibrated") else None
     said = reader.answers(prompts, plan.longest, relevances, plan.calibration)
     return [contains_answer(text, question.answers) for text, question in zip(said, questions, strict=True)]
 
 
 def _order_documents(
-    reader: DocumentDecoder, plan: MultiDocumentPlan, way: Treatment, text: str, documents: list[str]
+    reader: DocumentDecoder, plan: MultiDocumentPlan, treatment: Treatment, text: str, documents: list[str]
 ) -> list[str]:
-    if way in ("plain", "calibrated"):
+    if treatment in ("plain", "calibrated"):
         return documents
-    if way == "attention-sorting":
+    if treatment == "attention-sorting":
         found = reader.attention([_prompt(reader, plan, text, documents)])[0]
         return [documents[number] for number in reversed(descending_order(found))]
-    by: Ranking = "yes-no" if way == "yes-no-order" else "likelihood"
+    by: Ranking = "yes-no" if treatment == "yes-no-order" else "likelihood"
     return [documents[number] for number in descending_order(relevance_scores(reader, by, text, documents))]
 
 

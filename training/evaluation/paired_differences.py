@@ -114,7 +114,7 @@ def _ratios(sums: Units) -> npt.NDArray[np.float64]:
 
 def _bootstrap_rows(rows: int, draws: int) -> Iterator[npt.NDArray[np.int64]]:
     """Yield which rows are drawn, int64 (some draws, rows); the same for the same number of rows."""
-    chance = make_numpy_rng("differences", rows)
+    rng = make_numpy_rng("differences", rows)
     block = max(1, _CHUNK_VALUES // rows)
     for start in range(0, draws, block):
-        yield chance.integers(0, rows, (min(block, draws - start), rows))
+        yield rng.integers(0, rows, (min(block, draws - start), rows))

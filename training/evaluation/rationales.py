@@ -18,8 +18,7 @@ import torch
 from pairwright.datasets.errors import InputError
 from pairwright.training.evaluation.evaluated_models import OpenedModel
 from pairwright.training.evaluation.results import Metric, TaskResult
-from pairwright.training.loading.rationale_file import index_rationales
-from pairwright.training.loading.rationales import RationaleCollator
+from pairwright.training.loading.rationales import RationaleCollator, index_rationales
 from pairwright.training.loading.samples import SampleIndex, SampleSelection, read_samples
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, pad_rows, padding_id

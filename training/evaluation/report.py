@@ -6,8 +6,7 @@ from pathlib import Path
 
 from pairwright.datasets.reports.html_page import render_page, render_section
 from pairwright.training.evaluation.paired_differences import PairedDifference, paired_differences
-from pairwright.training.evaluation.plots import COLOURS, dot_plot, interpolation_plot
-from pairwright.training.evaluation.position_plots import position_plots
+from pairwright.training.evaluation.plots import COLOURS, dot_plot, interpolation_plot, position_plots
 from pairwright.training.evaluation.results import (
     MAX_COLUMNS,
     Metric,

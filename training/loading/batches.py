@@ -17,9 +17,6 @@ from torch import Tensor
 
 from pairwright.datasets.rejects import Reject
 
-IGNORE_INDEX = -100
-"""The label of a token that the next-token loss leaves out (torch's and transformers' own mark)."""
-
 
 @dataclass(frozen=True, slots=True)
 class PairBatch:

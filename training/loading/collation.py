@@ -26,7 +26,7 @@ Needs = Literal["nothing", "some", "each"]
 
 @dataclass(frozen=True, slots=True)
 class CollationContext:
-    """What all recipes are told of the batch that they make: how texts and images are prepared, and whose chance."""
+    """What all recipes are told of the batch that they make: how texts and images are prepared, and whose rng."""
 
     texts: TextOptions
     images: ImageOptions
@@ -70,14 +70,14 @@ class Collator(Protocol[B]):
         """Return, as a countable word, what a sample's JSON lacks to serve; nothing when it serves."""
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], making: CollationContext
+        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[B]:
         """Return the batch of these samples, in their order.
 
         Args:
             samples: one a unit; a sample may come several times, for each of its units.
             pictures: of the samples, in their order; empty where the recipe takes no images.
-            making: how texts become tokens, and the seed of what is drawn.
+            context: how texts become tokens, and the seed of what is drawn.
         """
 
 
@@ -94,16 +94,16 @@ def _image_of(sample: StoredSample) -> tuple[str, ...]:
     return tuple(str(source.get(name, "")) for name in ("source", "image", "width", "height"))
 
 
-def prepare_image(sample: StoredSample, making: CollationContext) -> PreparedImage:
+def prepare_image(sample: StoredSample, context: CollationContext) -> PreparedImage:
     """Return the image of a sample as a tower takes it; the same for the same sample, seed and epoch.
 
     Raises:
         UnusableImage: it does not decode.
     """
-    chance = make_rng(making.seed, making.epoch, "crop", sample.key)
-    if making.images.tiles:
-        return PreparedImage(*load_tiles(sample.image, making.images, chance, sample.where))
-    return PreparedImage(load_pixels(sample.image, making.images, chance, sample.where)[np.newaxis])
+    rng = make_rng(context.seed, context.epoch, "crop", sample.key)
+    if context.images.tiles:
+        return PreparedImage(*load_tiles(sample.image, context.images, rng, sample.where))
+    return PreparedImage(load_pixels(sample.image, context.images, rng, sample.where)[np.newaxis])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ import torch
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
-from pairwright.training.loading.batches import IGNORE_INDEX, ConversationBatch, PackedBatch
+from pairwright.training.loading.batches import ConversationBatch, PackedBatch
 from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, image_groups, stack_images
 from pairwright.training.loading.samples import SampleJson, StoredSample
 from pairwright.training.loading.tokenization import load_tokenizer, pad_rows, padding_id
 from pairwright.training.loading.triplets import select_conversations
+from pairwright.training.objectives.next_token import IGNORE_INDEX
 
 _TokensAndLabels = tuple[list[int], list[int]]
 
@@ -60,26 +61,26 @@ class ConversationCollator:
         return len(select_conversations(body, self.types))
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], making: CollationContext
+        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[ConversationBatch]:
         """Return the batch of these conversations: of each sample the one of its unit.
 
         Raises:
             UsageError: the tokenizer has no mark for the end.
         """
-        tokenizer, limit = load_tokenizer(making.texts.tokenizer), making.texts.max_tokens
+        tokenizer, limit = load_tokenizer(context.texts.tokenizer), context.texts.max_tokens
         if tokenizer.eos_token_id is None:
-            raise UsageError(f"the tokenizer {making.texts.tokenizer!r} has no mark for the end. Set its eos_token.")
+            raise UsageError(f"the tokenizer {context.texts.tokenizer!r} has no mark for the end. Set its eos_token.")
         rows = list[_TokensAndLabels]()
         for sample in samples:
             turns = select_conversations(sample.body, self.types)[sample.unit]["turns"]
-            before = make_rng(making.seed, making.epoch, "image mark", sample.key, sample.unit).random() < 0.5
+            before = make_rng(context.seed, context.epoch, "image mark", sample.key, sample.unit).random() < 0.5
             row = self._row(turns, tokenizer, before=before)
             if self.image_token not in row[0][:limit]:  # behind a question that alone is too long
                 row = self._row(turns, tokenizer, before=True)
             rows.append(row)
         images = stack_images(pictures)
-        texts, mask = pad_rows([ids[:limit] for ids, _ in rows], padding_id(making.texts))
+        texts, mask = pad_rows([ids[:limit] for ids, _ in rows], padding_id(context.texts))
         labels, _ = pad_rows([wanted[:limit] for _, wanted in rows], IGNORE_INDEX)
         batch = ConversationBatch(
             images=torch.empty(0),

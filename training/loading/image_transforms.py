@@ -67,13 +67,13 @@ class ImageOptions:
             raise UsageError("images in tiles are shown whole: a random crop is not made of them. Set crop to 1.")
 
 
-def load_pixels(data: bytes, options: ImageOptions, chance: random.Random, where: str) -> npt.NDArray[np.uint8]:
+def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> npt.NDArray[np.uint8]:
     """Return uint8 (3, size, size), red first; `tiles` of them is not looked at.
 
     Args:
         data: an image file.
         options: what to do with it.
-        chance: for crop and mirror; the same stream gives the same pixels.
+        rng: for crop and mirror; the same stream gives the same pixels.
         where: for messages.
 
     Raises:
@@ -85,12 +85,12 @@ def load_pixels(data: bytes, options: ImageOptions, chance: random.Random, where
         if options.crop < 1:
             image.draft("RGB", (least, least))  # the smallest that has no side below this; other formats: nothing
         plain = image if image.mode == "RGB" else convert_to_8_bit(image).convert("RGB")
-        prepared = _random_crop(plain, options, chance) if options.crop < 1 else _center_crop(plain, options.size)
-    return _mirrored(prepared, options, chance)
+        prepared = _random_crop(plain, options, rng) if options.crop < 1 else _center_crop(plain, options.size)
+    return _mirrored(prepared, options, rng)
 
 
 def load_tiles(
-    data: bytes, options: ImageOptions, chance: random.Random, where: str
+    data: bytes, options: ImageOptions, rng: random.Random, where: str
 ) -> tuple[npt.NDArray[np.uint8], Grid]:
     """Return uint8 (1 + tiles, 3, size, size), the whole image first, and the grid of its tiles (`anyres.split`).
 
@@ -98,7 +98,7 @@ def load_tiles(
     """
     with _decoding(where):
         shown = _mirrored(
-            convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB"), options, chance
+            convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB"), options, rng
         )
     middle = 255 * torch.tensor(options.mean).view(3, 1, 1)
     grid = choose_grid(shown.shape[2], shown.shape[1], options.size)
@@ -118,9 +118,9 @@ def _decoding(where: str) -> Iterator[None]:
         raise UnusableImageError("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
 
 
-def _mirrored(image: Image.Image, options: ImageOptions, chance: random.Random) -> npt.NDArray[np.uint8]:
-    """Return the picture as uint8 (3, h, w), mirrored where chance says so."""
-    if options.mirror and chance.random() < options.mirror:
+def _mirrored(image: Image.Image, options: ImageOptions, rng: random.Random) -> npt.NDArray[np.uint8]:
+    """Return the picture as uint8 (3, h, w), mirrored where rng says so."""
+    if options.mirror and rng.random() < options.mirror:
         image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
@@ -133,19 +133,19 @@ def _center_crop(image: Image.Image, size: int) -> Image.Image:
     return image.resize((wide, high), Image.Resampling.BICUBIC).crop((left, top, left + size, top + size))
 
 
-def _random_crop(image: Image.Image, options: ImageOptions, chance: random.Random) -> Image.Image:
-    box = _crop_box(*image.size, options.crop, chance)
+def _random_crop(image: Image.Image, options: ImageOptions, rng: random.Random) -> Image.Image:
+    box = _crop_box(*image.size, options.crop, rng)
     return image.resize((options.size, options.size), Image.Resampling.BICUBIC, box=box)
 
 
-def _crop_box(width: int, height: int, least: float, chance: random.Random) -> Box:
-    """Return the rectangle that is kept; the largest of an allowed shape in the middle when chance finds none."""
+def _crop_box(width: int, height: int, least: float, rng: random.Random) -> Box:
+    """Return the rectangle that is kept; the largest of an allowed shape in the middle when rng finds none."""
     for _ in range(_MAX_CROP_TRIES):
-        area = width * height * chance.uniform(least, 1)
-        ratio = math.exp(chance.uniform(*_RATIOS))
+        area = width * height * rng.uniform(least, 1)
+        ratio = math.exp(rng.uniform(*_RATIOS))
         wide, high = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < wide <= width and 0 < high <= height:
-            left, top = chance.randint(0, width - wide), chance.randint(0, height - high)
+            left, top = rng.randint(0, width - wide), rng.randint(0, height - high)
             return (left, top, left + wide, top + high)
     wide, high = min(width, round(height * 4 / 3)), min(height, round(width * 4 / 3))
     left, top = (width - wide) // 2, (height - high) // 2

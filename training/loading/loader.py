@@ -35,7 +35,7 @@ from pairwright.training.loading.batches import B, unpack
 from pairwright.training.loading.collation import Collator
 from pairwright.training.loading.data_notes import check_usable, data_notes
 from pairwright.training.loading.image_transforms import ImageOptions
-from pairwright.training.loading.rationale_file import index_rationales, missing_file_message
+from pairwright.training.loading.rationales import index_rationales, missing_file_message
 from pairwright.training.loading.sample_order import Ends, SampleOrder
 from pairwright.training.loading.samples import OnError, SampleCheck, SampleIndex, SampleJson, SampleSelection
 from pairwright.training.loading.shard_index import index_shards

@@ -69,23 +69,23 @@ class PairCollator:
         return "no_hard_negatives" if negatives else "no_hard_positives" if positives else ""
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], making: CollationContext
+        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[PairBatch]:
         """Return the batch of these samples."""
         negatives = [
-            _draw_texts(self._negatives(sample, making), self.negatives, sample.key, making) for sample in samples
+            _draw_texts(self._negatives(sample, context), self.negatives, sample.key, context) for sample in samples
         ]
         positives = [
-            _draw_texts(_group_by_type(sample.body.get("hard_positives", ())), self.positives, sample.key, making)
+            _draw_texts(_group_by_type(sample.body.get("hard_positives", ())), self.positives, sample.key, context)
             for sample in samples
         ]
         ids, cut = encode(
             [text for rows in ([[s.caption] for s in samples], negatives, positives) for row in rows for text in row],
-            making.texts,
+            context.texts,
         )
-        every, mask = pad_rows(ids, padding_id(making.texts))
+        every, mask = pad_rows(ids, padding_id(context.texts))
         own, edited = len(samples), sum(map(len, negatives))
-        fill = padding_id(making.texts)
+        fill = padding_id(context.texts)
         wrong = _stack_texts(every[own : own + edited], mask[own : own + edited], negatives, self.negatives, fill)
         right = _stack_texts(every[own + edited :], mask[own + edited :], positives, self.positives, fill)
         batch = PairBatch(
@@ -105,11 +105,11 @@ class PairCollator:
         images = stack_images(pictures)
         return PackedBatch(batch, images.pixels, images.image_index)
 
-    def _negatives(self, sample: StoredSample, making: CollationContext) -> _Kinds:
+    def _negatives(self, sample: StoredSample, context: CollationContext) -> _Kinds:
         if self.online is None:
             return _group_by_type(sample.body.get("hard_negatives", ()))
         others = sample.body.get("provenance", {}).get("captions", ())
-        return self.online(sample.caption, others, epoch=making.epoch)
+        return self.online(sample.caption, others, epoch=context.epoch)
 
 
 def _group_by_type(rows: Sequence[Mapping[str, Any]]) -> _Kinds:
@@ -119,15 +119,15 @@ def _group_by_type(rows: Sequence[Mapping[str, Any]]) -> _Kinds:
     return kinds
 
 
-def _draw_texts(kinds: _Kinds, places: int, key: str, making: CollationContext) -> list[str]:
-    """Return up to ``places`` texts: one of each kind, then a second of each, and so on; chance breaks ties."""
+def _draw_texts(kinds: _Kinds, places: int, key: str, context: CollationContext) -> list[str]:
+    """Return up to ``places`` texts: one of each kind, then a second of each, and so on; rng breaks ties."""
     if not places:
         return []
-    chance = make_rng(making.seed, making.epoch, "texts", key)
+    rng = make_rng(context.seed, context.epoch, "texts", key)
     ranked = []
     for kind in sorted(kinds):
-        texts = chance.sample(kinds[kind], len(kinds[kind]))
-        ranked += [(turn, chance.random(), text) for turn, text in enumerate(texts)]
+        texts = rng.sample(kinds[kind], len(kinds[kind]))
+        ranked += [(turn, rng.random(), text) for turn, text in enumerate(texts)]
     return [text for _, _, text in sorted(ranked)[:places]]
 
 

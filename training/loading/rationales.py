@@ -8,19 +8,111 @@ The rows of an example stand in the same batch. Those of shards are told as `pai
 them; files of such rows are read by `student_file.py`.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+import orjson
 import torch
 
+from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.rationales import StudentRows
 from pairwright.datasets.records import Example, Origin
-from pairwright.training.loading.batches import IGNORE_INDEX, PackedBatch, RationaleBatch
+from pairwright.training.loading.batches import PackedBatch, RationaleBatch
 from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage
-from pairwright.training.loading.rationale_file import ROWS
-from pairwright.training.loading.samples import SampleJson, StoredSample
+from pairwright.training.loading.samples import SampleCheck, SampleJson, StoredSample, read_span
 from pairwright.training.loading.tokenization import encode, pad_rows, padding_id
+from pairwright.training.objectives.next_token import IGNORE_INDEX
+
+ROWS = "student_rows"
+_MEMBERS = ("id", "objective", "input", "output", "split")
+
+_Spans = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RationaleIndex:
+    """The examples of a file, numbered through.
+
+    Attributes:
+        path: of the file.
+        spans: for each example its lines: first byte, and the byte behind.
+        left_out: examples that have no place, by reason.
+    """
+
+    path: Path
+    spans: tuple[_Spans, ...]
+    left_out: Mapping[str, int]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Return the number of examples, of the one file."""
+        return (len(self.spans),)
+
+    def places(self) -> str:
+        """Return a digest of where the examples lie: the same for the same file in another folder."""
+        return hashlib.sha256(repr(self.spans).encode()).hexdigest()[:16]
+
+    def find(self, number: int) -> StoredSample:
+        """Return the example of a number.
+
+        Raises:
+            InputError: a line that changed since.
+        """
+        rows = [_row(read_span(self.path, *span), str(self.path)) for span in self.spans[number]]
+        return StoredSample(rows[0]["id"], f"{self.path}, example {rows[0]['id']}", "", {ROWS: rows}, b"")
+
+
+def index_rationales(path: Path, judge: SampleCheck | None = None) -> RationaleIndex:
+    """Return where the examples of a file lie; ``judge`` as in `index_shards`.
+
+    Raises:
+        InputError: no such file, no row in it, or a line that is no student row.
+    """
+    if not path.is_file():
+        raise missing_file_message(path)
+    spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    rows: defaultdict[str, list[Any]] = defaultdict(list)
+    for start, end, row in _lines(path):
+        spans[row["id"]].append((start, end))
+        rows[row["id"]].append(row)
+    if not spans:
+        raise InputError("no row in it", where=str(path), fix="Make rows by pairwright generate rationales.")
+    reasons = {name: judge({ROWS: found}) if judge else "" for name, found in rows.items()}
+    kept = tuple(tuple(found) for name, found in spans.items() if not reasons[name])
+    return RationaleIndex(path, kept, Counter(reason for reason in reasons.values() if reason))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, int, Any]]:
+    at = 0
+    with path.open("rb") as handle:
+        for number, line in enumerate(handle, start=1):
+            if line.strip():
+                yield at, at + len(line), _row(line, f"{path}, line {number}")
+            at += len(line)
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"no JSON ({error})", where=where, fix="Write the rows again.") from None
+    if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _MEMBERS):
+        raise InputError(
+            f"no student row: it needs {', '.join(_MEMBERS)}, all of them texts",
+            where=where,
+            fix="pairwright export --to rationales writes such rows.",
+        )
+    return row
+
+
+def missing_file_message(path: Path) -> InputError:
+    """Return what to say of a file that is not there."""
+    return InputError("no such file", where=str(path), fix="Give the .jsonl that holds the rows.")
+
 
 Objectives = Literal["multi-task", "single-task", "label"]
 
@@ -51,13 +143,13 @@ class RationaleCollator:
         self,
         samples: Sequence[StoredSample],
         pictures: Sequence[PreparedImage],  # noqa: ARG002 - as every recipe
-        making: CollationContext,
+        context: CollationContext,
     ) -> PackedBatch[RationaleBatch]:
         """Return the batch of these samples."""
         rows = [(sample.key, row) for sample in samples for row in self.rows(sample.key, sample.body)]
-        asked, cut_asked = encode([row["input"] for _, row in rows], making.texts)
-        said, cut_said = encode([row["output"] for _, row in rows], making.texts)
-        texts, mask = pad_rows(asked, padding_id(making.texts))
+        asked, cut_asked = encode([row["input"] for _, row in rows], context.texts)
+        said, cut_said = encode([row["output"] for _, row in rows], context.texts)
+        texts, mask = pad_rows(asked, padding_id(context.texts))
         targets, _ = pad_rows(said, IGNORE_INDEX)
         rationale = torch.tensor([row["objective"] == "rationale" for _, row in rows])
         batch = RationaleBatch(texts, mask, targets, rationale, [key for key, _ in rows], cut_asked + cut_said)

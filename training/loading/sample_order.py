@@ -2,7 +2,7 @@
 
 The samples of all shards are numbered through. An epoch is an order of these numbers, drawn from (seed, epoch): the
 shards in random order, and within each window of so many samples of that row a random order again. A window keeps
-reading near in the files; one as large as the data set gives every order the same chance.
+reading near in the files; one as large as the data set gives every order the same rng.
 
 A step of all ranks together takes the next stretch of the order, and each rank its part of that stretch. So
 
@@ -111,10 +111,10 @@ class SampleOrder:
 def _shuffle_epoch(counts: tuple[int, ...], window: int, seed: int, epoch: int) -> Numbers:
     if not window:
         return np.arange(sum(counts), dtype=np.int64)
-    chance = make_numpy_rng(seed, epoch, "loading")
+    rng = make_numpy_rng(seed, epoch, "loading")
     ends = np.cumsum(counts)
-    shards = chance.permutation(len(counts))
+    shards = rng.permutation(len(counts))
     order = np.concatenate([np.arange(ends[shard] - counts[shard], ends[shard], dtype=np.int64) for shard in shards])
     for start in range(0, len(order), window):
-        chance.shuffle(order[start : start + window])
+        rng.shuffle(order[start : start + window])
     return order

@@ -1,9 +1,13 @@
 """A sample before a recipe makes rows of it, and the interface of the indexes that read samples."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from pairwright.datasets.errors import StorageError
 from pairwright.datasets.rejects import Reject
 
 SampleJson = Mapping[str, Any]
@@ -86,3 +90,35 @@ def _sample_or_raise(found: StoredSample | Reject) -> StoredSample:
     if isinstance(found, Reject):
         raise found.error()
     return found
+
+
+_OPEN_FILES = 64
+
+
+class _OpenFile:
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDONLY)
+
+    def read(self, start: int, end: int) -> bytes:
+        return os.pread(self._file, end - start, start)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            os.close(self._file)
+
+
+def read_span(path: Path, start: int, end: int) -> bytes:
+    """Return the bytes of a file from ``start`` to before ``end``; the file stays open for the next call.
+
+    Raises:
+        StorageError: the file is gone, or cannot be read.
+    """
+    try:
+        return _open_file(path).read(start, end)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read any more ({error.strerror}). Start again.") from None
+
+
+@lru_cache(maxsize=_OPEN_FILES)
+def _open_file(path: Path) -> _OpenFile:
+    return _OpenFile(path)  # closed when it leaves the cache

@@ -32,8 +32,7 @@ from pairwright.datasets.images.loading import select_image_extensions
 from pairwright.datasets.rejects import REASONS, Reject, RejectError, make_reject
 from pairwright.datasets.shards.ustar import BLOCK_SIZE, END_MARKER
 from pairwright.datasets.shards.webdataset import find_shards
-from pairwright.training.loading.samples import SampleSelection, StoredSample
-from pairwright.training.loading.span_reader import read_span
+from pairwright.training.loading.samples import SampleSelection, StoredSample, read_span
 
 
 @dataclass(frozen=True)

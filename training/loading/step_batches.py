@@ -43,16 +43,16 @@ class StepBatches(Dataset[Any], Generic[B]):
             return error
 
     def _made(self, epoch: int, step: int) -> PackedBatch[B]:
-        making = CollationContext(self.texts, self.images, self.seed, epoch)
+        context = CollationContext(self.texts, self.images, self.seed, epoch)
         first: tuple[Reject, ...] = ()
         for later in range(min(_MAX_STEPS_TRIED, self.order.steps)):
             numbers = self.order.take(epoch, (step + later) % self.order.steps, self.rank)
-            usable, skipped = self._usable(numbers.tolist(), making)
+            usable, skipped = self._usable(numbers.tolist(), context)
             first = first or skipped
             if usable:
                 samples = [sample for sample, _ in usable]
                 pictures = [picture for _, picture in usable if picture is not None]
-                return replace(self.recipe.collate(samples, pictures, making), skipped=first)
+                return replace(self.recipe.collate(samples, pictures, context), skipped=first)
         raise InputError(
             f"no sample of this step and of those after it can be used; the first: {first[0].detail}",
             where=first[0].place,
@@ -60,7 +60,7 @@ class StepBatches(Dataset[Any], Generic[B]):
         )
 
     def _usable(
-        self, numbers: list[int], making: CollationContext
+        self, numbers: list[int], context: CollationContext
     ) -> tuple[list[tuple[StoredSample, PreparedImage | None]], tuple[Reject, ...]]:
         """Return the samples of these numbers in their order, each with its picture, and those that cannot be used.
 
@@ -75,7 +75,7 @@ class StepBatches(Dataset[Any], Generic[B]):
                 found[number] = sample if isinstance(sample, Reject) else (sample, None)
                 continue
             if sample.where not in pictures:
-                pictures[sample.where] = _picture(sample, making)
+                pictures[sample.where] = _picture(sample, context)
             shown = pictures[sample.where]
             found[number] = shown if isinstance(shown, Reject) else (sample, shown)
         rejects = {each.place: each for each in found.values() if isinstance(each, Reject)}
@@ -85,8 +85,8 @@ class StepBatches(Dataset[Any], Generic[B]):
         return usable, tuple(rejects.values())
 
 
-def _picture(sample: StoredSample, making: CollationContext) -> PreparedImage | Reject:
+def _picture(sample: StoredSample, context: CollationContext) -> PreparedImage | Reject:
     try:
-        return prepare_image(sample, making)
+        return prepare_image(sample, context)
     except UnusableImageError as error:
         return make_reject(sample.where, error.reason, error.what)

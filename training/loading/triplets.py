@@ -54,15 +54,15 @@ class TripletCollator:
         return "" if exchanges(body, self.types) else "no_triplets"
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], making: CollationContext
+        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[TripletBatch]:
         """Return the batch of these samples."""
-        drawn = [self._drawn(sample, making) for sample in samples]
+        drawn = [self._drawn(sample, context) for sample in samples]
         rows = [(place, *exchange) for place, found in enumerate(drawn) for exchange in found]
-        asked, cut_asked = self._asked([instruction for _, instruction, _ in rows], making.texts)
-        said, cut_said = encode([answer for _, _, answer in rows], making.texts)
-        instructions, instruction_mask = pad_rows(asked, padding_id(self.instructions or making.texts))
-        texts, text_mask = pad_rows(said, padding_id(making.texts))
+        asked, cut_asked = self._asked([instruction for _, instruction, _ in rows], context.texts)
+        said, cut_said = encode([answer for _, _, answer in rows], context.texts)
+        instructions, instruction_mask = pad_rows(asked, padding_id(self.instructions or context.texts))
+        texts, text_mask = pad_rows(said, padding_id(context.texts))
         groups = image_groups(samples)
         images = stack_images([pictures[place] for place, _, _ in rows])
         batch = TripletBatch(
@@ -85,11 +85,11 @@ class TripletCollator:
         end = load_tokenizer(self.instructions.tokenizer).eos_token_id
         return [row[:-1] if row and row[-1] == end else row for row in rows], cut
 
-    def _drawn(self, sample: StoredSample, making: CollationContext) -> list[tuple[str, str]]:
+    def _drawn(self, sample: StoredSample, context: CollationContext) -> list[tuple[str, str]]:
         found = exchanges(sample.body, self.types)
         if not self.turns or len(found) <= self.turns:
             return found
-        return make_rng(making.seed, making.epoch, "turns", sample.key).sample(found, self.turns)
+        return make_rng(context.seed, context.epoch, "turns", sample.key).sample(found, self.turns)
 
 
 def exchanges(body: SampleJson, types: Sequence[str] = ()) -> list[tuple[str, str]]:

@@ -13,8 +13,6 @@ from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedToken
 
 from pairwright.training.models.checkpoints import load_pretrained, read_tokenizer, save_added_weights, start_saving
 
-IGNORE_INDEX = -100
-
 
 class EncoderDecoder(nn.Module):
     """An encoder-decoder with its tokenizer.

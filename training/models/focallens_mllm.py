@@ -125,7 +125,7 @@ class FocalLensMllm(nn.Module):
         """Hold the temperature as `Clip.limit_scale` does; to be called after each step."""
         clamp_scale(self.logit_scale)
 
-    def unread(self) -> list[nn.Parameter]:
+    def unused_parameters(self) -> list[nn.Parameter]:
         """Return the layer from states to words, which nothing here reads; none where the words' embeddings are it."""
         language: Any = self.llava.language
         out, words = language.get_output_embeddings(), language.get_input_embeddings()

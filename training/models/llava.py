@@ -38,10 +38,10 @@ from pairwright.training.models.checkpoints import (
 from pairwright.training.models.clip import Clip, PixelSettings, read_pixel_settings
 from pairwright.training.models.llava_checkpoint import is_llava_checkpoint, read_parts
 from pairwright.training.models.vision_tower import image_size, layers_to_run, patch_count, vision_states
+from pairwright.training.objectives.next_token import IGNORE_INDEX
 
 IMAGE_MARK = "<image>"
 IMAGE_TOKEN = -200
-IGNORE_INDEX = -100
 
 
 @dataclass(frozen=True, slots=True)

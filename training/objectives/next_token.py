@@ -8,7 +8,8 @@ from torch.nn import functional
 
 from pairwright.training.objectives.similarities import to_full_precision
 
-_IGNORE_INDEX = -100
+IGNORE_INDEX = -100
+"""Label of a token that does not count, as in torch and transformers."""
 
 
 def next_token_loss(logits: Tensor, tokens: Tensor, counted: Tensor, total: Tensor | float | None = None) -> Tensor:
@@ -44,5 +45,5 @@ def token_losses(logits: Tensor, tokens: Tensor, counted: Tensor) -> Tensor:
     Returns:
         float (b, t), float32 at least.
     """
-    wanted = tokens.masked_fill(~counted, _IGNORE_INDEX)
-    return functional.cross_entropy(to_full_precision(logits).mT, wanted, ignore_index=_IGNORE_INDEX, reduction="none")
+    wanted = tokens.masked_fill(~counted, IGNORE_INDEX)
+    return functional.cross_entropy(to_full_precision(logits).mT, wanted, ignore_index=IGNORE_INDEX, reduction="none")

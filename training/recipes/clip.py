@@ -114,7 +114,7 @@ def online_negatives(settings: OnlineNegativeSettings | None, seed: int) -> Onli
     if settings is None:
         return None
     if not Path(settings.pool).is_file():
-        raise UsageError(f"method.online.pool: there is no file {settings.pool}.")
+        raise UsageError(f"method.online.pool: {settings.pool} does not exist.")
     if settings.types:
         return OnlineNegatives(settings.pool, settings.types, seed=seed)
     return OnlineNegatives(settings.pool, seed=seed)

@@ -1,4 +1,4 @@
-"""FocalLens: an image, read under an instruction, finds its answer among those of the batch (Hsieh, chapter 5)."""
+"""FocalLens: an image under an instruction retrieves its answer within the batch (Hsieh, chapter 5)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FocalLensMethod(Method):
 
     turns: int = Field(0, ge=0, description="Maximum per sample in a batch; 0: all.")
     types: tuple[str, ...] = Field((), description="Conversation types; empty: all.")
-    both_ways: bool = Field(default=False, description="Answers also find their image and instruction.")
+    both_ways: bool = Field(default=False, description="Also retrieve image and instruction by the answer.")
 
     def answer_loss(self, out: ClipOutput, batch: TripletBatch, ranks: Ranks) -> WeightedLoss:
         """Return the loss over the rows of all ranks; rows with the same answer are not negatives of each other."""
@@ -73,7 +73,7 @@ class FocalLensClipMethod(FocalLensMethod):
 
 
 class FocalLensMllmMethod(FocalLensMethod):
-    """A LLaVA whose state after image and instruction is the embedding."""
+    """A LLaVA whose state after image and instruction is the image embedding."""
 
     kind: Literal["focallens-mllm"]
     tiles: bool = Field(
@@ -99,7 +99,7 @@ class FocalLensMllmMethod(FocalLensMethod):
         if self.tiles:
             lens.llava.show_tiles()
         train_only(lens, "focallens-mllm")
-        for unused in lens.unread():  # has no gradient, which distributed training would wait for
+        for unused in lens.unused_parameters():  # distributed training would wait for its gradient
             unused.requires_grad_(False)
         new = self.target != ""
         instructions = TextOptions(
@@ -131,13 +131,13 @@ def _open_model(model: str, target: str) -> FocalLensMllm:
     kind = model_kind(model)
     if kind == FocalLensMllm.kind:
         if target:
-            raise UsageError(f"{model} is a FocalLens-MLLM and has its target: remove method.target.")
+            raise UsageError(f"{model} is a FocalLens-MLLM with its own target: remove method.target.")
         return FocalLensMllm.load(model)
     if kind != Llava.kind:
         raise UsageError(
-            f"{model} is a {kind}; this recipe begins with a llava, as llava-align and "
-            "llava-instruct make one, or with a focallens-mllm."
+            f"{model} is a {kind}; this recipe requires a llava, as trained by "
+            "llava-align and llava-instruct, or a focallens-mllm."
         )
     if not target:
-        raise UsageError(f"{model} has no target CLIP: name one with --set method.target=PATH.")
+        raise UsageError(f"{model} has no target CLIP: pass --set method.target=PATH.")
     return FocalLensMllm(Llava.load(model), Clip.load(target))

@@ -48,9 +48,9 @@ class LlavaMethod(Method):
         saved = model_kind(model) == Llava.kind
         if saved == bool(self.language):
             raise UsageError(
-                f"{model} is a LLaVA and has its language model: remove method.language."
+                f"{model} is a LLaVA with its own language model: remove method.language."
                 if saved
-                else f"{model} is not a LLaVA: name a language model too, --set method.language=PATH."
+                else f"{model} is not a LLaVA: also pass --set method.language=PATH."
             )
         begin = ProjectionSettings(projection=self.projection)
         llava = Llava.load(model) if saved else Llava.begin(model, self.language, begin)
@@ -69,10 +69,9 @@ class LlavaMethod(Method):
 
     def loss(self, model: nn.Module, batch: ConversationBatch, ranks: Ranks) -> WeightedLoss:
         """Return this rank's part of the mean over all counted tokens; rows are independent, so nothing is gathered."""
-        from pairwright.training.loading.batches import IGNORE_INDEX
         from pairwright.training.models.llava import batch_grids
         from pairwright.training.objectives.batch_embeddings import WeightedLoss
-        from pairwright.training.objectives.next_token import next_token_loss
+        from pairwright.training.objectives.next_token import IGNORE_INDEX, next_token_loss
 
         out: LlavaOutput = model(
             batch.texts, batch.text_mask, batch.images, batch.labels, grids=batch_grids(batch.grids)

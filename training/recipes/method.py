@@ -1,7 +1,7 @@
-"""The base class of an objective in a recipe: its settings, its batches and its loss.
+"""Base class of the objectives: settings, batches and loss.
 
-An objective is one file in this folder (settings with a ``loss``), one YAML file beside it, and one line in `schema.py`.
-Settings are read without torch, so methods import it when they are called.
+An objective is one file in this folder (settings with a ``loss``), one YAML file next to it, and one line in `schema.py`.
+Settings are read without torch; methods import it when they are called.
 """
 
 from __future__ import annotations

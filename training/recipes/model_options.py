@@ -1,10 +1,9 @@
-"""Opening a CLIP for a recipe, and the text and image options that fit a model."""
+"""CLIP loading for a recipe, and the text and image options that fit a model."""
 
 from typing import Any, cast
 
 from pairwright.datasets.errors import UsageError
 from pairwright.training.loading.image_transforms import ImageOptions
-from pairwright.training.loading.model_limits import check_model_limits
 from pairwright.training.loading.tokenization import TextOptions
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.llava import Llava
@@ -46,7 +45,29 @@ def open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:
     """
     found: Any = open_model(model)
     if type(found) not in kinds:
-        raise UsageError(
-            f"{model} is a {found.kind}; this recipe begins with a {' or a '.join(k.kind for k in kinds)}."
-        )
+        raise UsageError(f"{model} is a {found.kind}; this recipe requires a {' or a '.join(k.kind for k in kinds)}.")
     return cast("Clip", found)
+
+
+def check_model_limits(config: Any, *, size: int, max_tokens: int) -> None:
+    """Check image size and text length against the config of a model.
+
+    Args:
+        config: of transformers; ``vision_config.image_size`` and ``text_config.max_position_embeddings`` are checked if
+            present.
+        size: image side in pixels.
+        max_tokens: tokens per text.
+
+    Raises:
+        UsageError: the image size differs from the tower's, or texts are longer than its limit.
+    """
+    pixels = getattr(getattr(config, "vision_config", None), "image_size", None)
+    if isinstance(pixels, int) and pixels != size:
+        raise UsageError(
+            f"images of {size} pixels, but the vision tower reads {pixels}. Set the image size to {pixels}."
+        )
+    places = getattr(getattr(config, "text_config", None), "max_position_embeddings", None)
+    if isinstance(places, int) and places < max_tokens:
+        raise UsageError(
+            f"texts of up to {max_tokens} tokens, but the text tower reads {places}. Set max_tokens to {places}."
+        )

@@ -34,7 +34,7 @@ class NegClipMethod(TowerMethod):
     def loss(self, model: nn.Module, batch: PairBatch, ranks: Ranks) -> WeightedLoss:
         """Return the loss of the whole batch."""
         from pairwright.training.objectives.batch_embeddings import WeightedLoss
-        from pairwright.training.objectives.negclip import negclip_loss
+        from pairwright.training.objectives.contrastive import negclip_loss
         from pairwright.training.recipes.pair_embeddings import embed_pairs, gather_embeddings
 
         out = embed_pairs(model, batch)

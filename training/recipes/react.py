@@ -40,7 +40,7 @@ class ReactMethod(PairMethod):
             gated = ReactClip(gated, self.blocks)
         elif len(gated.blocks) != self.blocks:
             raise UsageError(
-                f"{model} has {len(gated.blocks)} gated blocks. Give --set method.blocks={len(gated.blocks)}."
+                f"{model} has {len(gated.blocks)} gated blocks. Pass --set method.blocks={len(gated.blocks)}."
             )
         train_only(gated, "react")
         return gated

@@ -33,7 +33,7 @@ class BatchSettings(RecipeSection):
     max_tokens: int | None = Field(None, ge=3, description="Tokens per text; null: the limit of the model.")
     crop: float = Field(0.9, gt=0, le=1, description="Minimum area of a random crop; 1: center crop.")
     mirror: float = Field(0.0, ge=0, le=1, description="Share of images that are flipped; left becomes right.")
-    window: int = Field(100_000, ge=0, description="Samples that are shuffled together; 0: no shuffling.")
+    window: int = Field(100_000, ge=0, description="Samples shuffled together; 0: no shuffling.")
     ends: Literal["even", "repeat", "drop"] = "even"
     workers: int | None = Field(
         None, ge=0, description="Loading processes per training process; null: one per core, at most 16."

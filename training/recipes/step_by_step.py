@@ -1,4 +1,4 @@
-"""Distilling step-by-step: a student writes labels and, as a second task, rationales (Hsieh, chapter 2)."""
+"""Distilling step-by-step: an encoder-decoder learns labels and, as a second task, rationales (Hsieh, chapter 2)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class StepByStepMethod(Method):
         from pairwright.training.models.trainable_parameters import train_only
 
         if (kind := model_kind(model)) != EncoderDecoder.kind:
-            raise UsageError(f"{model} is a {kind}; this recipe begins with an encoder-decoder such as T5.")
+            raise UsageError(f"{model} is a {kind}; this recipe requires an encoder-decoder such as T5.")
         student = EncoderDecoder.load(model)
         train_only(student, "step-by-step")
         texts = TextOptions(model, recipe.batches.max_tokens or _STUDENT_TOKENS)
@@ -55,8 +55,8 @@ class StepByStepMethod(Method):
 
     def loss(self, model: nn.Module, batch: RationaleBatch, ranks: Ranks) -> WeightedLoss:
         """Return this rank's part of the mean over all examples; rows are independent, so nothing is gathered."""
-        from pairwright.training.loading.batches import IGNORE_INDEX
         from pairwright.training.objectives.batch_embeddings import WeightedLoss
+        from pairwright.training.objectives.next_token import IGNORE_INDEX
         from pairwright.training.objectives.step_by_step import WrittenTexts, written_loss
 
         logits: Tensor = model(batch.texts, batch.text_mask, batch.targets)

@@ -70,7 +70,7 @@ def test_files_of_another_shape_are_refused_with_their_place(tmp_path: Path, nam
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ({"answers": "Anna"}, "as a list of texts"),
         ({"answers": []}, "as a list of texts"),
@@ -82,11 +82,11 @@ def test_files_of_another_shape_are_refused_with_their_place(tmp_path: Path, nam
     ],
 )
 def test_a_row_that_lacks_what_is_measured_is_refused_by_its_line(
-    tmp_path: Path, change: dict[str, object], told: str
+    tmp_path: Path, change: dict[str, object], message: str
 ) -> None:
     whole = {"question": "q", "answers": ["b"], "ctxs": [{"text": "a", "isgold": True}, {"text": "b", "isgold": False}]}
     (tmp_path / "q.jsonl").write_text(f"{json.dumps(whole)}\n{json.dumps({**whole, **change})}\n")
-    with pytest.raises(InputError, match=f"q.jsonl:2: .*{told}"):
+    with pytest.raises(InputError, match=f"q.jsonl:2: .*{message}"):
         read_questions(tmp_path / "q.jsonl", 2)
 
 
@@ -100,13 +100,13 @@ def test_a_row_of_a_table_that_lacks_a_cell_is_refused_by_its_number(tmp_path: P
 def test_a_file_that_is_not_there_holds_nothing_or_is_ragged_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("")
     (tmp_path / "ragged.csv").write_text("question,answer,wiki\nq,a,text,too,many\n")
-    for name, told in (
+    for name, message in (
         ("nowhere.jsonl", "no such file"),
         ("nowhere.csv", "no such file"),
         ("empty.jsonl", "no question in it"),
         ("ragged.csv", "as many cells as the head"),
     ):
-        with pytest.raises(InputError, match=told) as error:
+        with pytest.raises(InputError, match=message) as error:
             read_questions(tmp_path / name, 2)
         assert "\n" not in str(error.value)
 

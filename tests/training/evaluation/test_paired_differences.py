@@ -15,13 +15,13 @@ def models(*figures: Metric) -> list[ModelResult]:
 
 def rates(seed: int, rows: int = 400) -> tuple[Metric, Metric, Metric]:
     """Return a model, one that is right a little more often on the same rows, and one of other rows' luck."""
-    chance = np.random.default_rng(seed)
-    hard = chance.random(rows)
+    rng = np.random.default_rng(seed)
+    hard = rng.random(rows)
     plain, better = hard < 0.5, hard < 0.54
     return (
         Metric.rate("all", "accuracy", plain),
         Metric.rate("all", "accuracy", better),
-        Metric.rate("all", "accuracy", chance.random(rows) < 0.54),
+        Metric.rate("all", "accuracy", rng.random(rows) < 0.54),
     )
 
 
@@ -35,8 +35,8 @@ def test_on_the_same_rows_a_small_lead_shows_where_both_intervals_overlap() -> N
 
 
 def test_its_interval_is_that_of_the_mean_of_the_rows_differences() -> None:
-    chance = np.random.default_rng(1)
-    first, second = chance.normal(0.3, 0.1, 500), chance.normal(0.35, 0.1, 500)
+    rng = np.random.default_rng(1)
+    first, second = rng.normal(0.3, 0.1, 500), rng.normal(0.35, 0.1, 500)
     (found,) = paired_differences(models(Metric.mean("c", "mAP", first), Metric.mean("c", "mAP", second)))
     apart = second - first
     half = 1.96 * apart.std(ddof=1) / np.sqrt(500)

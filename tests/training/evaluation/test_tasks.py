@@ -23,12 +23,12 @@ from pairwright.training.evaluation.rationales import rationale_accuracy, read_s
 from pairwright.training.evaluation.results import Metric, ModelResult  # noqa: E402
 from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_models  # noqa: E402
 from pairwright.training.loading.tokenization import load_tokenizer  # noqa: E402
-from pairwright.training.loading.word_tokenizer import write_word_tokenizer  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
 from pairwright.training.models.focallens_clip import FocalLensClip  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
 from pairwright.training.models.llava import Llava  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
+from pairwright.training.tiny_clip import write_word_tokenizer  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 from tests.training.training_cases import clip, shards, student  # noqa: E402
 
@@ -78,7 +78,7 @@ def seen(data: bytes, size: int = 32) -> Any:
     return torch.tensor(((raw - np.array(mean)) / np.array(std)).transpose(2, 0, 1), dtype=torch.float32)[None]
 
 
-def told(model: Clip, folder: str, text: str) -> Any:
+def embed_text(model: Clip, folder: str, text: str) -> Any:
     ids = load_tokenizer(folder)(text)["input_ids"]
     with torch.no_grad():
         return model.encode_texts(torch.tensor([ids]))[0].double().numpy()
@@ -100,7 +100,7 @@ def test_negatives_are_told_apart_by_the_cosine_of_image_and_text(given: Given) 
             assert sample.image is not None
             image = shown(model, sample.image)
             c, n, p = (
-                float(image @ told(model, given.clip, text))
+                float(image @ embed_text(model, given.clip, text))
                 for text in (sample.pair.caption, texts["hard_negative"], texts["hard_positive"])
             )
             rows += 1
@@ -155,7 +155,7 @@ def test_retrieval_counts_the_captions_of_one_image_together(given: Given, tmp_p
     model = Clip.load(given.clip)
     names = list(dict.fromkeys(row["image"] for row in rows))
     images = np.stack([shown(model, (tmp_path / name).read_bytes()) for name in names])
-    texts = np.stack([told(model, given.clip, row["caption"]) for row in rows])
+    texts = np.stack([embed_text(model, given.clip, row["caption"]) for row in rows])
     for k in (1, 5, 10):
         hits = sum(
             row["image"] in [names[place] for place in np.argsort(-(images @ text))[:k]]
@@ -177,7 +177,7 @@ def test_a_class_is_the_mean_of_its_templates_brought_to_unit_length(given: Give
     model, hits = Clip.load(given.clip), []
     rows = []
     for name in names:
-        mean = np.mean([told(model, given.clip, template.replace("{}", name)) for template in templates], axis=0)
+        mean = np.mean([embed_text(model, given.clip, template.replace("{}", name)) for template in templates], axis=0)
         rows.append(mean / np.linalg.norm(mean))
     for image, sample in zip(toy_images(given), generate_toy_set(0, 2), strict=True):
         best = int(np.argmax([row @ shown(model, image) for row in rows]))
@@ -339,10 +339,10 @@ def test_a_torn_shard_is_told_without_options_that_evaluate_has_not(tmp_path: Pa
     shards(tmp_path, count=4)
     tar = tmp_path / "00000.tar"
     tar.write_bytes(tar.read_bytes()[:-2048])
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as error:
         read_captioned_images([str(tar)])
-    assert "truncated_tar" in str(told.value)
-    assert "--on-error" not in str(told.value)
+    assert "truncated_tar" in str(error.value)
+    assert "--on-error" not in str(error.value)
 
 
 def test_what_cannot_be_is_refused_before_a_model_is_opened(

@@ -235,7 +235,7 @@ def test_a_run_with_broken_images_goes_on_to_the_same_weights_and_lists_them(tmp
     data = changed(given.scenes, tmp_path / "shards", broken(2, 11, 17))
     changes = ("schedule.steps=8", "save_every=3", "log_every=1")
     said = list[str]()
-    whole = run("clip", data, given.model, tmp_path / "whole", *changes, say=said.append)
+    whole = run("clip", data, given.model, tmp_path / "whole", *changes, on_message=said.append)
     assert whole.skipped == {"bad_image": 3}
     assert sum(line.startswith("skipped ") and "does not decode" in line for line in said) == 3
     listed = [json.loads(line) for line in (tmp_path / "whole" / "skipped.jsonl").read_text().splitlines()]
@@ -247,7 +247,7 @@ def test_a_run_with_broken_images_goes_on_to_the_same_weights_and_lists_them(tmp
             raise Killed
 
     with pytest.raises(Killed):
-        run("clip", data, given.model, tmp_path / "parts", *changes, tell=kill)
+        run("clip", data, given.model, tmp_path / "parts", *changes, on_row=kill)
     parts = run("clip", data, given.model, tmp_path / "parts", *changes, "batches.workers=1", resume=True)
     assert parts.skipped == whole.skipped
     one, other = weights(tmp_path / "whole"), weights(tmp_path / "parts")
@@ -271,7 +271,7 @@ def test_a_text_only_sample_among_those_with_images_is_told_before_a_run(tmp_pat
         lambda number, members: {ext: data for ext, data in members.items() if ext != "jpg" or number not in bare},
     )
     said = list[str]()
-    report = run("clip", data, given.model, tmp_path / "run", say=said.append)
+    report = run("clip", data, given.model, tmp_path / "run", on_message=said.append)
     assert (report.samples, report.left_out) == (22, {"missing_image": 2})
     assert said[0] == "2 samples have no image and are left out."
     with pytest.raises(InputError, match=r"2 of 24 samples have the flaw missing_image"):

@@ -1,4 +1,4 @@
-"""What the recipes make of samples: texts, masks, labels, and chance."""
+"""What the recipes make of samples: texts, masks, labels, and rng."""
 
 import json
 from collections import Counter
@@ -16,12 +16,12 @@ from pairwright.datasets.errors import InputError, UsageError  # noqa: E402 - be
 from pairwright.datasets.shards.samples import Sample  # noqa: E402
 from pairwright.datasets.shards.webdataset import write_shards  # noqa: E402
 from pairwright.generators.language.wordnet import wordnet_status  # noqa: E402
-from pairwright.training.loading.batches import IGNORE_INDEX  # noqa: E402
 from pairwright.training.loading.conversations import ConversationCollator  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402
 from pairwright.training.loading.rationales import RationaleCollator  # noqa: E402
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer  # noqa: E402
 from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
+from pairwright.training.objectives.next_token import IGNORE_INDEX  # noqa: E402
 from tests.datasets.sample_builders import conversation, negative, pair, picture, samples  # noqa: E402
 from tests.training.loading_cases import loader, shards, tokenizer  # noqa: E402
 

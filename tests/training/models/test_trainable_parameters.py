@@ -14,6 +14,7 @@ from hypothesis import strategies as st  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 from pairwright.datasets.errors import StorageError, UsageError  # noqa: E402
+from pairwright.training.evaluation.evaluated_models import interpolate  # noqa: E402
 from pairwright.training.models.checkpoints import load_trained, save_trained, trained_state  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
 from pairwright.training.models.encoder_decoder import EncoderDecoder  # noqa: E402
@@ -22,7 +23,6 @@ from pairwright.training.models.random_clip import ClipSizes, new_clip  # noqa: 
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.models.trainable_parameters import count_parameters, train_only  # noqa: E402
-from pairwright.training.models.wise_ft import interpolate  # noqa: E402
 from pairwright.training.objectives.contrastive import clip_loss  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 
@@ -207,7 +207,7 @@ def test_a_saved_student_answers_the_same_and_all_of_it_is_trained(tmp_path: Pat
 def test_a_new_clip_is_the_same_for_the_same_seed_and_reads_a_text_at_its_end(tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
-    from pairwright.training.loading.word_tokenizer import write_word_tokenizer
+    from pairwright.training.tiny_clip import write_word_tokenizer
 
     write_word_tokenizer(["a red square", "zebra zoo"], tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)

@@ -25,11 +25,10 @@ class Case:
 def cases() -> dict[str, Case]:
     from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
     from pairwright.training.objectives.conditional import conditional_loss
-    from pairwright.training.objectives.contrastive import clip_loss
+    from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
     from pairwright.training.objectives.fsc_clip import FscWeights, LocalFeatures, fsc_clip_loss
     from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores, hard_negative_loss
     from pairwright.training.objectives.hard_positives import analogy_loss, hp_hn_loss
-    from pairwright.training.objectives.negclip import negclip_loss
     from pairwright.training.objectives.next_token import next_token_loss
     from pairwright.training.objectives.soft_positives import react_loss, soft_positive_loss
     from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss, single_task_loss
@@ -121,10 +120,10 @@ every = pytest.mark.parametrize("name", NAMES)
 
 
 def drawn(kind: Any = torch.float64, seed: int = 0) -> Inputs:
-    chance = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
 
     def some(*shape: int) -> Any:
-        return torch.randn(*shape, generator=chance, dtype=torch.float64)
+        return torch.randn(*shape, generator=rng, dtype=torch.float64)
 
     def unit(*shape: int) -> Any:
         return torch.nn.functional.normalize(some(*shape), dim=-1).to(kind)
@@ -144,7 +143,7 @@ def drawn(kind: Any = torch.float64, seed: int = 0) -> Inputs:
         "pieces_mask": torch.tensor([[1, 1], [1, 0], [1, 1]], dtype=torch.bool).repeat(ROWS, 1, 1),
         "ids": torch.tensor([0, 1, 0, 2]),
         "logits": some(ROWS, 4, 5).to(kind),
-        "tokens": torch.randint(5, (ROWS, 4), generator=chance),
+        "tokens": torch.randint(5, (ROWS, 4), generator=rng),
         "counted": mask(".xx.", "..xx", "....", ".x.x"),
         "places": mask("xx..", "....", "x...", "xxxx"),
     }

@@ -10,9 +10,9 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 def test_it_is_the_mean_log_share_of_the_own_partner_in_both_directions() -> None:
     from pairwright.training.objectives.contrastive import clip_loss
 
-    chance = torch.Generator().manual_seed(0)
+    rng = torch.Generator().manual_seed(0)
     images, texts = (
-        torch.nn.functional.normalize(torch.randn(5, 4, generator=chance, dtype=torch.float64), dim=1) for _ in range(2)
+        torch.nn.functional.normalize(torch.randn(5, 4, generator=rng, dtype=torch.float64), dim=1) for _ in range(2)
     )
     similar = (7.0 * images @ texts.T).tolist()
     rows = [-math.log(math.exp(similar[i][i]) / sum(map(math.exp, similar[i]))) for i in range(5)]

@@ -40,10 +40,10 @@ def inputs(seed: int = 0) -> Any:
     from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
     from pairwright.training.objectives.fsc_clip import LocalFeatures
 
-    chance = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
 
     def drawn(*shape: int) -> Any:
-        return torch.randn(*shape, generator=chance, dtype=torch.float64)
+        return torch.randn(*shape, generator=rng, dtype=torch.float64)
 
     images, texts, negatives = (
         torch.nn.functional.normalize(drawn(*shape), dim=-1) for shape in ((4, 5), (4, 5), (4, 2, 5))

@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 sizes = st.tuples(st.integers(1, 5), st.integers(0, 3), st.integers(0, 10_000))
 
 
-def unit(chance: Any, *shape: int) -> Any:
-    return torch.nn.functional.normalize(torch.randn(*shape, generator=chance, dtype=torch.float64), dim=-1)
+def unit(rng: Any, *shape: int) -> Any:
+    return torch.nn.functional.normalize(torch.randn(*shape, generator=rng, dtype=torch.float64), dim=-1)
 
 
 def dot(one: list[float], other: list[float]) -> float:
@@ -44,9 +44,9 @@ def test_it_is_the_mean_log_share_of_the_caption_over_rows_with_a_negative(size:
     from pairwright.training.objectives.hard_negatives import hard_negative_loss
 
     rows, each, seed = size
-    chance = torch.Generator().manual_seed(seed)
-    images, texts, negatives = unit(chance, rows, 4), unit(chance, rows, 4), unit(chance, rows, each, 4)
-    mask = torch.rand(rows, each, generator=chance) < 0.6
+    rng = torch.Generator().manual_seed(seed)
+    images, texts, negatives = unit(rng, rows, 4), unit(rng, rows, 4), unit(rng, rows, each, 4)
+    mask = torch.rand(rows, each, generator=rng) < 0.6
     losses = []
     for i in range(rows):
         v = images[i].tolist()
@@ -66,9 +66,9 @@ def test_focal_weight_and_smoothed_labels_are_those_of_the_paper(
     from pairwright.training.objectives.hard_negatives import choice_loss
 
     rows, each, seed = size
-    chance = torch.Generator().manual_seed(seed)
-    choices = 3 * torch.randn(rows, 1 + each, generator=chance, dtype=torch.float64)
-    mask = torch.rand(rows, each, generator=chance) < 0.6
+    rng = torch.Generator().manual_seed(seed)
+    choices = 3 * torch.randn(rows, 1 + each, generator=rng, dtype=torch.float64)
+    mask = torch.rand(rows, each, generator=rng) < 0.6
     expected = literal(choices.exp().tolist(), mask.tolist(), gamma, beta)
     assert choice_loss(choices, mask, focal=gamma, smoothing=beta).item() == pytest.approx(expected, abs=1e-12)
 

@@ -12,8 +12,8 @@ from tests.example_counts import examples
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
 
-def unit(chance: Any, *shape: int) -> Any:
-    return torch.nn.functional.normalize(torch.randn(*shape, generator=chance, dtype=torch.float64), dim=-1)
+def unit(rng: Any, *shape: int) -> Any:
+    return torch.nn.functional.normalize(torch.randn(*shape, generator=rng, dtype=torch.float64), dim=-1)
 
 
 def dot(one: list[float], other: list[float]) -> float:
@@ -23,11 +23,11 @@ def dot(one: list[float], other: list[float]) -> float:
 @settings(max_examples=examples(40))
 @given(rows=st.integers(1, 5), each=st.integers(0, 3), seed=st.integers(0, 10_000))
 def test_every_image_tells_its_caption_from_all_captions_and_all_negatives(rows: int, each: int, seed: int) -> None:
-    from pairwright.training.objectives.negclip import negclip_loss
+    from pairwright.training.objectives.contrastive import negclip_loss
 
-    chance = torch.Generator().manual_seed(seed)
-    images, texts, negatives = unit(chance, rows, 4), unit(chance, rows, 4), unit(chance, rows, each, 4)
-    mask = torch.rand(rows, each, generator=chance) < 0.6
+    rng = torch.Generator().manual_seed(seed)
+    images, texts, negatives = unit(rng, rows, 4), unit(rng, rows, 4), unit(rng, rows, each, 4)
+    mask = torch.rand(rows, each, generator=rng) < 0.6
     v, t = images.tolist(), texts.tolist()
     wrong = [negatives[i, k].tolist() for i in range(rows) for k in range(each) if mask[i, k]]
     to_text = to_image = 0.0
@@ -40,19 +40,18 @@ def test_every_image_tells_its_caption_from_all_captions_and_all_negatives(rows:
 
 
 def test_without_negatives_it_is_clip() -> None:
-    from pairwright.training.objectives.contrastive import clip_loss
-    from pairwright.training.objectives.negclip import negclip_loss
+    from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
 
-    chance = torch.Generator().manual_seed(1)
-    images, texts, negatives = unit(chance, 6, 4), unit(chance, 6, 4), unit(chance, 6, 2, 4)
+    rng = torch.Generator().manual_seed(1)
+    images, texts, negatives = unit(rng, 6, 4), unit(rng, 6, 4), unit(rng, 6, 2, 4)
     none = torch.zeros(6, 2, dtype=torch.bool)
     assert negclip_loss(images, texts, negatives, none, 20.0) == clip_loss(images, texts, 20.0)
 
 
 def test_of_one_row_it_is_half_the_hard_negative_loss() -> None:
+    from pairwright.training.objectives.contrastive import negclip_loss
     from pairwright.training.objectives.hard_negatives import hard_negative_loss
-    from pairwright.training.objectives.negclip import negclip_loss
 
-    chance = torch.Generator().manual_seed(2)
-    given = unit(chance, 1, 4), unit(chance, 1, 4), unit(chance, 1, 3, 4), torch.tensor([[True, False, True]])
+    rng = torch.Generator().manual_seed(2)
+    given = unit(rng, 1, 4), unit(rng, 1, 4), unit(rng, 1, 3, 4), torch.tensor([[True, False, True]])
     assert negclip_loss(*given, 5.0).item() == pytest.approx(hard_negative_loss(*given, 5.0).item() / 2)

@@ -11,10 +11,10 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 def written(seed: int, lengths: list[int]) -> Any:
     from pairwright.training.objectives.step_by_step import WrittenTexts
 
-    chance = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     rows, width = len(lengths), max(lengths)
-    logits = torch.randn(rows, width, 6, generator=chance, dtype=torch.float64)
-    tokens = torch.randint(6, (rows, width), generator=chance)
+    logits = torch.randn(rows, width, 6, generator=rng, dtype=torch.float64)
+    tokens = torch.randint(6, (rows, width), generator=rng)
     return WrittenTexts(logits, tokens, torch.arange(width) < torch.tensor(lengths).unsqueeze(1))
 
 
