@@ -58,7 +58,7 @@ def test_a_decoder_without_a_ranking_and_a_ranking_without_a_decoder_are_refused
     assert "--rerank-model" in run_model(*given, "--rerank", "yes-no", ok=False).stderr
     assert "without --rerank" in run_model(*given, "--rerank-model", "decoder", ok=False).stderr
     assert (
-        "no causal language model"
+        "not a causal language model"
         in run_model(*given, "--rerank", "yes-no", "--rerank-model", "index", ok=False).stderr
     )
     assert not (searched / "h.jsonl").exists()
@@ -71,6 +71,6 @@ def test_captions_that_are_too_long_together_are_refused_with_the_option_that_me
     (searched / "decoder/config.json").write_text(json.dumps({**config, "max_position_embeddings": 260}))
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--out", "h.jsonl", "--rerank", "plain-attention"]
     assert run_model(*given, "--rerank-model", "decoder", ok=False).stderr.splitlines() == [
-        "pairwright: a prompt of 280 tokens, and the model reads 260. Read fewer captions together: lower --rerank-top."
+        "pairwright: a prompt of 280 tokens exceeds the model's limit of 260. Read fewer captions together: lower --rerank-top."
     ]
     assert run_model(*given, "--rerank-model", "decoder", "--rerank-top", 2).stderr == ""

@@ -14,7 +14,7 @@ from tests.training.training_cases import run
 
 
 def main(data: str, model: str, out: str, last: str, *changes: str) -> None:
-    """Train, or go on with what stands in ``out``, up to step ``last``."""
+    """Train, or resume the run in ``out``, until a log row of step ``last`` kills the process."""
 
     def log_row(row: LogRow) -> None:
         if row.step == int(last):

@@ -24,7 +24,7 @@ def shards(folder: Path, count: int = 23, in_each: int = 5) -> str:
 
 
 def tokenizer(folder: Path) -> str:
-    """Write a tokenizer of the trial's words and return its folder."""
+    """Write a tokenizer of the tests' words and return its folder."""
     write_word_tokenizer([WORDS], folder / "tokenizer")
     return str(folder / "tokenizer")
 

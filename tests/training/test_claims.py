@@ -1,4 +1,4 @@
-"""The benchmark of the papers' claims: its data is what it says, its table adds up, and a short run of it."""
+"""The benchmark of the papers' claims: its data, its table, and a short run."""
 
 import importlib
 from collections.abc import Iterator

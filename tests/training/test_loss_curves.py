@@ -1,4 +1,4 @@
-"""The page of a run's curves, from its log alone."""
+"""HTML report of loss curves, from the log."""
 
 from pathlib import Path
 
@@ -28,12 +28,12 @@ def test_validation_is_a_second_line_of_the_loss(tmp_path: Path) -> None:
     assert "validation" in page
     first, second = (page.count(f'class="{name}" d="M') for name in ("first", "second"))
     assert (first, second) == (5, 1)
-    # At the top stands the largest, at the bottom the least: 3.5 and 2 of both lines.
+    # The axis goes from 2 to 3.5, the extremes of both lines.
     assert ">3.5<" in page
     assert ">2<" in page
 
 
-def test_one_row_is_a_point_and_a_loss_that_is_no_number_is_left_out(tmp_path: Path) -> None:
+def test_one_row_is_a_point_and_a_loss_that_is_not_finite_is_skipped(tmp_path: Path) -> None:
     assert "<circle" in written(tmp_path, "10,1,3.5,,1e-3,0.5,,100,0.1,0.7")
     page = written(tmp_path, "10,1,3.5,,1e-3,1,,1,0,1", "20,2,nan,,1e-3,inf,,1,0,1")
     assert 'd="Mnan' not in page

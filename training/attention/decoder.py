@@ -1,7 +1,7 @@
-"""A decoder that reads prompts with documents: its attention to them, their relevance, its answers.
+"""Decoder over prompts with documents: attention to the documents, their relevance, and answers.
 
-A prompt's relevances take one forward pass for its attention and one for each document's bias, K + 1 in all; they are
-read in batches. Answers are greedy, with the key-value cache.
+The relevances of a prompt take one forward pass for its attention and one for each document's bias, K + 1 in total, in
+batches. Answers are greedy, with the key-value cache.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ class DocumentDecoder:
     Attributes:
         model: in evaluation mode, on its device.
         tokenizer: a fast one.
-        batch: prompts at once.
-        mend: what to do about a prompt that is longer than the model reads.
-        passes: forward passes over whole prompts so far, one a prompt, those of answers left out.
+        batch: prompts per batch.
+        fix: advice in the error for a prompt longer than the model's limit.
+        passes: forward passes over whole prompts so far, one per prompt, without those of answers.
     """
 
     model: PreTrainedModel
@@ -38,11 +38,11 @@ class DocumentDecoder:
     passes: int = field(default=0, init=False)
 
     def attention(self, prompts: Sequence[DocumentPrompt], first_layer: int = 0) -> list[FloatArray]:
-        """Return Attn(x, k) of each prompt's documents, float64 (documents,), when the next token is predicted.
+        """Return Attn(x, k) of each prompt's documents, float64 (documents,), at the prediction of the next token.
 
         Args:
             prompts: with their documents.
-            first_layer: earlier ones do not count.
+            first_layer: earlier layers do not count.
         """
         found: list[FloatArray] = []
         for rows in self._batches(prompts):
@@ -54,7 +54,7 @@ class DocumentDecoder:
         return found
 
     def baseline(self, prompt: DocumentPrompt, dummy: str = "", first_layer: int = 0) -> FloatArray:
-        """Return Attn(dummy, k), float64 (documents,): the dummy in each document's place in turn (eq. 3.3)."""
+        """Return Attn(dummy, k), float64 (documents,): the dummy replaces each document in turn (eq. 3.3)."""
         written = dummy or dummy_document(prompt.documents)
         moved = [prompt.with_dummy(place, written) for place in range(len(prompt.spans))]
         found = self.attention(moved, first_layer)
@@ -75,13 +75,13 @@ class DocumentDecoder:
         relevances: Sequence[FloatArray] | None = None,
         calibration: Calibration | None = None,
     ) -> list[str]:
-        """Return what the model says, without what it was asked.
+        """Return greedy answers without the prompts.
 
         Args:
             prompts: with their documents.
-            longest: tokens of an answer at most.
-            relevances: of each prompt's documents; None: attention stays as it is.
-            calibration: how they become shares of attention; as by default when left out.
+            longest: maximum tokens per answer.
+            relevances: of each prompt's documents; None: plain attention.
+            calibration: how relevances become attention shares; None: the defaults.
         """
         found: list[str] = []
         how = calibration or Calibration()
@@ -99,12 +99,16 @@ class DocumentDecoder:
         return found
 
     def log_probabilities(self, before: Sequence[str], behind: Sequence[str]) -> list[FloatArray]:
-        """Return log probabilities of the tokens of each text that stands behind another, float64 (tokens,).
+        """Return log probabilities of the tokens of each continuation, float64 (tokens,).
 
-        The two are read as one text and parted by letters, so a token over the border belongs to neither.
+        Both texts are tokenized as one and split by characters; a token across the border counts for neither.
+
+        Args:
+            before: contexts.
+            behind: continuations, one per context.
 
         Raises:
-            UsageError: when a text behind has no token of its own, or the two are longer than the model reads.
+            UsageError: a continuation without a token, or texts longer than the model's limit.
         """
         read = [self._parted(first, second) for first, second in zip(before, behind, strict=True)]
         self._fits([row for row, _ in read])
@@ -130,7 +134,7 @@ class DocumentDecoder:
         if offsets[start][0] < len(before):
             start += 1
         if start >= end or start == 0:
-            raise UsageError(f"{behind[:40]!r} has no token of its own behind a text that ends in {before[-20:]!r}.")
+            raise UsageError(f"{behind[:40]!r} has no separate token after a text that ends in {before[-20:]!r}.")
         return PromptTokens(whole.ids[:end], DocumentLayout(((start, end),), end)), start
 
     def _written(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
@@ -153,7 +157,7 @@ class DocumentDecoder:
         longest = max((len(row.ids) for row in read), default=0)
         if room is not None and longest + answer > room:
             more = f" and an answer of {answer:,}" if answer else ""
-            raise UsageError(f"a prompt of {longest:,} tokens{more}, and the model reads {room:,}. {self.fix}")
+            raise UsageError(f"a prompt of {longest:,} tokens{more} exceeds the model's limit of {room:,}. {self.fix}")
 
     def _padded(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
         width = max(map(len, rows))

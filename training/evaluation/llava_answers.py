@@ -1,6 +1,6 @@
-"""What a LLaVA answers to questions about images, for a judge (LLaVA-Bench; `filters.answer_judging`).
+"""Answers of a LLaVA to questions about images, for a judge (LLaVA-Bench; `filters.metrics.answer_judging`).
 
-Read as it was trained: ``USER: <image> question ASSISTANT: ``, the image before the question.
+Prompts as in training: ``USER: <image> question ASSISTANT: ``, the image before the question.
 """
 
 from collections.abc import Sequence
@@ -23,17 +23,17 @@ def generate_answers(
     longest: int = 512,
     style: ConversationTemplate | None = None,
 ) -> list[str]:
-    """Return one answer a question, in order.
+    """Return one answer per question, in order.
 
     Args:
         subject: a LLaVA.
         questions: with their images.
-        batch: questions at once.
-        longest: tokens of an answer at most.
-        style: how turns read.
+        batch: questions per batch.
+        longest: maximum tokens per answer.
+        style: template of the turns.
     """
     model = subject.model
-    assert isinstance(model, Llava)  # tasks.py lets no other kind come here
+    assert isinstance(model, Llava)  # checked by tasks.py
     options = TextOptions(tokenizer_path(subject.named.folder), 2**16)
     tokenizer = load_tokenizer(options.tokenizer)
     device = next(model.parameters()).device

@@ -1,16 +1,17 @@
-"""Answers from several documents, one of which holds the answer: by its place and by how attention is treated (000, ch. 3).
+"""Question answering over several documents with one gold document: accuracy by its position and attention (000, chapter 3).
 
-What is measured of a decoder, for each number of documents K:
+Measured for a decoder and a number of documents K:
 
-- best-subspan accuracy by the gold document's place, for each treatment of reading (table B.2, figures 3.5 and 3.6);
-- Recall@3 of rankings of the documents, the gold one in the middle (table 3.3), where K is above 3;
-- Attn(x, k) by place, the gold document at each of its places (figure 3.4);
-- how often two documents at two places keep their order, and the rank correlation of the linear and the log-linear model
-  (tables 3.2 and B.1).
+- best-subspan accuracy by the gold document's position, for each treatment (table B.2, figures 3.5 and 3.6);
+- Recall@3 of document rankings, the gold one in the middle (table 3.3), if K is above 3;
+- Attn(x, k) by position, for each position of the gold document (figure 3.4);
+- how often two documents keep their order at two positions, and the rank correlation of the linear and the log-linear
+  model (tables 3.2 and B.1).
 
-Ways of reading: *plain*; *calibrated*, attention rescaled (eq. 3.5); *attention-sorting*, the most attended last
-(Peysakhovich and Lerer 2023); *likelihood-order* and *yes-no-order*, the most relevant first; *likelihood-order+calibrated*.
-Orders by likelihood or yes-no do not see places, so they are measured with the gold document at one place only.
+Treatments: *plain*; *calibrated*, rescaled attention (eq. 3.5); *attention-sorting*, the most attended document last
+(Peysakhovich and Lerer 2023); *likelihood-order* and *yes-no-order*, the most relevant first;
+*likelihood-order+calibrated*. Orders by likelihood or yes-no are independent of position, so they are measured with the
+gold document at one position only.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +36,7 @@ TREATMENTS: tuple[Treatment, ...] = get_args(Treatment)
 DEFAULT_TREATMENTS: tuple[Treatment, ...] = ("plain", "calibrated")
 _POSITION_INDEPENDENT = ("yes-no-order", "likelihood-order", "likelihood-order+calibrated")
 _RECALL = 3
-_PAIRS = 4  # pairs of documents and of places that are drawn for each question
+_PAIRS = 4  # pairs of documents and positions drawn for each question
 
 _SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "linear": lambda values: values,
@@ -47,18 +48,18 @@ Writer = Callable[[str, Sequence[str]], DocumentPrompt]
 
 @dataclass(frozen=True)
 class MultiDocumentPlan:
-    """What to measure.
+    """Settings of an evaluation.
 
     Attributes:
         documents: K.
-        places: of the gold document, from 0.
-        ways: of reading.
-        rankings: whose Recall@3 is told.
-        conditions: whether the model of attention is tested (tables 3.2 and B.1).
-        longest: tokens of an answer at most.
-        calibration: how attention is calibrated.
-        writer: makes the prompt of a question and documents.
-        seed: of the pairs that are drawn.
+        places: positions of the gold document, from 0.
+        treatments: to measure.
+        rankings: for Recall@3.
+        conditions: whether to test the model of attention (tables 3.2 and B.1).
+        longest: maximum tokens per answer.
+        calibration: of attention.
+        writer: returns the prompt of a question and documents.
+        seed: of the drawn pairs.
     """
 
     documents: int
@@ -75,12 +76,12 @@ class MultiDocumentPlan:
 def evaluate_multi_document(
     reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan
 ) -> TaskResult:
-    """Return what is found of a decoder; ``detail`` holds attention by place and what it cost in passes.
+    """Return the metrics of a decoder; ``detail`` has attention by position and the number of forward passes.
 
     Args:
         reader: the decoder.
-        questions: one at least, with K - 1 distractors or more.
-        plan: what to measure.
+        questions: at least one, each with K - 1 or more distractors.
+        plan: settings.
     """
     before = reader.passes
     figures: list[Metric] = []
@@ -155,7 +156,7 @@ def _recall(
 def _attention(
     reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan, place: int
 ) -> FloatArray:
-    """Return the mean of Attn(x, k) by place k, float64 (documents,), the gold document at ``place``."""
+    """Return the mean of Attn(x, k) by position k, float64 (documents,), with the gold document at ``place``."""
     prompts = [_prompt(reader, plan, one.text, one.documents(plan.documents, place)) for one in questions]
     return np.asarray(np.mean(reader.attention(prompts), axis=0))
 
@@ -165,8 +166,8 @@ def check_attention_conditions(
 ) -> list[Metric]:
     """Return how often conditions 1 and 2 hold, and the rank correlations of both models of attention.
 
-    Two documents change places with each other; the others stay. One pass before and one after give the attention that
-    each gets at both places.
+    Two documents are swapped and the others stay. One pass before and one after give the attention of each at both
+    positions.
     """
     rows: list[tuple[float, float, float, float]] = []
     for number, question in enumerate(questions):
@@ -177,7 +178,7 @@ def check_attention_conditions(
             moved = list(given)
             moved[k], moved[other] = given[other], given[k]
             here, there = reader.attention([_prompt(reader, plan, question.text, held) for held in (given, moved)])
-            rows.append((here[k], there[other], there[k], here[other]))  # one at k and l, the other at k and l
+            rows.append((here[k], there[other], there[k], here[other]))  # first and second document, each at k and l
     first_k, first_l, second_k, second_l = np.asarray(rows).T
     one = (first_k > first_l) == (second_k > second_l)
     two = (first_k > second_k) == (first_l > second_l)
@@ -192,7 +193,7 @@ def check_attention_conditions(
 
 
 def _correlation(part: str, measure: str, one: FloatArray, other: FloatArray) -> Metric:
-    """Return Spearman's correlation, with Fisher's interval widened for ranks (Bonett and Wright 2000)."""
+    """Return Spearman's correlation with Fisher's interval, widened for ranks (Bonett and Wright 2000)."""
     ranks = [pl.Series(values).rank("average").to_numpy() for values in (one, other)]
     rho = 0.0 if min(map(np.ptp, ranks)) == 0 else float(np.corrcoef(ranks[0], ranks[1])[0, 1])
     spread = 1.959964 * np.sqrt((1 + rho * rho / 2) / max(1, len(one) - 3))
@@ -206,7 +207,7 @@ def _prompt(reader: DocumentDecoder, plan: MultiDocumentPlan, text: str, documen
 
 
 def tables(found: TaskResult) -> list[list[list[object]]]:
-    """Return the figures as tables in the shape of B.2, 3.3, and 3.2 with B.1; rows of cells, the first the head."""
+    """Return the metrics as tables in the shape of B.2, 3.3, and 3.2 with B.1; rows of cells, the header first."""
     tests = ("condition 1", "condition 2", "linear", "log-linear")
     ranked = [one for one in found.figures if one.part.startswith("ranking by ")]
     tested = [one for one in found.figures if one.part in tests]

@@ -1,6 +1,6 @@
-"""The two figures of an evaluation's page, as SVG: dots with their intervals, and lines over shares of WiSE-FT.
+"""SVG plots of an evaluation report: values with intervals, lines over WiSE-FT shares, and lines over document positions.
 
-Colours are classes (``m0`` ... ``m5``) of ``page.css``. Each figure says its numbers in text as well.
+Colors are classes (``m0`` ... ``m5``) of ``page.css``. Each plot has its numbers as alternative text.
 """
 
 import math
@@ -16,7 +16,7 @@ _HEIGHT = 190
 
 
 def dot_plot(measure: str, parts: Sequence[str], models: Sequence[ModelResult]) -> str:
-    """Return one measure of all models: a group of lines for each part, a dot and its interval for each model."""
+    """Return one measure of all models: a group per part, with a dot and an interval for each model."""
     figures = [[find_metric(model, (part, measure)) for model in models] for part in parts]
     every = [figure for group in figures for figure in group if figure is not None]
     least, most = _axis_range(every)
@@ -36,7 +36,7 @@ def dot_plot(measure: str, parts: Sequence[str], models: Sequence[ModelResult]) 
 
 
 def interpolation_plot(part: str, measure: str, models: Sequence[ModelResult]) -> str:
-    """Return one figure of models over their shares of the trained weights, one line a model's name."""
+    """Return one metric over the shares of the trained weights, one line per model name."""
     names = list(dict.fromkeys(model.model for model in models))
     every = [figure for model in models if (figure := find_metric(model, (part, measure))) is not None]
     least, most = min(figure.low for figure in every), max(figure.high for figure in every)
@@ -68,7 +68,7 @@ def _line(points: Sequence[tuple[float, Metric]], colour: int, least: float, mos
     def height(value: float) -> float:
         return ground - (value - least) / (most - least) * (ground - _TOP - 14)
 
-    aside = 3.0 * colour  # intervals of several models would hide each other
+    aside = 3.0 * colour  # keeps intervals of several models apart
     path = " L".join(f"{_x_of_share(share) + aside:.1f} {height(figure.value):.1f}" for share, figure in points)
     marks = "".join(
         f'<line class="reach" x1="{_x_of_share(share) + aside:.1f}" x2="{_x_of_share(share) + aside:.1f}" '
@@ -114,7 +114,7 @@ def _format_value(value: float, like: Metric) -> str:
 
 
 def _axis_range(figures: Sequence[Metric]) -> tuple[float, float]:
-    """Return the ends of the axis: 0 to 1, further out where figures are."""
+    """Return the ends of the axis: 0 to 1, extended to include all values."""
     lowest = min((figure.low for figure in figures), default=0.0)
     highest = max((figure.high for figure in figures), default=1.0)
     return min(0.0, math.floor(lowest * 2) / 2), max(1.0, math.ceil(highest * 2) / 2)
@@ -141,10 +141,10 @@ def _alt_text(parts: Sequence[str], figures: Sequence[Sequence[Metric | None]], 
     )
 
 
-def _figure(title: str, drawn: Sequence[str], height: float, told: str) -> str:
+def _figure(title: str, drawn: Sequence[str], height: float, alt_text: str) -> str:
     return (
         f'<figure class="plot"><figcaption>{escape(title)}</figcaption>'
-        f'<svg viewBox="0 0 {_WIDTH} {height:g}" role="img" aria-label="{escape(told)}">{"".join(drawn)}</svg></figure>'
+        f'<svg viewBox="0 0 {_WIDTH} {height:g}" role="img" aria-label="{escape(alt_text)}">{"".join(drawn)}</svg></figure>'
     )
 
 
@@ -155,7 +155,7 @@ Line = Mapping[int, float]
 
 
 def position_plots(models: Sequence[ModelResult]) -> str:
-    """Return the U-curve of each model and number of documents, and its attention by place."""
+    """Return accuracy and attention by document position, for each model and number of documents."""
     return "".join(_position_lines(model) for model in models)
 
 
@@ -177,12 +177,12 @@ def _position_lines(model: ModelResult) -> str:
 
 
 def position_plot(title: str, lines: Mapping[str, Line], documents: int) -> str:
-    """Return one figure with its title and key.
+    """Return one plot with its title and key.
 
     Args:
-        title: above it.
-        lines: by name, values of 0 or more by place, from 1; the axis begins at 0.
-        documents: how many places there are.
+        title: above the plot.
+        lines: by name, non-negative values by position, from 1; the axis begins at 0.
+        documents: number of positions.
     """
     most = max((value for line in lines.values() for value in line.values()), default=0.0) or 1.0
     ground = _HEIGHT - _FOOT
@@ -206,13 +206,13 @@ def position_plot(title: str, lines: Mapping[str, Line], documents: int) -> str:
     key = "".join(
         f'<span><i class="swatch m{number % COLOURS}"></i>{escape(name)}</span>' for number, name in enumerate(lines)
     )
-    told = "; ".join(
+    alt_text = "; ".join(
         f"{name}: " + ", ".join(f"{place} {value:.3g}" for place, value in sorted(line.items()))
         for name, line in lines.items()
     )
     return (
         f'<figure class="plot"><figcaption>{escape(title)}</figcaption><div class="key-list">{key}</div>'
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(told)}">{"".join(drawn)}</svg></figure>'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(alt_text)}">{"".join(drawn)}</svg></figure>'
     )
 
 

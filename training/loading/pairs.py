@@ -1,10 +1,10 @@
-"""Image-caption pairs with the texts edited from the captions: CLIP, NegCLIP, hard positives, FSC-CLIP.
+"""Collator of image-caption pairs with edited captions: CLIP, NegCLIP, hard positives, FSC-CLIP.
 
-A row is a sample. Each row has the same number of places for negatives; where a sample has fewer, the mask is False.
-Where it has more, each epoch draws again: first one of every kind (form and target of the edit), then what is left.
+A row is a sample with a fixed number of places for negatives. Samples with fewer have a mask; of more, each epoch draws
+again: first one of every type (form and target of the edit), then the rest.
 
-Negatives may also be made while training, of each caption anew in each epoch, as FSC-CLIP does: give
-`pairwright.generators.online.OnlineNegatives`, or any function like it. Then those of the shards are not looked at.
+Negatives may also be generated in training, new ones for each caption and epoch, as in FSC-CLIP: pass
+`pairwright.generators.online.OnlineNegatives` or a similar function. Negatives in the shards are then ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,23 +25,23 @@ _Kinds = Mapping[str, Sequence[str]]
 
 
 class NegativeMaker(Protocol):
-    """Makes negatives of a caption by kind; the same in any process."""
+    """Generator of negatives by type; deterministic in any process."""
 
     def __call__(self, caption: str, captions: Sequence[str] = (), *, epoch: int = 0) -> Mapping[str, Sequence[str]]:
-        """Return texts by kind; ``captions`` are the others of the same image."""
+        """Return texts by type; ``captions`` are the other captions of the image."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairCollator:
-    """The recipe of pairs; see the module.
+    """Collator of pairs, one row per sample.
 
     Attributes:
-        negatives: places for hard negatives a row.
-        positives: places for hard positives a row.
-        online: makes the negatives; None: those of the shards.
+        negatives: hard negatives per row.
+        positives: hard positives per row.
+        online: generator of negatives; None: those of the shards.
 
     Raises:
-        UsageError: a number below 0, or a maker without places for what it makes.
+        UsageError: a number below 0, or a generator with ``negatives`` 0.
     """
 
     negatives: int = 0
@@ -53,15 +53,17 @@ class PairCollator:
 
     def __post_init__(self) -> None:
         if min(self.negatives, self.positives) < 0 or (self.online and not self.negatives):
-            raise UsageError("pairs: negatives and positives are at least 0; negatives made online need at least 1.")
+            raise UsageError(
+                "pairs: negatives and positives must be at least 0; online negatives require negatives of at least 1."
+            )
 
     @property
     def needs(self) -> Needs:
-        """Return ``some`` when texts of the shards are wanted: a mask stands for what one row lacks."""
+        """Return ``some`` if texts of the shards are used, as rows without them are masked."""
         return "some" if self.positives or (self.negatives and not self.online) else "nothing"
 
     def lacks(self, body: SampleJson) -> str:
-        """Return which of the wanted texts a sample has none of."""
+        """Return which of the used kinds of texts a sample lacks."""
         negatives = self.negatives and not self.online and not body.get("hard_negatives")
         positives = self.positives and not body.get("hard_positives")
         if negatives and positives:
@@ -120,7 +122,7 @@ def _group_by_type(rows: Sequence[Mapping[str, Any]]) -> _Kinds:
 
 
 def _draw_texts(kinds: _Kinds, places: int, key: str, context: CollationContext) -> list[str]:
-    """Return up to ``places`` texts: one of each kind, then a second of each, and so on; rng breaks ties."""
+    """Return up to ``places`` texts: one of each type, then a second of each, and so on, with random ties."""
     if not places:
         return []
     rng = make_rng(context.seed, context.epoch, "texts", key)
@@ -134,7 +136,7 @@ def _draw_texts(kinds: _Kinds, places: int, key: str, context: CollationContext)
 def _stack_texts(
     ids: Tensor, mask: Tensor, rows: Sequence[Sequence[str]], places: int, fill: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ids (b, k, t), which places are taken (b, k), and the mask of tokens (b, k, t)."""
+    """Return ids (b, k, t), the mask of texts (b, k), and the mask of tokens (b, k, t)."""
     taken = torch.tensor([[place < len(row) for place in range(places)] for row in rows], dtype=torch.bool)
     taken = taken.reshape(len(rows), places)
     shape = (len(rows), places, ids.shape[1])

@@ -1,11 +1,12 @@
-"""Texts with a label and a rationale, for a small model that learns from both (Distilling step-by-step, section 2.3).
+"""Collator of rationales, and the index of JSONL files of rationale rows (Distilling step-by-step, section 2.3).
 
-``multi-task``   two rows an example: ``[label] x`` gives the label, ``[rationale] x`` the rationale (equations 2.3, 2.4)
-``single-task``  one row: x gives rationale and label as one text (equation 2.5)
-``label``        one row: ``[label] x`` gives the label (standard finetuning)
+``multi-task``   two rows per example: ``[label] x`` to the label, ``[rationale] x`` to the rationale (eq. 2.3, 2.4)
+``single-task``  one row: x to rationale and label as one text (eq. 2.5)
+``label``        one row: ``[label] x`` to the label (standard finetuning)
 
-The rows of an example stand in the same batch. Those of shards are told as `pairwright export --to rationales` tells
-them; files of such rows are read by `student_file.py`.
+All rows of an example share a batch. Shards yield the rows that `pairwright export --to rationales` writes. In a JSONL
+(`pairwright generate rationales`, `pairwright export --to rationales`), the rows with one ``id`` are an example; their
+positions are indexed, and the rows are read on demand.
 """
 
 import hashlib
@@ -35,12 +36,12 @@ _Spans = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class RationaleIndex:
-    """The examples of a file, numbered through.
+    """Index of the examples of a file.
 
     Attributes:
         path: of the file.
-        spans: for each example its lines: first byte, and the byte behind.
-        left_out: examples that have no place, by reason.
+        spans: for each example the byte ranges ``[start, end)`` of its lines.
+        left_out: skipped examples by reason.
     """
 
     path: Path
@@ -49,28 +50,28 @@ class RationaleIndex:
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """Return the number of examples, of the one file."""
+        """Return the number of examples, as a tuple of one file."""
         return (len(self.spans),)
 
     def places(self) -> str:
-        """Return a digest of where the examples lie: the same for the same file in another folder."""
+        """Return a digest of the examples' positions; equal for a copy of the file."""
         return hashlib.sha256(repr(self.spans).encode()).hexdigest()[:16]
 
     def find(self, number: int) -> StoredSample:
-        """Return the example of a number.
+        """Return the example with a number.
 
         Raises:
-            InputError: a line that changed since.
+            InputError: a line changed since it was indexed.
         """
         rows = [_row(read_span(self.path, *span), str(self.path)) for span in self.spans[number]]
         return StoredSample(rows[0]["id"], f"{self.path}, example {rows[0]['id']}", "", {ROWS: rows}, b"")
 
 
-def index_rationales(path: Path, judge: SampleCheck | None = None) -> RationaleIndex:
-    """Return where the examples of a file lie; ``judge`` as in `index_shards`.
+def index_rationales(path: Path, check: SampleCheck | None = None) -> RationaleIndex:
+    """Return the index of a file; ``check`` returns the reason why an example is not usable.
 
     Raises:
-        InputError: no such file, no row in it, or a line that is no student row.
+        InputError: no such file, no rows, or an invalid row.
     """
     if not path.is_file():
         raise missing_file_message(path)
@@ -80,8 +81,8 @@ def index_rationales(path: Path, judge: SampleCheck | None = None) -> RationaleI
         spans[row["id"]].append((start, end))
         rows[row["id"]].append(row)
     if not spans:
-        raise InputError("no row in it", where=str(path), fix="Make rows by pairwright generate rationales.")
-    reasons = {name: judge({ROWS: found}) if judge else "" for name, found in rows.items()}
+        raise InputError("no rows", where=str(path), fix="Write rows with pairwright generate rationales.")
+    reasons = {name: check({ROWS: found}) if check else "" for name, found in rows.items()}
     kept = tuple(tuple(found) for name, found in spans.items() if not reasons[name])
     return RationaleIndex(path, kept, Counter(reason for reason in reasons.values() if reason))
 
@@ -99,10 +100,10 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"no JSON ({error})", where=where, fix="Write the rows again.") from None
+        raise InputError(f"invalid JSON ({error})", where=where, fix="Write the rows again.") from None
     if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _MEMBERS):
         raise InputError(
-            f"no student row: it needs {', '.join(_MEMBERS)}, all of them texts",
+            f"not a rationale row: {', '.join(_MEMBERS)} must be strings",
             where=where,
             fix="pairwright export --to rationales writes such rows.",
         )
@@ -110,8 +111,8 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
 
 
 def missing_file_message(path: Path) -> InputError:
-    """Return what to say of a file that is not there."""
-    return InputError("no such file", where=str(path), fix="Give the .jsonl that holds the rows.")
+    """Return the error for a missing file."""
+    return InputError("no such file", where=str(path), fix="Pass a .jsonl of rationale rows.")
 
 
 Objectives = Literal["multi-task", "single-task", "label"]
@@ -121,7 +122,7 @@ _TARGETS = {"multi-task": ("label", "rationale"), "single-task": ("both",), "lab
 
 @dataclass(frozen=True, slots=True)
 class RationaleCollator:
-    """The recipe of rationales; see the module.
+    """Collator of rationales.
 
     Attributes:
         objectives: see the module.
@@ -136,13 +137,13 @@ class RationaleCollator:
     unit, units = "samples", None
 
     def lacks(self, body: SampleJson) -> str:
-        """Return whether a sample has no row of this split and objective."""
+        """Return ``no_rationales`` for a sample without a row of this split and objective."""
         return "" if self.rows("", body) else "no_rationales"
 
     def collate(
         self,
         samples: Sequence[StoredSample],
-        pictures: Sequence[PreparedImage],  # noqa: ARG002 - as every recipe
+        pictures: Sequence[PreparedImage],  # noqa: ARG002 - interface of collators
         context: CollationContext,
     ) -> PackedBatch[RationaleBatch]:
         """Return the batch of these samples."""
@@ -156,10 +157,10 @@ class RationaleCollator:
         return PackedBatch(batch, torch.empty(0, dtype=torch.uint8), torch.empty(0, dtype=torch.int64))
 
     def rows(self, key: str, body: SampleJson) -> list[dict[str, Any]]:
-        """Return the student rows of a sample, or of an example of a file, which has them ready."""
+        """Return the rationale rows of a sample, or of an example of a file."""
         rows = [row for row in body.get(ROWS, ()) if row["split"] == self.split]
-        told = StudentRows("single-task" if self.objectives == "single-task" else "multi-task")
+        exporter = StudentRows("single-task" if self.objectives == "single-task" else "multi-task")
         for known in body.get("rationales", ()):
             if known["split"] == self.split:
-                rows += told.of(Example(id=key, origin=Origin("shard", 1), key=key, **known))
+                rows += exporter.of(Example(id=key, origin=Origin("shard", 1), key=key, **known))
         return [row for row in rows if row["objective"] in _TARGETS[self.objectives]]

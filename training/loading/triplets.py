@@ -1,12 +1,11 @@
-"""Triplets of image, instruction and answer: embeddings that depend on what is asked (FocalLens, section 5.1).
+"""Collator of triplets of image, instruction and answer (FocalLens, section 5.1).
 
-A row is an exchange of a conversation; all rows of a sample stand in the same batch, since the model has to tell them
-apart by the instruction alone. So a batch of n samples has more rows than n, and not always the same number; ``turns``
-bounds it, and each epoch draws again. An exchange that a sample has twice counts once: twice, it would be its own
-negative. Samples without one are left out and counted.
+A row is a question-answer turn; all rows of a sample share a batch, so that only the instruction distinguishes them. A
+batch of n samples therefore has a varying number of rows; ``turns`` bounds it, and each epoch draws again. A repeated
+turn of a sample counts once: it would be its own negative. Samples without turns are skipped and counted.
 
-Limits: the conversations of one sample. Where several samples share an image (one for each caption), the samples are
-drawn apart; `PairBatch.groups` and `TripletBatch.groups` tell when two of them meet.
+Limits: the conversations of one sample. Several samples of one image (one per caption) are drawn independently;
+`TripletBatch.groups` is equal for them.
 """
 
 from collections.abc import Sequence
@@ -25,16 +24,16 @@ from pairwright.training.loading.tokenization import TextOptions, encode, load_t
 
 @dataclass(frozen=True, slots=True)
 class TripletCollator:
-    """The recipe of triplets; see the module.
+    """Collator of triplets, one row per turn.
 
     Attributes:
-        turns: of one sample in a batch at most; 0: all.
-        types: of the conversations that are taken; empty: all.
-        instructions: how these become tokens where a language model reads them (FocalLens-MLLM), without the mark of
-            the end, which the model puts there itself; None: as the answers do.
+        turns: maximum per sample in a batch; 0: all.
+        types: conversation types; empty: all.
+        instructions: tokenization of instructions for a language model (FocalLens-MLLM), without the end token, which the
+            model appends; None: as for answers.
 
     Raises:
-        UsageError: a number below 0.
+        UsageError: ``turns`` is below 0.
     """
 
     turns: int = 0
@@ -47,10 +46,10 @@ class TripletCollator:
 
     def __post_init__(self) -> None:
         if self.turns < 0:
-            raise UsageError("triplets: turns is at least 0 (0: all).")
+            raise UsageError("triplets: turns must be at least 0 (0: all).")
 
     def lacks(self, body: SampleJson) -> str:
-        """Return whether a sample has no exchange."""
+        """Return ``no_triplets`` for a sample without a turn."""
         return "" if exchanges(body, self.types) else "no_triplets"
 
     def collate(
@@ -93,7 +92,7 @@ class TripletCollator:
 
 
 def exchanges(body: SampleJson, types: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return what was asked and answered in a sample's conversations, each exchange once, in order."""
+    """Return the distinct (instruction, answer) pairs of a sample's conversations, in order."""
     found: dict[tuple[str, str], None] = {}
     for conversation in select_conversations(body, types):
         asked = ""
@@ -105,5 +104,5 @@ def exchanges(body: SampleJson, types: Sequence[str] = ()) -> list[tuple[str, st
 
 
 def select_conversations(body: SampleJson, types: Sequence[str]) -> list[Any]:
-    """Return a sample's conversations of these types (all when none is named), in order."""
+    """Return a sample's conversations of these types (empty: all), in order."""
     return [row for row in body.get("conversations", ()) if not types or row["type"] in types]

@@ -1,4 +1,4 @@
-# ruff: noqa: S106 - marks of a tokenizer are no passwords
+# ruff: noqa: S106 - special tokens, no passwords
 """Prompts with documents, their tokens, the relevance of their documents, and answers by calibrated attention."""
 
 from typing import Any
@@ -188,7 +188,7 @@ def test_answers_are_stock_without_relevances_and_others_with_them() -> None:
 
 
 def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
-    with pytest.raises(UsageError, match="reads 700"):
+    with pytest.raises(UsageError, match="limit of 700"):
         reader().attention([question_prompt("Who?", ["word " * 200])])
 
 
@@ -200,7 +200,7 @@ def test_an_answer_for_which_the_model_has_no_room_is_refused_and_what_mends_it_
     assert len(found.answers([prompt], 700 - length)) == 1
     with pytest.raises(UsageError, match=rf"of {length} tokens and an answer of {701 - length}, .* 700\. Lower --rer"):
         found.answers([prompt], 701 - length)
-    with pytest.raises(UsageError, match=r"reads 700\. Lower --rerank-top"):
+    with pytest.raises(UsageError, match=r"limit of 700\. Lower --rerank-top"):
         found.log_probabilities(["word " * 140], ["Who?"])
 
 

@@ -1,4 +1,4 @@
-"""The figures of evaluations, each against a literal restatement of what it says."""
+"""Evaluation metrics against their definitions."""
 
 from itertools import combinations
 from typing import Any

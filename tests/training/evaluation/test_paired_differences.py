@@ -1,9 +1,9 @@
-"""Models side by side on the same rows: differences with their intervals."""
+"""Paired differences of models with intervals."""
 
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="figures of models stand beside what opens them")
+pytest.importorskip("torch", reason="the trainer needs torch")
 
 from pairwright.training.evaluation.paired_differences import paired_differences
 from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult

@@ -1,4 +1,4 @@
-"""Tiny models measured on ColorShape: each figure against a literal restatement, and what is refused beforehand."""
+"""Tiny models evaluated on ColorShape: each metric against its definition, and refused requests."""
 
 import io
 import json
@@ -89,7 +89,7 @@ def shown(model: Clip, data: bytes) -> Any:
         return model.encode_images(seen(data))[0].double().numpy()
 
 
-def test_negatives_are_told_apart_by_the_cosine_of_image_and_text(given: Given) -> None:
+def test_hard_negatives_are_ranked_by_the_cosine_of_image_and_text(given: Given) -> None:
     model, counts = Clip.load(given.clip), {"accuracy": 0, "augmented": 0, "brittleness": 0}
     rows = 0
     for path in sorted(Path(given.data).glob("*.tar")):
@@ -111,7 +111,7 @@ def test_negatives_are_told_apart_by_the_cosine_of_image_and_text(given: Given) 
     for name, hits in counts.items():
         assert figures(found)["all", name].value == pytest.approx(hits / rows)
         assert figures(found)["all", name].n == rows
-    assert found.found.counts["samples have no hard negative and are left out"] == 24 - rows
+    assert found.found.counts["samples have no hard negative and are skipped"] == 24 - rows
     assert found.as_json()["evaluation"]["rows"] == rows
 
 
@@ -223,7 +223,7 @@ def test_a_model_that_reads_no_instruction_is_the_same_under_all(given: Given) -
     )
 
 
-def test_labels_of_shards_may_stand_in_a_file_in_any_order(given: Given, tmp_path: Path) -> None:
+def test_labels_of_shards_may_be_in_a_file_in_any_order(given: Given, tmp_path: Path) -> None:
     rows = [{"key": sample.key, "shape": sample.conditions["shape"]} for sample in generate_toy_set(0, 2)]
     (tmp_path / "l.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
     found = measured("conditions", given.clip, given.toy, by=("shape",), labels=tmp_path / "l.jsonl")
@@ -278,7 +278,7 @@ def test_a_student_is_asked_for_label_and_rationale_by_their_prefixes(tmp_path: 
     rationale = said("what colour is it ?").split()
     shared = min(rationale.count("red"), 1) + min(rationale.count("blue"), 1)
     assert by["rationale, words (F1)"].value == pytest.approx(2 * shared / (2 + len(rationale)))
-    assert found.counts == {"examples have no row of this split and are left out": 1}
+    assert found.counts == {"examples have no row of this split and are skipped": 1}
     assert len(read_student_tasks([str(tmp_path / "rows.jsonl")], split="train").rows) == 2
 
 
@@ -333,7 +333,7 @@ def test_react_at_share_0_is_the_frozen_model(given: Given) -> None:
     assert not torch.allclose(rows_of(next(at(0.5))), rows_of(trained))
 
 
-def test_a_torn_shard_is_told_without_options_that_evaluate_has_not(tmp_path: Path) -> None:
+def test_a_damaged_shard_is_reported_without_options_of_other_commands(tmp_path: Path) -> None:
     from tests.training.training_cases import shards
 
     shards(tmp_path, count=4)
@@ -345,18 +345,18 @@ def test_a_torn_shard_is_told_without_options_that_evaluate_has_not(tmp_path: Pa
     assert "--on-error" not in str(error.value)
 
 
-def test_what_cannot_be_is_refused_before_a_model_is_opened(
+def test_invalid_requests_are_refused_before_a_model_is_opened(
     given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def opened(*_: Any) -> None:
         raise AssertionError("opened")
 
     monkeypatch.setattr("pairwright.training.evaluation.evaluated_models.open_model", opened)
-    with pytest.raises(UsageError, match=r"of kind student; negatives is for clip.*It can do rationales"):
+    with pytest.raises(UsageError, match=r"of kind student; negatives is for clip.*It supports rationales"):
         measured("negatives", student(tmp_path / "student"), given.data)
     rows = [{"caption": "a", "negative": "b", "image": f"{name}.jpg"} for name in ("x", "y")]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(InputError, match=r"x.jpg: 2 of 2 images cannot be read; the first cannot be read.*--images"):
+    with pytest.raises(InputError, match=r"x.jpg: 2 of 2 images .*--images"):
         measured("negatives", given.clip, tmp_path / "rows.jsonl")
     with pytest.raises(InputError, match="no hard negative"):
         measured("negatives", given.clip, given.toy)
@@ -374,13 +374,13 @@ def test_what_cannot_be_is_refused_before_a_model_is_opened(
 
 
 @pytest.mark.parametrize("task", ["negatives", "zero-shot", "retrieval"])
-def test_data_that_is_not_there_is_told_as_such_whatever_its_ending(given: Given, tmp_path: Path, task: str) -> None:
+def test_data_that_is_not_there_is_reported_whatever_its_extension(given: Given, tmp_path: Path, task: str) -> None:
     with pytest.raises(InputError, match="no such file"):
         measured(task, given.clip, tmp_path / "nowhere", by=("colour",))
 
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:99"])
-def test_a_device_that_is_not_there_is_told_in_one_line(given: Given, device: str) -> None:
+def test_a_device_that_is_not_there_is_reported_in_one_line(given: Given, device: str) -> None:
     with pytest.raises(UsageError, match=rf"device '{device}': cannot be used here"):
         measured("negatives", given.clip, given.data, device=device)
 
@@ -389,13 +389,13 @@ def test_a_base_that_is_another_model_is_refused(given: Given, tmp_path: Path) -
     def mixed(base: str) -> None:
         list(open_models([identify_model(given.lens)], WiseFtSettings(base, (0.5,)), "cpu"))
 
-    with pytest.raises(UsageError, match=r"of kind clip.*no line between"):
+    with pytest.raises(UsageError, match=r"of kind clip.*cannot be interpolated"):
         mixed(given.clip)
     write_word_tokenizer(["other words"], tmp_path / "words")
     tiny = tiny_models.clip()
     tiny.tokenizer = load_tokenizer(str(tmp_path / "words"))
     tiny.save(tmp_path / "other")
-    with pytest.raises(UsageError, match="not the same model"):
+    with pytest.raises(UsageError, match="not the same architecture"):
         list(open_models([identify_model(given.clip)], WiseFtSettings(str(tmp_path / "other"), (0.5,)), "cpu"))
 
 
@@ -405,6 +405,6 @@ def test_long_texts_and_small_images_are_counted(given: Given, tmp_path: Path) -
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
     counts = measured("negatives", given.clip, tmp_path / "rows.jsonl").found.counts
     assert counts == {
-        "texts were longer than the 40 tokens that the model reads, and lost their end": 1,
+        "texts exceeded the model's 40 tokens and were truncated": 1,
         "images have a side below the 32 pixels that the model takes, and were enlarged": 1,
     }

@@ -8,11 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
+from tests.training.objectives.random_rows import dot  # noqa: E402
+
 SCALE = 4.0
-
-
-def dot(one: list[float], other: list[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
 
 
 def weights_of(token: list[float], patches: list[list[float]]) -> list[float]:
@@ -128,7 +126,7 @@ def test_with_no_negative_at_all_it_is_clip_with_clip_s_gradient() -> None:
     assert (torch.autograd.grad(given, patches)[0] == 0).all()
 
 
-def test_padding_and_masked_texts_change_nothing_whatever_stands_there() -> None:
+def test_padding_and_masked_texts_have_no_effect() -> None:
     from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 
     batch, local = inputs()

@@ -1,7 +1,6 @@
 """The choice among a caption and its hard negatives: against FSC-CLIP, eq. 3-5, 9 and 10, sum by sum."""
 
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,15 +10,9 @@ from tests.example_counts import examples
 
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
+from tests.training.objectives.random_rows import dot, unit  # noqa: E402
+
 sizes = st.tuples(st.integers(1, 5), st.integers(0, 3), st.integers(0, 10_000))
-
-
-def unit(rng: Any, *shape: int) -> Any:
-    return torch.nn.functional.normalize(torch.randn(*shape, generator=rng, dtype=torch.float64), dim=-1)
-
-
-def dot(one: list[float], other: list[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
 
 
 def literal(choices: list[list[float]], mask: list[list[bool]], gamma: float, beta: float) -> float:

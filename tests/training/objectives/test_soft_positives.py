@@ -1,7 +1,6 @@
 """REACT's soft positives: against Liu's dissertation, eq. 2.4-2.6, and equal to UniCL and CLIP in their limits."""
 
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,13 +10,7 @@ from tests.example_counts import examples
 
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
-
-def unit(rng: Any, *shape: int) -> Any:
-    return torch.nn.functional.normalize(torch.randn(*shape, generator=rng, dtype=torch.float64), dim=-1)
-
-
-def dot(one: list[float], other: list[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
+from tests.training.objectives.random_rows import dot, unit  # noqa: E402
 
 
 @settings(max_examples=examples(40))

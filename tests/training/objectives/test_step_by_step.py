@@ -43,7 +43,7 @@ def test_two_tasks_are_the_label_s_loss_and_lambda_times_the_rationale_s(weight:
     assert total.loss.item() == pytest.approx(expected["label"] + weight * expected["rationale"])
 
 
-def test_at_lambda_0_the_rationales_have_no_say() -> None:
+def test_at_lambda_0_the_rationales_have_no_effect() -> None:
     from pairwright.training.objectives.step_by_step import multi_task_loss, written_loss
 
     labels, rationales = written(0, [1, 2]), written(1, [4, 3])

@@ -1,4 +1,4 @@
-"""Recipes: what is read, what is refused and how it is said."""
+"""Recipe reader: settings, changes and error messages."""
 
 from pathlib import Path
 
@@ -54,8 +54,8 @@ def test_what_no_recipe_can_hold_is_refused_with_what_it_should_be(name: str, ch
 
 
 @pytest.mark.parametrize("change", ["optimizer.lr", "=3", "a..b=3"])
-def test_a_change_that_is_no_key_and_value_is_refused(change: str) -> None:
-    with pytest.raises(UsageError, match=r"give key=value"):
+def test_a_change_without_key_and_value_is_refused(change: str) -> None:
+    with pytest.raises(UsageError, match=r"key=value"):
         read_recipe("clip", [change])
 
 
