@@ -64,13 +64,13 @@ def test_a_decoder_without_a_ranking_and_a_ranking_without_a_decoder_are_refused
     assert not (searched / "h.jsonl").exists()
 
 
-def test_captions_that_are_too_long_together_are_refused_with_the_option_that_mends_it(
+def test_captions_that_are_too_long_together_are_refused_with_the_option_to_lower(
     run_model: Run, searched: Path
 ) -> None:
     config = json.loads((searched / "decoder/config.json").read_text())
     (searched / "decoder/config.json").write_text(json.dumps({**config, "max_position_embeddings": 260}))
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--out", "h.jsonl", "--rerank", "plain-attention"]
     assert run_model(*given, "--rerank-model", "decoder", ok=False).stderr.splitlines() == [
-        "pairwright: a prompt of 280 tokens exceeds the model's limit of 260. Read fewer captions together: lower --rerank-top."
+        "pairwright: a prompt of 280 tokens: the model's limit is 260. Read fewer captions together: lower --rerank-top."
     ]
     assert run_model(*given, "--rerank-model", "decoder", "--rerank-top", 2).stderr == ""

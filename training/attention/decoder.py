@@ -157,7 +157,7 @@ class DocumentDecoder:
         longest = max((len(row.ids) for row in read), default=0)
         if room is not None and longest + answer > room:
             more = f" and an answer of {answer:,}" if answer else ""
-            raise UsageError(f"a prompt of {longest:,} tokens{more} exceeds the model's limit of {room:,}. {self.fix}")
+            raise UsageError(f"a prompt of {longest:,} tokens{more}: the model's limit is {room:,}. {self.fix}")
 
     def _padded(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
         width = max(map(len, rows))

@@ -188,19 +188,19 @@ def test_answers_are_stock_without_relevances_and_others_with_them() -> None:
 
 
 def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
-    with pytest.raises(UsageError, match="limit of 700"):
+    with pytest.raises(UsageError, match="limit is 700"):
         reader().attention([question_prompt("Who?", ["word " * 200])])
 
 
-def test_an_answer_for_which_the_model_has_no_room_is_refused_and_what_mends_it_is_told() -> None:
+def test_an_answer_beyond_the_model_s_limit_is_refused_with_advice() -> None:
     found = reader()
     found.fix = "Lower --rerank-top."
     prompt = question_prompt("Who?", ["word " * 60])
     length = len(tokenize_prompt(prompt, found.tokenizer).ids)
     assert len(found.answers([prompt], 700 - length)) == 1
-    with pytest.raises(UsageError, match=rf"of {length} tokens and an answer of {701 - length}, .* 700\. Lower --rer"):
+    with pytest.raises(UsageError, match=rf"of {length} tokens and an answer of {701 - length}: .* 700\. Lower --rer"):
         found.answers([prompt], 701 - length)
-    with pytest.raises(UsageError, match=r"limit of 700\. Lower --rerank-top"):
+    with pytest.raises(UsageError, match=r"limit is 700\. Lower --rerank-top"):
         found.log_probabilities(["word " * 140], ["Who?"])
 
 

@@ -406,5 +406,5 @@ def test_long_texts_and_small_images_are_counted(given: Given, tmp_path: Path) -
     counts = measured("negatives", given.clip, tmp_path / "rows.jsonl").found.counts
     assert counts == {
         "texts exceeded the model's 40 tokens and were truncated": 1,
-        "images have a side below the 32 pixels that the model takes, and were enlarged": 1,
+        "images have a side below the model's 32 pixels and were enlarged": 1,
     }
