@@ -98,21 +98,21 @@ def conditional_precision(embedder: Embedder, given: ConditionalImages) -> TaskR
     """Return mAP (or rank correlation) by condition, and the mean mAP of several conditions."""
     reads = embedder.subject.named.kind in INSTRUCTED_KINDS
     plain = None if reads else embedder.images(given.images)
-    figures: list[Metric] = []
+    metrics: list[Metric] = []
     for condition in given.conditions:
         rows = embedder.images(given.images, condition.instruction) if plain is None else plain
-        figures.append(_condition_metric(rows, condition))
-    maps = [figure for figure in figures if figure.measure == "mAP"]
+        metrics.append(_condition_metric(rows, condition))
+    maps = [metric for metric in metrics if metric.measure == "mAP"]
     if len(maps) > 1:
-        value = sum(figure.value for figure in maps) / len(maps)
+        value = sum(metric.value for metric in maps) / len(maps)
         # Conditions share their images, so the interval is the widest for a mean over the same queries.
         half = [sum(side) / len(maps) for side in ([one.low for one in maps], [one.high for one in maps])]
-        chance = sum(figure.chance or 0.0 for figure in maps) / len(maps)
+        chance = sum(metric.chance or 0.0 for metric in maps) / len(maps)
         # Per image; images without another of their label under some condition do not count.
         units = np.mean([one.units for one in maps if one.units is not None], axis=0)
-        figures.append(Metric("mean", "mAP", value, half[0], half[1], len(given.images), chance, units=units))
+        metrics.append(Metric("mean", "mAP", value, half[0], half[1], len(given.images), chance, units=units))
     instructions = {one.name: one.instruction if reads else "" for one in given.conditions}
-    return TaskResult(tuple(figures), {}, {"images": len(given.images), "instructions": instructions})
+    return TaskResult(tuple(metrics), {}, {"images": len(given.images), "instructions": instructions})
 
 
 def _condition_metric(rows: EmbeddingRows, condition: Condition) -> Metric:

@@ -132,8 +132,8 @@ class Embedder:
             return _to_numpy(self._clip().encode_images(shown.pixels))
         each = asked.expand(len(shown), -1)
         if isinstance(model, FocalLensMllm):
-            said = torch.ones_like(each, dtype=torch.bool)
-            return _to_numpy(model.encode_images(shown.pixels, each, said, grids=shown.grids))
+            mask = torch.ones_like(each, dtype=torch.bool)
+            return _to_numpy(model.encode_images(shown.pixels, each, mask, grids=shown.grids))
         assert isinstance(model, FocalLensClip)
         return _to_numpy(model.encode_images(shown.pixels, each))
 

@@ -39,7 +39,7 @@ def generate_answers(
     device = next(model.parameters()).device
     pictures = [question.image for question in questions]
     shown = image_batches(pictures, model.pixels, batch, device, tiles=model.connection.tiles)
-    said: list[str] = []
+    answers: list[str] = []
     for place, images in enumerate(shown):
         now = questions[place * batch : (place + 1) * batch]
         texts, mask = pad_rows(
@@ -48,8 +48,8 @@ def generate_answers(
         )
         with torch.inference_mode():
             found = model.answer(texts.to(device), mask.to(device), images.pixels, most=longest, grids=images.grids)
-        said += [text.strip() for text in tokenizer.batch_decode(found, skip_special_tokens=True)]
-    return said
+        answers += [text.strip() for text in tokenizer.batch_decode(found, skip_special_tokens=True)]
+    return answers
 
 
 def _question_tokens(tokenizer: object, question: str, style: ConversationTemplate) -> list[int]:

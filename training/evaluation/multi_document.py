@@ -84,7 +84,7 @@ def evaluate_multi_document(
         plan: settings.
     """
     before = reader.passes
-    figures: list[Metric] = []
+    metrics: list[Metric] = []
     for treatment in plan.treatments:
         places = plan.places[len(plan.places) // 2 :][:1] if treatment in _POSITION_INDEPENDENT else plan.places
         right = {place: _accuracy(reader, questions, plan, treatment, place) for place in places}
@@ -93,17 +93,17 @@ def evaluate_multi_document(
             if treatment in _POSITION_INDEPENDENT
             else {f"gold {p + 1}": r for p, r in right.items()}
         )
-        figures += [Metric.share(treatment, f"{name} of {plan.documents}", sum(r), len(r)) for name, r in named.items()]
+        metrics += [Metric.share(treatment, f"{name} of {plan.documents}", sum(r), len(r)) for name, r in named.items()]
         every = [one for r in right.values() for one in r]
         if len(places) > 1:
-            figures.append(Metric.share(treatment, f"average of {plan.documents}", sum(every), len(every)))
+            metrics.append(Metric.share(treatment, f"average of {plan.documents}", sum(every), len(every)))
     for ranking in plan.rankings if plan.documents > _RECALL else ():
-        figures.append(_recall(reader, questions, plan, ranking))
+        metrics.append(_recall(reader, questions, plan, ranking))
     attention = {place + 1: _attention(reader, questions, plan, place).tolist() for place in plan.places}
     if plan.conditions:
-        figures += check_attention_conditions(reader, questions, plan)
+        metrics += check_attention_conditions(reader, questions, plan)
     detail = {f"attention of {plan.documents}": attention, f"passes of {plan.documents}": reader.passes - before}
-    return TaskResult(tuple(figures), {}, detail)
+    return TaskResult(tuple(metrics), {}, detail)
 
 
 def _accuracy(
@@ -118,8 +118,8 @@ def _accuracy(
         _prompt(reader, plan, text, _order_documents(reader, plan, treatment, text, given)) for text, given in held
     ]
     relevances = reader.relevances(prompts, plan.calibration) if treatment.endswith("calibrated") else None
-    said = reader.answers(prompts, plan.longest, relevances, plan.calibration)
-    return [contains_answer(text, question.answers) for text, question in zip(said, questions, strict=True)]
+    generated = reader.answers(prompts, plan.longest, relevances, plan.calibration)
+    return [contains_answer(text, question.answers) for text, question in zip(generated, questions, strict=True)]
 
 
 def _order_documents(
@@ -182,14 +182,14 @@ def check_attention_conditions(
     first_k, first_l, second_k, second_l = np.asarray(rows).T
     one = (first_k > first_l) == (second_k > second_l)
     two = (first_k > second_k) == (first_l > second_l)
-    figures = [
+    metrics = [
         Metric.share("condition 1", f"valid of {plan.documents}", int(one.sum()), len(one), 0.5),
         Metric.share("condition 2", f"valid of {plan.documents}", int(two.sum()), len(two), 0.5),
     ]
     for form, scale in _SCALES.items():
         at_k, at_l = scale(first_k) - scale(second_k), scale(first_l) - scale(second_l)
-        figures.append(_correlation(form, f"rank correlation of {plan.documents}", at_k, at_l))
-    return figures
+        metrics.append(_correlation(form, f"rank correlation of {plan.documents}", at_k, at_l))
+    return metrics
 
 
 def _correlation(part: str, measure: str, one: FloatArray, other: FloatArray) -> Metric:
@@ -209,16 +209,16 @@ def _prompt(reader: DocumentDecoder, plan: MultiDocumentPlan, text: str, documen
 def tables(found: TaskResult) -> list[list[list[object]]]:
     """Return the metrics as tables in the shape of B.2, 3.3, and 3.2 with B.1; rows of cells, the header first."""
     tests = ("condition 1", "condition 2", "linear", "log-linear")
-    ranked = [one for one in found.figures if one.part.startswith("ranking by ")]
-    tested = [one for one in found.figures if one.part in tests]
-    read = [one for one in found.figures if one not in ranked and one not in tested]
+    ranked = [one for one in found.metrics if one.part.startswith("ranking by ")]
+    tested = [one for one in found.metrics if one.part in tests]
+    read = [one for one in found.metrics if one not in ranked and one not in tested]
     return [_pivot("method", group) for group in (read, ranked, tested) if group]
 
 
-def _pivot(head: str, figures: Sequence[Metric]) -> list[list[object]]:
-    names = list(dict.fromkeys(one.measure for one in figures))
+def _pivot(head: str, metrics: Sequence[Metric]) -> list[list[object]]:
+    names = list(dict.fromkeys(one.measure for one in metrics))
     cells: Mapping[tuple[str, str], Any] = {
-        (one.part, one.measure): f"{one.written.strip()} ({one.written_interval})" for one in figures
+        (one.part, one.measure): f"{one.written.strip()} ({one.written_interval})" for one in metrics
     }
-    parts = dict.fromkeys(one.part for one in figures)
+    parts = dict.fromkeys(one.part for one in metrics)
     return [[head, *names], *([part, *(cells.get((part, name), "-") for name in names)] for part in parts)]

@@ -79,9 +79,9 @@ def paired_differences(models: Sequence[ModelResult], draws: int = BOOTSTRAP_DRA
     Metrics without row values, or missing for a model, are skipped.
     """
     found = [
-        _difference(figure, models[0], other, own, draws)
+        _difference(metric, models[0], other, own, draws)
         for row in metric_rows(models)
-        if (figure := find_metric(models[0], row)) is not None
+        if (metric := find_metric(models[0], row)) is not None
         for other in models[1:]
         if (own := find_metric(other, row)) is not None
     ]

@@ -65,20 +65,20 @@ def read_student_tasks(data: Sequence[str], *, split: str = "validation", single
     Raises:
         InputError: a damaged file, or no such example.
     """
-    wanted = RationaleCollator("single-task" if single else "multi-task", split)
+    collator = RationaleCollator("single-task" if single else "multi-task", split)
     rows: list[StudentTask] = []
     left_out = 0
     for one in data:
         given: SampleIndex = (
-            index_rationales(Path(one), wanted.lacks)
+            index_rationales(Path(one), collator.lacks)
             if one.endswith(".jsonl")
-            else index_shards(one, SampleSelection(wanted.lacks))
+            else index_shards(one, SampleSelection(collator.lacks))
         )
         left_out += given.left_out.get(_NO_ROWS, 0)
         for sample in read_samples(given, range(sum(given.counts))):
             rows += [
                 StudentTask(row.get("task", ""), row["objective"], row["input"], row["output"])
-                for row in wanted.rows(sample.key, sample.body)
+                for row in collator.rows(sample.key, sample.body)
             ]
     if not rows:
         kind = "both" if single else "label or rationale"
@@ -96,17 +96,17 @@ def rationale_accuracy(subject: OpenedModel, given: StudentTasks, *, batch: int 
         batch: texts per batch.
         longest: maximum tokens per output.
     """
-    said, cut = _generate(subject, [row.input for row in given.rows], batch, longest)
+    generated, cut = _generate(subject, [row.input for row in given.rows], batch, longest)
     names = sorted({row.task for row in given.rows})
     parts = [*(names if len(names) > 1 else []), "all"]
-    figures: list[Metric] = []
-    pairs = [_label_and_rationale(row, text) for row, text in zip(given.rows, said, strict=True)]
+    metrics: list[Metric] = []
+    pairs = [_label_and_rationale(row, text) for row, text in zip(given.rows, generated, strict=True)]
     for part in parts:
         chosen = np.array([part in ("all", row.task) for row in given.rows])
-        figures += _figures(part, pairs, chosen)
+        metrics += _metrics(part, pairs, chosen)
     counts = {"inputs exceeded the model's limit and were truncated": cut}
     counts["examples have no row of this split and are skipped"] = given.left_out
-    return TaskResult(tuple(figures), {sentence: number for sentence, number in counts.items() if number})
+    return TaskResult(tuple(metrics), {sentence: number for sentence, number in counts.items() if number})
 
 
 _Pair = tuple[str, str]  # expected, generated
@@ -118,36 +118,36 @@ def _label_and_rationale(row: StudentTask, text: str) -> tuple[_Pair | None, _Pa
         return (row.output, text), None
     if row.objective == "rationale":
         return None, (row.output, text)
-    (wanted_why, wanted), (why, label) = split_answer(row.output), split_answer(text)
-    return (wanted, label), (wanted_why, why)
+    (expected_why, expected), (why, label) = split_answer(row.output), split_answer(text)
+    return (expected, label), (expected_why, why)
 
 
-def _figures(
+def _metrics(
     part: str, pairs: Sequence[tuple[_Pair | None, _Pair | None]], chosen: npt.NDArray[np.bool_]
 ) -> list[Metric]:
     labels, rationales = [label for label, _ in pairs], [why for _, why in pairs]
     labelled, explained = (chosen & np.array([one is not None for one in own]) for own in (labels, rationales))
-    figures = []
+    metrics = []
     if labelled.any():
-        figures.append(Metric.rate(part, "label", _each(equal_texts, labels) > 0, counted=labelled))
+        metrics.append(Metric.rate(part, "label", _each(equal_texts, labels) > 0, counted=labelled))
     if explained.any():
-        figures.append(Metric.rate(part, "rationale, same text", _each(equal_texts, rationales) > 0, counted=explained))
-        figures.append(Metric.mean(part, "rationale, words (F1)", _each(word_f1, rationales), counted=explained))
-    return figures
+        metrics.append(Metric.rate(part, "rationale, same text", _each(equal_texts, rationales) > 0, counted=explained))
+        metrics.append(Metric.mean(part, "rationale, words (F1)", _each(word_f1, rationales), counted=explained))
+    return metrics
 
 
 def _each(measure: Callable[[str, str], float], pairs: Sequence[_Pair | None]) -> npt.NDArray[np.float64]:
     return np.array([0.0 if pair is None else float(measure(*pair)) for pair in pairs])
 
 
-def equal_texts(wanted: str, said: str) -> bool:
+def equal_texts(expected: str, generated: str) -> bool:
     """Return whether two texts are equal up to case and spacing."""
-    return wanted.casefold().split() == said.casefold().split()
+    return expected.casefold().split() == generated.casefold().split()
 
 
-def word_f1(wanted: str, said: str) -> float:
+def word_f1(expected: str, generated: str) -> float:
     """Return F1 over the words of two texts, 0-1; 1 for two empty ones."""
-    one, two = Counter(wanted.casefold().split()), Counter(said.casefold().split())
+    one, two = Counter(expected.casefold().split()), Counter(generated.casefold().split())
     if not one or not two:
         return float(one == two)
     return 2 * (one & two).total() / (one.total() + two.total())
@@ -173,8 +173,8 @@ def _generate(subject: OpenedModel, inputs: Sequence[str], batch: int, longest: 
     for start in range(0, len(inputs), batch):
         ids, lost = encode(inputs[start : start + batch], options)
         cut += lost
-        asked, mask = pad_rows(ids, padding_id(options))
+        input_ids, mask = pad_rows(ids, padding_id(options))
         with torch.inference_mode():
-            said = model.answer(asked.to(device), mask.to(device), most=longest)
-        texts += tokenizer.batch_decode(said, skip_special_tokens=True)
+            generated = model.answer(input_ids.to(device), mask.to(device), most=longest)
+        texts += tokenizer.batch_decode(generated, skip_special_tokens=True)
     return texts, cut

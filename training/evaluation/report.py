@@ -108,8 +108,8 @@ def _table(models: Sequence[ModelResult]) -> str:
 
 
 def _side_by_side(row: tuple[str, str], models: Sequence[ModelResult]) -> str:
-    figures = [find_metric(model, row) for model in models]
-    return _row(row, "".join(map(_value, figures)), figures)
+    metrics = [find_metric(model, row) for model in models]
+    return _row(row, "".join(map(_value, metrics)), metrics)
 
 
 def _rows_per_model(row: tuple[str, str], models: Sequence[ModelResult]) -> str:
@@ -123,16 +123,16 @@ def _rows_per_model(row: tuple[str, str], models: Sequence[ModelResult]) -> str:
     )
 
 
-def _row(names: tuple[str, str], cells: str, figures: Sequence[Metric | None]) -> str:
-    known = next((one for one in figures if one), None)
+def _row(names: tuple[str, str], cells: str, metrics: Sequence[Metric | None]) -> str:
+    known = next((one for one in metrics if one), None)
     ground = (f"{known.n:,}", known.written_chance.strip()) if known else ("", "")
     numbers = "".join(f'<td class="number">{text}</td>' for text in ground)
     names_cells = "".join(f'<td class="name">{escape(name)}</td>' for name in names)
     return f"<tr>{names_cells}{cells}{numbers}</tr>"
 
 
-def _value(figure: Metric | None) -> str:
-    texts = (figure.written.strip(), figure.written_interval) if figure else ("-", "")
+def _value(metric: Metric | None) -> str:
+    texts = (metric.written.strip(), metric.written_interval) if metric else ("-", "")
     return "".join(f'<td class="number">{text}</td>' for text in texts)
 
 

@@ -133,12 +133,12 @@ class TaskResult:
     """Result of a task for one model.
 
     Attributes:
-        figures: metrics in display order.
+        metrics: metrics in display order.
         counts: other counts by a sentence: truncated texts, enlarged images, skipped rows.
         detail: further JSON.
     """
 
-    figures: tuple[Metric, ...]
+    metrics: tuple[Metric, ...]
     counts: Mapping[str, int] = field(default_factory=dict)
     detail: Mapping[str, Any] = field(default_factory=dict)
 
@@ -170,7 +170,7 @@ class ModelResult:
             "model": self.model,
             "kind": self.kind,
             "wise_ft": self.share,
-            "figures": [figure.as_json() for figure in self.found.figures],
+            "figures": [metric.as_json() for metric in self.found.metrics],
             "counts": dict(self.found.counts),
             **self.found.detail,
         }
@@ -178,12 +178,12 @@ class ModelResult:
 
 def metric_rows(models: Sequence[ModelResult]) -> list[tuple[str, str]]:
     """Return the distinct (part, measure) of all models, in order."""
-    return list(dict.fromkeys((figure.part, figure.measure) for model in models for figure in model.found.figures))
+    return list(dict.fromkeys((metric.part, metric.measure) for model in models for metric in model.found.metrics))
 
 
 def find_metric(model: ModelResult, row: tuple[str, str]) -> Metric | None:
     """Return a model's metric for one of `metric_rows`; None without one."""
-    return next((one for one in model.found.figures if (one.part, one.measure) == row), None)
+    return next((one for one in model.found.metrics if (one.part, one.measure) == row), None)
 
 
 def describe_counts(models: Sequence[ModelResult]) -> list[str]:

@@ -28,13 +28,13 @@ def retrieval_recall(embedder: Embedder, given: CaptionedImages, ks: Sequence[in
         "image to text": (best_ranks(images, texts, np.arange(len(images)), owners), len(texts)),
     }
     wanted = {"text to image": np.ones(len(texts), dtype=np.intp), "image to text": np.bincount(owners)}
-    figures = [
+    metrics = [
         Metric.rate(way, f"recall@{k}", rank <= k, chance_recall(wanted[way], searched, k))
         for way, (rank, searched) in found.items()
         for k in ks
         if k < searched
     ]
-    return TaskResult(tuple(figures), {}, {"images": len(images), "texts": len(texts)})
+    return TaskResult(tuple(metrics), {}, {"images": len(images), "texts": len(texts)})
 
 
 def chance_recall(wanted: npt.NDArray[np.intp], searched: int, k: int) -> float:

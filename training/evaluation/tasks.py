@@ -103,7 +103,7 @@ def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> 
         PairwrightError: invalid input, before the first model is opened where possible.
     """
     if twice := [name for name, times in Counter(request.models).items() if times > 1]:
-        raise UsageError(f"{twice[0]} is passed twice.")
+        raise UsageError(f"{twice[0]} is named twice.")
     named = identify_models(request.task, request.models)
     if request.mixing is not None:
         identify_model(request.mixing.base)
@@ -176,7 +176,7 @@ def _embedded(
         counts[f"texts exceeded the model's {embedder.context} tokens and were truncated"] = embedder.cut
     if small:
         counts[f"images have a side below the model's {embedder.size} pixels and were enlarged"] = small
-    return TaskResult(found.figures, counts, found.detail)
+    return TaskResult(found.metrics, counts, found.detail)
 
 
 _MEASURES: Mapping[str, Callable[[EvaluationRequest], TaskFunction]] = {

@@ -74,11 +74,11 @@ def zero_shot_accuracy(embedder: Embedder, given: ClassifiedImages) -> TaskResul
     own = similar[np.arange(len(truth)), truth]
     # Ties rank before the correct class.
     rank = (similar >= own[:, None]).sum(axis=1)
-    figures = [Metric.rate("all", "accuracy", rank == 1, 1 / len(classes))]
+    metrics = [Metric.rate("all", "accuracy", rank == 1, 1 / len(classes))]
     if len(classes) > _FIVE:
-        figures.append(Metric.rate("all", "in first 5", rank <= _FIVE, _FIVE / len(classes)))
-    figures.append(_mean_class_accuracy(rank == 1, truth, 1 / len(classes)))
-    return TaskResult(tuple(figures), {}, {"classes": len(classes), "texts": sum(map(len, given.texts.values()))})
+        metrics.append(Metric.rate("all", "in first 5", rank <= _FIVE, _FIVE / len(classes)))
+    metrics.append(_mean_class_accuracy(rank == 1, truth, 1 / len(classes)))
+    return TaskResult(tuple(metrics), {}, {"classes": len(classes), "texts": sum(map(len, given.texts.values()))})
 
 
 def _mean_class_accuracy(right: npt.NDArray[np.bool_], truth: npt.NDArray[np.intp], chance: float) -> Metric:

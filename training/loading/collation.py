@@ -70,13 +70,13 @@ class Collator(Protocol[B]):
         """Return the reason why a sample's JSON is not usable; empty if it is."""
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], context: CollationContext
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[B]:
         """Return the batch of these samples, in order.
 
         Args:
             samples: one per unit; a sample may occur once for each of its units.
-            pictures: their images, in order; empty if the collator uses no images.
+            prepared_images: their images, in order; empty if the collator uses no images.
             context: tokenization, and seed of random choices.
         """
 
@@ -121,12 +121,12 @@ class StackedImages:
     grids: tuple[tuple[int, int], ...] = ()
 
 
-def stack_images(pictures: Sequence[PreparedImage]) -> StackedImages:
+def stack_images(prepared_images: Sequence[PreparedImage]) -> StackedImages:
     """Return the images of rows; an image that occurs several times (the same object) is stored once."""
-    distinct = {id(each): each for each in pictures}
+    distinct = {id(each): each for each in prepared_images}
     ends = np.cumsum([len(each.parts) for each in distinct.values()])
     last = dict(zip(distinct, ends.tolist(), strict=True))
-    places = [np.arange(last[id(each)] - len(each.parts), last[id(each)]) for each in pictures]
-    grids = tuple((each.grid.rows, each.grid.columns) for each in pictures if each.grid is not None)
+    places = [np.arange(last[id(each)] - len(each.parts), last[id(each)]) for each in prepared_images]
+    grids = tuple((each.grid.rows, each.grid.columns) for each in prepared_images if each.grid is not None)
     stacked = np.concatenate([each.parts for each in distinct.values()])
     return StackedImages(torch.from_numpy(stacked), torch.from_numpy(np.concatenate(places)), grids)

@@ -61,7 +61,7 @@ class ConversationCollator:
         return len(select_conversations(body, self.types))
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], context: CollationContext
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[ConversationBatch]:
         """Return the batch of the conversations that the samples' units select.
 
@@ -79,7 +79,7 @@ class ConversationCollator:
             if self.image_token not in row[0][:limit]:  # truncated: the question alone is too long
                 row = self._row(turns, tokenizer, before=True)
             rows.append(row)
-        images = stack_images(pictures)
+        images = stack_images(prepared_images)
         texts, mask = pad_rows([ids[:limit] for ids, _ in rows], padding_id(context.texts))
         labels, _ = pad_rows([wanted[:limit] for _, wanted in rows], IGNORE_INDEX)
         batch = ConversationBatch(

@@ -71,7 +71,7 @@ class PairCollator:
         return "no_hard_negatives" if negatives else "no_hard_positives" if positives else ""
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], context: CollationContext
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[PairBatch]:
         """Return the batch of these samples."""
         negatives = [
@@ -104,7 +104,7 @@ class PairCollator:
             keys=[sample.key for sample in samples],
             cut=cut,
         )
-        images = stack_images(pictures)
+        images = stack_images(prepared_images)
         return PackedBatch(batch, images.pixels, images.image_index)
 
     def _negatives(self, sample: StoredSample, context: CollationContext) -> _Kinds:

@@ -143,17 +143,17 @@ class RationaleCollator:
     def collate(
         self,
         samples: Sequence[StoredSample],
-        pictures: Sequence[PreparedImage],  # noqa: ARG002 - interface of collators
+        prepared_images: Sequence[PreparedImage],  # noqa: ARG002 - interface of collators
         context: CollationContext,
     ) -> PackedBatch[RationaleBatch]:
         """Return the batch of these samples."""
         rows = [(sample.key, row) for sample in samples for row in self.rows(sample.key, sample.body)]
-        asked, cut_asked = encode([row["input"] for _, row in rows], context.texts)
-        said, cut_said = encode([row["output"] for _, row in rows], context.texts)
-        texts, mask = pad_rows(asked, padding_id(context.texts))
-        targets, _ = pad_rows(said, IGNORE_INDEX)
+        inputs, cut_inputs = encode([row["input"] for _, row in rows], context.texts)
+        outputs, cut_outputs = encode([row["output"] for _, row in rows], context.texts)
+        texts, mask = pad_rows(inputs, padding_id(context.texts))
+        targets, _ = pad_rows(outputs, IGNORE_INDEX)
         rationale = torch.tensor([row["objective"] == "rationale" for _, row in rows])
-        batch = RationaleBatch(texts, mask, targets, rationale, [key for key, _ in rows], cut_asked + cut_said)
+        batch = RationaleBatch(texts, mask, targets, rationale, [key for key, _ in rows], cut_inputs + cut_outputs)
         return PackedBatch(batch, torch.empty(0, dtype=torch.uint8), torch.empty(0, dtype=torch.int64))
 
     def rows(self, key: str, body: SampleJson) -> list[dict[str, Any]]:

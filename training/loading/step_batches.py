@@ -51,8 +51,8 @@ class StepBatches(Dataset[Any], Generic[B]):
             first = first or skipped
             if usable:
                 samples = [sample for sample, _ in usable]
-                pictures = [picture for _, picture in usable if picture is not None]
-                return replace(self.recipe.collate(samples, pictures, context), skipped=first)
+                prepared_images = [image for _, image in usable if image is not None]
+                return replace(self.recipe.collate(samples, prepared_images, context), skipped=first)
         raise InputError(
             f"no usable sample in this step and the following ones; the first: {first[0].detail}",
             where=first[0].place,
@@ -67,16 +67,16 @@ class StepBatches(Dataset[Any], Generic[B]):
         Raises:
             InputError: an unusable sample with ``on_error`` ``stop``.
         """
-        pictures: dict[str, PreparedImage | Reject] = {}  # one per sample, also with several units
+        prepared_images: dict[str, PreparedImage | Reject] = {}  # one per sample, also with several units
         found: dict[int, tuple[StoredSample, PreparedImage | None] | Reject] = {}
         for number in sorted(set(numbers)):  # in file order
             sample = self.index.find(number)
             if isinstance(sample, Reject) or "image" not in self.recipe.members:
                 found[number] = sample if isinstance(sample, Reject) else (sample, None)
                 continue
-            if sample.where not in pictures:
-                pictures[sample.where] = _picture(sample, context)
-            shown = pictures[sample.where]
+            if sample.where not in prepared_images:
+                prepared_images[sample.where] = _prepare(sample, context)
+            shown = prepared_images[sample.where]
             found[number] = shown if isinstance(shown, Reject) else (sample, shown)
         rejects = {each.place: each for each in found.values() if isinstance(each, Reject)}
         if rejects and self.on_error == "stop":
@@ -85,7 +85,7 @@ class StepBatches(Dataset[Any], Generic[B]):
         return usable, tuple(rejects.values())
 
 
-def _picture(sample: StoredSample, context: CollationContext) -> PreparedImage | Reject:
+def _prepare(sample: StoredSample, context: CollationContext) -> PreparedImage | Reject:
     try:
         return prepare_image(sample, context)
     except UnusableImageError as error:

@@ -53,17 +53,19 @@ class TripletCollator:
         return "" if exchanges(body, self.types) else "no_triplets"
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], context: CollationContext
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[TripletBatch]:
         """Return the batch of these samples."""
-        drawn = [self._drawn(sample, context) for sample in samples]
+        drawn = [self._draw_exchanges(sample, context) for sample in samples]
         rows = [(place, *exchange) for place, found in enumerate(drawn) for exchange in found]
-        asked, cut_asked = self._asked([instruction for _, instruction, _ in rows], context.texts)
-        said, cut_said = encode([answer for _, _, answer in rows], context.texts)
-        instructions, instruction_mask = pad_rows(asked, padding_id(self.instructions or context.texts))
-        texts, text_mask = pad_rows(said, padding_id(context.texts))
+        instruction_ids, cut_instructions = self._encode_instructions(
+            [instruction for _, instruction, _ in rows], context.texts
+        )
+        answer_ids, cut_answers = encode([answer for _, _, answer in rows], context.texts)
+        instructions, instruction_mask = pad_rows(instruction_ids, padding_id(self.instructions or context.texts))
+        texts, text_mask = pad_rows(answer_ids, padding_id(context.texts))
         groups = image_groups(samples)
-        images = stack_images([pictures[place] for place, _, _ in rows])
+        images = stack_images([prepared_images[place] for place, _, _ in rows])
         batch = TripletBatch(
             images=torch.empty(0),
             grids=images.grids,
@@ -73,18 +75,18 @@ class TripletCollator:
             text_mask=text_mask,
             groups=torch.tensor([groups[place] for place, _, _ in rows]),
             keys=[samples[place].key for place, _, _ in rows],
-            cut=cut_asked + cut_said,
+            cut=cut_instructions + cut_answers,
         )
         return PackedBatch(batch, images.pixels, images.image_index)
 
-    def _asked(self, texts: Sequence[str], answers: TextOptions) -> tuple[list[list[int]], int]:
+    def _encode_instructions(self, texts: Sequence[str], answers: TextOptions) -> tuple[list[list[int]], int]:
         if self.instructions is None:
             return encode(texts, answers)
         rows, cut = encode(texts, self.instructions)
         end = load_tokenizer(self.instructions.tokenizer).eos_token_id
         return [row[:-1] if row and row[-1] == end else row for row in rows], cut
 
-    def _drawn(self, sample: StoredSample, context: CollationContext) -> list[tuple[str, str]]:
+    def _draw_exchanges(self, sample: StoredSample, context: CollationContext) -> list[tuple[str, str]]:
         found = exchanges(sample.body, self.types)
         if not self.turns or len(found) <= self.turns:
             return found
@@ -95,11 +97,11 @@ def exchanges(body: SampleJson, types: Sequence[str] = ()) -> list[tuple[str, st
     """Return the distinct (instruction, answer) pairs of a sample's conversations, in order."""
     found: dict[tuple[str, str], None] = {}
     for conversation in select_conversations(body, types):
-        asked = ""
+        question = ""
         for turn in conversation["turns"]:
-            if turn["role"] == "assistant" and asked:
-                found[asked, turn["text"]] = None
-            asked = turn["text"] if turn["role"] == "human" else ""
+            if turn["role"] == "assistant" and question:
+                found[question, turn["text"]] = None
+            question = turn["text"] if turn["role"] == "human" else ""
     return list(found)
 
 

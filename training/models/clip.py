@@ -168,8 +168,8 @@ class Clip(nn.Module):
     def token_mask(self, texts: Tensor, text_mask: Tensor | None = None) -> Tensor:
         """Return a mask of the words and the first end token, bool (n, t)."""
         places = torch.arange(texts.shape[1], device=texts.device)
-        spoken = (places > 0) & (places <= self._ends(texts)[:, None])
-        return spoken if text_mask is None else spoken & text_mask
+        is_word = (places > 0) & (places <= self._ends(texts)[:, None])
+        return is_word if text_mask is None else is_word & text_mask
 
     def check_texts(self, texts: Tensor) -> None:
         """Check that token ids (n, t) are within the model's limit.

@@ -157,8 +157,8 @@ class FocalLensMllm(nn.Module):
 
 def _insert_token(texts: Tensor, mask: Tensor, token: int, place: int) -> tuple[Tensor, Tensor]:
     """Insert ``token`` at position ``place`` of each text."""
-    column, said = texts.new_full((len(texts), 1), token), mask.new_ones((len(mask), 1))
+    column, present = texts.new_full((len(texts), 1), token), mask.new_ones((len(mask), 1))
     return (
         torch.cat([texts[:, :place], column, texts[:, place:]], dim=1),
-        torch.cat([mask[:, :place], said, mask[:, place:]], dim=1),
+        torch.cat([mask[:, :place], present, mask[:, place:]], dim=1),
     )

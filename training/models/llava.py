@@ -299,14 +299,14 @@ class Llava(nn.Module):
     def _rows(
         self, texts: Tensor, text_mask: Tensor, targets: Tensor, shown: Sequence[Tensor]
     ) -> list[tuple[Tensor, Tensor]]:
-        marks = int(((texts == IMAGE_TOKEN) & text_mask).sum())
-        if marks != len(shown):
-            raise UsageError(f"{len(shown)} images for {marks} image tokens in the texts")
+        tokens = int(((texts == IMAGE_TOKEN) & text_mask).sum())
+        if tokens != len(shown):
+            raise UsageError(f"{len(shown)} images for {tokens} image tokens in the texts")
         words = _words(self.language)(texts.clamp(min=0))
         waiting = iter(shown)
         return [
-            _insert_images(texts[row][said], words[row][said], targets[row][said], waiting)
-            for row, said in enumerate(text_mask.bool())
+            _insert_images(texts[row][is_token], words[row][is_token], targets[row][is_token], waiting)
+            for row, is_token in enumerate(text_mask.bool())
         ]
 
     def _shown(self, images: Tensor, grids: Sequence[Grid] | None) -> list[Tensor]:

@@ -47,11 +47,11 @@ def gather_local_features(out: ClipOutput, batch: PairBatch, ranks: Ranks) -> Lo
     assert out.tokens is not None
     assert out.token_mask is not None
     own, wrong = len(batch.texts), int(batch.negatives_mask.sum())
-    tokens, spoken = (
+    tokens, token_mask = (
         torch.cat([each[:own, None], _scatter_rows(each[own : own + wrong], batch.negatives_mask)], dim=1)
         for each in (out.tokens, out.token_mask)
     )
-    return LocalFeatures(ranks.gather(out.patches), ranks.gather(tokens), ranks.gather(spoken))
+    return LocalFeatures(ranks.gather(out.patches), ranks.gather(tokens), ranks.gather(token_mask))
 
 
 def _scatter_rows(rows: Tensor, mask: Tensor) -> Tensor:

@@ -32,4 +32,4 @@ def test_decoders_are_measured_over_documents_with_tables_and_a_page(run_model: 
     assert (
         "--attention: no such way: sorted. There are: " in run_model(*given, "--attention", "sorted", ok=False).stderr
     )
-    assert "cannot be used here" in run_model(*given, "--documents", 2, "--device", "tpu", ok=False).stderr
+    assert "cannot be used" in run_model(*given, "--documents", 2, "--device", "tpu", ok=False).stderr

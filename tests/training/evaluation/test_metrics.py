@@ -70,10 +70,10 @@ def test_colours_that_are_all_one_tell_nothing() -> None:
 
 def test_a_mean_of_shares_has_an_interval_by_its_spread_that_stays_within_0_and_1() -> None:
     values = np.array([0.0, 1.0, 1.0, 0.5])
-    figure = Metric.mean("all", "mAP", values)
+    metric = Metric.mean("all", "mAP", values)
     half = 1.959963984540054 * values.std(ddof=1) / 2
-    assert figure.low == pytest.approx(values.mean() - half)
-    assert figure.high == 1.0
+    assert metric.low == pytest.approx(values.mean() - half)
+    assert metric.high == 1.0
 
 
 def test_labels_are_compared_but_for_capitals_and_spacing_and_rationales_word_by_word() -> None:
@@ -108,12 +108,12 @@ def test_what_all_models_lost_alike_is_told_once() -> None:
 
 
 def test_the_page_names_models_and_figures_and_needs_nothing_else() -> None:
-    figures = Metric.share("swap<b>", "accuracy", 3, 4, 0.5), Metric("all", "r", 0.25, -0.5, 1.0, 3, percent=False)
-    models = [ModelResult(f"m{n}", "clip", None, TaskResult(figures)) for n in range(5)]
+    metrics = Metric.share("swap<b>", "accuracy", 3, 4, 0.5), Metric("all", "r", 0.25, -0.5, 1.0, 3, percent=False)
+    models = [ModelResult(f"m{n}", "clip", None, TaskResult(metrics)) for n in range(5)]
     page = evaluation_page("negatives", ["x.json"], models)
     assert "swap&lt;b&gt;" in page
     assert "swap<b>" not in page
     assert page.count("75.0%") >= 10  # in plot and table, for each model
     assert "http" not in page.replace("http-equiv", "")
-    mixed = [ModelResult("m", "clip", share, TaskResult(figures)) for share in (0.0, 1.0)]
+    mixed = [ModelResult("m", "clip", share, TaskResult(metrics)) for share in (0.0, 1.0)]
     assert "m at 0" in evaluation_page("negatives", ["x.json"], mixed)

@@ -147,17 +147,17 @@ def test_every_way_ranking_and_test_of_the_model_is_reported_with_its_numbers() 
     assert list(attention) == [1, 2, 4]
     assert np.asarray(list(attention.values())).shape == (3, 4)
     assert found.detail["passes of 4"] > 100
-    recall = [figure for figure in found.figures if figure.measure.startswith("recall")]
-    assert {figure.chance for figure in recall} == {0.75}
+    recall = [metric for metric in found.metrics if metric.measure.startswith("recall")]
+    assert {metric.chance for metric in recall} == {0.75}
 
 
 def test_a_reader_that_always_says_the_answer_is_always_right(monkeypatch: pytest.MonkeyPatch) -> None:
     found = reader()
     monkeypatch.setattr(type(found), "answers", lambda _, prompts, *__: ["Anna."] * len(prompts))
-    figures = evaluate_multi_document(
+    metrics = evaluate_multi_document(
         found, [QUESTION], MultiDocumentPlan(3, (0, 2), ("plain",), (), conditions=False)
-    ).figures
-    assert [(one.measure, one.value) for one in figures] == [
+    ).metrics
+    assert [(one.measure, one.value) for one in metrics] == [
         ("gold 1 of 3", 1),
         ("gold 3 of 3", 1),
         ("average of 3", 1),

@@ -9,8 +9,8 @@ from pairwright.training.evaluation.paired_differences import paired_differences
 from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult
 
 
-def models(*figures: Metric) -> list[ModelResult]:
-    return [ModelResult(f"m{n}", "clip", None, TaskResult((figure,))) for n, figure in enumerate(figures)]
+def models(*metrics: Metric) -> list[ModelResult]:
+    return [ModelResult(f"m{n}", "clip", None, TaskResult((metric,))) for n, metric in enumerate(metrics)]
 
 
 def rates(seed: int, rows: int = 400) -> tuple[Metric, Metric, Metric]:
@@ -63,11 +63,11 @@ def test_rows_that_do_not_count_for_one_count_for_neither() -> None:
 
 def test_ratios_of_sums_are_drawn_as_such() -> None:
     weights = np.array([0.5, 0.25, 0.25])
-    figures = [
+    metrics = [
         Metric("all", "mean of classes", value, 0, 1, 3, units=np.stack([np.array(right) * weights, weights]))
         for value, right in ((0.5, [1, 0, 0]), (0.25, [0, 1, 0]))
     ]
-    (found,) = paired_differences(models(*figures))
+    (found,) = paired_differences(models(*metrics))
     assert found.value == pytest.approx(-0.25)
     assert found.low == -1
     assert found.high == 1

@@ -276,7 +276,7 @@ def test_a_text_only_sample_among_those_with_images_is_reported_before_a_run(tmp
     report = run("clip", data, given.model, tmp_path / "run", on_message=said.append)
     assert (report.samples, report.left_out) == (22, {"missing_image": 2})
     assert said[0] == "2 samples have no image and are skipped."
-    with pytest.raises(InputError, match=r"2 of 24 samples have the flaw missing_image"):
+    with pytest.raises(InputError, match=r"2 of 24 samples are rejected as missing_image"):
         run("clip", data, given.model, tmp_path / "other", on_error="stop")
     assert not (tmp_path / "other").exists()
 
