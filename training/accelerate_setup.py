@@ -38,7 +38,7 @@ def start_processes(precision: str) -> Accelerator:
             precision); accelerate joined fewer processes than were launched; the device lacks the precision.
     """
     _refuse_config(os.environ, precision)
-    started = _number(_SIZES, 1)
+    started = _first_number(_SIZES, 1)
     cpu = _join_process_group(started)
     AcceleratorState._reset_state()  # noqa: SLF001 - a second run would keep the first one's precision
     try:
@@ -52,7 +52,7 @@ def start_processes(precision: str) -> Accelerator:
             f"{started} -m pairwright train ...`, or unset WORLD_SIZE for one process."
         )
     if accelerator.distributed_type in _SHARDED_TYPES:
-        raise _sharded(accelerator.distributed_type.value)
+        raise _sharding_error(accelerator.distributed_type.value)
     if precision == "fp16" and accelerator.device.type == "cpu":
         raise UsageError("fp16 requires a GPU. Set precision to fp32 or bf16.")
     return accelerator
@@ -65,7 +65,7 @@ def default_workers(processes: int) -> int:
         processes: training processes on all machines.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    here = min(_number(_LOCAL_SIZES, processes), processes)
+    here = min(_first_number(_LOCAL_SIZES, processes), processes)
     return max(1, min(_MAX_WORKERS, cores // here))
 
 
@@ -92,7 +92,7 @@ def _on_cpu(started: int) -> bool:
     if os.environ.get("ACCELERATE_USE_CPU", "").lower() in _TRUE:
         return True
     state = PartialState()
-    if state.num_processes == started or state.device.type != "cpu" or _number(_RANKS, -1) < 0:
+    if state.num_processes == started or state.device.type != "cpu" or _first_number(_RANKS, -1) < 0:
         return False
     PartialState._reset_state()  # noqa: SLF001 - makes it read the environment again
     return True
@@ -101,7 +101,7 @@ def _on_cpu(started: int) -> bool:
 def _refuse_config(settings: Mapping[str, str], precision: str) -> None:
     for name, what in _SHARDED.items():
         if settings.get(name, "").lower() in _TRUE:
-            raise _sharded(f"{what} ({name})")
+            raise _sharding_error(f"{what} ({name})")
     if (steps := settings.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "1")) not in {"1", ""}:
         raise UsageError(
             f"accelerate's config asks for gradient_accumulation_steps {steps}, which is not supported: a contrastive "
@@ -115,14 +115,14 @@ def _refuse_config(settings: Mapping[str, str], precision: str) -> None:
         )
 
 
-def _sharded(what: str) -> UsageError:
+def _sharding_error(what: str) -> UsageError:
     return UsageError(
         f"accelerate's config asks for {what}, which is not supported: each process holds the whole model. Launch with "
         "`accelerate launch --multi_gpu --num_processes N -m pairwright train ...`, or choose another --config_file."
     )
 
 
-def _number(names: tuple[str, ...], default: int) -> int:
+def _first_number(names: tuple[str, ...], default: int) -> int:
     """Return the value of the first of these environment variables that is a non-negative integer."""
     found = (os.environ.get(name, "") for name in names)
     return next((int(value) for value in found if value.isdecimal()), default)

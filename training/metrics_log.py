@@ -117,13 +117,13 @@ class StepStatistics:
         self._waited = 0.0
         self._clear()
 
-    def start(self) -> None:
+    def start_waiting(self) -> None:
         """Start waiting for data."""
-        self._asked = time.perf_counter()
+        self._waiting_since = time.perf_counter()
 
-    def got(self) -> None:
+    def stop_waiting(self) -> None:
         """Stop waiting for data."""
-        self._waited += time.perf_counter() - self._asked
+        self._waited += time.perf_counter() - self._waiting_since
 
     def add(self, total: WeightedLoss, norm: Any, samples: int, rate: float) -> None:
         """Add a finished step and start waiting for the next batch."""
@@ -133,7 +133,7 @@ class StepStatistics:
             self._parts.setdefault(name, []).append(part.detach())
         self._samples += samples
         self._rate = rate
-        self.start()
+        self.start_waiting()
 
     def row(
         self, progress: TrainingProgress, epoch: float, ranks: Ranks, scale: Tensor | None, validation: float | None

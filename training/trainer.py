@@ -134,7 +134,7 @@ def train(run: TrainingRun) -> TrainingReport:
     """
     with explain_out_of_memory(lambda: _memory_helps(run.recipe, "before the first step")):
         trainer = _Trainer(run)
-    return trainer.go()
+    return trainer.train_to_end()
 
 
 class _Trainer:
@@ -165,7 +165,7 @@ class _Trainer:
             for line in self.loader.notes():
                 run.on_message(line)
 
-    def go(self) -> TrainingReport:
+    def train_to_end(self) -> TrainingReport:
         self.first = self.progress.step
         with (
             explain_out_of_memory(lambda: _memory_helps(self.recipe, f"at step {self.progress.step + 1}")),
@@ -224,9 +224,9 @@ class _Trainer:
         if self.progress.step >= self.steps:  # a checkpoint of the last step
             self.progress.ended = "done"
             return
-        self.statistics.start()
+        self.statistics.start_waiting()
         for batch in self.loader:
-            self.statistics.got()
+            self.statistics.stop_waiting()
             self._step(batch)
             self.bar.reach(self.progress.step - self.first)
             self.progress.ended = "done" if self.progress.step >= self.steps else ""
@@ -294,7 +294,7 @@ class _Trainer:
             self.progress.waited += 1
             if self.progress.waited >= self.recipe.early_stop.patience:
                 self.progress.ended = "early stop"
-        self.statistics.start()
+        self.statistics.start_waiting()
         return found
 
     def _row(self, validation: float | None) -> LogRow:
@@ -321,18 +321,18 @@ class _Trainer:
             loader.skipped.clear()
 
     def _save(self) -> None:
-        cut = self._cut()
-        self.progress.skipped = self.ranks.merged(self.progress.skipped)
+        cut = self._total_cut()
+        self.progress.skipped = self.ranks.merge(self.progress.skipped)
         if self.accelerator.is_main_process:
             self.progress.seconds += self.statistics.lap()
             save_checkpoint(self.run.out, self.model, self.running, replace(self.progress, cut=cut))
         self.accelerator.wait_for_everyone()
 
-    def _cut(self) -> int:
+    def _total_cut(self) -> int:
         return int(self.ranks.total(torch.tensor(self.progress.cut, device=self.accelerator.device)))
 
     def _finish(self) -> TrainingReport:
-        cut = self._cut()
+        cut = self._total_cut()
         sizes = count_parameters(self.model)
         folder = self.run.out / "model"
         main = self.accelerator.is_main_process

@@ -47,7 +47,9 @@ class DocumentDecoder:
         found: list[FloatArray] = []
         for rows in self._batches(prompts):
             with torch.inference_mode(), record_attention(self.model, [row.layout for row in rows]) as seen:
-                self.model(**self._padded([row.ids for row in rows], positions=True), use_cache=False, logits_to_keep=1)
+                self.model(
+                    **self._pad_batch([row.ids for row in rows], positions=True), use_cache=False, logits_to_keep=1
+                )
             self.passes += len(rows)
             values = seen.attention(first_layer).double().cpu().numpy()
             found += [value[: len(row.layout.spans)] for value, row in zip(values, rows, strict=True)]
@@ -86,16 +88,16 @@ class DocumentDecoder:
         found: list[str] = []
         how = calibration or Calibration()
         for number, rows in enumerate(self._batches(prompts, longest)):
-            inputs = self._padded([row.ids for row in rows], positions=False)
+            inputs = self._pad_batch([row.ids for row in rows], positions=False)
             if relevances is None:
-                found += self._written(inputs, longest)
+                found += self._generate(inputs, longest)
                 continue
             given = relevances[number * self.batch : number * self.batch + len(rows)]
             asked = _left_padded(
                 [attention_shares(rel, row.layout.tokens, how.t) for rel, row in zip(given, rows, strict=True)]
             )
             with calibrate_attention(self.model, [row.layout for row in rows], asked, how.first_layer):
-                found += self._written(inputs, longest)
+                found += self._generate(inputs, longest)
         return found
 
     def log_probabilities(self, before: Sequence[str], behind: Sequence[str]) -> list[FloatArray]:
@@ -110,12 +112,12 @@ class DocumentDecoder:
         Raises:
             UsageError: a continuation without a token, or texts longer than the model's limit.
         """
-        read = [self._parted(first, second) for first, second in zip(before, behind, strict=True)]
-        self._fits([row for row, _ in read])
+        read = [self._split_tokens(first, second) for first, second in zip(before, behind, strict=True)]
+        self._check_length([row for row, _ in read])
         found: list[FloatArray] = []
         for first in range(0, len(read), self.batch):
             rows = read[first : first + self.batch]
-            inputs = self._padded([row.ids for row, _ in rows], positions=True)
+            inputs = self._pad_batch([row.ids for row, _ in rows], positions=True)
             longest = max(len(row.ids) - start for row, start in rows)
             with torch.inference_mode():
                 logits = self.model(**inputs, use_cache=False, logits_to_keep=longest + 1).logits[:, :-1].float()
@@ -125,7 +127,7 @@ class DocumentDecoder:
             found += [value[longest - len(row.ids) + start :] for value, (row, start) in zip(values, rows, strict=True)]
         return found
 
-    def _parted(self, before: str, behind: str) -> tuple[PromptTokens, int]:
+    def _split_tokens(self, before: str, behind: str) -> tuple[PromptTokens, int]:
         whole = tokenize_prompt(
             DocumentPrompt(before + behind, ((len(before), len(before) + len(behind)),)), self.tokenizer
         )
@@ -137,8 +139,8 @@ class DocumentDecoder:
             raise UsageError(f"{behind[:40]!r} has no separate token after a text that ends in {before[-20:]!r}.")
         return PromptTokens(whole.ids[:end], DocumentLayout(((start, end),), end)), start
 
-    def _written(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
-        fill = self._fill()
+    def _generate(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
+        fill = self._padding_id()
         with torch.inference_mode():
             written = self.model.generate(
                 **inputs, max_new_tokens=longest, do_sample=False, num_beams=1, pad_token_id=fill
@@ -149,26 +151,26 @@ class DocumentDecoder:
 
     def _batches(self, prompts: Sequence[DocumentPrompt], answer: int = 0) -> list[list[PromptTokens]]:
         read = [tokenize_prompt(prompt, self.tokenizer) for prompt in prompts]
-        self._fits(read, answer)
+        self._check_length(read, answer)
         return [read[first : first + self.batch] for first in range(0, len(read), self.batch)]
 
-    def _fits(self, read: Sequence[PromptTokens], answer: int = 0) -> None:
+    def _check_length(self, read: Sequence[PromptTokens], answer: int = 0) -> None:
         room = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
         longest = max((len(row.ids) for row in read), default=0)
         if room is not None and longest + answer > room:
             more = f" and an answer of {answer:,}" if answer else ""
             raise UsageError(f"a prompt of {longest:,} tokens{more}: the model's limit is {room:,}. {self.fix}")
 
-    def _padded(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
+    def _pad_batch(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
         width = max(map(len, rows))
-        ids = torch.tensor([[self._fill()] * (width - len(row)) + list(row) for row in rows])
+        ids = torch.tensor([[self._padding_id()] * (width - len(row)) + list(row) for row in rows])
         mask = torch.arange(width) >= torch.tensor([[width - len(row)] for row in rows])
         inputs = {"input_ids": ids, "attention_mask": mask.long()}
         if positions:
             inputs["position_ids"] = (mask.long().cumsum(1) - 1).clamp(min=0)
         return {name: tensor.to(self.model.device) for name, tensor in inputs.items()}
 
-    def _fill(self) -> int:
+    def _padding_id(self) -> int:
         padding = self.tokenizer.pad_token_id
         if padding is None:
             padding = self.tokenizer.eos_token_id

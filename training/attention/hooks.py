@@ -131,7 +131,7 @@ def record_attention(model: PreTrainedModel, layouts: Sequence[DocumentLayout]) 
     Raises:
         UsageError: the model does not use the attention registry.
     """
-    with _hooked(model, _HookState(RecordedAttention(tuple(layouts)))) as seen:
+    with _install_hooks(model, _HookState(RecordedAttention(tuple(layouts)))) as seen:
         yield seen
 
 
@@ -154,7 +154,7 @@ def calibrate_attention(
         raise UsageError(f"shares of shape {tuple(shares.shape)} for {len(layouts)} prompts")
     count = model.config.get_text_config().num_hidden_layers
     first = count // 2 if first_layer is None else first_layer
-    with _hooked(
+    with _install_hooks(
         model, _HookState(RecordedAttention(tuple(layouts)), shares.to(model.device, torch.float32), first)
     ) as seen:
         yield seen
@@ -198,7 +198,7 @@ _HOOK_STATE: ContextVar[_HookState | None] = ContextVar("pairwright_watch", defa
 
 
 @contextmanager
-def _hooked(model: PreTrainedModel, watch: _HookState) -> Iterator[RecordedAttention]:
+def _install_hooks(model: PreTrainedModel, state: _HookState) -> Iterator[RecordedAttention]:
     before = model.config._attn_implementation  # noqa: SLF001 - no public name
     if _HOOK_STATE.get() is not None:
         raise UsageError("attention is already recorded or calibrated: leave that block first")
@@ -207,13 +207,13 @@ def _hooked(model: PreTrainedModel, watch: _HookState) -> Iterator[RecordedAtten
         raise UsageError(_unsupported_model(model))
     AttentionInterface.register(NAME, _attend)
     AttentionMaskInterface.register(NAME, sdpa_mask)
-    token = _HOOK_STATE.set(watch)
+    token = _HOOK_STATE.set(state)
     try:
         model.set_attn_implementation(NAME)
         if model.config._attn_implementation != NAME:  # noqa: SLF001 - as above
             raise UsageError(_unsupported_model(model))
-        yield watch.seen
-        if not watch.seen.masses:
+        yield state.seen
+        if not state.seen.masses:
             raise UsageError(_unsupported_model(model))
     finally:
         _HOOK_STATE.reset(token)
@@ -241,23 +241,25 @@ def _attend(  # noqa: PLR0913, PLR0917 - the signature that transformers calls
             "attention with soft caps, sinks or without position_ids is not supported. Use a Llama, Mistral or Qwen."
         )
     output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, **kwargs)
-    watch, layer = _HOOK_STATE.get(), getattr(module, "layer_idx", None)
-    if watch is None or layer is None:
+    state, layer = _HOOK_STATE.get(), getattr(module, "layer_idx", None)
+    if state is None or layer is None:
         return output, None
-    watch.begin(kwargs["position_ids"], attention_mask)
-    rescale = watch.shares is not None and layer >= watch.first_layer and watch.queries > 0
-    count = watch.queries if rescale else 1
+    state.begin(kwargs["position_ids"], attention_mask)
+    rescale = state.shares is not None and layer >= state.first_layer and state.queries > 0
+    count = state.queries if rescale else 1
     log_attention = _log_attention(query[:, :, -count:], key, attention_mask, scaling)
-    document = watch.document(key.shape[2]).expand(query.shape[0], -1)
+    document = state.document(key.shape[2]).expand(query.shape[0], -1)
     if rescale:
-        assert watch.shares is not None  # as just seen
-        log_attention = rescale_attention(log_attention, document, watch.shares)
-        mine = _weighted(log_attention.exp().to(value.dtype), value)
-        ends = torch.tensor([one.length - 1 for one in watch.seen.layouts], device=mine.device)
+        assert state.shares is not None  # as just seen
+        log_attention = rescale_attention(log_attention, document, state.shares)
+        rescaled = _weighted_values(log_attention.exp().to(value.dtype), value)
+        ends = torch.tensor([one.length - 1 for one in state.seen.layouts], device=rescaled.device)
         wanted = kwargs["position_ids"][:, -count:] >= ends[:, None]
-        output = torch.cat([output[:, :-count], torch.where(wanted[..., None, None], mine, output[:, -count:])], dim=1)
-    documents = max(len(layout.spans) for layout in watch.seen.layouts)
-    watch.seen.masses[layer] = _log_masses(log_attention[:, :, -1:], document, documents)[:, :, 0, :-1].exp()
+        output = torch.cat(
+            [output[:, :-count], torch.where(wanted[..., None, None], rescaled, output[:, -count:])], dim=1
+        )
+    documents = max(len(layout.spans) for layout in state.seen.layouts)
+    state.seen.masses[layer] = _log_masses(log_attention[:, :, -1:], document, documents)[:, :, 0, :-1].exp()
     return output, None
 
 
@@ -279,7 +281,7 @@ def _log_attention(query: Tensor, key: Tensor, mask: Tensor | None, scaling: flo
     return logits.log_softmax(-1)
 
 
-def _weighted(attention: Tensor, value: Tensor) -> Tensor:
+def _weighted_values(attention: Tensor, value: Tensor) -> Tensor:
     """Return the attention output, (batch, queries, heads, width)."""
     batch, heads, count, keys = attention.shape
     grouped = attention.view(batch, value.shape[1], -1, count, keys)

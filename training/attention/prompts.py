@@ -41,7 +41,7 @@ class DocumentPrompt:
         """Texts of the documents."""
         return [self.text[start:end] for start, end in self.spans]
 
-    def holding(self, documents: Sequence[str]) -> "DocumentPrompt":
+    def with_documents(self, documents: Sequence[str]) -> "DocumentPrompt":
         """Return the prompt with the same number of other documents."""
         text, spans, last = "", [], 0
         for document, (start, end) in zip(documents, self.spans, strict=True):
@@ -54,7 +54,7 @@ class DocumentPrompt:
         """Return the prompt with ``dummy`` in place of the document at ``position``, from 0."""
         documents = self.documents
         documents[position] = dummy
-        return self.holding(documents)
+        return self.with_documents(documents)
 
 
 def question_prompt(question: str, documents: Sequence[str]) -> DocumentPrompt:

@@ -122,14 +122,14 @@ def read_hard_negatives(data: Sequence[str], images: str = "") -> HardNegativeRo
     rows = [
         row
         for one in data
-        for row in (_of_shards(one, left_out) if is_shards(one) else _of_file(one, images, left_out))
+        for row in (_shard_rows(one, left_out) if is_shards(one) else _file_rows(one, images, left_out))
     ]
     if not rows:
         raise InputError("no hard negatives", where=", ".join(data), fix="Pass shards or rows with hard negatives.")
     return HardNegativeRows(rows, dict(left_out))
 
 
-def _of_shards(data: str, left_out: Counter[str]) -> Iterator[HardNegativeRow]:
+def _shard_rows(data: str, left_out: Counter[str]) -> Iterator[HardNegativeRow]:
     for image, _, body in _samples(data):
         found = body.get("hard_negatives") or []
         left_out.update([] if found else ["samples have no hard negative and are skipped"])
@@ -148,7 +148,7 @@ def _positive(body: Mapping[str, Any], negative: Mapping[str, Any], caption: str
     return next((one["text"] for one in [*alike, *known] if one["text"] != caption), "")
 
 
-def _of_file(data: str, images: str, left_out: Counter[str]) -> Iterator[HardNegativeRow]:
+def _file_rows(data: str, images: str, left_out: Counter[str]) -> Iterator[HardNegativeRow]:
     path = Path(data)
     for number, row in enumerate(read_candidates(path).iter_rows(named=True), 1):
         if row["status"] != "kept":

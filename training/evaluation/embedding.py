@@ -66,10 +66,10 @@ class Embedder:
             UnusableImageError: an image does not decode.
         """
         places = {one: place for place, one in enumerate(dict.fromkeys(images))}
-        asked = self._asked(instruction)
+        instruction_ids = self._instruction_tokens(instruction)
         with torch.inference_mode():
             blocks = [
-                self._seen(shown, asked)
+                self._embed_batch(shown, instruction_ids)
                 for shown in image_batches(list(places), self._pixels(), self.batch, self.device, tiles=self._tiles())
             ]
         return np.concatenate(blocks)[[places[image] for image in images]]
@@ -105,13 +105,13 @@ class Embedder:
         folder = self.subject.named.folder
         return f"{folder}/target" if isinstance(self.subject.model, FocalLensMllm) else folder
 
-    def _asked(self, instruction: str) -> Tensor | None:
+    def _instruction_tokens(self, instruction: str) -> Tensor | None:
         """Return the instruction's tokens, int64 (1, t); None without one or if the model ignores it."""
         model = self.subject.model
         if isinstance(model, FocalLensMllm):
             if not instruction:
                 raise UsageError(f"{self.subject.named.name} requires an instruction to embed an image.")
-            return self._for_language(instruction)
+            return self._language_model_tokens(instruction)
         if not instruction or not isinstance(model, FocalLensClip):
             return None
         options = TextOptions(self._text_folder(), model.context)
@@ -119,18 +119,18 @@ class Embedder:
         self.cut += cut
         return torch.tensor(ids, device=self.device)
 
-    def _for_language(self, instruction: str) -> Tensor:
+    def _language_model_tokens(self, instruction: str) -> Tensor:
         options = TextOptions(f"{self.subject.named.folder}/llava/language", _INSTRUCTION_TOKENS)
         (ids,), cut = encode([instruction], options)
         self.cut += cut
         end = load_tokenizer(options.tokenizer).eos_token_id  # appended by the model
         return torch.tensor([ids[:-1] if ids and ids[-1] == end else ids], device=self.device)
 
-    def _seen(self, shown: ImageBatch, asked: Tensor | None) -> EmbeddingRows:
+    def _embed_batch(self, shown: ImageBatch, instruction_ids: Tensor | None) -> EmbeddingRows:
         model = self.subject.model
-        if asked is None:
+        if instruction_ids is None:
             return _to_numpy(self._clip().encode_images(shown.pixels))
-        each = asked.expand(len(shown), -1)
+        each = instruction_ids.expand(len(shown), -1)
         if isinstance(model, FocalLensMllm):
             mask = torch.ones_like(each, dtype=torch.bool)
             return _to_numpy(model.encode_images(shown.pixels, each, mask, grids=shown.grids))

@@ -136,10 +136,10 @@ def interpolate(before: Mapping[str, Tensor], after: Mapping[str, Tensor], share
         shapes = [tuple(side[name].shape) if name in side else None for side in (before, after)]
         if shapes[0] != shapes[1]:
             raise UsageError(f"{name} is {shapes[0]} before and {shapes[1]} after training: not the same architecture")
-    return {name: _between(before[name], one, share) for name, one in after.items()}
+    return {name: _interpolate_tensor(before[name], one, share) for name, one in after.items()}
 
 
-def _between(before: Tensor, after: Tensor, share: float) -> Tensor:
+def _interpolate_tensor(before: Tensor, after: Tensor, share: float) -> Tensor:
     if not after.is_floating_point():
         return after.clone()
     fine = torch.promote_types(after.dtype, torch.float32)

@@ -88,13 +88,13 @@ def image_batches(
     middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (mean, std))
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in track(range(0, len(images), size), "embedding images", unit="batches"):
-            found = list(threads.map(partial(_prepared, options), images[start : start + size]))
+            found = list(threads.map(partial(_load_image, options), images[start : start + size]))
             raw = torch.from_numpy(np.concatenate([own for own, _ in found])).to(device)
             grids = [grid for _, grid in found if grid is not None]
             yield ImageBatch((raw.float() / 255 - middle) / spread, grids or None)
 
 
-def _prepared(options: ImageOptions, image: str) -> tuple[npt.NDArray[np.uint8], Grid | None]:
+def _load_image(options: ImageOptions, image: str) -> tuple[npt.NDArray[np.uint8], Grid | None]:
     rng = random.Random(0)  # unused without crops
     if options.tiles:
         return load_tiles(open_image(image), options, rng, image)

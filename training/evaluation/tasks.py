@@ -121,13 +121,17 @@ def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> 
 def _negatives(request: EvaluationRequest) -> TaskFunction:
     given = read_hard_negatives(request.data, request.images)
     sides = image_sizes([row.image for row in given.rows])
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: hard_negative_accuracy(embedder, given))
+    return lambda subject: _measure_embeddings(
+        request, subject, sides, lambda embedder: hard_negative_accuracy(embedder, given)
+    )
 
 
 def _retrieval(request: EvaluationRequest) -> TaskFunction:
     given = read_captioned_images(request.data, request.images)
     sides = image_sizes(given.images)
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: retrieval_recall(embedder, given))
+    return lambda subject: _measure_embeddings(
+        request, subject, sides, lambda embedder: retrieval_recall(embedder, given)
+    )
 
 
 def _zero_shot(request: EvaluationRequest) -> TaskFunction:
@@ -138,7 +142,9 @@ def _zero_shot(request: EvaluationRequest) -> TaskFunction:
     queries = _class_list(request.classes) if request.classes else []
     given = join_classes(found.images, labels, queries, found.where)
     sides = image_sizes(found.images)
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: zero_shot_accuracy(embedder, given))
+    return lambda subject: _measure_embeddings(
+        request, subject, sides, lambda embedder: zero_shot_accuracy(embedder, given)
+    )
 
 
 def _class_list(path: Path) -> list[Query]:
@@ -153,7 +159,9 @@ def _conditions(request: EvaluationRequest) -> TaskFunction:
     found = read_labelled_images(request.data, request.labels, request.images)
     given = select_conditions(found, request.by, request.asked)
     sides = image_sizes(found.images)
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: conditional_precision(embedder, given))
+    return lambda subject: _measure_embeddings(
+        request, subject, sides, lambda embedder: conditional_precision(embedder, given)
+    )
 
 
 def _rationales(request: EvaluationRequest) -> TaskFunction:
@@ -161,7 +169,7 @@ def _rationales(request: EvaluationRequest) -> TaskFunction:
     return lambda subject: rationale_accuracy(subject, given, batch=request.batch)
 
 
-def _embedded(
+def _measure_embeddings(
     request: EvaluationRequest,
     subject: OpenedModel,
     sides: Mapping[str, int],

@@ -141,26 +141,26 @@ class PackedBatch(Generic[B]):
     def pin_memory(self) -> "PackedBatch[B]":
         """Return the batch in page-locked memory; called by torch's DataLoader."""
         pixels, image_index = self.pixels.pin_memory(), self.image_index.pin_memory()
-        return PackedBatch(_each(self.batch, Tensor.pin_memory), pixels, image_index, self.skipped)
+        return PackedBatch(_map_tensors(self.batch, Tensor.pin_memory), pixels, image_index, self.skipped)
 
 
 def unpack(packed: PackedBatch[B], device: torch.device, mean: tuple[float, ...], std: tuple[float, ...]) -> B:
     """Return the batch on ``device``, images as float32 normalized by ``mean`` and ``std`` of channels in 0-1."""
 
-    def moved(tensor: Tensor) -> Tensor:
+    def to_device(tensor: Tensor) -> Tensor:
         return tensor.to(device, non_blocking=True)
 
-    batch = _each(packed.batch, moved)
+    batch = _map_tensors(packed.batch, to_device)
     if packed.pixels.dim() == 1:
         return batch
     middle, spread = (255 * torch.tensor(values, device=device).view(3, 1, 1) for values in (mean, std))
-    images = moved(packed.pixels).float().sub_(middle).div_(spread)
+    images = to_device(packed.pixels).float().sub_(middle).div_(spread)
     if len(images) != len(packed.image_index):
-        images = images[moved(packed.image_index)]
+        images = images[to_device(packed.image_index)]
     return replace(batch, images=images)  # type: ignore[call-arg]  # a batch with pixels has images
 
 
-def _each(batch: B, change: Callable[[Tensor], Tensor]) -> B:
+def _map_tensors(batch: B, change: Callable[[Tensor], Tensor]) -> B:
     named = {field.name: getattr(batch, field.name) for field in fields(batch)}
     changed: dict[str, Any] = {name: change(value) for name, value in named.items() if isinstance(value, Tensor)}
     return replace(batch, **changed)

@@ -84,7 +84,7 @@ def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: s
             image.draft("RGB", (least, least))  # decodes a JPEG at the smallest size with no side below this
         plain = image if image.mode == "RGB" else convert_to_8_bit(image).convert("RGB")
         prepared = _random_crop(plain, options, rng) if options.crop < 1 else _center_crop(plain, options.size)
-    return _mirrored(prepared, options, rng)
+    return _mirror_randomly(prepared, options, rng)
 
 
 def load_tiles(
@@ -95,7 +95,7 @@ def load_tiles(
     Padding has the mean color. Arguments and errors are those of `load_pixels`.
     """
     with _decoding(where):
-        shown = _mirrored(
+        shown = _mirror_randomly(
             convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB"), options, rng
         )
     middle = 255 * torch.tensor(options.mean).view(3, 1, 1)
@@ -116,7 +116,7 @@ def _decoding(where: str) -> Iterator[None]:
         raise UnusableImageError("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
 
 
-def _mirrored(image: Image.Image, options: ImageOptions, rng: random.Random) -> npt.NDArray[np.uint8]:
+def _mirror_randomly(image: Image.Image, options: ImageOptions, rng: random.Random) -> npt.NDArray[np.uint8]:
     """Return the image as uint8 (3, h, w), mirrored at random."""
     if options.mirror and rng.random() < options.mirror:
         image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)

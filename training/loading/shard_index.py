@@ -269,13 +269,13 @@ def _members(view: mmap.mmap, path: Path, size: int) -> Iterator[_Member]:
         try:
             name, length = header[:100].rstrip(b"\0").decode(), int(header[124:135], 8)
         except ValueError:
-            raise _truncated(path, at) from None
+            raise _damaged_shard(path, at) from None
         if at + BLOCK_SIZE + length > size:
-            raise _truncated(path, at)
+            raise _damaged_shard(path, at)
         yield name, at, at + BLOCK_SIZE, length
         at += BLOCK_SIZE + length + -length % BLOCK_SIZE
     if at >= size:
-        raise _truncated(path, at)
+        raise _damaged_shard(path, at)
 
 
 def _foreign_members(path: Path, after: int) -> Iterator[_Member]:
@@ -286,8 +286,8 @@ def _foreign_members(path: Path, after: int) -> Iterator[_Member]:
                 if member.isreg() and member.offset >= after:
                     yield member.name, member.offset, member.offset_data, member.size
     except tarfile.TarError:
-        raise _truncated(path, after) from None
+        raise _damaged_shard(path, after) from None
 
 
-def _truncated(path: Path, at: int) -> StorageError:
+def _damaged_shard(path: Path, at: int) -> StorageError:
     return StorageError(f"{path}: damaged, or not an uncompressed tar (at byte {at}). Write the shard again.")

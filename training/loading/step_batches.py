@@ -38,16 +38,16 @@ class StepBatches(Dataset[Any], Generic[B]):
     def __getitem__(self, at: tuple[int, int]) -> PackedBatch[B] | PairwrightError:
         """Return a batch, or a `PairwrightError` as a value: raised, torch would wrap it in a worker's traceback."""
         try:
-            return self._made(*at)
+            return self._load_batch(*at)
         except PairwrightError as error:
             return error
 
-    def _made(self, epoch: int, step: int) -> PackedBatch[B]:
+    def _load_batch(self, epoch: int, step: int) -> PackedBatch[B]:
         context = CollationContext(self.texts, self.images, self.seed, epoch)
         first: tuple[Reject, ...] = ()
         for later in range(min(_MAX_STEPS_TRIED, self.order.steps)):
             numbers = self.order.take(epoch, (step + later) % self.order.steps, self.rank)
-            usable, skipped = self._usable(numbers.tolist(), context)
+            usable, skipped = self._split_usable(numbers.tolist(), context)
             first = first or skipped
             if usable:
                 samples = [sample for sample, _ in usable]
@@ -59,7 +59,7 @@ class StepBatches(Dataset[Any], Generic[B]):
             fix="`pairwright verify` lists the broken samples of shards.",
         )
 
-    def _usable(
+    def _split_usable(
         self, numbers: list[int], context: CollationContext
     ) -> tuple[list[tuple[StoredSample, PreparedImage | None]], tuple[Reject, ...]]:
         """Return the usable samples with their images, in order, and the rejects.

@@ -38,7 +38,7 @@ def load_pretrained(kind: type[Any], name: str, *, dtype: torch.dtype = torch.fl
         MissingResourceError: no such checkpoint, and it cannot be downloaded.
         InputError: the checkpoint is damaged or of another kind.
     """
-    _check_there(name)
+    _check_exists(name)
     try:
         model, report = kind.from_pretrained(name, dtype=dtype, output_loading_info=True)
     except (OSError, ValueError, KeyError, SafetensorError, RuntimeError) as error:
@@ -64,7 +64,7 @@ def read_config(name: str) -> Any:
         MissingResourceError: no such checkpoint, and it cannot be downloaded.
         InputError: it has no config that transformers knows.
     """
-    _check_there(name)
+    _check_exists(name)
     try:
         return AutoConfig.from_pretrained(name)
     except (OSError, ValueError, KeyError) as error:
@@ -85,7 +85,7 @@ def read_tokenizer(name: str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def _check_there(name: str) -> None:
+def _check_exists(name: str) -> None:
     if _is_path(name) and not Path(name).is_dir():
         raise MissingResourceError(f"checkpoint {name}: no such folder")
 

@@ -154,9 +154,9 @@ class Clip(nn.Module):
         Raises:
             UsageError: images or texts do not fit the model.
         """
-        return self.embedded(self.image_states(images), texts, text_mask, local=local)
+        return self.embed_states(self.image_states(images), texts, text_mask, local=local)
 
-    def embedded(self, states: Tensor, texts: Tensor, text_mask: Tensor | None, *, local: bool) -> ClipOutput:
+    def embed_states(self, states: Tensor, texts: Tensor, text_mask: Tensor | None, *, local: bool) -> ClipOutput:
         """Return the output for given image states; other arguments as for `forward`."""
         words, pooled = self._text_states(texts)
         images, rows = self.pool(states), _normalize(self.network.text_projection(pooled))
@@ -193,9 +193,9 @@ class Clip(nn.Module):
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
         (folder / "preprocessor_config.json").write_text(json.dumps(_preprocessor(self.pixels), indent=2) + "\n")
-        save_added_weights(folder, self.added(), {"kind": self.kind, **self.description()})
+        save_added_weights(folder, self.added_weights(), {"kind": self.kind, **self.description()})
 
-    def added(self) -> dict[str, Tensor]:
+    def added_weights(self) -> dict[str, Tensor]:
         """Return the weights that a plain checkpoint does not have; none for a CLIP."""
         return {}
 

@@ -61,7 +61,7 @@ class FocalLensClip(Clip):
         if read_description(folder).get("kind") != cls.kind:
             raise UsageError(f"{name} is not a saved {cls.kind}: create one with FocalLensClip(Clip.load({name!r}))")
         model = cls(Clip.load(name, dtype=dtype))
-        copy_weights(model.added(), read_added_weights(folder), folder)
+        copy_weights(model.added_weights(), read_added_weights(folder), folder)
         return model
 
     def encode_images(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
@@ -102,8 +102,8 @@ class FocalLensClip(Clip):
             local: as for `Clip`.
             instructions: int64 (b, t).
         """
-        return self.embedded(self.image_states(images, instructions), texts, text_mask, local=local)
+        return self.embed_states(self.image_states(images, instructions), texts, text_mask, local=local)
 
-    def added(self) -> dict[str, Tensor]:
+    def added_weights(self) -> dict[str, Tensor]:
         """Return the weights of the instruction tower and the map."""
         return {name: one for name, one in self.named_parameters() if name.startswith(("instructions.", "condition."))}

@@ -73,7 +73,7 @@ class FocalLensMllm(nn.Module):
             raise UsageError(f"{name} is not a saved {cls.kind}: create one with FocalLensMllm(llava, clip)")
         llava = Llava.load(str(folder / "llava"), dtype=dtype)
         model = cls(llava, Clip.load(str(folder / "target"), dtype=dtype), end=described["end"])
-        copy_weights(model.added(), read_added_weights(folder), folder)
+        copy_weights(model.added_weights(), read_added_weights(folder), folder)
         return model
 
     @property
@@ -96,7 +96,7 @@ class FocalLensMllm(nn.Module):
         Raises:
             UsageError: the numbers of images and image tokens differ.
         """
-        states = self.llava.last_states(*self._framed(texts, text_mask), images, grids=grids)
+        states = self.llava.last_states(*self._add_special_tokens(texts, text_mask), images, grids=grids)
         return functional.normalize(self.head(states.to(self.head.weight.dtype)).float(), dim=-1)
 
     def forward(
@@ -132,7 +132,7 @@ class FocalLensMllm(nn.Module):
         shared = {id(one) for one in words.parameters()}
         return [] if out is None else [one for one in out.parameters() if id(one) not in shared]
 
-    def added(self) -> dict[str, Tensor]:
+    def added_weights(self) -> dict[str, Tensor]:
         """Return the weights of the head and the temperature."""
         return {"head.weight": self.head.weight, "head.bias": self.head.bias, "logit_scale": self.logit_scale}
 
@@ -141,9 +141,9 @@ class FocalLensMllm(nn.Module):
         start_saving(folder)
         self.llava.save(folder / "llava")
         self.target.save(folder / "target")
-        save_added_weights(folder, self.added(), {"kind": self.kind, "end": self.end})
+        save_added_weights(folder, self.added_weights(), {"kind": self.kind, "end": self.end})
 
-    def _framed(self, texts: Tensor, text_mask: Tensor) -> tuple[Tensor, Tensor]:
+    def _add_special_tokens(self, texts: Tensor, text_mask: Tensor) -> tuple[Tensor, Tensor]:
         """Append the end token to each text, and insert an image token if no text has one."""
         # Padding within a text is harmless: `Llava.join` drops it.
         texts, text_mask = _insert_token(texts, text_mask.bool(), self.end, texts.shape[1])

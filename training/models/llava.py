@@ -114,9 +114,9 @@ class Llava(nn.Module):
         self.connection = connection or ProjectionSettings()
         layers_to_run(vision.config.num_hidden_layers, self.connection.layer)
         self.vision = vision
-        self.projection = _projection(self.connection.projection, vision.config.hidden_size, _words(language)).to(
-            _words(language).weight
-        )
+        self.projection = _projection(
+            self.connection.projection, vision.config.hidden_size, _word_embeddings(language)
+        ).to(_word_embeddings(language).weight)
         self.language = language
         self.tokenizer = tokenizer
         self.pixels = pixels or PixelSettings(image_size(vision))
@@ -136,10 +136,10 @@ class Llava(nn.Module):
             MissingResourceError: no such checkpoint.
             InputError: one is damaged or of another kind.
         """
-        seeing = Clip.load(vision, dtype=dtype)
-        speaking = load_pretrained(AutoModelForCausalLM, language, dtype=dtype)
+        clip = Clip.load(vision, dtype=dtype)
+        language_model = load_pretrained(AutoModelForCausalLM, language, dtype=dtype)
         tokenizer = read_tokenizer(language)
-        return cls(seeing.network.vision_model, speaking, connection, tokenizer=tokenizer, pixels=seeing.pixels)
+        return cls(clip.network.vision_model, language_model, connection, tokenizer=tokenizer, pixels=clip.pixels)
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
@@ -164,7 +164,7 @@ class Llava(nn.Module):
             tokenizer=read_tokenizer(str(folder / "language")) if described["tokenizer"] else None,
             pixels=PixelSettings.read(described["pixels"]),
         )
-        copy_weights(model.added(), read_added_weights(folder), folder)
+        copy_weights(model.added_weights(), read_added_weights(folder), folder)
         return model
 
     @classmethod
@@ -186,9 +186,9 @@ class Llava(nn.Module):
     @property
     def width(self) -> int:
         """Size of the language model's states."""
-        return _words(self.language).embedding_dim
+        return _word_embeddings(self.language).embedding_dim
 
-    def show_tiles(self) -> None:
+    def enable_tiles(self) -> None:
         """Enable tiles (`ProjectionSettings.tiles`)."""
         self.connection = replace(self.connection, tiles=True)
 
@@ -228,7 +228,7 @@ class Llava(nn.Module):
             UsageError: the numbers of images and image tokens differ.
         """
         targets = texts if targets is None else targets
-        return _padded(self._rows(texts, text_mask, targets, self._shown(images, grids)), left=False)
+        return _pad(self._join_rows(texts, text_mask, targets, self._image_features(images, grids)), left=False)
 
     def forward(
         self,
@@ -265,7 +265,7 @@ class Llava(nn.Module):
     ) -> Tensor:
         """Return greedy answers, int64 (b, up to ``most``)."""
         # Padded on the left: generation continues the last token.
-        joined = _padded(self._rows(texts, text_mask, texts, self._shown(images, grids)), left=True)
+        joined = _pad(self._join_rows(texts, text_mask, texts, self._image_features(images, grids)), left=True)
         network = cast("Any", self.language)
         found = network.generate(
             inputs_embeds=joined.states,
@@ -277,7 +277,7 @@ class Llava(nn.Module):
         assert isinstance(found, Tensor)
         return found
 
-    def added(self) -> dict[str, Tensor]:
+    def added_weights(self) -> dict[str, Tensor]:
         """Return the projection's weights."""
         return {f"projection.{name}": one for name, one in self.projection.named_parameters()}
 
@@ -294,22 +294,22 @@ class Llava(nn.Module):
             "pixels": asdict(self.pixels),
             "tokenizer": self.tokenizer is not None,
         }
-        save_added_weights(folder, self.added(), described)
+        save_added_weights(folder, self.added_weights(), described)
 
-    def _rows(
-        self, texts: Tensor, text_mask: Tensor, targets: Tensor, shown: Sequence[Tensor]
+    def _join_rows(
+        self, texts: Tensor, text_mask: Tensor, targets: Tensor, features: Sequence[Tensor]
     ) -> list[tuple[Tensor, Tensor]]:
         tokens = int(((texts == IMAGE_TOKEN) & text_mask).sum())
-        if tokens != len(shown):
-            raise UsageError(f"{len(shown)} images for {tokens} image tokens in the texts")
-        words = _words(self.language)(texts.clamp(min=0))
-        waiting = iter(shown)
+        if tokens != len(features):
+            raise UsageError(f"{len(features)} images for {tokens} image tokens in the texts")
+        words = _word_embeddings(self.language)(texts.clamp(min=0))
+        remaining = iter(features)
         return [
-            _insert_images(texts[row][is_token], words[row][is_token], targets[row][is_token], waiting)
+            _insert_images(texts[row][is_token], words[row][is_token], targets[row][is_token], remaining)
             for row, is_token in enumerate(text_mask.bool())
         ]
 
-    def _shown(self, images: Tensor, grids: Sequence[Grid] | None) -> list[Tensor]:
+    def _image_features(self, images: Tensor, grids: Sequence[Grid] | None) -> list[Tensor]:
         tokens = self.image_tokens(images) if len(images) else images.new_zeros(0, self.patches, 1)
         if grids is None:
             return list(tokens)
@@ -349,7 +349,7 @@ def _insert_images(ids: Tensor, words: Tensor, targets: Tensor, images: Iterator
     return torch.cat([*states, words[start:]]), torch.cat([*aims, targets[start:]])
 
 
-def _padded(rows: Sequence[tuple[Tensor, Tensor]], *, left: bool) -> JoinedInputs:
+def _pad(rows: Sequence[tuple[Tensor, Tensor]], *, left: bool) -> JoinedInputs:
     longest = max(len(states) for states, _ in rows)
     states, targets, masks = [], [], []
     for own, aims in rows:
@@ -361,14 +361,14 @@ def _padded(rows: Sequence[tuple[Tensor, Tensor]], *, left: bool) -> JoinedInput
     return JoinedInputs(torch.stack(states), torch.stack(masks), torch.stack(targets))
 
 
-def _words(language: PreTrainedModel) -> nn.Embedding:
+def _word_embeddings(language: PreTrainedModel) -> nn.Embedding:
     found = language.get_input_embeddings()
     assert isinstance(found, nn.Embedding)
     return found
 
 
-def _projection(kind: str, seen: int, words: nn.Embedding) -> nn.Module:
-    first = nn.Linear(seen, words.embedding_dim)
+def _projection(kind: str, width: int, words: nn.Embedding) -> nn.Module:
+    first = nn.Linear(width, words.embedding_dim)
     if kind == "linear":
         return first
     if kind == "mlp":

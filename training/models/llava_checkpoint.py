@@ -62,7 +62,7 @@ def read_parts(name: str, *, dtype: torch.dtype = torch.float32) -> LlavaParts:
         for place, layer in ((0, joint.linear_1), (2, joint.linear_2))
         for which in ("weight", "bias")
     }
-    return LlavaParts(found.model.vision_tower, _language(found), weights, found.config.vision_feature_layer)
+    return LlavaParts(found.model.vision_tower, _language_model(found), weights, found.config.vision_feature_layer)
 
 
 def _check(name: str, config: Any) -> None:
@@ -76,17 +76,17 @@ def _check(name: str, config: Any) -> None:
     for what, (given, read) in asked.items():
         if given != read:
             raise InputError(
-                f"{what} {_word(given)}, expected {_word(read)}",
+                f"{what} {_value_name(given)}, expected {_value_name(read)}",
                 where=f"checkpoint {name}",
                 fix="Pass a LLaVA with the architecture of LLaVA-1.5.",
             )
 
 
-def _word(value: object) -> str:
+def _value_name(value: object) -> str:
     return value.__name__ if isinstance(value, type) else str(value)
 
 
-def _language(found: Any) -> PreTrainedModel:
+def _language_model(found: Any) -> PreTrainedModel:
     """Return the inner language model with its output layer as one causal language model."""
     with torch.device("meta"):  # without weights: both parts replace its own
         language: Any = AutoModelForCausalLM.from_config(found.config.text_config)

@@ -79,7 +79,7 @@ class ReactClip(Clip):
         if described.get("kind") != cls.kind:
             raise UsageError(f"{name} is not a saved {cls.kind}: create one with ReactClip(Clip.load({name!r}))")
         model = cls(Clip.load(name, dtype=dtype), described["blocks"])
-        copy_weights(model.added(), read_added_weights(folder), folder)
+        copy_weights(model.added_weights(), read_added_weights(folder), folder)
         return model
 
     def image_states(self, images: Tensor) -> Tensor:
@@ -91,7 +91,7 @@ class ReactClip(Clip):
         """Return tanh of each block's gates (attention, feed-forward), by the layer after the block."""
         return {int(number): _open_gates(cast("GatedBlock", block)) for number, block in self.blocks.items()}
 
-    def added(self) -> dict[str, Tensor]:
+    def added_weights(self) -> dict[str, Tensor]:
         """Return the weights of the blocks."""
         return {f"blocks.{name}": one for name, one in self.blocks.named_parameters()}
 

@@ -53,7 +53,7 @@ class Ranks:
             distributed.all_reduce(summed)
         return summed
 
-    def merged(self, found: dict[str, str]) -> dict[str, str]:
+    def merge(self, found: dict[str, str]) -> dict[str, str]:
         """Return the entries of all ranks; later ranks win on equal keys."""
         if self.count == 1:
             return found

@@ -97,7 +97,7 @@ class FocalLensMllmMethod(FocalLensMethod):
 
         lens = _open_model(model, self.target)
         if self.tiles:
-            lens.llava.show_tiles()
+            lens.llava.enable_tiles()
         train_only(lens, "focallens-mllm")
         for unused in lens.unused_parameters():  # distributed training would wait for its gradient
             unused.requires_grad_(False)

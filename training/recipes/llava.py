@@ -57,7 +57,7 @@ class LlavaMethod(Method):
         if llava.connection.projection != self.projection:
             raise UsageError(f"{model} has a projection of kind {llava.connection.projection}: set method.projection.")
         if self.tiles:
-            llava.show_tiles()
+            llava.enable_tiles()
         train_only(llava, self.kind)
         tokens = recipe.batches.max_tokens or _CONVERSATION_TOKENS
         return PreparedMethod(

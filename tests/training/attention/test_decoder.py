@@ -72,8 +72,8 @@ def test_the_question_stands_before_and_behind_the_documents() -> None:
 def test_other_documents_take_the_same_places(first: list[str], more: st.DataObject) -> None:
     prompt = question_prompt("Who?", first)
     others = more.draw(st.lists(st.text(min_size=1, max_size=30), min_size=len(first), max_size=len(first)))
-    assert prompt.holding(others) == question_prompt("Who?", others)
-    assert prompt.holding(others).holding(first) == prompt
+    assert prompt.with_documents(others) == question_prompt("Who?", others)
+    assert prompt.with_documents(others).with_documents(first) == prompt
     assert prompt.with_dummy(0, "x").documents == ["x", *first[1:]]
 
 

@@ -80,7 +80,7 @@ def test_a_block_adds_attention_and_then_its_dense_layer_each_through_its_gate()
 def test_react_trains_its_blocks_alone_and_a_shut_gate_is_what_opens_first() -> None:
     model = ReactClip(tiny_models.clip(), 2)
     share = train_only(model, "react")
-    assert share.trained == sum(one.numel() for one in model.added().values())
+    assert share.trained == sum(one.numel() for one in model.added_weights().values())
     assert share.trained + share.frozen == sum(one.numel() for one in model.parameters())
     out = model(tiny_models.images(), tiny_models.texts()[0])
     clip_loss(out.images, out.texts, out.scale).backward()  # type: ignore[no-untyped-call]
@@ -93,7 +93,7 @@ def test_react_trains_its_blocks_alone_and_a_shut_gate_is_what_opens_first() -> 
         block.gate_dense.data.fill_(0.1)
     out = model(tiny_models.images(), tiny_models.texts()[0])
     changed = tiny_models.step(model, clip_loss(out.images, out.texts, out.scale))
-    assert changed == set(model.added())
+    assert changed == set(model.added_weights())
 
 
 def test_as_many_blocks_as_there_are_layers_at_most() -> None:
@@ -148,7 +148,7 @@ def test_what_was_saved_computes_the_same(kind: str, tmp_path: Path) -> None:
 
     base = open_model(str(tiny_clip.transformers_folder(tmp_path / "base")))
     model = ReactClip(base, 1) if kind == "react" else FocalLensClip(base)  # type: ignore[arg-type]
-    for one in model.added().values():
+    for one in model.added_weights().values():
         torch.nn.init.normal_(one, std=0.2)
     model.save(tmp_path / "saved")
     again = open_model(str(tmp_path / "saved"))

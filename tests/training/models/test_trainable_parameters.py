@@ -124,7 +124,7 @@ def test_what_is_trained_can_be_kept_alone_and_put_into_the_same_model(tmp_path:
     path = tmp_path / "trained.safetensors"
     model = ReactClip(tiny_models.clip(), 1)
     train_only(model, "react")
-    for one in model.added().values():
+    for one in model.added_weights().values():
         torch.nn.init.normal_(one, std=0.2)
     save_trained(model, path)
     assert path.stat().st_size < 4 * count_parameters(model).trained + 4096
