@@ -52,8 +52,8 @@ from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import PositiveOptions, RulePositives
 from pairwright.generators.protocols import RuleGenerator
 from pairwright.training.loading.tokenization import load_tokenizer
-from pairwright.training.loading.word_tokenizer import write_word_tokenizer
 from pairwright.training.models.random_clip import ClipSizes, new_clip
+from pairwright.training.tiny_clip import write_word_tokenizer
 
 Kind = tuple[tuple[str, Shape], ...]
 

@@ -59,4 +59,4 @@ class Trials:
         """Return what an evaluation finds, by part and measure."""
         asked = EvaluationRequest(task, (model,), (data,), **request)  # type: ignore[arg-type]  # each of its own type
         (found,) = evaluate_models(asked, lambda _: None)
-        return {(one.part, one.measure): one.value for one in found.found.figures}
+        return {(one.part, one.measure): one.value for one in found.found.metrics}

@@ -33,7 +33,7 @@ from pairwright.training.attention.prompts import DocumentPrompt
 from pairwright.training.attention.question_files import MultiDocumentQuestion, contains_answer
 from pairwright.training.attention.ranking import descending_order, relevance_scores
 from pairwright.training.evaluation.multi_document import MultiDocumentPlan, check_attention_conditions
-from pairwright.training.evaluation.position_plots import position_plot
+from pairwright.training.evaluation.plots import position_plot
 from pairwright.training.evaluation.report import STYLE
 
 LAYERS, OTHERS, DRAWS = 2, (100, 101), 2000

@@ -28,10 +28,10 @@ from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.loading.pairs import PairCollator
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
-from pairwright.training.loading.word_tokenizer import write_word_tokenizer
 from pairwright.training.models.random_clip import ClipSizes, new_clip
 from pairwright.training.objectives.contrastive import clip_loss
 from pairwright.training.objectives.hard_negatives import hard_negative_loss
+from pairwright.training.tiny_clip import write_word_tokenizer
 
 NEGATIVES = 3
 SIZES = {

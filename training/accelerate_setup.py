@@ -1,7 +1,7 @@
-"""The processes and the precision of a run, as accelerate sets them up, and the launch settings that are refused.
+"""Process group and precision of a training run, set up by accelerate.
 
-`torchrun`, `mpirun` and `accelerate launch` say by environment variables how many processes they started; `accelerate
-launch` also passes on what its config file asks for. Processes without a GPU train together on the CPU (gloo).
+`torchrun`, `mpirun` and `accelerate launch` pass the number of processes in environment variables; `accelerate launch`
+also passes its config. Unsupported launch settings raise `UsageError`. Processes without a GPU use the CPU (gloo).
 """
 
 import os
@@ -34,13 +34,13 @@ def start_processes(precision: str) -> Accelerator:
         precision: fp32, bf16 or fp16.
 
     Raises:
-        UsageError: accelerate's config asks for what is not supported (sharded models, accumulated gradients, another
-            precision); the launcher started more processes than accelerate joined; the device lacks the precision.
+        UsageError: accelerate's config asks for an unsupported feature (sharded models, gradient accumulation, another
+            precision); accelerate joined fewer processes than were launched; the device lacks the precision.
     """
     _refuse_config(os.environ, precision)
-    started = _number(_SIZES, 1)
+    started = _first_number(_SIZES, 1)
     cpu = _join_process_group(started)
-    AcceleratorState._reset_state()  # noqa: SLF001 - else the second run of a process has the first one's precision
+    AcceleratorState._reset_state()  # noqa: SLF001 - a second run would keep the first one's precision
     try:
         accelerator = Accelerator(mixed_precision="no" if precision == "fp32" else precision, cpu=cpu)
     except ValueError as error:
@@ -48,29 +48,29 @@ def start_processes(precision: str) -> Accelerator:
     if accelerator.num_processes != started:
         raise UsageError(
             f"{started} processes were started, but accelerate joined {accelerator.num_processes} on "
-            f"{accelerator.device.type}: each would train a copy of its own. Launch with `torchrun --nproc-per-node "
+            f"{accelerator.device.type}: each would train a separate copy. Launch with `torchrun --nproc-per-node "
             f"{started} -m pairwright train ...`, or unset WORLD_SIZE for one process."
         )
     if accelerator.distributed_type in _SHARDED_TYPES:
-        raise _sharded(accelerator.distributed_type.value)
+        raise _sharding_error(accelerator.distributed_type.value)
     if precision == "fp16" and accelerator.device.type == "cpu":
-        raise UsageError("fp16 needs a GPU, for gradients are scaled there. Set precision to fp32 or bf16.")
+        raise UsageError("fp16 requires a GPU. Set precision to fp32 or bf16.")
     return accelerator
 
 
 def default_workers(processes: int) -> int:
-    """Return how many loading processes each training process gets: its share of the cores, from 1 to 16.
+    """Return the loading processes per training process: an equal share of the cores, from 1 to 16.
 
     Args:
-        processes: that train together, on all machines.
+        processes: training processes on all machines.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    here = min(_number(_LOCAL_SIZES, processes), processes)
+    here = min(_first_number(_LOCAL_SIZES, processes), processes)
     return max(1, min(_MAX_WORKERS, cores // here))
 
 
 def _join_process_group(started: int) -> bool:
-    """Join the launched processes, and return whether they train on the CPU.
+    """Join the launched processes and return whether they train on the CPU.
 
     Raises:
         UsageError: the launcher's environment variables are incomplete.
@@ -79,50 +79,50 @@ def _join_process_group(started: int) -> bool:
         cpu = _on_cpu(started)
         PartialState(cpu)
     except ValueError as error:
-        PartialState._reset_state()  # noqa: SLF001 - it is left half set up
+        PartialState._reset_state()  # noqa: SLF001 - it is half initialized
         raise UsageError(
-            f"{started} processes were started that cannot be joined: {str(error).splitlines()[0]}. Launch with `torchrun "
+            f"{started} launched processes cannot be joined: {str(error).splitlines()[0]}. Launch with `torchrun "
             f"--nproc-per-node {started} -m pairwright train ...`, or unset WORLD_SIZE and RANK for one process."
         ) from None
     return cpu
 
 
 def _on_cpu(started: int) -> bool:
-    """Return whether to train on the CPU: as asked, or since accelerate joins processes without a GPU only when told so."""
+    """Return whether to train on the CPU: on request, or because accelerate needs `cpu=True` to join CPU processes."""
     if os.environ.get("ACCELERATE_USE_CPU", "").lower() in _TRUE:
         return True
     state = PartialState()
-    if state.num_processes == started or state.device.type != "cpu" or _number(_RANKS, -1) < 0:
+    if state.num_processes == started or state.device.type != "cpu" or _first_number(_RANKS, -1) < 0:
         return False
-    PartialState._reset_state()  # noqa: SLF001 - the one way to have it look again
+    PartialState._reset_state()  # noqa: SLF001 - makes it read the environment again
     return True
 
 
 def _refuse_config(settings: Mapping[str, str], precision: str) -> None:
     for name, what in _SHARDED.items():
         if settings.get(name, "").lower() in _TRUE:
-            raise _sharded(f"{what} ({name})")
+            raise _sharding_error(f"{what} ({name})")
     if (steps := settings.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "1")) not in {"1", ""}:
         raise UsageError(
             f"accelerate's config asks for gradient_accumulation_steps {steps}, which is not supported: a contrastive "
-            "loss compares the rows of a whole batch. Set it to 1, and batches.size to the batch that you want."
+            "loss compares all rows of a batch. Set it to 1 and choose batches.size."
         )
     asked = settings.get("ACCELERATE_MIXED_PRECISION", "no")
     if asked not in {"no", "", precision}:
         raise UsageError(
-            f"accelerate's config asks for mixed precision {asked}, the recipe for {precision}. Give --set "
+            f"accelerate's config asks for mixed precision {asked}, the recipe sets {precision}. Pass --set "
             f"precision={asked}, or launch with --mixed_precision no."
         )
 
 
-def _sharded(what: str) -> UsageError:
+def _sharding_error(what: str) -> UsageError:
     return UsageError(
         f"accelerate's config asks for {what}, which is not supported: each process holds the whole model. Launch with "
         "`accelerate launch --multi_gpu --num_processes N -m pairwright train ...`, or choose another --config_file."
     )
 
 
-def _number(names: tuple[str, ...], default: int) -> int:
-    """Return the first of these environment variables that holds a number of at least 0."""
+def _first_number(names: tuple[str, ...], default: int) -> int:
+    """Return the value of the first of these environment variables that is a non-negative integer."""
     found = (os.environ.get(name, "") for name in names)
     return next((int(value) for value in found if value.isdecimal()), default)

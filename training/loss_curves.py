@@ -1,7 +1,7 @@
-"""The loss curves of a run: one HTML page beside its log, made of the log alone.
+"""HTML report of the loss curves of a run, generated from its log.csv.
 
-Loss (with that of validation data, where it was looked at), each part of it, learning rate, norm of the gradient, scale,
-and the share of the time spent waiting for data, over the steps. What a log has no number for is left out.
+Plots over the steps: training and validation loss, each part of the loss, learning rate, gradient norm, scale, and the
+share of the time spent waiting for data. Columns without values are skipped.
 """
 
 import csv
@@ -16,7 +16,7 @@ CURVES_FILE = "report.html"
 _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _FOOT = 420, 190, 8, 76, 12, 24
 _NAMES = {
     "lr": "learning rate",
-    "gradient": "norm of the gradient",
+    "gradient": "gradient norm",
     "scale": "scale (1 / temperature)",
     "waiting": "waiting for data (share of the time)",
 }
@@ -33,7 +33,7 @@ Points = Sequence[tuple[float, float]]
 
 
 def write_curves(out: Path) -> None:
-    """Write the page of the run in ``out``, which has a log of one row at least."""
+    """Write the report of the run in ``out``; nothing without log rows."""
     with (out / "log.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     if rows:
@@ -41,16 +41,16 @@ def write_curves(out: Path) -> None:
 
 
 def curves_page(name: str, rows: Sequence[dict[str, str]]) -> str:
-    """Return the page.
+    """Return the HTML page.
 
     Args:
         name: of the run.
-        rows: of its log, as `csv.DictReader` gives them; one at least.
+        rows: log rows as `csv.DictReader` yields them; at least one.
     """
     last = rows[-1]
     parts = [column for column in last if column.startswith("loss_")]
     titles = {column: f"{column.removeprefix('loss_')} (part of the loss)" for column in parts} | _NAMES
-    looked = bool(_points(rows, "validation"))
+    validated = bool(_points(rows, "validation"))
     plots = [_plot("loss", _points(rows, "loss"), _points(rows, "validation"))]
     plots += [_plot(titles[column], _points(rows, column)) for column in (*parts, *_NAMES) if _points(rows, column)]
     key = (
@@ -63,13 +63,13 @@ def curves_page(name: str, rows: Sequence[dict[str, str]]) -> str:
         ("last loss", last["loss"]),
     ]
     numbers.append(("samples a second", f"{float(last['samples_per_second']):,.0f}"))
-    body = (key if looked else "") + f'<div class="plots">{"".join(plots)}</div>'
-    told = f"{len(rows):,} rows of log.csv; each is the mean of the steps since the row before it."
+    body = (key if validated else "") + f'<div class="plots">{"".join(plots)}</div>'
+    note = f"{len(rows):,} rows of log.csv; each is the mean over the steps since the previous row."
     return render_page(
         name,
         "pairwright train",
         ["Loss curves"],
-        [render_tiles(numbers), render_section("Over the steps", told, body)],
+        [render_tiles(numbers), render_section("Over the steps", note, body)],
         _STYLE,
     )
 
@@ -105,10 +105,10 @@ def _plot(title: str, points: Points, second: Points = ()) -> str:
     lines = "".join(
         _line([place(point) for point in one], css) for one, css in zip(finite, ("first", "second"), strict=True) if one
     )
-    said = f"{title}: from {points[0][1]:.4g} to {points[-1][1]:.4g}"
+    summary = f"{title}: from {points[0][1]:.4g} to {points[-1][1]:.4g}"
     return (
         f'<figure class="plot"><figcaption>{escape(title)}</figcaption><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="{escape(said)}">{grid}{lines}{ends}</svg><p class="note">{escape(said)}</p></figure>'
+        f'aria-label="{escape(summary)}">{grid}{lines}{ends}</svg><p class="note">{escape(summary)}</p></figure>'
     )
 
 

@@ -1,36 +1,43 @@
-"""What a run tells while it goes: rows for a CSV, for the console, and for TensorBoard where asked for.
+"""Training log: rows of metrics for CSV, console and TensorBoard, and the statistics they are computed from.
 
-A row is the mean of the steps since the row before it. Going on from a checkpoint, rows behind it are removed, so that a
-log reads as if the run had never stopped.
+A row is the mean over the steps since the previous row. On resume, rows after the checkpoint are removed, so the log of
+an interrupted run equals that of an uninterrupted one.
 """
 
 import csv
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import MissingResourceError
+from pairwright.training.objectives.batch_embeddings import WeightedLoss
+from pairwright.training.objectives.distributed import Ranks
+from pairwright.training.run_checkpoints import TrainingProgress
 
 _LEADING_COLUMNS = ("step", "epoch", "loss", "validation", "lr", "gradient", "scale", "samples_per_second", "waiting")
 
 
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """A line of the log.
+    """A row of the log.
 
     Attributes:
         step: steps done.
-        epoch: epochs done, with the part of the one that runs.
-        loss: mean since the row before.
-        parts: of the loss by name, before their weights; likewise.
+        epoch: epochs done, with the fraction of the current one.
+        loss: mean since the previous row.
+        parts: unweighted parts of the loss by name; means.
         lr: learning rate of the last step.
-        gradient: norm of the gradient, before it is cut; mean.
-        scale: 1 / temperature; None for models without.
+        gradient: mean gradient norm before clipping.
+        scale: 1 / temperature; None for models without one.
         samples_per_second: over all processes.
-        waiting: share of the time, 0-1, in which the step waited for data.
-        validation: mean loss on validation data, where it was looked at.
+        waiting: share of the time spent waiting for data, 0-1.
+        validation: mean loss on validation data, in rows that have one.
     """
 
     step: int
@@ -45,16 +52,16 @@ class LogRow:
     parts: dict[str, float] = field(default_factory=dict)
 
     def values(self) -> dict[str, float | None]:
-        """Return the columns by name, parts last."""
+        """Return the values by column name, parts last."""
         own = {name: getattr(self, name) for name in _LEADING_COLUMNS}
         return own | {f"loss_{name}": value for name, value in self.parts.items()}
 
 
 class CsvLog:
-    """Rows in a file that any table program reads. All rows of a run have the same parts."""
+    """CSV log; all rows of a run have the same parts."""
 
     def __init__(self, path: Path, parts: Sequence[str], *, up_to: int) -> None:
-        """Begin the file, or go on with its rows of up to ``up_to`` steps."""
+        """Create the file, or keep its rows up to step ``up_to``."""
         self._path, self._columns = path, [*_LEADING_COLUMNS, *(f"loss_{name}" for name in parts)]
         kept = [row for row in _read(path) if int(row["step"]) <= up_to]
         with replace_atomically(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
@@ -63,32 +70,32 @@ class CsvLog:
             writer.writerows(kept)
 
     def add(self, row: LogRow) -> None:
-        """Write a row; it is in the file when this returns."""
+        """Append a row and close the file."""
         with self._path.open("a", newline="", encoding="utf-8") as file:
-            said = {name: "" if value is None else f"{value:.6g}" for name, value in row.values().items()}
-            csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(said | {"step": row.step})
+            cells = {name: "" if value is None else f"{value:.6g}" for name, value in row.values().items()}
+            csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(cells | {"step": row.step})
 
 
 class TensorBoardLog:
-    """Rows for TensorBoard."""
+    """TensorBoard log."""
 
     def __init__(self, folder: Path, *, up_to: int) -> None:
-        """Begin, or go on behind ``up_to`` steps.
+        """Create the log, or continue it after step ``up_to``.
 
         Raises:
-            MissingResource: it is not installed.
+            MissingResourceError: TensorBoard is not installed.
         """
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise MissingResourceError(
-                "TensorBoard is not installed. pip install tensorboard, or leave it out."
+                "TensorBoard is not installed: pip install tensorboard, or remove --tensorboard."
             ) from None
-        make: Any = SummaryWriter  # has no types
+        make: Any = SummaryWriter  # untyped
         self._writer = make(str(folder), purge_step=up_to + 1)
 
     def add(self, row: LogRow) -> None:
-        """Write a row."""
+        """Write a row and flush."""
         for name, value in row.values().items():
             if value is not None and name != "step":
                 self._writer.add_scalar(name, value, row.step)
@@ -100,3 +107,68 @@ def _read(path: Path) -> list[dict[str, str]]:
         return []
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
+
+
+class StepStatistics:
+    """Losses and timings since the previous row of the log; tensors stay on their device until then."""
+
+    def __init__(self) -> None:
+        self._begun = self._saved = time.perf_counter()
+        self._waited = 0.0
+        self._clear()
+
+    def start_waiting(self) -> None:
+        """Start waiting for data."""
+        self._waiting_since = time.perf_counter()
+
+    def stop_waiting(self) -> None:
+        """Stop waiting for data."""
+        self._waited += time.perf_counter() - self._waiting_since
+
+    def add(self, total: WeightedLoss, norm: Any, samples: int, rate: float) -> None:
+        """Add a finished step and start waiting for the next batch."""
+        self._losses.append(total.loss.detach())
+        self._norms.append(torch.as_tensor(norm).detach())
+        for name, part in total.parts.items():
+            self._parts.setdefault(name, []).append(part.detach())
+        self._samples += samples
+        self._rate = rate
+        self.start_waiting()
+
+    def row(
+        self, progress: TrainingProgress, epoch: float, ranks: Ranks, scale: Tensor | None, validation: float | None
+    ) -> LogRow:
+        """Return the row, equal on all ranks except for the speed, and reset."""
+        loss, parts = _mean(self._losses, ranks), {name: _mean(own, ranks) for name, own in self._parts.items()}
+        spent = time.perf_counter() - self._begun
+        made = LogRow(
+            step=progress.step,
+            epoch=epoch,
+            loss=loss,
+            lr=self._rate,
+            gradient=torch.stack(self._norms).mean().item(),
+            samples_per_second=self._samples * ranks.count / spent,
+            waiting=self._waited / spent,
+            scale=None if scale is None else scale.item(),
+            validation=validation,
+            parts=parts,
+        )
+        self._begun, self._waited = time.perf_counter(), 0.0
+        self._clear()
+        return made
+
+    def lap(self) -> float:
+        """Return the seconds since the previous call."""
+        before, self._saved = self._saved, time.perf_counter()
+        return self._saved - before
+
+    def _clear(self) -> None:
+        self._losses = list[Tensor]()
+        self._norms = list[Tensor]()
+        self._parts = dict[str, list[Tensor]]()
+        self._samples, self._rate = 0, 0.0
+
+
+def _mean(values: list[Tensor], ranks: Ranks) -> float:
+    # A gathered loss is equal on all ranks; otherwise the mean over ranks is the loss.
+    return (ranks.total(torch.stack(values).mean()) / ranks.count).item()

@@ -1,4 +1,4 @@
-"""Out of memory, told with the settings that help; of a GPU, of torch on the CPU, or of Python itself."""
+"""Translation of out-of-memory errors of a GPU, torch on the CPU or Python into one line with the settings that help."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ import torch
 
 from pairwright.datasets.errors import PairwrightError
 
-# What torch says where it raises no error of its own: CUDA's libraries, and its allocator on the CPU.
+# Messages of plain RuntimeErrors: CUDA libraries and torch's CPU allocator.
 _MESSAGES = (
     "out of memory",
     "can't allocate memory",
@@ -19,13 +19,13 @@ _MESSAGES = (
 
 @contextmanager
 def explain_out_of_memory(helps: Callable[[], str]) -> Iterator[None]:
-    """Translate running out of memory into one line; other errors pass.
+    """Translate an out-of-memory error into a one-line `PairwrightError`; other errors propagate.
 
     Args:
-        helps: what was done, with which settings, and which of them help; asked for when it is needed.
+        helps: returns what was running with which settings, and which of them help; called only on an error.
 
     Raises:
-        PairwrightError: ``out of memory`` and what ``helps`` says.
+        PairwrightError: ``out of memory`` and the text of ``helps``.
     """
     try:
         yield
@@ -36,7 +36,7 @@ def explain_out_of_memory(helps: Callable[[], str]) -> Iterator[None]:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Say whether an error tells that memory ran out."""
+    """Return whether an error means that memory ran out."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return isinstance(error, RuntimeError) and any(said in str(error) for said in _MESSAGES)
+    return isinstance(error, RuntimeError) and any(message in str(error) for message in _MESSAGES)

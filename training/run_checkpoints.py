@@ -1,16 +1,16 @@
-"""Where a run stands, on disk: enough to go on as if it had never stopped.
+"""Files of a training run, sufficient to resume it exactly.
 
-    OUT/recipe.yaml, run.json     the settings, whole; and what they were used on
-    OUT/log.csv                   `log.py`
+    OUT/recipe.yaml, run.json     all settings, and the model and data they were used with
+    OUT/log.csv                   see `metrics_log.py`
     OUT/checkpoints/step-00000500/
-        trained.safetensors       the parameters that are trained; the others are those of the model it began with
-        optimizer.pt              of AdamW, and of the gradient scaler under fp16
-        state.json                counters, the loader's place; last, and the folder is renamed when it is whole
-    OUT/best.safetensors          with early stop: the trained parameters with the lowest loss so far
-    OUT/skipped.jsonl             samples that could not be used, where there are some
+        trained.safetensors       trained parameters; the frozen ones are those of the initial model
+        optimizer.pt              state of AdamW, and of the gradient scaler under fp16
+        state.json                counters and loader position; written last, before the folder is renamed
+    OUT/best.safetensors          with early stop: the trained parameters with the lowest validation loss
+    OUT/skipped.jsonl             samples that could not be used, if any
     OUT/model/                    the finished model
 
-Only the newest checkpoint is kept. Chance needs no place here: each step draws from (seed, step, rank).
+Only the newest checkpoint is kept. No random state is stored: each step seeds its generator from (seed, step, rank).
 """
 
 import json
@@ -35,18 +35,18 @@ _STATE, _WEIGHTS, _OPTIMIZER = "state.json", "trained.safetensors", "optimizer.p
 
 @dataclass(slots=True)
 class TrainingProgress:
-    """How far a run is.
+    """Progress of a run.
 
     Attributes:
         step: steps done.
-        loader: the place of the next batch.
-        cut: texts that lost their end, so far.
-        skipped: samples that cannot be used, met so far: reason and detail by shard and key.
-        loss: of the last row of the log.
-        best: lowest loss on validation data; None before the first look.
-        waited: looks since then.
-        seconds: spent in training, over all its parts.
-        ended: why the run is over; empty while it is not.
+        loader: position of the next batch.
+        cut: truncated texts so far.
+        skipped: unusable samples so far: reason and detail by shard and key.
+        loss: of the last log row.
+        best: lowest validation loss; None before the first validation.
+        waited: validations since then.
+        seconds: training time over all resumed parts.
+        ended: why the run ended; empty while it runs.
     """
 
     step: int = 0
@@ -62,14 +62,14 @@ class TrainingProgress:
 
 @dataclass(frozen=True, slots=True)
 class OptimizerState:
-    """What of a run has a state beside its weights: the optimiser, and under fp16 the gradient scaler."""
+    """Objects with state besides the weights: the optimizer, and under fp16 the gradient scaler."""
 
     optimizer: Any
     scaler: Any = field(default=None)
 
 
 def save_checkpoint(out: Path, model: nn.Module, running: OptimizerState, progress: TrainingProgress) -> Path:
-    """Write a checkpoint, whole or not at all, and remove those before it."""
+    """Write a checkpoint atomically and remove older ones."""
     folder = out / "checkpoints" / f"step-{progress.step:08d}"
     temporary = folder.with_name(f".{folder.name}.tmp")
     for stale in (temporary, folder):
@@ -90,23 +90,23 @@ def save_checkpoint(out: Path, model: nn.Module, running: OptimizerState, progre
 
 
 def newest_checkpoint(out: Path) -> Path | None:
-    """Return the folder of the newest whole checkpoint, if there is one."""
+    """Return the folder of the newest complete checkpoint; None without one."""
     return max(_checkpoints(out), default=None)
 
 
 def load_checkpoint(folder: Path, model: nn.Module, running: OptimizerState) -> TrainingProgress:
-    """Put a checkpoint into a model that trains the same parameters.
+    """Load a checkpoint into a model with the same trained parameters.
 
     Raises:
-        StorageError: it is torn.
-        UsageError: it is of another model.
+        StorageError: the checkpoint is damaged.
+        UsageError: it belongs to another model.
     """
     load_trained(model, folder / _WEIGHTS)
     try:
         states = torch.load(folder / _OPTIMIZER, map_location="cpu", weights_only=True)
         progress = TrainingProgress(**json.loads((folder / _STATE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        raise StorageError(f"{folder} cannot be read ({error}). Remove it, and start anew.") from None
+        raise StorageError(f"{folder} cannot be read ({error}). Remove the run folder and start again.") from None
     running.optimizer.load_state_dict(states["optimizer"])
     if running.scaler and states["scaler"]:
         running.scaler.load_state_dict(states["scaler"])
@@ -114,7 +114,7 @@ def load_checkpoint(folder: Path, model: nn.Module, running: OptimizerState) -> 
 
 
 def save_model(model: Any, folder: Path) -> None:
-    """Write the finished model, whole or not at all."""
+    """Write the finished model atomically."""
     temporary = folder.with_name(f".{folder.name}.tmp")
     for stale in (temporary, folder):
         shutil.rmtree(stale, ignore_errors=True)
@@ -123,7 +123,7 @@ def save_model(model: Any, folder: Path) -> None:
 
 
 def write_skipped(out: Path, skipped: Mapping[str, str]) -> None:
-    """Write the samples that were skipped to ``OUT/skipped.jsonl``, a row each; no file where none was."""
+    """Write skipped samples to ``OUT/skipped.jsonl``, one row each; no file without skipped samples."""
     if skipped:
         rows = ({"sample": name, "why": skipped[name]} for name in sorted(skipped))
         write_text(out / "skipped.jsonl", "".join(compact_json(row) + "\n" for row in rows))

@@ -1,4 +1,4 @@
-"""The folder of a run: started only where there is none, resumed only with the same settings, by one run at a time."""
+"""Run folder checks: a new run needs an unused folder, a resumed one the same settings, and one process group at a time."""
 
 import errno
 import fcntl
@@ -14,12 +14,12 @@ from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import StorageError, UsageError, describe_write_error
 from pairwright.training.recipes.schema import Recipe
 
-_CHANGEABLE = {("batches", "workers"), ("log_every",), ("save_every",)}  # may differ when a run goes on
+_CHANGEABLE = {("batches", "workers"), ("log_every",), ("save_every",)}  # may differ on resume
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a run was asked to do: the settings, and on what they are used."""
+    """Settings, model and data of a requested run."""
 
     recipe: Recipe
     model: str
@@ -28,36 +28,36 @@ class RunRequest:
 
 
 def check_run_folder(out: Path, asked: RunRequest, *, resume: bool) -> None:
-    """Refuse a folder that is not this run's.
+    """Check that the folder can be used by this run.
 
     Args:
-        out: the folder.
-        asked: of this run.
-        resume: whether it goes on with what stands there.
+        out: run folder.
+        asked: requested settings.
+        resume: whether to resume the run in ``out``.
 
     Raises:
-        UsageError: another run stands there, or none that could be gone on with.
-        StorageError: what stands there is torn.
+        UsageError: the folder holds another run, or no run to resume.
+        StorageError: the description of the run is damaged.
     """
     path = out / "run.json"
     if not path.is_file():
         if resume:
-            raise UsageError(f"{out} holds no run to go on with. Leave out --resume.")
+            raise UsageError(f"{out} holds no run to resume. Remove --resume.")
         return
     if not resume:
-        raise UsageError(f"{out} holds a run already. Give --resume to go on with it, or another folder.")
+        raise UsageError(f"{out} already holds a run. Pass --resume to continue it, or choose another --out.")
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise StorageError(f"{path} is torn ({error}). Begin in another folder.") from None
+        raise StorageError(f"{path} is damaged ({error}). Choose another --out.") from None
     _refuse_changes(before, _description(asked), out)
 
 
 def lock_run_folder(out: Path) -> IO[str]:
-    """Lock the folder ``out`` for this process, as long as the returned file is open.
+    """Lock the folder ``out`` for this process while the returned file is open.
 
-    The operating system drops the lock when the process ends; processes that it forked do not hold it. A file system
-    without locks is used without one.
+    The operating system releases the lock when the process ends; forked processes do not hold it. On a file system without
+    locks the folder is used unlocked.
 
     Raises:
         StorageError: another run trains in this folder, or it is not writable.
@@ -80,7 +80,7 @@ def lock_run_folder(out: Path) -> IO[str]:
 
 
 def write_run_description(out: Path, asked: RunRequest) -> None:
-    """Write what the run of a folder is."""
+    """Write the settings, model and data of a run to recipe.yaml and run.json."""
     now = _description(asked)
     write_text(out / "recipe.yaml", yaml.safe_dump(now["recipe"], sort_keys=False))
     write_text(out / "run.json", json.dumps(now, indent=2) + "\n")
@@ -98,8 +98,8 @@ def _refuse_changes(before: dict[str, Any], now: dict[str, Any], out: Path) -> N
     for key in sorted(set(flat[0]) | set(flat[1])):
         if key not in _CHANGEABLE and flat[0].get(key) != flat[1].get(key):
             raise UsageError(
-                f"{out} was begun with {'.'.join(key)} {flat[0].get(key)}, not {flat[1].get(key)}. "
-                "Go on with the same settings, or begin in another folder."
+                f"{out} was started with {'.'.join(key)} {flat[0].get(key)}, not {flat[1].get(key)}. "
+                "Resume with the same settings, or choose another --out."
             )
 
 

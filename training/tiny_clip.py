@@ -1,10 +1,10 @@
-"""A small CLIP for the texts of shards: random weights, a tokenizer of their words, pixel settings. Nothing is downloaded.
+"""Tiny CLIP with random weights and a word tokenizer for the texts of shards; needs no download.
 
-For trying the trainer and the evaluation offline, in seconds on a CPU. It knows nothing before it is trained, and its
-tower reads images of 32 pixels.
+For trying training and evaluation offline, in seconds on a CPU. It reads images of 32 pixels.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,6 @@ from pairwright.datasets.errors import StorageError
 from pairwright.training.loading.samples import StoredSample
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import CONTEXT, load_tokenizer
-from pairwright.training.loading.word_tokenizer import write_word_tokenizer
 from pairwright.training.models.random_clip import ClipSizes, new_clip
 from pairwright.training.run_checkpoints import save_model
 
@@ -24,14 +23,14 @@ _TEXTS = ("hard_negatives", "hard_positives", "conversations", "rationales")
 
 @dataclass(frozen=True, slots=True)
 class TinyClipResult:
-    """What was made.
+    """A written model.
 
     Attributes:
         model: its folder.
-        parameters: numbers in its weights.
-        words: of its tokenizer, its four marks included.
-        image: pixels of a side that it reads.
-        context: tokens of a text that it reads, marks included.
+        parameters: number of weights.
+        words: vocabulary size, including four special tokens.
+        image: image side in pixels.
+        context: tokens per text, including start and end token.
     """
 
     model: str
@@ -42,7 +41,7 @@ class TinyClipResult:
 
 
 def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClipResult:
-    """Write a small CLIP for the captions, edited texts, conversations and rationales of shards.
+    """Write a tiny CLIP for the captions, edited texts, conversations and rationales of shards.
 
     Args:
         data: a folder of shards, a tar or a brace pattern.
@@ -50,8 +49,8 @@ def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClipResult:
         seed: of the weights; the same seed and shards give the same bytes.
 
     Raises:
-        InputError: no such shards, or none with a sample.
-        StorageError: ``out`` holds files; a shard that is torn.
+        InputError: no shards, or no sample in them.
+        StorageError: ``out`` is not empty; a shard is damaged.
     """
     check_new_folder(out)
     with TemporaryDirectory() as words:
@@ -65,16 +64,16 @@ def write_tiny_clip(data: str, out: Path, *, seed: int = 0) -> TinyClipResult:
 
 
 def check_new_folder(out: Path) -> None:
-    """Raise StorageError when the folder holds files."""
+    """Raise StorageError unless the folder is new or empty."""
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise StorageError(f"{out} holds files already. Choose a new folder, or remove it first.")
+        raise StorageError(f"{out} is not empty. Choose a new folder, or remove it first.")
 
 
 def _texts(data: str) -> Iterator[str]:
     index = index_shards(data)
     for number in range(sum(index.counts)):
         sample = index.find(number)
-        if isinstance(sample, StoredSample):  # one with broken JSON adds no words
+        if isinstance(sample, StoredSample):  # broken JSON adds no words
             yield sample.caption
             source = sample.body.get("provenance")
             yield from _strings(source.get("captions") if isinstance(source, dict) else None)
@@ -82,9 +81,46 @@ def _texts(data: str) -> Iterator[str]:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Yield the strings within a JSON value, whatever its shape: shards of others have members of the same names."""
+    """Yield the strings within a JSON value of any shape; foreign shards may use the same member names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | dict):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from _strings(inner)
+
+
+PAD, UNKNOWN, START, END = "<pad>", "<unknown>", "<start>", "<end>"
+
+
+def write_word_tokenizer(texts: Iterable[str], folder: Path, max_tokens: int = 77) -> int:
+    """Write a tokenizer of whole lower-case words (runs of letters, digits or punctuation) that `load_tokenizer` reads.
+
+    All words of the texts are in the vocabulary, any other is the unknown token. Texts get a start and an end token, as
+    CLIP's do.
+
+    Args:
+        texts: source of the vocabulary.
+        folder: created if missing.
+        max_tokens: limit of the text tower, including start and end token.
+
+    Returns:
+        Vocabulary size, including four special tokens.
+    """
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    splitter = pre_tokenizers.Whitespace()
+    words = Counter(word for text in texts for word, _ in splitter.pre_tokenize_str(text.lower()))
+    # The end token must not have id 2: transformers takes that for an old CLIP config and pools the wrong token.
+    vocabulary = {word: number for number, word in enumerate([PAD, UNKNOWN, START, END, *sorted(words)])}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = splitter
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{START} $A {END}", special_tokens=[(START, vocabulary[START]), (END, vocabulary[END])]
+    )
+    marks = {"pad_token": PAD, "bos_token": START, "eos_token": END, "unk_token": UNKNOWN}
+    make: Any = PreTrainedTokenizerFast  # untyped
+    made = make(tokenizer_object=tokenizer, model_max_length=max_tokens, **marks)
+    made.save_pretrained(folder)
+    return len(vocabulary)

@@ -1,10 +1,10 @@
-"""The loop: steps of AdamW over batches of shards, on one process or several, until the schedule or early stop ends it.
+"""Training loop: steps of AdamW over shard batches, on one or several processes, until the schedule or early stop ends it.
 
-accelerate holds the processes, the precision and the gradients' scaling; what is trained and the loss are the
-method's (`methods/`). Every step draws from (seed, step, rank), and a checkpoint names the next batch, so a run that was
-killed and goes on ends with the same weights as one that was not (on the same machine and with as many processes).
+accelerate handles processes, precision and gradient scaling; the model and the loss come from the recipe's method
+(`recipes/`). Each step is seeded from (seed, step, rank) and a checkpoint records the next batch, so a resumed run ends
+with the same weights as an uninterrupted one (on the same machine with the same number of processes).
 
-Not covered: gradients accumulated over several batches, which contrastive losses do not add up over; sharded models.
+Not covered: gradient accumulation, over which contrastive losses do not add up; sharded models.
 """
 
 import json
@@ -24,11 +24,10 @@ from pairwright.datasets.images.loading import publishable_image_name
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.rng import make_rng
 from pairwright.training.accelerate_setup import default_workers, start_processes
-from pairwright.training.learning_rate import learning_rate_factor, warmup_steps
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_data_exists
 from pairwright.training.loading.samples import OnError
 from pairwright.training.loss_curves import write_curves
-from pairwright.training.metrics_log import CsvLog, LogRow, TensorBoardLog
+from pairwright.training.metrics_log import CsvLog, LogRow, StepStatistics, TensorBoardLog
 from pairwright.training.models.checkpoints import load_trained, save_trained
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
@@ -36,9 +35,8 @@ from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import count_parameters
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.out_of_memory import explain_out_of_memory
-from pairwright.training.recipes.method import Method, PreparedMethod
-from pairwright.training.recipes.registry import method_for
-from pairwright.training.recipes.schema import Recipe, StepByStepMethod
+from pairwright.training.recipes.method import PreparedMethod
+from pairwright.training.recipes.schema import Recipe
 from pairwright.training.run_checkpoints import (
     OptimizerState,
     TrainingProgress,
@@ -49,28 +47,27 @@ from pairwright.training.run_checkpoints import (
     write_skipped,
 )
 from pairwright.training.run_folder import RunRequest, check_run_folder, lock_run_folder, write_run_description
-from pairwright.training.step_statistics import StepStatistics
 
 _MAX_SKIP_MESSAGES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingRun:
-    """What to train, on what, and where.
+    """A training run: settings, data, initial model and run folder.
 
     Attributes:
-        recipe: the settings.
-        data: shards, as `ShardLoader` takes them.
-        model: the checkpoint it begins with, a folder (of a run too) or a name.
-        out: the folder of the run (`saving.py`).
-        validation: shards whose loss tells when to stop; empty: none.
-        resume: go on with what stands in ``out``.
-        on_error: samples that are broken or lack an image or caption: ``skip`` leaves them out and counts them, ``stop``
-            ends the run.
-        board: write for TensorBoard too.
-        tell: is given each row of the log.
-        say: is given, before the first step, in which way the data differs from complete data (samples that are left out
-            or lack texts, batches that are smaller than asked for), and later the first samples that are skipped.
+        recipe: settings.
+        data: shards, see `ShardLoader`.
+        model: initial checkpoint: a folder (also of a run) or a name.
+        out: run folder (`run_checkpoints.py`).
+        validation: shards for early stop; empty: none.
+        resume: resume the run in ``out``.
+        on_error: for broken samples and samples without image or caption: ``skip`` skips and counts them, ``stop`` ends the
+            run.
+        board: also write a TensorBoard log.
+        on_row: called with each log row.
+        on_message: called with notes on incomplete data before the first step (skipped samples, missing texts, smaller
+            batches), and with the first few samples skipped during training.
     """
 
     recipe: Recipe
@@ -81,31 +78,31 @@ class TrainingRun:
     resume: bool = False
     on_error: OnError = "skip"
     board: bool = False
-    tell: Callable[[LogRow], None] = field(default=lambda _: None)
-    say: Callable[[str], None] = field(default=lambda _: None)
+    on_row: Callable[[LogRow], None] = field(default=lambda _: None)
+    on_message: Callable[[str], None] = field(default=lambda _: None)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingReport:
-    """What came of a run; ``OUT/report.json`` holds it.
+    """Result of a run, written to ``OUT/report.json``.
 
     Attributes:
         model: folder of the trained model.
-        steps: done in all.
-        epochs: likewise.
-        loss: of the last row of the log.
-        best: lowest loss on validation data, whose weights the model has; None without early stop.
+        steps: total.
+        epochs: total.
+        loss: of the last log row.
+        best: lowest validation loss, whose weights the model has; None without early stop.
         ended: ``done`` or ``early stop``.
-        trained: parameters that were trained.
-        frozen: parameters that were not.
-        unit: what ``samples`` counts: samples, or conversations.
-        samples: that an epoch has.
+        trained: number of trained parameters.
+        frozen: number of frozen parameters.
+        unit: what ``samples`` counts: samples or conversations.
+        samples: per epoch.
         left_out: samples that the recipe cannot use, by reason.
-        skipped: samples that turned out to be broken when a batch needed them, by reason; ``OUT/skipped.jsonl`` lists them.
-        lacking: samples that are used and have no text of some kind that the recipe takes, by reason.
-        cut: texts that were longer than the model reads, and lost their end; of all epochs.
-        seconds: spent in training.
-        main: whether this process is the one that writes.
+        skipped: samples found broken during training, by reason; ``OUT/skipped.jsonl`` lists them.
+        lacking: used samples that lack some kind of text, by reason.
+        cut: texts truncated to the model's limit, over all epochs.
+        seconds: training time.
+        main: whether this is the process that writes.
     """
 
     model: str
@@ -127,49 +124,48 @@ class TrainingReport:
 
 
 def train(run: TrainingRun) -> TrainingReport:
-    """Train as the recipe says.
+    """Train a model by a recipe.
 
     Raises:
-        UsageError: settings that do not go together, or with the data or the model; a run that stands in the way.
-        InputError: shards that do not hold what the recipe needs.
-        StorageError: a shard or checkpoint that is torn.
-        PairwrightError: out of memory, or a loss that is no number; each with the settings that help.
+        UsageError: settings that conflict with each other, the data or the model; the run folder is in use.
+        InputError: the shards lack what the recipe needs.
+        StorageError: a shard or checkpoint is damaged.
+        PairwrightError: out of memory, or a loss that is not finite; the message names the settings that help.
     """
     with explain_out_of_memory(lambda: _memory_helps(run.recipe, "before the first step")):
         trainer = _Trainer(run)
-    return trainer.go()
+    return trainer.train_to_end()
 
 
 class _Trainer:
     def __init__(self, run: TrainingRun) -> None:
         self.run, self.recipe = run, run.recipe
         if bool(run.validation) != bool(run.recipe.early_stop):
-            raise UsageError("early_stop and --validation go together: give both, or neither.")
+            raise UsageError("`early_stop` and --validation require each other: set both or neither.")
         self.accelerator = start_processes(run.recipe.precision)
         self.ranks = Ranks(self.accelerator.process_index, self.accelerator.num_processes)
         asked = RunRequest(run.recipe, run.model, run.data, run.validation)
         check_run_folder(run.out, asked, resume=run.resume)
-        self.method: Method = method_for(run.recipe)
         for data in filter(None, (run.data, run.validation)):
-            check_data_exists(data)  # before a model that may be large, or far away
+            check_data_exists(data)  # before loading a large model
         torch.manual_seed(run.recipe.seed)
-        ready = self.method.ready(run.recipe, model_folder(run.model))
-        self.model = ready.model
-        self.loader = self._loader(run.data, ready, validation=False)
-        self.looked = self._loader(run.validation, ready, validation=True) if run.validation else None
+        prepared = run.recipe.method.prepare(run.recipe, model_folder(run.model))
+        self.model = prepared.model
+        self.loader = self._loader(run.data, prepared, validation=False)
+        self.validation_loader = self._loader(run.validation, prepared, validation=True) if run.validation else None
         self.progress = TrainingProgress()
         self.optimizer = _optimizer(self.model, run.recipe)
         self.steps = run.recipe.schedule.steps or run.recipe.schedule.epochs * len(self.loader)
         self._prepare()
-        self.accelerator.wait_for_everyone()  # all have looked, and nothing was refused
+        self.accelerator.wait_for_everyone()  # all checks passed on all ranks
         if self.accelerator.is_main_process:
             self.lock = lock_run_folder(run.out)
-            check_run_folder(run.out, asked, resume=run.resume)  # again: another run may have started there meanwhile
+            check_run_folder(run.out, asked, resume=run.resume)  # again, under the lock
             write_run_description(run.out, asked)
             for line in self.loader.notes():
-                run.say(line)
+                run.on_message(line)
 
-    def go(self) -> TrainingReport:
+    def train_to_end(self) -> TrainingReport:
         self.first = self.progress.step
         with (
             explain_out_of_memory(lambda: _memory_helps(self.recipe, f"at step {self.progress.step + 1}")),
@@ -183,22 +179,22 @@ class _Trainer:
     def _prepare(self) -> None:
         self.model.to(self.accelerator.device)
         if folder := newest_checkpoint(self.run.out) if self.run.resume else None:
-            # Before the model is wrapped, and with the optimiser's own state: both as they were.
+            # Before the model and the optimizer are wrapped.
             self.progress = load_checkpoint(folder, self.model, OptimizerState(self.optimizer, self.accelerator.scaler))
             assert self.progress.loader is not None
             if not self.accelerator.is_main_process:
-                self.progress.cut = 0  # the checkpoint has the sum
+                self.progress.cut = 0  # the checkpoint holds the sum over ranks
             self.loader.load_state_dict(self.progress.loader)
         self.wrapped: nn.Module = self.accelerator.prepare_model(self.model)
         self.stepping: Any = self.accelerator.prepare_optimizer(self.optimizer)
         self.running = OptimizerState(self.optimizer, self.accelerator.scaler)
-        self.stretch = StepStatistics()
+        self.statistics = StepStatistics()
 
-    def _loader(self, data: str, ready: PreparedMethod, *, validation: bool) -> ShardLoader[Any]:
+    def _loader(self, data: str, prepared: PreparedMethod, *, validation: bool) -> ShardLoader[Any]:
         batches = self.recipe.batches
         if batches.size % self.ranks.count:
             raise UsageError(
-                f"batches of {batches.size} over {self.ranks.count} processes: set batches.size to a multiple."
+                f"batches.size {batches.size} is not divisible by {self.ranks.count} processes: set it to a multiple."
             )
         options = LoadingOptions(
             batch_size=batches.size // self.ranks.count,
@@ -211,33 +207,33 @@ class _Trainer:
             device=str(self.accelerator.device),
             on_error=self.run.on_error,
         )
-        images = replace(ready.images, crop=1.0, mirror=0.0) if validation else ready.images
-        return ShardLoader(data, ready.rows, options, ready.texts, images)
+        images = replace(prepared.images, crop=1.0, mirror=0.0) if validation else prepared.images
+        return ShardLoader(data, prepared.rows, options, prepared.texts, images)
 
     def _writers(self) -> list[Callable[[LogRow], None]]:
         if not self.accelerator.is_main_process:
             return []
-        parts = _part_names(self.recipe)
-        writers = [CsvLog(self.run.out / "log.csv", parts, up_to=self.progress.step).add, self.run.tell]
+        parts = self.recipe.method.loss_parts()
+        writers = [CsvLog(self.run.out / "log.csv", parts, up_to=self.progress.step).add, self.run.on_row]
         if self.run.board:
             writers.append(TensorBoardLog(self.run.out / "tensorboard", up_to=self.progress.step).add)
         return writers
 
     def _epoch(self, writers: list[Callable[[LogRow], None]]) -> None:
-        """Take the steps to the end of the epoch, or of the run."""
+        """Run the steps to the end of the epoch or of the run."""
         if self.progress.step >= self.steps:  # a checkpoint of the last step
             self.progress.ended = "done"
             return
-        self.stretch.start()
+        self.statistics.start_waiting()
         for batch in self.loader:
-            self.stretch.got()
+            self.statistics.stop_waiting()
             self._step(batch)
             self.bar.reach(self.progress.step - self.first)
             self.progress.ended = "done" if self.progress.step >= self.steps else ""
-            validation = self._look() if self._due() else None
+            validation = self._validate() if self._validation_is_due() else None
             saving = self.progress.ended or self.progress.step % self.recipe.save_every == 0
             if saving or validation is not None or self.progress.step % self.recipe.log_every == 0:
-                row = self._row(validation)  # before a checkpoint too: its mean begins anew behind it
+                row = self._row(validation)  # also before a checkpoint: the mean restarts after it
                 for write in writers:
                     write(row)
             if saving:
@@ -252,7 +248,7 @@ class _Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.wrapped.train()
-        total = self.method.loss(self.recipe, self.wrapped, batch, self.ranks)
+        total = self.recipe.method.loss(self.wrapped, batch, self.ranks)
         self.accelerator.backward(total.loss)
         trained = [one for one in self.model.parameters() if one.requires_grad]
         norm = self.accelerator.clip_grad_norm_(trained, self.recipe.optimizer.clip or math.inf)
@@ -264,31 +260,31 @@ class _Trainer:
         self.progress.loader = self.loader.state_dict()
         self.progress.cut += batch.cut
         self._note_skipped()
-        self.stretch.add(total, norm, len(batch.keys), rate)
+        self.statistics.add(total, norm, len(batch.keys), rate)
 
     def _warmup(self) -> int:
         return warmup_steps(self.recipe.schedule.warmup, self.steps)
 
-    def _due(self) -> bool:
-        """Say whether it is time to look at the validation data."""
+    def _validation_is_due(self) -> bool:
+        """Return whether to validate after this step."""
         early = self.recipe.early_stop
         if early is None:
             return False
         return bool(self.progress.ended) or self.progress.step % (early.every or len(self.loader)) == 0
 
-    def _look(self) -> float:
-        """Return the mean loss on the validation data, and note whether it is time to stop."""
-        assert self.looked is not None
+    def _validate(self) -> float:
+        """Return the mean loss on the validation data and update early stop."""
+        assert self.validation_loader is not None
         assert self.recipe.early_stop is not None
         self.wrapped.eval()
         losses = []
         with torch.no_grad():
-            for batch in self.looked:
-                value = self.method.loss(self.recipe, self.wrapped, batch, self.ranks).loss
-                # A gathered loss is the same everywhere, and its own mean; others are shares of one.
+            for batch in self.validation_loader:
+                value = self.recipe.method.loss(self.wrapped, batch, self.ranks).loss
+                # A gathered loss is equal on all ranks; otherwise the mean over ranks is the loss.
                 losses.append(self.ranks.total(value) / self.ranks.count)
         self._note_skipped()
-        self.looked.epoch = 0  # the same edited texts at every look
+        self.validation_loader.epoch = 0  # the same edited texts at every validation
         found = torch.stack(losses).mean().item()
         if self.progress.best is None or found < self.progress.best:
             self.progress.best, self.progress.waited = found, 0
@@ -298,45 +294,45 @@ class _Trainer:
             self.progress.waited += 1
             if self.progress.waited >= self.recipe.early_stop.patience:
                 self.progress.ended = "early stop"
-        self.stretch.start()
+        self.statistics.start_waiting()
         return found
 
     def _row(self, validation: float | None) -> LogRow:
         scale = getattr(self.model, "scale", None)
-        row = self.stretch.row(self.progress, self.progress.step / len(self.loader), self.ranks, scale, validation)
+        row = self.statistics.row(self.progress, self.progress.step / len(self.loader), self.ranks, scale, validation)
         if not math.isfinite(row.loss):
             raise PairwrightError(
-                f"the loss at step {row.step} is {row.loss}. What helps: a lower optimizer.lr, optimizer.clip=1, "
-                "a longer schedule.warmup, precision bf16 instead of fp16. Then begin in another folder."
+                f"the loss at step {row.step} is {row.loss}. Try a lower optimizer.lr, optimizer.clip=1, "
+                "a longer schedule.warmup, precision bf16 instead of fp16. Then choose another --out."
             )
         self.progress.loss = row.loss
         return row
 
     def _note_skipped(self) -> None:
-        """Take over what the loaders skipped, and say so of the first few samples."""
-        for loader in filter(None, (self.loader, self.looked)):
+        """Record the samples that the loaders skipped, with a message for the first few."""
+        for loader in filter(None, (self.loader, self.validation_loader)):
             for place, found in loader.skipped.items():
                 name = publishable_image_name(place)
                 if name in self.progress.skipped:
                     continue
                 self.progress.skipped[name] = f"{found.reason}: {found.detail}"
                 if len(self.progress.skipped) <= _MAX_SKIP_MESSAGES:
-                    self.run.say(f"skipped {place}: {found.detail}.")
+                    self.run.on_message(f"skipped {place}: {found.detail}.")
             loader.skipped.clear()
 
     def _save(self) -> None:
-        cut = self._cut()
-        self.progress.skipped = self.ranks.merged(self.progress.skipped)
+        cut = self._total_cut()
+        self.progress.skipped = self.ranks.merge(self.progress.skipped)
         if self.accelerator.is_main_process:
-            self.progress.seconds += self.stretch.lap()
+            self.progress.seconds += self.statistics.lap()
             save_checkpoint(self.run.out, self.model, self.running, replace(self.progress, cut=cut))
         self.accelerator.wait_for_everyone()
 
-    def _cut(self) -> int:
+    def _total_cut(self) -> int:
         return int(self.ranks.total(torch.tensor(self.progress.cut, device=self.accelerator.device)))
 
     def _finish(self) -> TrainingReport:
-        cut = self._cut()
+        cut = self._total_cut()
         sizes = count_parameters(self.model)
         folder = self.run.out / "model"
         main = self.accelerator.is_main_process
@@ -361,7 +357,7 @@ class _Trainer:
         if main:
             if self.progress.best is not None:
                 load_trained(self.model, self.run.out / "best.safetensors")
-            save_model(self.method.finished(self.model), folder)
+            save_model(self.recipe.method.finish(self.model), folder)
             write_text(self.run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
             write_curves(self.run.out)
             write_skipped(self.run.out, self.progress.skipped)
@@ -370,7 +366,7 @@ class _Trainer:
 
 
 def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """Return AdamW over what is trained; what has fewer than two dimensions does not decay, as in OpenCLIP."""
+    """Return AdamW over the trained parameters; those with fewer than two dimensions have no weight decay, as in OpenCLIP."""
     trained, settings = [one for one in model.parameters() if one.requires_grad], recipe.optimizer
     groups = [
         {"params": [one for one in trained if one.dim() >= 2], "weight_decay": settings.weight_decay},
@@ -379,23 +375,31 @@ def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
 
 
-def _part_names(recipe: Recipe) -> tuple[str, ...]:
-    """Return the parts of a recipe's loss, which are columns of the log."""
-    method, kind = recipe.method, recipe.method.kind
-    if isinstance(method, StepByStepMethod):
-        return ("label", "rationale") if method.objectives == "multi-task" else ()
-    return {"hp-hn": ("contrastive", "negatives", "positives"), "fsc-clip": ("contrastive", "whole", "local")}.get(
-        kind, ()
-    )
-
-
 def _memory_helps(recipe: Recipe, when: str) -> str:
     known = type(recipe.method).model_fields
     lora = ", method.lora" if "lora" in known else ""
     smaller = ", a smaller method.negatives" if "negatives" in known else ""
     tiles = ", method.tiles=false" if getattr(recipe.method, "tiles", False) else ""
     return (
-        f"{when}, with batches.size {recipe.batches.size} and precision {recipe.precision}. What helps: a smaller "
+        f"{when}, with batches.size {recipe.batches.size} and precision {recipe.precision}. Try a smaller "
         f"batches.size, precision bf16, a smaller batches.max_tokens{smaller}{tiles}{lora}, or more processes. "
-        "Then begin in another folder."
+        "Then choose another --out."
     )
+
+
+def warmup_steps(warmup: float, steps: int) -> int:
+    """Return the number of warm-up steps: ``warmup`` itself, or that share of ``steps`` if below 1."""
+    return math.ceil(warmup * steps) if warmup < 1 else int(warmup)
+
+
+def learning_rate_factor(step: int, warmup: int, steps: int) -> float:
+    """Return the fraction of the full learning rate at a step, 0-1: linear warm-up, then half a cosine down to 0.
+
+    Args:
+        step: from 0.
+        warmup: warm-up steps; the first has 1 / warmup.
+        steps: of the whole run.
+    """
+    if step < warmup:
+        return (step + 1) / warmup
+    return (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup)))) / 2

@@ -60,19 +60,19 @@ def test_a_decoder_without_a_ranking_and_a_ranking_without_a_decoder_are_refused
     assert "--rerank-model" in run_model(*given, "--rerank", "yes-no", ok=False).stderr
     assert "requires --rerank" in run_model(*given, "--rerank-model", "decoder", ok=False).stderr
     assert (
-        "no causal language model"
+        "not a causal language model"
         in run_model(*given, "--rerank", "yes-no", "--rerank-model", "index", ok=False).stderr
     )
     assert not (searched / "h.jsonl").exists()
 
 
-def test_captions_too_long_for_the_decoder_are_refused_with_the_option_to_change(
+def test_captions_that_are_too_long_together_are_refused_with_the_option_to_lower(
     run_model: Run, searched: Path
 ) -> None:
     config = json.loads((searched / "decoder/config.json").read_text())
     (searched / "decoder/config.json").write_text(json.dumps({**config, "max_position_embeddings": 260}))
     given = ["retrieve", "--index", "index", "--queries", "q.txt", "--out", "h.jsonl", "--rerank", "plain-attention"]
     assert run_model(*given, "--rerank-model", "decoder", ok=False).stderr.splitlines() == [
-        "pairwright: a prompt of 280 tokens, and the model reads 260. Lower --rerank-top."
+        "pairwright: a prompt of 280 tokens: the model's limit is 260. Lower --rerank-top."
     ]
     assert run_model(*given, "--rerank-model", "decoder", "--rerank-top", 2).stderr == ""

@@ -14,13 +14,13 @@ from tests.training.training_cases import run
 
 
 def main(data: str, model: str, out: str, last: str, *changes: str) -> None:
-    """Train, or go on with what stands in ``out``, up to step ``last``."""
+    """Train, or resume the run in ``out``, until a log row of step ``last`` kills the process."""
 
-    def tell(row: LogRow) -> None:
+    def log_row(row: LogRow) -> None:
         if row.step == int(last):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    run("fsc-clip", data, model, Path(out), *changes, tell=tell, resume=(Path(out) / "run.json").is_file())
+    run("fsc-clip", data, model, Path(out), *changes, on_row=log_row, resume=(Path(out) / "run.json").is_file())
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from pairwright.training.loading.collation import Collator
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.loading.tokenization import TextOptions
-from pairwright.training.loading.word_tokenizer import write_word_tokenizer
+from pairwright.training.tiny_clip import write_word_tokenizer
 from tests.datasets.sample_builders import samples
 
 SIDE = 16
@@ -24,7 +24,7 @@ def shards(folder: Path, count: int = 23, in_each: int = 5) -> str:
 
 
 def tokenizer(folder: Path) -> str:
-    """Write a tokenizer of the trial's words and return its folder."""
+    """Write a tokenizer of the tests' words and return its folder."""
     write_word_tokenizer([WORDS], folder / "tokenizer")
     return str(folder / "tokenizer")
 

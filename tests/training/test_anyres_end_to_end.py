@@ -1,4 +1,4 @@
-"""AnyRes from the shards to the answers: what is trained in tiles is evaluated in tiles."""
+"""AnyRes end to end: training and evaluation use the same tiles."""
 
 import io
 import random

@@ -1,4 +1,4 @@
-"""The benchmark of the papers' claims: its data is what it says, its table adds up, and a short run of it."""
+"""The benchmark of the papers' claims: its data, its table, and a short run."""
 
 import importlib
 from collections.abc import Iterator
@@ -96,10 +96,10 @@ def test_refinement_keeps_few_of_the_negatives_that_give_themselves_away(claims:
     hacked = claims.planted(claims.with_edits(claims.three_things(5, 200), 5).samples, 0.9, 1)
     kept = claims.refine(hacked)
     rows = [row for one in hacked for row in one.annotations if row.kind == "hard_negative"]
-    told = {row.id for row in rows if row.text.startswith("there is")}
+    existential = {row.id for row in rows if row.text.startswith("there is")}
     assert kept
-    assert len(kept & told) / len(told) < 0.1
-    assert len(kept - told) / (len(rows) - len(told)) > 0.1
+    assert len(kept & existential) / len(existential) < 0.1
+    assert len(kept - existential) / (len(rows) - len(existential)) > 0.1
 
 
 @pytest.mark.slow

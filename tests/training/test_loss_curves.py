@@ -1,4 +1,4 @@
-"""The page of a run's curves, from its log alone."""
+"""HTML report of loss curves, from the log."""
 
 from pathlib import Path
 
@@ -14,30 +14,30 @@ def written(out: Path, *rows: str) -> str:
 
 
 def test_each_column_with_numbers_is_a_curve_and_no_other(tmp_path: Path) -> None:
-    told = written(tmp_path, "10,1,3.5,,1e-3,0.5,,100,0.1,0.7", "20,2,2.5,,5e-4,0.25,,90,0.2,0.6")
-    assert told.count("<figure") == 5
-    assert "loss: from 3.5 to 2.5" in told
-    assert "whole (part of the loss): from 0.7 to 0.6" in told
-    assert "scale (1" not in told
-    assert "validation" not in told
-    assert "http" not in told.replace("http-equiv", "")
+    page = written(tmp_path, "10,1,3.5,,1e-3,0.5,,100,0.1,0.7", "20,2,2.5,,5e-4,0.25,,90,0.2,0.6")
+    assert page.count("<figure") == 5
+    assert "loss: from 3.5 to 2.5" in page
+    assert "whole (part of the loss): from 0.7 to 0.6" in page
+    assert "scale (1" not in page
+    assert "validation" not in page
+    assert "http" not in page.replace("http-equiv", "")
 
 
 def test_validation_is_a_second_line_of_the_loss(tmp_path: Path) -> None:
-    told = written(tmp_path, "10,1,3.5,,1e-3,1,,1,0,1", "20,2,2.5,2.75,1e-3,1,,1,0,1", "30,3,2,2.5,1e-3,1,,1,0,1")
-    assert "validation" in told
-    first, second = (told.count(f'class="{name}" d="M') for name in ("first", "second"))
+    page = written(tmp_path, "10,1,3.5,,1e-3,1,,1,0,1", "20,2,2.5,2.75,1e-3,1,,1,0,1", "30,3,2,2.5,1e-3,1,,1,0,1")
+    assert "validation" in page
+    first, second = (page.count(f'class="{name}" d="M') for name in ("first", "second"))
     assert (first, second) == (5, 1)
-    # At the top stands the largest, at the bottom the least: 3.5 and 2 of both lines.
-    assert ">3.5<" in told
-    assert ">2<" in told
+    # The axis goes from 2 to 3.5, the extremes of both lines.
+    assert ">3.5<" in page
+    assert ">2<" in page
 
 
-def test_one_row_is_a_point_and_a_loss_that_is_no_number_is_left_out(tmp_path: Path) -> None:
+def test_one_row_is_a_point_and_a_loss_that_is_not_finite_is_skipped(tmp_path: Path) -> None:
     assert "<circle" in written(tmp_path, "10,1,3.5,,1e-3,0.5,,100,0.1,0.7")
-    told = written(tmp_path, "10,1,3.5,,1e-3,1,,1,0,1", "20,2,nan,,1e-3,inf,,1,0,1")
-    assert 'd="Mnan' not in told
-    assert " nan" not in told.replace("to nan", "")
+    page = written(tmp_path, "10,1,3.5,,1e-3,1,,1,0,1", "20,2,nan,,1e-3,inf,,1,0,1")
+    assert 'd="Mnan' not in page
+    assert " nan" not in page.replace("to nan", "")
 
 
 def test_a_log_without_a_row_makes_no_page(tmp_path: Path) -> None:

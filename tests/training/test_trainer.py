@@ -1,4 +1,4 @@
-"""Training runs: they learn, go on exactly, stop in time, and say what is wrong."""
+"""Training runs: learning, exact resuming, early stop, and error messages."""
 
 import csv
 import json
@@ -31,7 +31,8 @@ from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E40
 from pairwright.training.models.llava import Llava  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
-from pairwright.training.recipes.contrastive import ContrastiveTraining  # noqa: E402
+from pairwright.training.recipes.clip import ClipMethod, PairMethod  # noqa: E402
+from pairwright.training.recipes.fsc_clip import FscClipMethod  # noqa: E402
 from pairwright.training.recipes.reading import recipe_names  # noqa: E402
 from tests.training.training_cases import clip, language, run, shards, student, two_processes  # noqa: E402
 
@@ -85,7 +86,7 @@ def test_a_recipe_of_pairs_runs_and_leaves_a_clip(given: Given, tmp_path: Path, 
     assert json.loads((tmp_path / "run" / "report.json").read_text())["loss"] == report.loss
 
 
-def test_every_recipe_of_ours_is_run_here() -> None:
+def test_every_built_in_recipe_is_tested_here() -> None:
     others = {"react", "focallens-clip", "focallens-mllm", "llava-align", "llava-instruct", "step-by-step"}
     assert set(recipe_names()) == {*PAIRS, *others}
 
@@ -94,16 +95,16 @@ def test_every_recipe_of_ours_is_run_here() -> None:
     ("recipe", "change", "kind"),
     [("react", "method.blocks=1", ReactClip), ("focallens-clip", "method.turns=2", FocalLensClip)],
 )
-def test_a_clip_gets_what_a_method_adds_and_can_be_gone_on_with(
+def test_a_clip_gets_what_a_method_adds_and_can_be_trained_further(
     given: Given, tmp_path: Path, recipe: str, change: str, kind: type[Clip]
 ) -> None:
     first = run(recipe, *given, tmp_path / "first", change)
     assert type(open_model(first.model)) is kind
     second = run(recipe, given.data, first.model, tmp_path / "second", change)
     assert second.trained == first.trained
-    with pytest.raises(UsageError, match=rf"is a {kind.kind}; this recipe begins with a clip"):
+    with pytest.raises(UsageError, match=rf"is a {kind.kind}; this recipe requires a clip"):
         run("clip", given.data, first.model, tmp_path / "third")
-    with pytest.raises(UsageError, match=rf"is a {kind.kind}; this recipe begins with an encoder-decoder"):
+    with pytest.raises(UsageError, match=rf"is a {kind.kind}; this recipe requires an encoder-decoder"):
         run("step-by-step", given.data, first.model, tmp_path / "fourth")
 
 
@@ -114,22 +115,22 @@ def test_react_leaves_the_clip_as_it_was(given: Given, tmp_path: Path) -> None:
     assert all(gate.abs() > 0 for name, gate in added.items() if "gate" in name)
 
 
-def test_llava_learns_to_show_and_then_to_answer(given: Given, tmp_path: Path) -> None:
+def test_llava_trains_its_projection_and_then_its_language_model(given: Given, tmp_path: Path) -> None:
     speaks = f"method.language={language(tmp_path / 'language')}"
     shown = run("llava-align", *given, tmp_path / "one", speaks, "schedule.steps=8", "log_every=2")
-    told = run("llava-instruct", given.data, shown.model, tmp_path / "two")
-    assert (told.unit, told.samples) == ("conversations", 48)
-    assert shown.trained < told.trained
-    assert isinstance(open_model(told.model), Llava)
+    report = run("llava-instruct", given.data, shown.model, tmp_path / "two")
+    assert (report.unit, report.samples) == ("conversations", 48)
+    assert shown.trained < report.trained
+    assert isinstance(open_model(report.model), Llava)
     losses = [float(row["loss"]) for row in log(tmp_path / "one")]
     assert losses[-1] < losses[0]
-    with pytest.raises(UsageError, match=r"name a language model too"):
+    with pytest.raises(UsageError, match=r"--set method.language=PATH"):
         run("llava-align", *given, tmp_path / "three")
-    with pytest.raises(UsageError, match=r"leave out method\.language"):
+    with pytest.raises(UsageError, match=r"remove method\.language"):
         run("llava-instruct", given.data, shown.model, tmp_path / "four", speaks)
 
 
-def test_focallens_mllm_begins_with_a_llava_and_can_be_gone_on_with(given: Given, tmp_path: Path) -> None:
+def test_focallens_mllm_begins_with_a_llava_and_can_be_trained_further(given: Given, tmp_path: Path) -> None:
     llava = shown(given, tmp_path)
     aim = f"method.target={given.model}"
     first = run("focallens-mllm", given.data, llava, tmp_path / "first", aim, "schedule.steps=12", "log_every=4")
@@ -145,22 +146,22 @@ def test_focallens_mllm_begins_with_a_llava_and_can_be_gone_on_with(given: Given
     assert second.trained == first.trained
 
 
-def test_focallens_mllm_says_what_it_cannot_begin_with(given: Given, tmp_path: Path) -> None:
+def test_focallens_mllm_refuses_models_that_it_cannot_start_from(given: Given, tmp_path: Path) -> None:
     llava = shown(given, tmp_path)
-    with pytest.raises(UsageError, match=r"is a clip; this recipe begins with a llava"):
+    with pytest.raises(UsageError, match=r"is a clip; this recipe requires a llava"):
         run("focallens-mllm", *given, tmp_path / "one", f"method.target={given.model}")
-    with pytest.raises(UsageError, match=r"name it, --set method\.target=PATH"):
+    with pytest.raises(UsageError, match=r"pass --set method\.target=PATH"):
         run("focallens-mllm", given.data, llava, tmp_path / "two")
     first = run("focallens-mllm", given.data, llava, tmp_path / "three", f"method.target={given.model}")
-    with pytest.raises(UsageError, match=r"leave out method\.target"):
+    with pytest.raises(UsageError, match=r"remove method\.target"):
         run("focallens-mllm", given.data, first.model, tmp_path / "four", f"method.target={given.model}")
 
 
 def test_rows_with_one_answer_are_no_negatives_of_each_other(given: Given, tmp_path: Path) -> None:
     def said(sample: Sample, text: str) -> Sample:
-        talks = [each for each in sample.annotations if each.kind == "conversation"]
+        conversations = [each for each in sample.annotations if each.kind == "conversation"]
         turns = (Turn("human", "what colour is it ?"), Turn("assistant", text))
-        return replace(sample, annotations=tuple(replace(each, turns=turns) for each in talks))
+        return replace(sample, annotations=tuple(replace(each, turns=turns) for each in conversations))
 
     known = [sample for path in find_shards(Path(given.data)) for sample in read_shard(path)][:16]
     same = write_shards([said(sample, "red") for sample in known], tmp_path / "same").pattern
@@ -186,15 +187,13 @@ def test_a_student_learns_labels_and_rationales(given: Given, tmp_path: Path, ob
 
 def test_the_loss_falls_and_so_does_each_part(given: Given, tmp_path: Path) -> None:
     rows = list[LogRow]()
-    run("hp-hn", *given, tmp_path, "schedule.steps=36", "log_every=6", tell=rows.append)
+    run("hp-hn", *given, tmp_path, "schedule.steps=36", "log_every=6", on_row=rows.append)
     assert rows[-1].loss < 0.8 * rows[0].loss
     assert all(rows[-1].parts[name] < rows[0].parts[name] for name in ("contrastive", "negatives", "positives"))
 
 
 @pytest.mark.parametrize("recipe", ["fsc-clip", pytest.param("clip", marks=pytest.mark.slow)])
-def test_a_run_that_was_killed_and_goes_on_ends_with_the_same_weights_and_log(
-    given: Given, tmp_path: Path, recipe: str
-) -> None:
+def test_a_killed_and_resumed_run_ends_with_the_same_weights_and_log(given: Given, tmp_path: Path, recipe: str) -> None:
     changes = ("schedule.steps=14", "save_every=5", "log_every=2", "batches.crop=0.5")
     whole = run(recipe, *given, tmp_path / "whole", *changes)
 
@@ -203,7 +202,7 @@ def test_a_run_that_was_killed_and_goes_on_ends_with_the_same_weights_and_log(
             raise Killed
 
     with pytest.raises(Killed):
-        run(recipe, *given, tmp_path / "killed", *changes, tell=kill)
+        run(recipe, *given, tmp_path / "killed", *changes, on_row=kill)
     assert [path.name for path in (tmp_path / "killed" / "checkpoints").iterdir()] == ["step-00000005"]
     resumed = run(recipe, *given, tmp_path / "killed", *changes, "batches.workers=1", resume=True)
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
@@ -211,7 +210,7 @@ def test_a_run_that_was_killed_and_goes_on_ends_with_the_same_weights_and_log(
     assert resumed.loss == whole.loss
 
 
-def test_going_on_with_a_run_that_is_over_changes_nothing(given: Given, tmp_path: Path) -> None:
+def test_resuming_a_finished_run_changes_nothing(given: Given, tmp_path: Path) -> None:
     first = run("clip", *given, tmp_path)
     before = weights(tmp_path)
     again = run("clip", *given, tmp_path, resume=True)
@@ -219,7 +218,7 @@ def test_going_on_with_a_run_that_is_over_changes_nothing(given: Given, tmp_path
     assert equal(before, weights(tmp_path))
 
 
-def test_the_seed_tells_the_run(given: Given, tmp_path: Path) -> None:
+def test_a_run_is_a_function_of_its_seed(given: Given, tmp_path: Path) -> None:
     one, same, other = (
         run("negclip", *given, tmp_path / str(number), f"seed={seed}", "batches.crop=0.5").loss
         for number, seed in enumerate((1, 1, 2))
@@ -237,7 +236,7 @@ def test_lora_trains_few_parameters_and_leaves_a_plain_clip(given: Given, tmp_pa
     assert all("proj" in name or "fc" in name or "patch_embedding" in name for name in changed)
 
 
-def test_a_locked_text_tower_stays_as_it_was(given: Given, tmp_path: Path) -> None:
+def test_a_locked_text_tower_does_not_change(given: Given, tmp_path: Path) -> None:
     run("clip", *given, tmp_path, "method.locked_text=true")
     before, after = load_file(Path(given.model) / "model.safetensors"), weights(tmp_path)
     assert all(torch.equal(before[name], after[name]) for name in after if name.startswith("text_"))
@@ -247,7 +246,7 @@ def test_a_locked_text_tower_stays_as_it_was(given: Given, tmp_path: Path) -> No
 def test_a_run_stops_early_and_keeps_the_weights_that_were_best(given: Given, tmp_path: Path) -> None:
     rows = list[LogRow]()
     early = ("early_stop={patience: 2, every: 3}", "schedule.steps=300", "optimizer.lr=0.1")
-    report = run("clip", *given, tmp_path, *early, validation=given.data, tell=rows.append)
+    report = run("clip", *given, tmp_path, *early, validation=given.data, on_row=rows.append)
     looks = [row.validation for row in rows if row.validation is not None]
     assert report.ended == "early stop"
     assert report.steps == 3 * len(looks) < 300
@@ -256,15 +255,15 @@ def test_a_run_stops_early_and_keeps_the_weights_that_were_best(given: Given, tm
     assert all(torch.equal(best[f"network.{name}"], one) for name, one in weights(tmp_path).items())
 
 
-def test_a_folder_with_a_run_is_not_begun_anew_and_not_gone_on_with_by_other_settings(
+def test_a_folder_with_a_run_is_neither_overwritten_nor_resumed_with_other_settings(
     given: Given, tmp_path: Path
 ) -> None:
     run("clip", *given, tmp_path)
-    with pytest.raises(UsageError, match=r"holds a run already\. Give --resume"):
+    with pytest.raises(UsageError, match=r"already holds a run\. Pass --resume"):
         run("clip", *given, tmp_path)
-    with pytest.raises(UsageError, match=r"begun with optimizer\.lr 0\.001, not 0\.5"):
+    with pytest.raises(UsageError, match=r"started with optimizer\.lr 0\.001, not 0\.5"):
         run("clip", *given, tmp_path, "optimizer.lr=0.5", resume=True)
-    with pytest.raises(UsageError, match=r"no run to go on with"):
+    with pytest.raises(UsageError, match=r"no run to resume"):
         run("clip", *given, tmp_path / "empty", resume=True)
 
 
@@ -273,11 +272,11 @@ def test_a_folder_with_a_run_is_not_begun_anew_and_not_gone_on_with_by_other_set
     [
         (("precision=fp16",), "Set precision to fp32"),
         (("batches.max_tokens=77",), "Set max_tokens to 40"),
-        (("early_stop={patience: 2}",), "give both, or neither"),
-        (("method.online.pool=nothing.parquet",), "there is no file nothing.parquet"),
+        (("early_stop={patience: 2}",), "`early_stop` and --validation require each other"),
+        (("method.online.pool=nothing.parquet",), "method.online.pool: nothing.parquet"),
     ],
 )
-def test_settings_that_cannot_be_are_refused_before_the_first_step(
+def test_conflicting_settings_are_refused_before_the_first_step(
     given: Given, tmp_path: Path, changes: tuple[str, ...], said: str
 ) -> None:
     if "fp16" in changes[0] and torch.cuda.is_available():
@@ -291,12 +290,12 @@ def test_settings_that_cannot_be_are_refused_before_the_first_step(
 def test_shards_without_what_a_recipe_needs_are_refused(given: Given, tmp_path: Path) -> None:
     bare = shards(tmp_path / "bare", 8, texts=False)
     for recipe, lacking in (("negclip", "hard negatives"), ("hp-hn", "hard"), ("focallens-clip", "a question")):
-        with pytest.raises(InputError, match=rf"none of the 8 samples holds .* It needs {lacking}"):
+        with pytest.raises(InputError, match=rf"none of the 8 samples has .* It needs {lacking}"):
             run(recipe, bare, given.model, tmp_path / "run")
 
 
 @pytest.mark.parametrize("missing", ["none.tar", "{00000..00002}.tar", "none.jsonl", "folder"])
-def test_shards_that_are_not_there_are_told_before_a_model_is_looked_for(tmp_path: Path, missing: str) -> None:
+def test_shards_that_are_not_there_are_reported_before_a_model_is_opened(tmp_path: Path, missing: str) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(InputError, match=r"no such file|3 of 3 shards missing|no \.tar in it"):
         run("clip", str(tmp_path / missing), str(tmp_path / "no-model"), tmp_path / "run")
@@ -309,51 +308,51 @@ def test_a_run_s_folder_stands_for_its_model(given: Given, tmp_path: Path) -> No
     assert equal(weights(tmp_path / "one"), weights(tmp_path / "two"))
 
 
-def test_a_run_is_not_gone_on_with_by_other_shards_of_as_many_samples(given: Given, tmp_path: Path) -> None:
+def test_a_run_is_not_resumed_with_other_shards_of_the_same_size(given: Given, tmp_path: Path) -> None:
     run("clip", *given, tmp_path / "run")
-    with pytest.raises(UsageError, match=r"its batches would be others"):
+    with pytest.raises(UsageError, match=r"changes the batches"):
         run("clip", shards(tmp_path / "other", seed=4), given.model, tmp_path / "run", resume=True)
 
 
-def test_texts_that_were_cut_are_counted(given: Given, tmp_path: Path) -> None:
+def test_truncated_texts_are_counted(given: Given, tmp_path: Path) -> None:
     cut = run("clip", *given, tmp_path, "batches.max_tokens=5").cut
     assert 0 < cut <= 16
     assert run("clip", *given, tmp_path, "batches.max_tokens=5", resume=True).cut == cut
 
 
-def test_a_loss_that_is_no_number_ends_the_run_with_what_helps(given: Given, tmp_path: Path) -> None:
-    with pytest.raises(PairwrightError, match=r"the loss at step \d+ is (nan|inf)\. What helps: a lower optimizer\.lr"):
+def test_a_loss_that_is_not_finite_ends_the_run_with_advice(given: Given, tmp_path: Path) -> None:
+    with pytest.raises(PairwrightError, match=r"the loss at step \d+ is (nan|inf)\. Try a lower optimizer\.lr"):
         run("clip", *given, tmp_path, "optimizer.lr=1e30", "schedule.steps=20")
 
 
-def test_batches_that_are_smaller_than_asked_for_are_said(given: Given, tmp_path: Path) -> None:
+def test_batches_smaller_than_requested_are_reported(given: Given, tmp_path: Path) -> None:
     said: list[str] = []
-    run("clip", *given, tmp_path / "even", "batches.size=32", say=said.append)
-    assert said == ["Steps take 24 samples, not 32: 48 samples are divided evenly over 2 steps an epoch."]
-    run("clip", *given, tmp_path / "full", "batches.size=16", say=said.append)
+    run("clip", *given, tmp_path / "even", "batches.size=32", on_message=said.append)
+    assert said == ["Steps have 24 samples, not 32: 48 samples are divided evenly over 2 steps per epoch."]
+    run("clip", *given, tmp_path / "full", "batches.size=16", on_message=said.append)
     assert len(said) == 1
     with pytest.raises(UsageError, match=r"48 samples for 1 ranks and batches of 64 .* needs 64"):
         run("clip", *given, tmp_path / "repeat", "batches.size=64", "batches.ends=repeat")
 
 
-def test_samples_that_lack_texts_or_are_left_out_are_counted_at_the_start_and_in_the_report(
+def test_samples_that_lack_texts_or_are_skipped_are_counted_at_the_start_and_in_the_report(
     given: Given, tmp_path: Path
 ) -> None:
     held = bodies(given.data)
     without = sum(not body.get("hard_negatives") for body in held)
     assert 0 < without < 48
     said: list[str] = []
-    report = run("negclip", *given, tmp_path / "one", say=said.append)
+    report = run("negclip", *given, tmp_path / "one", on_message=said.append)
     assert report.lacking == {"no_hard_negatives": without}
-    assert said == [f"{without} of 48 samples have no hard negative, and are trained on without."]
+    assert said == [f"{without} of 48 samples have no hard negative and are used without."]
     assert json.loads((tmp_path / "one" / "report.json").read_text())["lacking"] == report.lacking
     mixed = both(given.data, shards(tmp_path / "bare", 7, seed=9, texts=False), tmp_path / "mixed")
     report = run("hp-hn", mixed, given.model, tmp_path / "two")
     assert report.lacking == {"no_hard_negatives": without, "no_hard_texts": 7}
     said.clear()
-    report = run("focallens-clip", mixed, given.model, tmp_path / "three", say=said.append)
+    report = run("focallens-clip", mixed, given.model, tmp_path / "three", on_message=said.append)
     assert (report.left_out, report.samples) == ({"no_triplets": 7}, 48)
-    assert said == ["7 samples have no question with an answer and are left out."]
+    assert said == ["7 samples have no question with an answer and are skipped."]
 
 
 def bodies(data: str) -> list[dict[str, Any]]:
@@ -381,12 +380,12 @@ def test_out_of_memory_names_the_settings_that_help(
             torch.empty(1 << 60, dtype=torch.uint8)
         bytearray(1 << 60)
 
-    monkeypatch.setattr(ContrastiveTraining, "loss", full)
-    with pytest.raises(PairwrightError, match=r"^out of memory at step 1, ") as told:
+    monkeypatch.setattr(FscClipMethod, "loss", full)
+    with pytest.raises(PairwrightError, match=r"^out of memory at step 1, ") as error:
         run("fsc-clip", *given, tmp_path / "run")
-    assert "batches.size 8" in str(told.value)
-    assert "method.negatives, method.lora, or more processes" in str(told.value)
-    monkeypatch.setattr(ContrastiveTraining, "ready", full)
+    assert "batches.size 8" in str(error.value)
+    assert "method.negatives, method.lora, or more processes" in str(error.value)
+    monkeypatch.setattr(PairMethod, "prepare", full)
     with pytest.raises(PairwrightError, match=r"^out of memory before the first step, "):
         run("fsc-clip", *given, tmp_path / "other")
 
@@ -395,19 +394,19 @@ def test_other_errors_are_not_taken_for_a_lack_of_memory(given: Given, tmp_path:
     def broken(*_: Any, **__: Any) -> None:
         torch.zeros(2) @ torch.zeros(3)
 
-    monkeypatch.setattr(ContrastiveTraining, "loss", broken)
+    monkeypatch.setattr(ClipMethod, "loss", broken)
     with pytest.raises(RuntimeError, match="size"):
         run("clip", *given, tmp_path)
 
 
-def test_a_worker_that_was_killed_is_told_with_the_settings_that_help(
+def test_a_worker_that_was_killed_is_reported_with_the_settings_that_help(
     given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def killed(*_: Any) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     monkeypatch.setattr("pairwright.training.loading.collation.load_pixels", killed)
-    with pytest.raises(PairwrightError, match=r"loads data was killed.*fewer batches.workers"):
+    with pytest.raises(PairwrightError, match=r"loading process was killed.*batches.workers"):
         run("clip", *given, tmp_path, "batches.workers=1")
 
 
@@ -424,9 +423,9 @@ def test_two_processes_train_as_one_with_the_same_whole_batch(given: Given, tmp_
     run(recipe, given.data, model, tmp_path / "one", *changes)
     asked = ["train", recipe, "--data", given.data, "--model", model, "--out", str(tmp_path / "two"), "--json"]
     small = ("batches.size=8", "batches.workers=0", "batches.crop=1", "schedule.warmup=0", "precision=fp32", *changes)
-    told = two_processes("pairwright", *asked, *(part for change in small for part in ("--set", change)))
-    assert told.returncode == 0, told.stderr
-    assert json.loads(told.stdout)["steps"] == 6
+    finished = two_processes("pairwright", *asked, *(part for change in small for part in ("--set", change)))
+    assert finished.returncode == 0, finished.stderr
+    assert json.loads(finished.stdout)["steps"] == 6
     for one, two in zip(log(tmp_path / "one"), log(tmp_path / "two"), strict=True):
         for name in one:
             if one[name]:
@@ -441,7 +440,7 @@ def test_two_processes_train_as_one_with_the_same_whole_batch(given: Given, tmp_
 
 
 @pytest.mark.slow
-def test_two_processes_of_which_one_was_killed_go_on_to_the_same_weights_and_log(given: Given, tmp_path: Path) -> None:
+def test_two_processes_of_which_one_was_killed_resume_to_the_same_weights_and_log(given: Given, tmp_path: Path) -> None:
     changes = ("schedule.steps=14", "save_every=5", "log_every=2", "batches.crop=0.5", "batches.workers=1")
     for folder, last in (("whole", "0"), ("parts", "8"), ("parts", "0")):
         out = str(tmp_path / folder)

@@ -1,4 +1,4 @@
-"""Models small enough to make in a test, from configs alone: a CLIP of three layers, a causal language model, a T5."""
+"""Tiny models from configs: a CLIP of three layers, a causal language model, a T5."""
 
 from typing import Any
 

@@ -13,9 +13,9 @@ from pairwright.datasets.records import Annotation, Example, Origin, Pair, Turn,
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import write_shards
 from pairwright.training.loading.tokenization import load_tokenizer
-from pairwright.training.loading.word_tokenizer import write_word_tokenizer
 from pairwright.training.models.random_clip import ClipSizes, new_clip
 from pairwright.training.recipes.reading import read_recipe
+from pairwright.training.tiny_clip import write_word_tokenizer
 from pairwright.training.trainer import TrainingReport, TrainingRun, train
 from tests.training import tiny_models
 
@@ -33,7 +33,7 @@ SMALL = [
 
 
 def shards(folder: Path, count: int = 48, seed: int = 3, *, texts: bool = True) -> str:
-    """Write scenes with an edited colour as negative, another frame as positive, a talk and a rationale each, or bare."""
+    """Write scenes with an edited colour as negative, a reworded caption as positive, a conversation and a rationale each, or bare."""
     samples = (_sample(seed, number) for number in range(count))
     kept = samples if texts else (replace(one, annotations=(), examples=()) for one in samples)
     return write_shards(kept, folder, max_samples=20).pattern
@@ -67,7 +67,7 @@ def student(folder: Path) -> str:
 
 
 def run(recipe: str, data: str, model: str, out: Path, *changes: str, **named: Any) -> TrainingReport:
-    """Train in this process, with few and small steps unless told otherwise."""
+    """Train in this process, with few and small steps by default."""
     return train(replace(TrainingRun(read_recipe(recipe, [*SMALL, *changes]), data, model, out), **named))
 
 
@@ -88,7 +88,7 @@ def _sample(seed: int, number: int) -> Sample:
     made = make_sample(seed, number, pixels=48)
     pair = sample_to_pair(made)
     first = next((word for word in pair.caption.split() if word in COLOURS), "")
-    texts = [_edited(pair, "hard_positive", f"look : {pair.caption}"), _talk(pair, first)]
+    texts = [_edited(pair, "hard_positive", f"look : {pair.caption}"), _conversation(pair, first)]
     if first:
         texts.append(_edited(pair, "hard_negative", pair.caption.replace(first, COLOURS[first])))
     why = Example(
@@ -103,7 +103,7 @@ def _edited(pair: Pair, kind: Any, text: str) -> Annotation:
     return Annotation(id=name, key=pair.key, kind=kind, origin=MADE, text=text, **edit)
 
 
-def _talk(pair: Pair, colour: str) -> Annotation:
+def _conversation(pair: Pair, colour: str) -> Annotation:
     turns = (Turn("human", "what colour is it ?"), Turn("assistant", colour or "no"))
     then = (Turn("human", "what is it ?"), Turn("assistant", pair.caption))
     name = annotation_id(pair.key, "conversation", MADE, "0", pair.caption)

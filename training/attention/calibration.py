@@ -1,8 +1,8 @@
-"""Relevance as attention less its positional bias, and the shares of attention that follow from it (000, chapter 3).
+"""Calibrated attention: attention to documents minus its positional bias, and attention shares (000, chapter 3).
 
-Attn(x, k) = rel(x) + bias(k) (eq. 3.2). A dummy document of no relevance, put in the place of document k, measures
-bias(k) (eq. 3.3); the difference is the *calibrated attention* of the document at k, its relevance but for a constant
-(eq. 3.4). The log-linear form (eq. B.1) does the same with logarithms.
+Attn(x, k) = rel(x) + bias(k) (eq. 3.2). An irrelevant dummy document at position k measures bias(k) (eq. 3.3); the
+difference is the *calibrated attention* of the document at k, its relevance up to a constant (eq. 3.4). The log-linear
+form (eq. B.1) does the same with logarithms.
 """
 
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ Form = Literal["linear", "log-linear"]
 FloatArray = npt.NDArray[np.float64]
 
 TEMPERATURE = 5e-5
-_EPSILON = 1e-30  # attention that a float32 cannot hold counts as this, so that it has a logarithm
+_EPSILON = 1e-30  # lower bound, so that underflowed attention has a logarithm
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """How attention is calibrated.
+    """Calibration settings.
 
     Attributes:
-        form: of the model of attention, linear (eq. 3.2) or log-linear (eq. B.1).
-        temperature: t of eq. 3.5, above 0; None: 5e-5 (appendix B.2), and 1 for the log-linear form, whose relevance is
-            a logarithm and for which no t is given: shares are then in proportion to attention over bias.
-        dummy: the document that bias is measured with; empty: a neutral one, as long as the prompt's documents.
-        first_layer: where attention begins to be rescaled; None: with the last half of the layers.
-        read_from: the first layer whose attention counts for relevance; 0: all do, as in the chapter. Early layers attend
-            to documents alike, which leaves differences as they are and makes ratios, the log-linear form's, smaller.
+        form: model of attention, linear (eq. 3.2) or log-linear (eq. B.1).
+        temperature: t of eq. 3.5, above 0; None: 5e-5 (appendix B.2), or 1 for the log-linear form, whose relevance is a
+            logarithm and for which the source has no t: shares are then proportional to attention over bias.
+        dummy: document for measuring bias; empty: a neutral one of the length of the prompt's documents.
+        first_layer: first layer with rescaled attention; None: the last half of the layers.
+        read_from: first layer whose attention counts for relevance; 0: all, as in the source. Early layers attend to all
+            documents alike, which keeps differences and reduces the ratios of the log-linear form.
 
     Raises:
-        UsageError: for a temperature that is not above 0.
+        UsageError: a temperature that is not above 0.
     """
 
     form: Form = "linear"
@@ -45,18 +45,18 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if self.temperature is not None and not self.temperature > 0:
-            raise UsageError(f"temperature {self.temperature}: give one above 0, as {TEMPERATURE}.")
+            raise UsageError(f"temperature {self.temperature}: must be above 0, such as {TEMPERATURE}.")
 
     @property
     def t(self) -> float:
-        """The temperature that is used."""
+        """The effective temperature."""
         if self.temperature is not None:
             return self.temperature
         return TEMPERATURE if self.form == "linear" else 1.0
 
 
 def calibrated_relevance(attention: FloatArray, baseline: FloatArray, form: Form = "linear") -> FloatArray:
-    """Return the calibrated attention of each document, float64 (documents,), known but for a constant.
+    """Return the calibrated attention of each document, float64 (documents,), up to a constant.
 
     Args:
         attention: float64 (documents,), Attn(x_k, k), each 0-1.
@@ -69,9 +69,9 @@ def calibrated_relevance(attention: FloatArray, baseline: FloatArray, form: Form
 
 
 def attention_shares(relevances: FloatArray, tokens: tuple[int, ...], temperature: float) -> FloatArray:
-    """Return logarithms of each document's share of the attention on all documents (eq. 3.5, 3.6).
+    """Return log shares of each document in the attention on all documents (eq. 3.5, 3.6).
 
-    The softmax is about mean attention a token, so a longer document's share grows with its tokens.
+    The softmax is over mean attention per token, so a document's share grows with its length.
 
     Args:
         relevances: float64 (documents,).

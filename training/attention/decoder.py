@@ -1,7 +1,7 @@
-"""A decoder that reads prompts with documents: its attention to them, their relevance, its answers.
+"""Decoder over prompts with documents: attention to the documents, their relevance, and answers.
 
-A prompt's relevances take one forward pass for its attention and one for each document's bias, K + 1 in all; they are
-read in batches. Answers are greedy, with the key-value cache.
+The relevances of a prompt take one forward pass for its attention and one for each document's bias, K + 1 in total, in
+batches. Answers are greedy, with the key-value cache.
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ class DocumentDecoder:
     Attributes:
         model: in evaluation mode, on its device.
         tokenizer: a fast one.
-        batch: prompts at once.
-        mend: what to do about a prompt that is longer than the model reads.
-        passes: forward passes over whole prompts so far, one a prompt, those of answers left out.
+        batch: prompts per batch.
+        fix: advice in the error for a prompt longer than the model's limit.
+        passes: forward passes over whole prompts so far, one per prompt, without those of answers.
     """
 
     model: PreTrainedModel
@@ -38,23 +38,25 @@ class DocumentDecoder:
     passes: int = field(default=0, init=False)
 
     def attention(self, prompts: Sequence[DocumentPrompt], first_layer: int = 0) -> list[FloatArray]:
-        """Return Attn(x, k) of each prompt's documents, float64 (documents,), when the next token is predicted.
+        """Return Attn(x, k) of each prompt's documents, float64 (documents,), at the prediction of the next token.
 
         Args:
             prompts: with their documents.
-            first_layer: earlier ones do not count.
+            first_layer: earlier layers do not count.
         """
         found: list[FloatArray] = []
         for rows in self._batches(prompts):
             with torch.inference_mode(), record_attention(self.model, [row.layout for row in rows]) as seen:
-                self.model(**self._padded([row.ids for row in rows], positions=True), use_cache=False, logits_to_keep=1)
+                self.model(
+                    **self._pad_batch([row.ids for row in rows], positions=True), use_cache=False, logits_to_keep=1
+                )
             self.passes += len(rows)
             values = seen.attention(first_layer).double().cpu().numpy()
             found += [value[: len(row.layout.spans)] for value, row in zip(values, rows, strict=True)]
         return found
 
     def baseline(self, prompt: DocumentPrompt, dummy: str = "", first_layer: int = 0) -> FloatArray:
-        """Return Attn(dummy, k), float64 (documents,): the dummy in each document's place in turn (eq. 3.3)."""
+        """Return Attn(dummy, k), float64 (documents,): the dummy replaces each document in turn (eq. 3.3)."""
         written = dummy or dummy_document(prompt.documents)
         moved = [prompt.with_dummy(place, written) for place in range(len(prompt.spans))]
         found = self.attention(moved, first_layer)
@@ -75,43 +77,47 @@ class DocumentDecoder:
         relevances: Sequence[FloatArray] | None = None,
         calibration: Calibration | None = None,
     ) -> list[str]:
-        """Return what the model says, without what it was asked.
+        """Return greedy answers without the prompts.
 
         Args:
             prompts: with their documents.
-            longest: tokens of an answer at most.
-            relevances: of each prompt's documents; None: attention stays as it is.
-            calibration: how they become shares of attention; as by default when left out.
+            longest: maximum tokens per answer.
+            relevances: of each prompt's documents; None: plain attention.
+            calibration: how relevances become attention shares; None: the defaults.
         """
         found: list[str] = []
         how = calibration or Calibration()
         for number, rows in enumerate(self._batches(prompts, longest)):
-            inputs = self._padded([row.ids for row in rows], positions=False)
+            inputs = self._pad_batch([row.ids for row in rows], positions=False)
             if relevances is None:
-                found += self._written(inputs, longest)
+                found += self._generate(inputs, longest)
                 continue
             given = relevances[number * self.batch : number * self.batch + len(rows)]
             asked = _left_padded(
                 [attention_shares(rel, row.layout.tokens, how.t) for rel, row in zip(given, rows, strict=True)]
             )
             with calibrate_attention(self.model, [row.layout for row in rows], asked, how.first_layer):
-                found += self._written(inputs, longest)
+                found += self._generate(inputs, longest)
         return found
 
     def log_probabilities(self, before: Sequence[str], behind: Sequence[str]) -> list[FloatArray]:
-        """Return log probabilities of the tokens of each text that stands behind another, float64 (tokens,).
+        """Return log probabilities of the tokens of each continuation, float64 (tokens,).
 
-        The two are read as one text and parted by letters, so a token over the border belongs to neither.
+        Both texts are tokenized as one and split by characters; a token across the border counts for neither.
+
+        Args:
+            before: contexts.
+            behind: continuations, one per context.
 
         Raises:
-            UsageError: when a text behind has no token of its own, or the two are longer than the model reads.
+            UsageError: a continuation without a token, or texts longer than the model's limit.
         """
-        read = [self._parted(first, second) for first, second in zip(before, behind, strict=True)]
-        self._fits([row for row, _ in read])
+        read = [self._split_tokens(first, second) for first, second in zip(before, behind, strict=True)]
+        self._check_length([row for row, _ in read])
         found: list[FloatArray] = []
         for first in range(0, len(read), self.batch):
             rows = read[first : first + self.batch]
-            inputs = self._padded([row.ids for row, _ in rows], positions=True)
+            inputs = self._pad_batch([row.ids for row, _ in rows], positions=True)
             longest = max(len(row.ids) - start for row, start in rows)
             with torch.inference_mode():
                 logits = self.model(**inputs, use_cache=False, logits_to_keep=longest + 1).logits[:, :-1].float()
@@ -121,7 +127,7 @@ class DocumentDecoder:
             found += [value[longest - len(row.ids) + start :] for value, (row, start) in zip(values, rows, strict=True)]
         return found
 
-    def _parted(self, before: str, behind: str) -> tuple[PromptTokens, int]:
+    def _split_tokens(self, before: str, behind: str) -> tuple[PromptTokens, int]:
         whole = tokenize_prompt(
             DocumentPrompt(before + behind, ((len(before), len(before) + len(behind)),)), self.tokenizer
         )
@@ -130,11 +136,11 @@ class DocumentDecoder:
         if offsets[start][0] < len(before):
             start += 1
         if start >= end or start == 0:
-            raise UsageError(f"{behind[:40]!r} has no token of its own behind a text that ends in {before[-20:]!r}.")
+            raise UsageError(f"{behind[:40]!r} has no separate token after a text that ends in {before[-20:]!r}.")
         return PromptTokens(whole.ids[:end], DocumentLayout(((start, end),), end)), start
 
-    def _written(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
-        fill = self._fill()
+    def _generate(self, inputs: dict[str, Tensor], longest: int) -> list[str]:
+        fill = self._padding_id()
         with torch.inference_mode():
             written = self.model.generate(
                 **inputs, max_new_tokens=longest, do_sample=False, num_beams=1, pad_token_id=fill
@@ -145,26 +151,26 @@ class DocumentDecoder:
 
     def _batches(self, prompts: Sequence[DocumentPrompt], answer: int = 0) -> list[list[PromptTokens]]:
         read = [tokenize_prompt(prompt, self.tokenizer) for prompt in prompts]
-        self._fits(read, answer)
+        self._check_length(read, answer)
         return [read[first : first + self.batch] for first in range(0, len(read), self.batch)]
 
-    def _fits(self, read: Sequence[PromptTokens], answer: int = 0) -> None:
+    def _check_length(self, read: Sequence[PromptTokens], answer: int = 0) -> None:
         room = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
         longest = max((len(row.ids) for row in read), default=0)
         if room is not None and longest + answer > room:
             more = f" and an answer of {answer:,}" if answer else ""
-            raise UsageError(f"a prompt of {longest:,} tokens{more}, and the model reads {room:,}. {self.fix}")
+            raise UsageError(f"a prompt of {longest:,} tokens{more}: the model's limit is {room:,}. {self.fix}")
 
-    def _padded(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
+    def _pad_batch(self, rows: Sequence[tuple[int, ...]], *, positions: bool) -> dict[str, Tensor]:
         width = max(map(len, rows))
-        ids = torch.tensor([[self._fill()] * (width - len(row)) + list(row) for row in rows])
+        ids = torch.tensor([[self._padding_id()] * (width - len(row)) + list(row) for row in rows])
         mask = torch.arange(width) >= torch.tensor([[width - len(row)] for row in rows])
         inputs = {"input_ids": ids, "attention_mask": mask.long()}
         if positions:
             inputs["position_ids"] = (mask.long().cumsum(1) - 1).clamp(min=0)
         return {name: tensor.to(self.model.device) for name, tensor in inputs.items()}
 
-    def _fill(self) -> int:
+    def _padding_id(self) -> int:
         padding = self.tokenizer.pad_token_id
         if padding is None:
             padding = self.tokenizer.eos_token_id

@@ -1,25 +1,23 @@
-"""A decoder's attention to documents: watched while it reads, and rescaled document by document (000, eq. 3.5 and 3.6).
+"""Recording and rescaling of a decoder's attention to documents (000, eq. 3.5 and 3.6).
 
-    with watching(model, layouts) as seen:
+    with record_attention(model, layouts) as recorded:
         model(**batch)
-    seen.attention()  # float32 (batch, documents)
+    recorded.attention()  # float32 (batch, documents)
 
-    with calibrated(model, layouts, shares):
+    with calibrate_attention(model, layouts, shares):
         model.generate(**batch)
 
-The way in is transformers' own registry of attention functions: inside the block the model computes attention by a
-function of ours, outside it is what it was. Ours is transformers' ``sdpa`` for every query but those that predict the
-answer: the last token of the prompt and all behind it. Only for these the probabilities are written out, so memory
-grows with the length of the prompt, not with its square.
+Both register an attention function with transformers for the duration of the block. It is transformers' ``sdpa`` for all
+queries but those that predict the answer: the last token of the prompt and all later ones. Only their probabilities are
+materialized, so memory is linear in the length of the prompt.
 
-Rescaling, for each of those queries and each head of the later layers: a document's mean attention a token becomes
-proportional to its share, ``Attn(x_k) = alpha_k * C``, with C such that the attention on all documents together stays.
-The proportions of tokens within a document stay too, and tokens outside documents keep theirs. It is done on logarithms
-of probabilities, so documents whose attention is too small for a float are reached as well; a document that a sliding
-window has put out of sight gets nothing.
+Rescaling, for each of those queries and each head of the later layers: a document's mean attention per token becomes
+proportional to its share, ``Attn(x_k) = alpha_k * C``, with C such that the total attention on documents is unchanged.
+Proportions within a document and attention outside documents are unchanged too. Computation is on log probabilities, so
+documents with attention below the range of a float are covered; documents outside a sliding window get nothing.
 
-Limits: decoders whose layers take their attention from the registry with ``position_ids`` (Llama, Mistral, Qwen 2 and 3
-and their kin do); growing key-value caches, not static ones; no beams; one model at a time in a thread.
+Limits: decoders whose layers use the registry with ``position_ids`` (such as Llama, Mistral, Qwen 2 and 3); growing
+key-value caches, not static ones; no beams; one model at a time per thread.
 """
 
 import math
@@ -38,19 +36,19 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from pairwright.datasets.errors import UsageError
 
 NAME = "pairwright_documents"
-_MASKED = -1e4  # logarithm of attention below which a token was masked, not merely little looked at
+_MASKED = -1e4  # log attention below this means that a token was masked
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentLayout:
-    """Where the documents of a prompt stand.
+    """Token positions of the documents of a prompt.
 
     Attributes:
-        spans: of each document its tokens ``[first, end)``, from 0; in order, disjoint, at least one token each.
-        length: tokens of the whole prompt, padding left out.
+        spans: token range ``[first, end)`` of each document, from 0; in order, disjoint, not empty.
+        length: tokens of the whole prompt without padding.
 
     Raises:
-        UsageError: when they are not so.
+        UsageError: invalid ranges.
     """
 
     spans: tuple[tuple[int, int], ...]
@@ -59,58 +57,57 @@ class DocumentLayout:
     def __post_init__(self) -> None:
         ends = [0, *(place for span in self.spans for place in span), self.length]
         if not self.spans:
-            raise UsageError("a prompt without documents has nothing to calibrate")
+            raise UsageError("the prompt has no documents")
         if ends != sorted(ends) or any(first >= end for first, end in self.spans):
             raise UsageError(
-                f"documents at tokens {list(self.spans)} of {self.length}: give each at least one token, in order, apart."
+                f"documents at tokens {list(self.spans)} of {self.length}: ranges must be in order, disjoint and not empty."
             )
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """Tokens of each document."""
+        """Number of tokens of each document."""
         return tuple(end - first for first, end in self.spans)
 
 
 @dataclass
 class RecordedAttention:
-    """What the queries that predict the next token attended to, in the latest forward pass.
+    """Attention of the queries that predict the next token, in the latest forward pass.
 
     Attributes:
-        layouts: one a row of the batch.
-        masses: by layer, float32 (batch, heads, documents): attention summed over a document's tokens; 0 behind the
-            last document of a row.
+        layouts: one per row of the batch.
+        masses: by layer, float32 (batch, heads, documents): attention summed over a document's tokens; 0 after the last
+            document of a row.
     """
 
     layouts: Sequence[DocumentLayout]
     masses: dict[int, Tensor] = field(default_factory=dict)
 
     def attention(self, first_layer: int = 0) -> Tensor:
-        """Return Attn(x, k), float32 (batch, documents): averaged over tokens, heads and layers (section 3.2.1).
+        """Return Attn(x, k), float32 (batch, documents): the mean over tokens, heads and layers (section 3.2.1).
 
         Args:
-            first_layer: earlier ones are left out.
+            first_layer: earlier layers do not count.
 
         Raises:
             UsageError: the model has no such layer.
         """
         counted = [mass for layer, mass in sorted(self.masses.items()) if layer >= first_layer]
         if not counted:
-            raise UsageError(f"attention from layer {first_layer} on, and the model has {len(self.masses)}, from 0.")
+            raise UsageError(f"first layer {first_layer}, but the model has {len(self.masses)} layers, from 0.")
         mass = torch.stack(counted).mean(dim=(0, 2))
         return mass / _counts(self.layouts, mass.device).clamp(min=1)
 
 
 def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -> Tensor:
-    """Return attention whose part on documents is shared out anew.
+    """Return attention with its part on documents redistributed by shares.
 
     Args:
-        log_attention: float (batch, heads, queries, keys), logarithms of probabilities.
-        document: int64 (batch, keys): which document a key belongs to, from 0; the number of documents for none.
-        shares: float (batch, documents), logarithms of what each document is to have of the attention on all documents;
-            minus infinity for what is not there.
+        log_attention: float (batch, heads, queries, keys), log probabilities.
+        document: int64 (batch, keys): index of the document that a key belongs to; the number of documents for none.
+        shares: float (batch, documents), log shares of the attention on all documents; minus infinity for missing ones.
 
     Returns:
-        Logarithms again, of the same shape and the same sum.
+        Log probabilities of the same shape and the same sum.
     """
     mass = _log_masses(log_attention, document, shares.shape[1])
     inside = mass[..., :-1]
@@ -125,16 +122,16 @@ def rescale_attention(log_attention: Tensor, document: Tensor, shares: Tensor) -
 
 @contextmanager
 def record_attention(model: PreTrainedModel, layouts: Sequence[DocumentLayout]) -> Iterator[RecordedAttention]:
-    """Watch the last query of each forward pass of ``model`` in this block; what it computes stays what it was.
+    """Record the attention of the last query of each forward pass in this block; outputs are unchanged.
 
     Args:
-        model: a decoder; see the module for which.
+        model: a supported decoder.
         layouts: of the batch's rows. Shorter prompts are padded on the left, with an attention mask.
 
     Raises:
-        UsageError: when the model does not take its attention from the registry.
+        UsageError: the model does not use the attention registry.
     """
-    with _hooked(model, _HookState(RecordedAttention(tuple(layouts)))) as seen:
+    with _install_hooks(model, _HookState(RecordedAttention(tuple(layouts)))) as seen:
         yield seen
 
 
@@ -145,19 +142,19 @@ def calibrate_attention(
     """Rescale the attention of all queries from the prompt's last token on, in this block.
 
     Args:
-        model: a decoder; see the module for which.
+        model: a supported decoder.
         layouts: of the batch's rows, padded on the left.
-        shares: float (batch, documents), as `rescaled` takes them; see `calibration.shares`.
-        first_layer: where rescaling begins; None: with the last half of the layers (appendix B.2).
+        shares: float (batch, documents), from `attention_shares`.
+        first_layer: first rescaled layer; None: the last half of the layers (appendix B.2).
 
     Raises:
-        UsageError: when the model does not take its attention from the registry.
+        UsageError: the model does not use the attention registry.
     """
     if shares.shape != (len(layouts), max(len(layout.spans) for layout in layouts)):
         raise UsageError(f"shares of shape {tuple(shares.shape)} for {len(layouts)} prompts")
     count = model.config.get_text_config().num_hidden_layers
     first = count // 2 if first_layer is None else first_layer
-    with _hooked(
+    with _install_hooks(
         model, _HookState(RecordedAttention(tuple(layouts)), shares.to(model.device, torch.float32), first)
     ) as seen:
         yield seen
@@ -173,19 +170,23 @@ class _HookState:
     queries: int = 0
 
     def begin(self, positions: Tensor, mask: Tensor | None) -> None:
-        """Note how many queries predict the answer; once a forward pass, since it waits for the device."""
+        """Count the queries that predict the answer; once per forward pass, as it waits for the device."""
         if positions is self.positions:
             return
         if mask is not None and mask.dtype == torch.bool and not bool(mask[..., -1, -1].all()):
-            raise UsageError("the last key is not that of the last query: calibration needs a growing cache.")
+            raise UsageError(
+                "the last key is masked for the last query: calibration requires a growing key-value cache."
+            )
         self.positions, self.places = positions, {}
         ends = torch.tensor([layout.length - 1 for layout in self.seen.layouts], device=positions.device)
         if positions.shape[0] not in (1, len(ends)):
-            raise UsageError(f"{positions.shape[0]} rows for {len(ends)} prompts: no beams, no repeated rows.")
+            raise UsageError(
+                f"{positions.shape[0]} rows for {len(ends)} prompts: beams and repeated rows are not supported."
+            )
         self.queries = positions.shape[1] - int((~(positions >= ends[:, None]).any(0)).long().cumprod(0).sum())
 
     def document(self, keys: int) -> Tensor:
-        """Return which document each key belongs to, int64 (batch, keys)."""
+        """Return the document of each key, int64 (batch, keys)."""
         if keys not in self.places:
             assert self.positions is not None  # begin() comes first
             back = torch.arange(keys - 1, -1, -1, device=self.positions.device)
@@ -197,22 +198,22 @@ _HOOK_STATE: ContextVar[_HookState | None] = ContextVar("pairwright_watch", defa
 
 
 @contextmanager
-def _hooked(model: PreTrainedModel, watch: _HookState) -> Iterator[RecordedAttention]:
-    before = model.config._attn_implementation  # noqa: SLF001 - transformers has no public name for it
+def _install_hooks(model: PreTrainedModel, state: _HookState) -> Iterator[RecordedAttention]:
+    before = model.config._attn_implementation  # noqa: SLF001 - no public name
     if _HOOK_STATE.get() is not None:
-        raise UsageError("attention is being watched or calibrated already: end that first")
-    settable = getattr(model, "_can_set_attn_implementation", None)  # where it is not, setting it would only warn
+        raise UsageError("attention is already recorded or calibrated: leave that block first")
+    settable = getattr(model, "_can_set_attn_implementation", None)  # setting it anyway would only warn
     if settable is not None and not settable():
         raise UsageError(_unsupported_model(model))
     AttentionInterface.register(NAME, _attend)
     AttentionMaskInterface.register(NAME, sdpa_mask)
-    token = _HOOK_STATE.set(watch)
+    token = _HOOK_STATE.set(state)
     try:
         model.set_attn_implementation(NAME)
         if model.config._attn_implementation != NAME:  # noqa: SLF001 - as above
             raise UsageError(_unsupported_model(model))
-        yield watch.seen
-        if not watch.seen.masses:
+        yield state.seen
+        if not state.seen.masses:
             raise UsageError(_unsupported_model(model))
     finally:
         _HOOK_STATE.reset(token)
@@ -221,7 +222,7 @@ def _hooked(model: PreTrainedModel, watch: _HookState) -> Iterator[RecordedAtten
 
 def _unsupported_model(model: PreTrainedModel) -> str:
     name = type(model).__name__
-    return f"{name} does not take its attention from transformers' registry, or ran no layer. Use a Llama, Mistral or Qwen."
+    return f"{name} does not use transformers' attention registry, or ran no layer. Use a Llama, Mistral or Qwen."
 
 
 def _attend(  # noqa: PLR0913, PLR0917 - the signature that transformers calls
@@ -234,35 +235,36 @@ def _attend(  # noqa: PLR0913, PLR0917 - the signature that transformers calls
     scaling: float | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Attend as ``sdpa`` does; write out the queries that are watched."""
+    """Compute ``sdpa`` attention, with explicit probabilities for the recorded queries."""
     if any(kwargs.get(name) is not None for name in ("softcap", "s_aux")) or kwargs.get("position_ids") is None:
         raise UsageError(
-            "attention with a cap or sinks, or that is not told positions, cannot be calibrated. "
-            "Use a Llama, Mistral or Qwen."
+            "attention with soft caps, sinks or without position_ids is not supported. Use a Llama, Mistral or Qwen."
         )
     output, _ = sdpa_attention_forward(module, query, key, value, attention_mask, dropout, scaling, **kwargs)
-    watch, layer = _HOOK_STATE.get(), getattr(module, "layer_idx", None)
-    if watch is None or layer is None:
+    state, layer = _HOOK_STATE.get(), getattr(module, "layer_idx", None)
+    if state is None or layer is None:
         return output, None
-    watch.begin(kwargs["position_ids"], attention_mask)
-    rescale = watch.shares is not None and layer >= watch.first_layer and watch.queries > 0
-    count = watch.queries if rescale else 1
+    state.begin(kwargs["position_ids"], attention_mask)
+    rescale = state.shares is not None and layer >= state.first_layer and state.queries > 0
+    count = state.queries if rescale else 1
     log_attention = _log_attention(query[:, :, -count:], key, attention_mask, scaling)
-    document = watch.document(key.shape[2]).expand(query.shape[0], -1)
+    document = state.document(key.shape[2]).expand(query.shape[0], -1)
     if rescale:
-        assert watch.shares is not None  # as just seen
-        log_attention = rescale_attention(log_attention, document, watch.shares)
-        mine = _weighted(log_attention.exp().to(value.dtype), value)
-        ends = torch.tensor([one.length - 1 for one in watch.seen.layouts], device=mine.device)
+        assert state.shares is not None  # as just seen
+        log_attention = rescale_attention(log_attention, document, state.shares)
+        rescaled = _weighted_values(log_attention.exp().to(value.dtype), value)
+        ends = torch.tensor([one.length - 1 for one in state.seen.layouts], device=rescaled.device)
         wanted = kwargs["position_ids"][:, -count:] >= ends[:, None]
-        output = torch.cat([output[:, :-count], torch.where(wanted[..., None, None], mine, output[:, -count:])], dim=1)
-    documents = max(len(layout.spans) for layout in watch.seen.layouts)
-    watch.seen.masses[layer] = _log_masses(log_attention[:, :, -1:], document, documents)[:, :, 0, :-1].exp()
+        output = torch.cat(
+            [output[:, :-count], torch.where(wanted[..., None, None], rescaled, output[:, -count:])], dim=1
+        )
+    documents = max(len(layout.spans) for layout in state.seen.layouts)
+    state.seen.masses[layer] = _log_masses(log_attention[:, :, -1:], document, documents)[:, :, 0, :-1].exp()
     return output, None
 
 
 def _log_attention(query: Tensor, key: Tensor, mask: Tensor | None, scaling: float | None) -> Tensor:
-    """Return logarithms of attention, float32 (batch, heads, queries, keys), of the last queries."""
+    """Return the log attention of the last queries, float32 (batch, heads, queries, keys)."""
     batch, heads, count, width = query.shape
     grouped = query.float().view(batch, key.shape[1], -1, count, width)
     logits = torch.einsum("bgnqd,bgkd->bgnqk", grouped, key.float()).reshape(batch, heads, count, key.shape[2])
@@ -279,8 +281,8 @@ def _log_attention(query: Tensor, key: Tensor, mask: Tensor | None, scaling: flo
     return logits.log_softmax(-1)
 
 
-def _weighted(attention: Tensor, value: Tensor) -> Tensor:
-    """Return what is read, (batch, queries, heads, width)."""
+def _weighted_values(attention: Tensor, value: Tensor) -> Tensor:
+    """Return the attention output, (batch, queries, heads, width)."""
     batch, heads, count, keys = attention.shape
     grouped = attention.view(batch, value.shape[1], -1, count, keys)
     found = torch.einsum("bgnqk,bgkd->bqgnd", grouped, value)
@@ -288,7 +290,7 @@ def _weighted(attention: Tensor, value: Tensor) -> Tensor:
 
 
 def _log_masses(log_attention: Tensor, document: Tensor, documents: int) -> Tensor:
-    """Return logarithms of attention summed over each document's keys, and last over all others."""
+    """Return log attention summed over each document's keys, and last over all other keys."""
     index = _index(document, log_attention)
     shape = (*log_attention.shape[:-1], documents + 1)
     most = torch.full(
@@ -304,7 +306,7 @@ def _index(document: Tensor, log_attention: Tensor) -> Tensor:
 
 
 def _documents(layouts: Sequence[DocumentLayout], positions: Tensor) -> Tensor:
-    """Return which document each token position belongs to; the number of documents for none."""
+    """Return the document of each token position; the number of documents for none."""
     none = max(len(layout.spans) for layout in layouts)
     found = torch.full((len(layouts), max(layout.length for layout in layouts) + 1), none, dtype=torch.int64)
     for row, layout in enumerate(layouts):

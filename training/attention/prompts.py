@@ -1,7 +1,7 @@
-"""Prompts that hold documents: where each stands, the question before and behind them (000, section 3.2).
+"""Prompts with documents, the question before and after them, and the documents' positions (000, section 3.2).
 
-A prompt is text and the place of each document in it, so that documents can be put in and exchanged without the rest
-changing, and their tokens be found by what the tokenizer says of each token's letters.
+A prompt is a text with the character range of each document, so that documents can be replaced without other changes,
+and their tokens found by the tokenizer's offsets.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ _FILLER = (
 
 @dataclass(frozen=True, slots=True)
 class DocumentPrompt:
-    """A text with documents in it.
+    """A text with documents.
 
     Attributes:
-        text: all of it, as the model is to read it.
-        spans: letters ``[start, end)`` of each document; in order, disjoint.
-        marks: whether the tokenizer is to add its marks of beginning and end; a chat template has written them itself.
+        text: full prompt.
+        spans: character range ``[start, end)`` of each document; in order, disjoint.
+        marks: whether the tokenizer adds start and end token; a chat template has its own.
     """
 
     text: str
@@ -38,11 +38,11 @@ class DocumentPrompt:
 
     @property
     def documents(self) -> list[str]:
-        """The texts of the documents."""
+        """Texts of the documents."""
         return [self.text[start:end] for start, end in self.spans]
 
-    def holding(self, documents: Sequence[str]) -> "DocumentPrompt":
-        """Return the same prompt with other documents, as many as it has."""
+    def with_documents(self, documents: Sequence[str]) -> "DocumentPrompt":
+        """Return the prompt with the same number of other documents."""
         text, spans, last = "", [], 0
         for document, (start, end) in zip(documents, self.spans, strict=True):
             text += self.text[last:start]
@@ -51,14 +51,14 @@ class DocumentPrompt:
         return replace(self, text=text + self.text[last:], spans=tuple(spans))
 
     def with_dummy(self, position: int, dummy: str) -> "DocumentPrompt":
-        """Return the same prompt with ``dummy`` instead of the document at ``position``, from 0."""
+        """Return the prompt with ``dummy`` in place of the document at ``position``, from 0."""
         documents = self.documents
         documents[position] = dummy
-        return self.holding(documents)
+        return self.with_documents(documents)
 
 
 def question_prompt(question: str, documents: Sequence[str]) -> DocumentPrompt:
-    """Return the prompt of section 3.2: task, question, numbered documents, question again."""
+    """Return the prompt of section 3.2: instruction, question, numbered documents, question again."""
     text = f"{INSTRUCTION}\n\nQuestion: {question}\n\nSearch results:\n"
     spans = []
     for number, document in enumerate(documents, 1):
@@ -69,10 +69,10 @@ def question_prompt(question: str, documents: Sequence[str]) -> DocumentPrompt:
 
 
 def as_chat(prompt: DocumentPrompt, tokenizer: Any) -> DocumentPrompt:
-    """Return the prompt as a user's turn of a chat; as it is, when the tokenizer has no template.
+    """Return the prompt as a user's turn of a chat; unchanged if the tokenizer has no chat template.
 
     Raises:
-        UsageError: when the template changes the text within, so that the documents' places are lost.
+        UsageError: the template changes the text of the turn.
     """
     if not getattr(tokenizer, "chat_template", None):
         return prompt
@@ -80,14 +80,14 @@ def as_chat(prompt: DocumentPrompt, tokenizer: Any) -> DocumentPrompt:
     text: str = tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
     at = text.find(prompt.text)
     if at < 0:
-        raise UsageError("the chat template changes the text of a turn, so documents cannot be found in it.")
+        raise UsageError("the chat template changes the text of a turn: documents cannot be located in it.")
     return DocumentPrompt(text, tuple((at + start, at + end) for start, end in prompt.spans), marks=False)
 
 
 def dummy_document(documents: Sequence[str]) -> str:
-    """Return a document that tells nothing, as many words long as the middle one of ``documents``.
+    """Return a document without information, with the median number of words of ``documents``.
 
-    Attention a token falls with a document's length, so a dummy of another length would measure that as well.
+    Attention per token falls with a document's length, so a dummy of another length would measure that as well.
     """
     words = max(1, median_low(len(document.split()) for document in documents))
     filler = _FILLER.split()
@@ -96,11 +96,11 @@ def dummy_document(documents: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PromptTokens:
-    """A prompt as a model reads it.
+    """A tokenized prompt.
 
     Attributes:
-        ids: of all its tokens.
-        layout: which of them are which document's.
+        ids: token ids.
+        layout: token ranges of the documents.
     """
 
     ids: tuple[int, ...]
@@ -108,17 +108,15 @@ class PromptTokens:
 
 
 def tokenize_prompt(prompt: DocumentPrompt, tokenizer: Any) -> PromptTokens:
-    """Return the prompt's tokens, and which belong to which document.
+    """Return the prompt's tokens and the token ranges of its documents.
 
-    A token that holds a letter of a document belongs to it; one that holds letters of two belongs to the first.
+    A token with a character of a document belongs to it; one with characters of two documents to the first.
 
     Raises:
-        UsageError: when the tokenizer does not tell which letters a token holds, or a document has no token.
+        UsageError: the tokenizer has no offsets, or a document has no token.
     """
     if not getattr(tokenizer, "is_fast", False):
-        raise UsageError(
-            f"{type(tokenizer).__name__} tells no offsets of tokens. Use a fast tokenizer (tokenizer.json)."
-        )
+        raise UsageError(f"{type(tokenizer).__name__} has no token offsets. Use a fast tokenizer (tokenizer.json).")
     read = tokenizer(prompt.text, add_special_tokens=prompt.marks, return_offsets_mapping=True, verbose=False)
     offsets = [(place, start, end) for place, (start, end) in enumerate(read["offset_mapping"]) if end > start]
     spans: list[tuple[int, int]] = []

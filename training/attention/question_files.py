@@ -1,12 +1,11 @@
-"""Questions over several documents, one of which answers them: NaturalQuestions' and SynthWiki's files (000, B.1).
+"""Readers for questions over several documents: NaturalQuestions' and SynthWiki's files (000, B.1).
 
-- *.jsonl, .jsonl.gz*, as "Lost in the middle" (Liu et al. 2023) gives NaturalQuestions: ``question``, ``answers`` (a list
-  of texts), ``ctxs`` (a list of ``title``, ``text``, ``isgold``). Distractors stand in the file's order, the most relevant
-  first.
+- *.jsonl, .jsonl.gz*, as NaturalQuestions in "Lost in the middle" (Liu et al. 2023): ``question``, ``answers`` (a list of
+  texts), ``ctxs`` (a list of ``title``, ``text``, ``isgold``). Distractors keep the file's order, most relevant first.
 - *.csv, .tsv*, as SynthWiki: ``question``, ``answer``, and the passage in ``context``, ``wiki``, ``document`` or ``text``.
-  Distractors are other rows' passages that do not hold the answer, drawn anew for each question.
+  Distractors are passages of other rows without the answer, drawn for each question.
 
-A document is its title, when it has one, and its text.
+A document is its title, if any, and its text.
 """
 
 import re
@@ -27,13 +26,13 @@ PASSAGE_KEYS = ("context", "wiki", "document", "text")
 
 @dataclass(frozen=True, slots=True)
 class MultiDocumentQuestion:
-    """A question and what can be read for it.
+    """A question with its documents.
 
     Attributes:
-        text: what is asked.
-        answers: any of which is right.
-        gold: the document that answers it.
-        distractors: documents that do not, in the order in which they are to stand.
+        text: the question.
+        answers: acceptable answers.
+        gold: the document with the answer.
+        distractors: documents without it, in order.
     """
 
     text: str
@@ -50,34 +49,34 @@ class MultiDocumentQuestion:
 def read_questions(
     path: Path, documents: int, *, limit: int = 0, seed: int = 0
 ) -> tuple[list[MultiDocumentQuestion], int]:
-    """Return the questions of a file that have enough documents, and how many have not.
+    """Return the questions of a file that have enough documents, and the number of the others.
 
     Args:
-        path: see the module.
-        documents: that a prompt is to hold, 2 at least.
-        limit: questions at most, drawn by ``seed``; 0: all.
-        seed: of what is drawn.
+        path: file of a supported format.
+        documents: documents per prompt, at least 2.
+        limit: maximum number of questions, sampled by ``seed``; 0: all.
+        seed: for sampling.
 
     Raises:
-        UsageError: for another ending, or when no question has enough documents.
-        InputError: when the file cannot be read or a row lacks something, naming the row.
+        UsageError: unsupported extension, or no question with enough documents.
+        InputError: the file is not readable or a row is invalid.
     """
     if documents < 2:
-        raise UsageError(f"{documents} documents: at least 2, one of which answers the question.")
+        raise UsageError(f"{documents} documents: must be at least 2.")
     name = path.name.lower().removesuffix(".gz")
     if not name.endswith((".jsonl", ".csv", ".tsv")):
-        raise UsageError(f"{path}: questions are in .jsonl, .jsonl.gz, .csv or .tsv files.")
+        raise UsageError(f"{path}: unsupported extension. Use .jsonl, .jsonl.gz, .csv or .tsv.")
     if not path.is_file():
-        raise InputError("no such file", where=str(path), fix="Give the file of questions.")
+        raise InputError("no such file", where=str(path), fix="Check the path.")
     if name.endswith(".jsonl"):
         found = [_natural_question(row.fields, row.place) for row in _rows(path)]
     else:
         found = _synthwiki_questions(path, documents, seed)
     if not found:
-        raise InputError("no question in it", where=str(path), fix="Give the file of questions.")
+        raise InputError("no questions", where=str(path), fix="Pass a file of questions.")
     enough = [one for one in found if len(one.distractors) >= documents - 1]
     if not enough:
-        raise UsageError(f"{path}: no question has {documents} documents. Ask for fewer.")
+        raise UsageError(f"{path}: no question has {documents} documents. Set fewer --documents.")
     if limit and limit < len(enough):
         places = sorted(make_rng("questions", seed).sample(range(len(enough)), limit))
         enough = [enough[place] for place in places]
@@ -85,9 +84,9 @@ def read_questions(
 
 
 def contains_answer(said: str, answers: Sequence[str]) -> bool:
-    """Tell whether an answer stands in the first line of what was said (best-subspan accuracy, Liu et al. 2023).
+    """Return whether the first line of ``said`` contains an answer (best-subspan accuracy, Liu et al. 2023).
 
-    Both are lowered, and lose punctuation and articles.
+    Both are lower-cased, without punctuation and articles.
     """
     line = _normalize(said.strip().partition("\n")[0])
     return any(_normalize(answer) in line for answer in answers if _normalize(answer))
@@ -102,7 +101,7 @@ def _rows(path: Path) -> Iterator[InputRow]:
     try:
         for row in read_jsonl(path):
             if isinstance(row, Reject):
-                raise InputError(row.detail, where=row.place, fix="Mend or leave out this line.")
+                raise InputError(row.detail, where=row.place, fix="Fix or remove this line.")
             yield row
     except OSError as error:
         raise InputError(f"cannot be read ({error})", where=str(path), fix="Check the path.") from None
@@ -113,25 +112,27 @@ def _natural_question(values: dict[str, Any], where: str) -> MultiDocumentQuesti
         documents = [(_document(one), bool(one.get("isgold"))) for one in values["ctxs"]]
         answers, question = values["answers"], values["question"]
     except (KeyError, TypeError, AttributeError) as error:
-        fix = "A row has question, answers and ctxs with title, text and isgold."
-        raise InputError(f"no question over documents ({error})", where=where, fix=fix) from None
+        fix = "A row needs question, answers and ctxs with title, text and isgold."
+        raise InputError(f"invalid question ({error})", where=where, fix=fix) from None
     gold = [text for text, is_gold in documents if is_gold]
     if len(gold) != 1:
         raise InputError(f"{len(gold)} gold documents", where=where, fix="Mark exactly one of ctxs by isgold.")
     if not (isinstance(question, str) and question.strip()):
-        raise InputError("no question", where=where, fix="Write it as a text, or leave out this row.")
+        raise InputError("no question", where=where, fix="Add it as a string, or remove this row.")
     if not (isinstance(answers, list) and any(_is_answer(answer) for answer in answers)):
-        fix = 'Write them as a list of texts, as ["Anna"]: each is looked for in what the model says.'
-        raise InputError(f"answers {str(answers)[:40]!r}", where=where, fix=fix)
+        fix = 'Set a list of strings, such as ["Anna"].'
+        raise InputError(f"invalid answers {str(answers)[:40]!r}", where=where, fix=fix)
     if blank := [number for number, (text, _) in enumerate(documents, 1) if not text]:
-        raise InputError(f"document {blank[0]} has no text", where=where, fix="Leave it out of ctxs, or write it.")
+        raise InputError(
+            f"document {blank[0]} has no text", where=where, fix="Add it, or remove the document from ctxs."
+        )
     return MultiDocumentQuestion(
         question, tuple(filter(_is_answer, answers)), gold[0], tuple(text for text, is_gold in documents if not is_gold)
     )
 
 
 def _is_answer(answer: object) -> bool:
-    """Tell whether an answer is a text in which something is left to look for."""
+    """Return whether an answer is a string that is not empty after normalization."""
     return isinstance(answer, str) and _normalize(answer) != ""
 
 
@@ -147,17 +148,17 @@ def _synthwiki_questions(path: Path, documents: int, seed: int) -> list[MultiDoc
         table = pl.read_csv(path, separator="\t" if ".tsv" in path.name.lower() else ",", infer_schema=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         first = str(error).strip().partition("\n")[0]
-        fix = "Check that each row has as many cells as the head, and texts with separators stand in quotes."
+        fix = "Check that each row has as many cells as the header, and that texts with separators are quoted."
         raise InputError(f"cannot be read ({first})", where=str(path), fix=fix) from None
     passage = next((name for name in PASSAGE_KEYS if name in table.columns), None)
     if passage is None or not {"question", "answer"} <= set(table.columns):
-        fix = f"Its columns are question, answer and one of {', '.join(PASSAGE_KEYS)}."
-        raise InputError("no table of questions", where=str(path), fix=fix)
+        fix = f"It needs the columns question, answer and one of {', '.join(PASSAGE_KEYS)}."
+        raise InputError("missing columns", where=str(path), fix=fix)
     rows = table.select("question", "answer", passage).rows()
     for number, cells in enumerate(rows, 1):
         if not all(cell and cell.strip() for cell in cells) or not _is_answer(cells[1]):
-            fix = f"Fill in question, answer and {passage}, or leave out this row."
-            raise InputError(f"row {number} under the head lacks a cell", where=str(path), fix=fix)
+            fix = f"Fill in question, answer and {passage}, or remove this row."
+            raise InputError(f"row {number} has an empty cell", where=str(path), fix=fix)
     passages = sorted({text for _, _, text in rows})
     return [
         MultiDocumentQuestion(
@@ -171,11 +172,11 @@ def _distractors(
     passages: Sequence[str], gold: str, answer: str, count: int, names: tuple[str | int, ...]
 ) -> tuple[str, ...]:
     order = make_rng(*names)
-    unfit = _normalize(answer)
+    unwanted = _normalize(answer)
     found: list[str] = []
     for place in order.sample(range(len(passages)), len(passages)):
         if len(found) == count:
             break
-        if passages[place] != gold and unfit not in _normalize(passages[place]):
+        if passages[place] != gold and unwanted not in _normalize(passages[place]):
             found.append(passages[place])
     return tuple(found)

@@ -1,13 +1,13 @@
-"""Ranking documents by a decoder: calibrated and plain attention, likelihood of the query, yes or no (000, table 3.3).
+"""Document ranking by a decoder: calibrated or plain attention, query likelihood, yes or no (000, table 3.3).
 
-- *attention*: calibrated attention, the documents read together in the order in which they come (eq. 3.4); K + 1 passes.
-- *plain-attention*: Attn(x, k) as it is; one pass.
+- *attention*: calibrated attention over all documents in one prompt, in the given order (eq. 3.4); K + 1 passes.
+- *plain-attention*: Attn(x, k); one pass.
 - *likelihood*: mean log probability of the query's tokens after one document (query generation, Sun et al. 2023b); K short
   passes.
-- *yes-no*: how much more probable "Yes" is than "No" when asked whether one document answers the query (relevance
-  generation, Sun et al. 2023b); K short passes.
+- *yes-no*: log odds of "Yes" over "No" when asked whether one document answers the query (relevance generation, Sun et
+  al. 2023b); K short passes.
 
-The last two read each document alone, so a document's place means nothing to them.
+The last two see one document at a time, so they are independent of position.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,17 +32,17 @@ def relevance_scores(
     documents: Sequence[str],
     calibration: Calibration | None = None,
 ) -> FloatArray:
-    """Return how relevant each document is to the query, float64 (documents,), higher is more; of one query only.
+    """Return the relevance of each document to the query, float64 (documents,), higher is better; comparable within a query.
 
     Args:
         reader: the decoder.
         ranking: of `RANKINGS`.
-        query: a question, or a text that is looked for.
-        documents: one at least, none empty, in the order in which the prompt is to hold them.
-        calibration: of ``attention``; as by default when left out.
+        query: a question or search text.
+        documents: at least one, none empty, in prompt order.
+        calibration: of ``attention``; None: the defaults.
 
     Raises:
-        UsageError: when the model cannot be asked so; see `Reader`.
+        UsageError: the model does not support the ranking; see `DocumentDecoder`.
     """
     if ranking in ("attention", "plain-attention"):
         prompt = as_chat(question_prompt(query, documents), reader.tokenizer)
@@ -53,7 +53,7 @@ def relevance_scores(
 
 
 def descending_order(found: FloatArray) -> list[int]:
-    """Return places of documents, the most relevant first; of equals the earlier."""
+    """Return indices by descending relevance; ties in the given order."""
     return [int(place) for place in np.argsort(-found, kind="stable")]
 
 
@@ -82,13 +82,13 @@ def open_decoder(model: str, device: str = "", batch: int = 8, fix: str = "Give 
     """Open a decoder of transformers.
 
     Args:
-        model: a folder, or a name on the hub.
-        device: as torch names it; empty: a GPU where there is one.
-        batch: prompts at once.
-        fix: what to do about a prompt that is longer than the model reads.
+        model: a folder or a name on the hub.
+        device: torch device; empty: a GPU if available.
+        batch: prompts per batch.
+        fix: advice in the error for a prompt longer than the model's limit.
 
     Raises:
-        UsageError: when it cannot be opened, or its tokenizer tells no offsets.
+        UsageError: the model cannot be opened, or its tokenizer has no offsets.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -98,8 +98,8 @@ def open_decoder(model: str, device: str = "", batch: int = 8, fix: str = "Give 
         tokenizer = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError, KeyError) as error:
         first = str(error).strip().partition("\n")[0]
-        raise UsageError(f"{model}: no causal language model of transformers ({first}).") from None
+        raise UsageError(f"{model}: not a causal language model of transformers ({first}).") from None
     if not getattr(tokenizer, "is_fast", False):
-        raise UsageError(f"{model}: its tokenizer tells no offsets of tokens. Use a model with a tokenizer.json.")
+        raise UsageError(f"{model}: its tokenizer has no token offsets. Use a model with a tokenizer.json.")
     found.eval()
     return DocumentDecoder(found, tokenizer, batch, fix)

@@ -1,10 +1,9 @@
-"""Conditional retrieval: do images lie near each other by what is asked (FocalLens, section 5.4.1)?
+"""Conditional retrieval: images with the same label are near each other under an instruction (FocalLens, section 5.4.1).
 
-Each condition has an instruction; images are embedded under it, and each is a query to the others. By labels: mean
-average precision. By a colour that is a number: Spearman's rank correlation, for each query, between cosines and
-nearness in RGB, averaged over queries.
+Each condition has an instruction; images are embedded under it, and each is a query for the others. With labels: mean
+average precision. With RGB colors: Spearman's rank correlation of cosine and RGB distance per query, averaged.
 
-A model that reads no instruction has one embedding for all conditions: the baseline of the dissertation's table 5.1.
+A model without instructions has one embedding for all conditions: the baseline of the dissertation's table 5.1.
 """
 
 from collections import Counter
@@ -37,12 +36,12 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What makes two images alike.
+    """A criterion for similar images.
 
     Attributes:
         name: of the label column, or several joined by ``+``, or ``rgb``.
-        instruction: what is asked.
-        labels: one an image; empty for ``rgb``.
+        instruction: given to the model.
+        labels: one per image; empty for ``rgb``.
         colours: float64 (n, 3), 0-255, for ``rgb``; else None.
     """
 
@@ -54,29 +53,29 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ConditionalImages:
-    """Images, and by what they are to be found."""
+    """Images and the conditions to evaluate."""
 
     images: Sequence[str]
     conditions: Sequence[Condition]
 
 
 def select_conditions(given: LabelledImages, by: Sequence[str], asked: Mapping[str, str]) -> ConditionalImages:
-    """Return the conditions that are named, or all that the labels hold and an instruction is known for.
+    """Return the named conditions, or all columns with a known instruction.
 
     Args:
-        given: images with labels; columns ``r``, ``g``, ``b`` make the condition ``rgb``.
+        given: images with labels; columns ``r``, ``g``, ``b`` form the condition ``rgb``.
         by: names of columns, several joined by ``+``, or ``rgb``; empty: those of `INSTRUCTIONS`.
-        asked: instruction by condition, before those of `INSTRUCTIONS`.
+        asked: instruction by condition, overriding `INSTRUCTIONS`.
 
     Raises:
-        InputError: no such column, or a label that is missing.
+        InputError: no such column, or a missing label.
         UsageError: no condition, or one without an instruction.
     """
     columns = set(given.labels.columns)
     known = columns | ({RGB} if set(RGB) <= columns else set())
     names = list(dict.fromkeys(by)) or [name for name in INSTRUCTIONS if name in known]
     if not names:
-        raise UsageError(f"{given.where}: name a label by --by; there are {', '.join(given.labels.columns)}.")
+        raise UsageError(f"{given.where}: pass --by with a label column; known: {', '.join(given.labels.columns)}.")
     require_known("--instruction: no such condition:", asked, names)
     return ConditionalImages(given.images, [_condition(given, name, asked) for name in names])
 
@@ -84,36 +83,36 @@ def select_conditions(given: LabelledImages, by: Sequence[str], asked: Mapping[s
 def _condition(given: LabelledImages, name: str, asked: Mapping[str, str]) -> Condition:
     instruction = asked.get(name) or INSTRUCTIONS.get(name, "")
     if not instruction:
-        raise UsageError(f"--by {name}: what is asked? Say it by --instruction '{name}=What is the {name} ...?'")
+        raise UsageError(f"--by {name} requires an instruction: pass --instruction '{name}=What is the {name} ...?'")
     if name != RGB:
         return Condition(name, instruction, tuple(given.texts(name)))
-    given.texts("r+g+b")  # that they are there
+    given.texts("r+g+b")  # checks the columns
     try:
         colours = given.labels.select(pl.col(*RGB).cast(pl.Float64)).to_numpy()
     except pl.exceptions.PolarsError:
-        raise InputError("r, g and b that are no numbers", where=given.where, fix="Give 0 to 255.") from None
+        raise InputError("r, g and b are not numbers", where=given.where, fix="Set them to 0 to 255.") from None
     return Condition(name, instruction, (), colours)
 
 
 def conditional_precision(embedder: Embedder, given: ConditionalImages) -> TaskResult:
-    """Return mAP (or rank correlation) by condition, and the mean of the mAPs where there are several."""
+    """Return mAP (or rank correlation) by condition, and the mean mAP of several conditions."""
     reads = embedder.subject.named.kind in INSTRUCTED_KINDS
     plain = None if reads else embedder.images(given.images)
-    figures: list[Metric] = []
+    metrics: list[Metric] = []
     for condition in given.conditions:
         rows = embedder.images(given.images, condition.instruction) if plain is None else plain
-        figures.append(_condition_metric(rows, condition))
-    maps = [figure for figure in figures if figure.measure == "mAP"]
+        metrics.append(_condition_metric(rows, condition))
+    maps = [metric for metric in metrics if metric.measure == "mAP"]
     if len(maps) > 1:
-        value = sum(figure.value for figure in maps) / len(maps)
-        # One set of images under several conditions: the widest interval of a mean that shares its queries.
+        value = sum(metric.value for metric in maps) / len(maps)
+        # Conditions share their images, so the interval is the widest for a mean over the same queries.
         half = [sum(side) / len(maps) for side in ([one.low for one in maps], [one.high for one in maps])]
-        chance = sum(figure.chance or 0.0 for figure in maps) / len(maps)
-        # An image's own mean; one that has nothing to find under some condition does not count.
+        chance = sum(metric.chance or 0.0 for metric in maps) / len(maps)
+        # Per image; images without another of their label under some condition do not count.
         units = np.mean([one.units for one in maps if one.units is not None], axis=0)
-        figures.append(Metric("mean", "mAP", value, half[0], half[1], len(given.images), chance, units=units))
+        metrics.append(Metric("mean", "mAP", value, half[0], half[1], len(given.images), chance, units=units))
     instructions = {one.name: one.instruction if reads else "" for one in given.conditions}
-    return TaskResult(tuple(figures), {}, {"images": len(given.images), "instructions": instructions})
+    return TaskResult(tuple(metrics), {}, {"images": len(given.images), "instructions": instructions})
 
 
 def _condition_metric(rows: EmbeddingRows, condition: Condition) -> Metric:
@@ -123,16 +122,16 @@ def _condition_metric(rows: EmbeddingRows, condition: Condition) -> Metric:
         )
     precisions, others = average_precisions(rows, condition.labels)
     alike = Counter(condition.labels)
-    counted = np.array([alike[label] > 1 for label in condition.labels])  # others have nothing to find
+    counted = np.array([alike[label] > 1 for label in condition.labels])  # others have nothing to retrieve
     values = np.zeros(len(rows))
     values[counted] = precisions
     return Metric.mean(condition.name, "mAP", values, random_precision(others, len(rows) - 1), counted=counted)
 
 
 def rank_correlations(rows: EmbeddingRows, colours: Numbers) -> Numbers:
-    """Return Spearman's correlation of cosine and nearness in RGB, for each image as a query to all others.
+    """Return Spearman's correlation of cosine and nearness in RGB, for each image as a query for all others.
 
-    Equal values share the mean of their ranks. A query to which all are equally near, by either, has 0.
+    Ties share their mean rank. A query with only ties, in either, has 0.
 
     Args:
         rows: float32 (n, d), unit rows; n at least 3.
@@ -142,7 +141,7 @@ def rank_correlations(rows: EmbeddingRows, colours: Numbers) -> Numbers:
         InputError: fewer than three images.
     """
     if len(rows) < 3:
-        raise InputError(f"{len(rows)} images", where=RGB, fix="A rank correlation takes three at least.")
+        raise InputError(f"{len(rows)} images", where=RGB, fix="A rank correlation requires at least three.")
     from scipy.stats import rankdata
 
     found = np.zeros(len(rows))

@@ -1,7 +1,6 @@
-"""Unit rows of images and texts by a model under evaluation, and what was lost on the way.
+"""Unit embeddings of images and texts by an evaluated model, with a count of truncated texts.
 
-Models that embed: CLIP and what is built on it. A FocalLens model reads an instruction beside the image; FocalLens-MLLM
-has no embedding of an image without one.
+For CLIP and models built on it. A FocalLens model reads an instruction with each image; FocalLens-MLLM requires one.
 """
 
 from collections.abc import Sequence
@@ -23,17 +22,17 @@ from pairwright.training.models.focallens_mllm import FocalLensMllm
 EmbeddingRows = npt.NDArray[np.float32]
 IMAGE_TEXT_KINDS = ("clip", "react-clip", "focallens-clip")
 INSTRUCTED_KINDS = ("focallens-clip", "focallens-mllm")
-_INSTRUCTION_TOKENS = 512  # of a language model, which sets no limit of its own that is reached
+_INSTRUCTION_TOKENS = 512  # far below a language model's own limit
 
 
 @dataclass
 class Embedder:
-    """Embeds for one subject.
+    """Embeds images and texts with one model.
 
     Attributes:
-        subject: whose towers are used.
-        batch: images or texts at once.
-        cut: texts that were longer than the model reads.
+        subject: the model.
+        batch: images or texts per batch.
+        cut: truncated texts so far.
     """
 
     subject: OpenedModel
@@ -42,41 +41,41 @@ class Embedder:
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """Device of the model."""
         return next(self.subject.model.parameters()).device
 
     @property
     def size(self) -> int:
-        """Pixels of a side of the images that the model takes."""
+        """Image side in pixels."""
         return self._pixels().size
 
     @property
     def context(self) -> int:
-        """Tokens that its text tower reads, marks included."""
+        """Maximum tokens of the text tower, including start and end token."""
         return self._clip().context
 
     def images(self, images: Sequence[str], instruction: str = "") -> EmbeddingRows:
-        """Return one unit row an image, float32 (n, d).
+        """Return the unit embeddings of images, float32 (n, d).
 
         Args:
-            images: locators, n of them; each is read once however often it comes.
-            instruction: read beside each image; a model that reads none gives the same rows with any.
+            images: n locators; each distinct one is read once.
+            instruction: for models that read one; ignored by others.
 
         Raises:
             UsageError: a FocalLens-MLLM without an instruction.
-            UnusableImage: an image does not decode.
+            UnusableImageError: an image does not decode.
         """
         places = {one: place for place, one in enumerate(dict.fromkeys(images))}
-        asked = self._asked(instruction)
+        instruction_ids = self._instruction_tokens(instruction)
         with torch.inference_mode():
             blocks = [
-                self._seen(shown, asked)
+                self._embed_batch(shown, instruction_ids)
                 for shown in image_batches(list(places), self._pixels(), self.batch, self.device, tiles=self._tiles())
             ]
         return np.concatenate(blocks)[[places[image] for image in images]]
 
     def texts(self, texts: Sequence[str]) -> EmbeddingRows:
-        """Return one unit row a text, float32 (n, d); equal texts are embedded once, and counted once when cut."""
+        """Return the unit embeddings of texts, float32 (n, d); each distinct text is embedded and counted once."""
         clip = self._clip()
         options = TextOptions(self._text_folder(), clip.context)
         places = {one: place for place, one in enumerate(dict.fromkeys(texts))}
@@ -91,7 +90,7 @@ class Embedder:
     def _clip(self) -> Clip:
         model = self.subject.model
         clip = model.target if isinstance(model, FocalLensMllm) else model
-        assert isinstance(clip, Clip)  # tasks.py lets no other kind come here
+        assert isinstance(clip, Clip)  # checked by tasks.py
         return clip
 
     def _pixels(self) -> PixelSettings:
@@ -106,13 +105,13 @@ class Embedder:
         folder = self.subject.named.folder
         return f"{folder}/target" if isinstance(self.subject.model, FocalLensMllm) else folder
 
-    def _asked(self, instruction: str) -> Tensor | None:
-        """Return the instruction's tokens, int64 (1, t); None where there is none or the model reads none."""
+    def _instruction_tokens(self, instruction: str) -> Tensor | None:
+        """Return the instruction's tokens, int64 (1, t); None without one or if the model ignores it."""
         model = self.subject.model
         if isinstance(model, FocalLensMllm):
             if not instruction:
-                raise UsageError(f"{self.subject.named.name} embeds an image only under an instruction: give one.")
-            return self._for_language(instruction)
+                raise UsageError(f"{self.subject.named.name} requires an instruction to embed an image.")
+            return self._language_model_tokens(instruction)
         if not instruction or not isinstance(model, FocalLensClip):
             return None
         options = TextOptions(self._text_folder(), model.context)
@@ -120,21 +119,21 @@ class Embedder:
         self.cut += cut
         return torch.tensor(ids, device=self.device)
 
-    def _for_language(self, instruction: str) -> Tensor:
+    def _language_model_tokens(self, instruction: str) -> Tensor:
         options = TextOptions(f"{self.subject.named.folder}/llava/language", _INSTRUCTION_TOKENS)
         (ids,), cut = encode([instruction], options)
         self.cut += cut
-        end = load_tokenizer(options.tokenizer).eos_token_id  # the model puts it there itself
+        end = load_tokenizer(options.tokenizer).eos_token_id  # appended by the model
         return torch.tensor([ids[:-1] if ids and ids[-1] == end else ids], device=self.device)
 
-    def _seen(self, shown: ImageBatch, asked: Tensor | None) -> EmbeddingRows:
+    def _embed_batch(self, shown: ImageBatch, instruction_ids: Tensor | None) -> EmbeddingRows:
         model = self.subject.model
-        if asked is None:
+        if instruction_ids is None:
             return _to_numpy(self._clip().encode_images(shown.pixels))
-        each = asked.expand(len(shown), -1)
+        each = instruction_ids.expand(len(shown), -1)
         if isinstance(model, FocalLensMllm):
-            said = torch.ones_like(each, dtype=torch.bool)
-            return _to_numpy(model.encode_images(shown.pixels, each, said, grids=shown.grids))
+            mask = torch.ones_like(each, dtype=torch.bool)
+            return _to_numpy(model.encode_images(shown.pixels, each, mask, grids=shown.grids))
         assert isinstance(model, FocalLensClip)
         return _to_numpy(model.encode_images(shown.pixels, each))
 

@@ -1,11 +1,11 @@
-"""The models under evaluation: opened one after the other, each as it is, or mixed with the one it was trained from.
+"""Evaluated models, opened one after the other, optionally interpolated with their base model (WiSE-FT).
 
-A model is named by the folder of a run of ``pairwright train``, a folder that a model was saved to, or a checkpoint of
-transformers (CLIP, LLaVA, T5 and other encoder-decoders) by folder or name. What kind it is, is read before its weights, so
-that a task it cannot do is refused at once.
+A model is the folder of a run of ``pairwright train``, a folder of a saved model, or a checkpoint of transformers (CLIP,
+LLaVA, T5 and other encoder-decoders) by folder or name. Its kind is read before its weights, so that an unsupported task
+fails immediately.
 
-WiSE-FT: at a share of 0 stands the model before training, at 1 the trained one. REACT's gated blocks, which the model
-before training has not, are taken as trained with their gates shut, which is the same function.
+WiSE-FT (Wortsman et al. 2022): share 0 is the model before training, share 1 the trained one. REACT's gated blocks, which
+the base model does not have, are the trained ones with closed gates, which is the same function.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,19 +19,18 @@ from pairwright.indexes.encoders.pretrained_models import choose_device
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.react_clip import ReactClip
 from pairwright.training.models.registry import Model, model_folder, model_kind, open_model
-from pairwright.training.models.wise_ft import interpolate
 
 _GATES = ("gate_attention", "gate_dense")
 
 
 @dataclass(frozen=True, slots=True)
 class NamedModel:
-    """A model that is to be evaluated.
+    """Name, folder and kind of a model.
 
     Attributes:
-        name: as the user gave it.
-        folder: where its weights are; the name itself unless that is a run's folder.
-        kind: of `models.opening`.
+        name: as the user named it.
+        folder: of its weights; equal to the name except for a run.
+        kind: see `models.registry`.
     """
 
     name: str
@@ -41,12 +40,12 @@ class NamedModel:
 
 @dataclass(frozen=True, slots=True)
 class OpenedModel:
-    """A model ready to be evaluated: in evaluation mode, on its device.
+    """A model in evaluation mode on its device.
 
     Attributes:
-        named: which one it is.
+        named: its name and kind.
         model: with its weights.
-        share: of the trained weights; None for a model as it is.
+        share: of the trained weights (WiSE-FT); None without interpolation.
     """
 
     named: NamedModel
@@ -56,19 +55,19 @@ class OpenedModel:
 
 @dataclass(frozen=True, slots=True)
 class WiseFtSettings:
-    """WiSE-FT: the model before training, and the shares of the trained weights, each 0-1."""
+    """WiSE-FT: base model, and shares of the trained weights, each 0-1."""
 
     base: str
     shares: tuple[float, ...]
 
 
 def identify_model(name: str) -> NamedModel:
-    """Say what ``name`` is, without reading its weights.
+    """Return the folder and kind of the model ``name`` without reading its weights.
 
     Raises:
-        MissingResource: when there is no such checkpoint.
-        InputError: when it is none that can be evaluated.
-        StorageError: when its description is torn.
+        MissingResourceError: no such checkpoint.
+        InputError: an unsupported model.
+        StorageError: its description is damaged.
     """
     folder = model_folder(name)
     return NamedModel(name, folder, model_kind(folder))
@@ -78,12 +77,12 @@ def open_models(models: Sequence[NamedModel], mixing: WiseFtSettings | None, dev
     """Open the models one after the other; with ``mixing`` each of them at each share.
 
     Args:
-        models: which ones.
+        models: models to open.
         mixing: WiSE-FT, or None.
-        device: such as ``cpu`` or ``cuda``; empty: a GPU where there is one.
+        device: such as ``cpu`` or ``cuda``; empty: a GPU if available.
 
     Raises:
-        PairwrightError: a model cannot be read, or is not one that was trained from the base; the device is not there.
+        PairwrightError: a model is not readable or was not trained from the base; the device is not available.
     """
     on = choose_device(device)
     for named in models:
@@ -106,11 +105,42 @@ def _base_model(model: Model, after: Mapping[str, Tensor], base: str, named: Nam
         before |= {key: torch.zeros_like(one) if key.endswith(_GATES) else one for key, one in blocks.items()}
     elif found.kind != named.kind:
         raise UsageError(
-            f"--base-model {base} is of kind {found.kind}, {named.name} of kind {named.kind}: there is no line between them. "
-            "Give what the training started from."
+            f"--base-model {base} is of kind {found.kind}, {named.name} of kind {named.kind}: they cannot be interpolated. "
+            "Pass the model that training started from."
         )
     try:
         interpolate(before, after, 1.0)
     except UsageError as error:
-        raise UsageError(f"--base-model {base}: {error}. Give what {named.name} was trained from.") from None
+        raise UsageError(f"--base-model {base}: {error}. Pass the model that {named.name} was trained from.") from None
     return before
+
+
+def interpolate(before: Mapping[str, Tensor], after: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
+    """Return ``(1 - share) * before + share * after``, name by name.
+
+    Args:
+        before: state dict of the model before training.
+        after: state dict of the trained model, with the same names and shapes.
+        share: of the trained model; 0 gives ``before``, 1 ``after``, exactly.
+
+    Returns:
+        New tensors of the dtypes of ``after``, summed in float32 or finer; integer tensors (positions, counts) are those of
+        ``after``.
+
+    Raises:
+        UsageError: a share outside 0-1, or differing names or shapes.
+    """
+    if not 0.0 <= share <= 1.0:
+        raise UsageError(f"share {share} of the trained weights: must be from 0 to 1")
+    for name in sorted(before.keys() | after.keys()):
+        shapes = [tuple(side[name].shape) if name in side else None for side in (before, after)]
+        if shapes[0] != shapes[1]:
+            raise UsageError(f"{name} is {shapes[0]} before and {shapes[1]} after training: not the same architecture")
+    return {name: _interpolate_tensor(before[name], one, share) for name, one in after.items()}
+
+
+def _interpolate_tensor(before: Tensor, after: Tensor, share: float) -> Tensor:
+    if not after.is_floating_point():
+        return after.clone()
+    fine = torch.promote_types(after.dtype, torch.float32)
+    return torch.lerp(before.to(fine), after.to(fine), share).to(after.dtype)

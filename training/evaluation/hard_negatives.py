@@ -1,6 +1,6 @@
-"""Hard negatives and hard positives: is the true text more like the image (SugarCrepe; The Hard Positive Truth)?
+"""Hard-negative accuracy: is the true text more similar to the image (SugarCrepe; The Hard Positive Truth)?
 
-Scores are cosines. The figures are those of `filters.evaluation`, which judges scores given by any model.
+Scores are cosines. The metrics are those of `filters.metrics.hard_negative_accuracy`, which evaluates scores of any model.
 """
 
 import numpy as np
@@ -14,14 +14,14 @@ from pairwright.training.evaluation.results import Metric, TaskResult
 
 
 def hard_negative_accuracy(embedder: Embedder, given: HardNegativeRows) -> TaskResult:
-    """Return accuracy by type, and original, augmented accuracy and brittleness where rows have hard positives."""
+    """Return accuracy by type; for rows with hard positives also original and augmented accuracy and brittleness."""
     scores = score_texts(embedder, given)
     found = evaluate_scores(scores)
     return TaskResult(_metrics(found, scores), given.left_out, {"evaluation": found.as_json()})
 
 
 def score_texts(embedder: Embedder, given: HardNegativeRows) -> pl.DataFrame:
-    """Return the cosine of each image with its texts, as `score_files.read_scores` gives scores."""
+    """Return the cosines of each image with its texts, in the schema of `score_files.read_scores`."""
     images = embedder.images([row.image for row in given.rows])
     texts = [text for row in given.rows for text in (row.caption, row.negative, row.positive or row.caption)]
     rows = embedder.texts(texts).reshape(len(images), 3, -1)
@@ -44,7 +44,7 @@ def _metrics(found: Evaluation, scores: pl.DataFrame) -> tuple[Metric, ...]:
     types = scores["type"].to_numpy()
     triple = scores["s_positive"].is_not_null().to_numpy()
     right = caption > negative
-    # Guessing: one of two texts is first; of three, the negative is last, or between the others.
+    # Chance level: one of two texts is first; of three, the negative is last, or in the middle.
     measures = (
         ("accuracy", right, np.ones(len(right), dtype=bool), 1 / 2, "more"),
         ("original", right, triple, 1 / 2, "more"),

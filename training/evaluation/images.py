@@ -1,8 +1,7 @@
-"""Images under evaluation: checked before a model is opened, and made ready for its tower.
+"""Images for evaluation: checked before a model is opened, and prepared for its vision tower.
 
-An image is a locator (`datasets.images`). It is prepared as CLIP does: the shorter side brought to the
-tower's size, the square in the middle cut out; or, for a LLaVA that reads tiles, whole and in tiles. Some are decoded
-side by side. Memory: one batch.
+Preparation is CLIP's: shorter side resized, center crop; or, for a LLaVA with tiles, the whole image and its tiles.
+Decoding uses several threads. Memory: one batch.
 """
 
 import random
@@ -28,37 +27,37 @@ _THREADS = 4
 
 
 def image_sizes(images: Sequence[str]) -> dict[str, int]:
-    """Return the shorter side in pixels of each image, by its locator, once each.
+    """Return the shorter side in pixels of each distinct image by locator.
 
     Raises:
-        InputError: telling how many cannot be read, and the first of them.
+        InputError: images are not readable; the message has their number and the first one.
     """
     sides: dict[str, int] = {}
-    troubles: list[UnusableImageError] = []
+    errors: list[UnusableImageError] = []
     wanted = dict.fromkeys(images)
     for image in wanted:
         try:
             width, height, _ = check_image_at(image)
         except UnusableImageError as error:
-            troubles.append(error)
+            errors.append(error)
         else:
             sides[image] = min(width, height)
-    if troubles:
+    if errors:
         raise InputError(
-            f"{len(troubles):,} of {len(wanted):,} images cannot be read; the first {troubles[0].what}",
-            where=troubles[0].where,
-            fix="Name their folder by --images, or leave their rows out.",
+            f"{len(errors):,} of {len(wanted):,} images are not readable; the first {errors[0].what}",
+            where=errors[0].where,
+            fix="Set their folder with --images, or remove their rows.",
         )
     return sides
 
 
 @dataclass(frozen=True, slots=True)
 class ImageBatch:
-    """Images as a tower takes them.
+    """Images as a tower reads them.
 
     Attributes:
-        pixels: float32 (n, 3, side, side), normalised; of images in tiles all parts, one image after the other.
-        grids: one an image; None without tiles.
+        pixels: float32 (n, 3, side, side), normalized; with tiles all parts, one image after the other.
+        grids: one per image; None without tiles.
     """
 
     pixels: Tensor
@@ -72,31 +71,31 @@ class ImageBatch:
 def image_batches(
     images: Sequence[str], wanted: PixelSettings, size: int, device: torch.device, *, tiles: bool = False
 ) -> Iterator[ImageBatch]:
-    """Yield the images in order, ``size`` at once.
+    """Yield the images in order, ``size`` per batch.
 
     Args:
         images: locators.
-        wanted: what the tower takes.
-        size: images a batch.
-        device: where the batches go.
-        tiles: in parts, the whole and its tiles (AnyRes).
+        wanted: pixel settings of the tower.
+        size: images per batch.
+        device: of the batches.
+        tiles: as the whole image and its tiles (AnyRes).
 
     Raises:
-        UnusableImage: an image whose header is whole does not decode.
+        UnusableImageError: an image with a valid header does not decode.
     """
     mean, std = (cast("tuple[float, float, float]", tuple(each)) for each in (wanted.mean, wanted.deviation))
     options = ImageOptions(wanted.size, tiles=tiles, mean=mean, std=std)
     middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (mean, std))
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in track(range(0, len(images), size), "embedding images", unit="batches"):
-            found = list(threads.map(partial(_prepared, options), images[start : start + size]))
+            found = list(threads.map(partial(_load_image, options), images[start : start + size]))
             raw = torch.from_numpy(np.concatenate([own for own, _ in found])).to(device)
             grids = [grid for _, grid in found if grid is not None]
             yield ImageBatch((raw.float() / 255 - middle) / spread, grids or None)
 
 
-def _prepared(options: ImageOptions, image: str) -> tuple[npt.NDArray[np.uint8], Grid | None]:
-    chance = random.Random(0)  # without crops nothing is drawn
+def _load_image(options: ImageOptions, image: str) -> tuple[npt.NDArray[np.uint8], Grid | None]:
+    rng = random.Random(0)  # unused without crops
     if options.tiles:
-        return load_tiles(open_image(image), options, chance, image)
-    return load_pixels(open_image(image), options, chance, image)[None], None
+        return load_tiles(open_image(image), options, rng, image)
+    return load_pixels(open_image(image), options, rng, image)[None], None

@@ -1,6 +1,6 @@
-"""What a LLaVA answers to questions about images, for a judge (LLaVA-Bench; `filters.answer_judging`).
+"""Answers of a LLaVA to questions about images, for a judge (LLaVA-Bench; `filters.metrics.answer_judging`).
 
-Read as it was trained: ``USER: <image> question ASSISTANT: ``, the image before the question.
+Prompts as in training: ``USER: <image> question ASSISTANT: ``, the image before the question.
 """
 
 from collections.abc import Sequence
@@ -23,23 +23,23 @@ def generate_answers(
     longest: int = 512,
     style: ConversationTemplate | None = None,
 ) -> list[str]:
-    """Return one answer a question, in order.
+    """Return one answer per question, in order.
 
     Args:
         subject: a LLaVA.
         questions: with their images.
-        batch: questions at once.
-        longest: tokens of an answer at most.
-        style: how turns read.
+        batch: questions per batch.
+        longest: maximum tokens per answer.
+        style: template of the turns.
     """
     model = subject.model
-    assert isinstance(model, Llava)  # tasks.py lets no other kind come here
+    assert isinstance(model, Llava)  # checked by tasks.py
     options = TextOptions(tokenizer_path(subject.named.folder), 2**16)
     tokenizer = load_tokenizer(options.tokenizer)
     device = next(model.parameters()).device
     pictures = [question.image for question in questions]
     shown = image_batches(pictures, model.pixels, batch, device, tiles=model.connection.tiles)
-    said: list[str] = []
+    answers: list[str] = []
     for place, images in enumerate(shown):
         now = questions[place * batch : (place + 1) * batch]
         texts, mask = pad_rows(
@@ -48,8 +48,8 @@ def generate_answers(
         )
         with torch.inference_mode():
             found = model.answer(texts.to(device), mask.to(device), images.pixels, most=longest, grids=images.grids)
-        said += [text.strip() for text in tokenizer.batch_decode(found, skip_special_tokens=True)]
-    return said
+        answers += [text.strip() for text in tokenizer.batch_decode(found, skip_special_tokens=True)]
+    return answers
 
 
 def _question_tokens(tokenizer: object, question: str, style: ConversationTemplate) -> list[int]:

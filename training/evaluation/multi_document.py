@@ -1,16 +1,17 @@
-"""Answers from several documents, one of which holds the answer: by its place and by how attention is treated (000, ch. 3).
+"""Question answering over several documents with one gold document: accuracy by its position and attention (000, chapter 3).
 
-What is measured of a decoder, for each number of documents K:
+Measured for a decoder and a number of documents K:
 
-- best-subspan accuracy by the gold document's place, for each way of reading (table B.2, figures 3.5 and 3.6);
-- Recall@3 of rankings of the documents, the gold one in the middle (table 3.3), where K is above 3;
-- Attn(x, k) by place, the gold document at each of its places (figure 3.4);
-- how often two documents at two places keep their order, and the rank correlation of the linear and the log-linear model
-  (tables 3.2 and B.1).
+- best-subspan accuracy by the gold document's position, for each treatment (table B.2, figures 3.5 and 3.6);
+- Recall@3 of document rankings, the gold one in the middle (table 3.3), if K is above 3;
+- Attn(x, k) by position, for each position of the gold document (figure 3.4);
+- how often two documents keep their order at two positions, and the rank correlation of the linear and the log-linear
+  model (tables 3.2 and B.1).
 
-Ways of reading: *plain*; *calibrated*, attention rescaled (eq. 3.5); *attention-sorting*, the most attended last
-(Peysakhovich and Lerer 2023); *likelihood-order* and *yes-no-order*, the most relevant first; *likelihood-order+calibrated*.
-Orders by likelihood or yes-no do not see places, so they are measured with the gold document at one place only.
+Treatments: *plain*; *calibrated*, rescaled attention (eq. 3.5); *attention-sorting*, the most attended document last
+(Peysakhovich and Lerer 2023); *likelihood-order* and *yes-no-order*, the most relevant first;
+*likelihood-order+calibrated*. Orders by likelihood or yes-no are independent of position, so they are measured with the
+gold document at one position only.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +36,7 @@ TREATMENTS: tuple[Treatment, ...] = get_args(Treatment)
 DEFAULT_TREATMENTS: tuple[Treatment, ...] = ("plain", "calibrated")
 _POSITION_INDEPENDENT = ("yes-no-order", "likelihood-order", "likelihood-order+calibrated")
 _RECALL = 3
-_PAIRS = 4  # pairs of documents and of places that are drawn for each question
+_PAIRS = 4  # pairs of documents and positions drawn for each question
 
 _SCALES: Mapping[str, Callable[[FloatArray], FloatArray]] = {
     "linear": lambda values: values,
@@ -47,23 +48,23 @@ Writer = Callable[[str, Sequence[str]], DocumentPrompt]
 
 @dataclass(frozen=True)
 class MultiDocumentPlan:
-    """What to measure.
+    """Settings of an evaluation.
 
     Attributes:
         documents: K.
-        places: of the gold document, from 0.
-        ways: of reading.
-        rankings: whose Recall@3 is told.
-        conditions: whether the model of attention is tested (tables 3.2 and B.1).
-        longest: tokens of an answer at most.
-        calibration: how attention is calibrated.
-        writer: makes the prompt of a question and documents.
-        seed: of the pairs that are drawn.
+        places: positions of the gold document, from 0.
+        treatments: to measure.
+        rankings: for Recall@3.
+        conditions: whether to test the model of attention (tables 3.2 and B.1).
+        longest: maximum tokens per answer.
+        calibration: of attention.
+        writer: returns the prompt of a question and documents.
+        seed: of the drawn pairs.
     """
 
     documents: int
     places: tuple[int, ...]
-    ways: tuple[Treatment, ...] = DEFAULT_TREATMENTS
+    treatments: tuple[Treatment, ...] = DEFAULT_TREATMENTS
     rankings: tuple[Ranking, ...] = RANKINGS
     conditions: bool = True
     longest: int = 100
@@ -75,59 +76,61 @@ class MultiDocumentPlan:
 def evaluate_multi_document(
     reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan
 ) -> TaskResult:
-    """Return what is found of a decoder; ``detail`` holds attention by place and what it cost in passes.
+    """Return the metrics of a decoder; ``detail`` has attention by position and the number of forward passes.
 
     Args:
         reader: the decoder.
-        questions: one at least, with K - 1 distractors or more.
-        plan: what to measure.
+        questions: at least one, each with K - 1 or more distractors.
+        plan: settings.
     """
     before = reader.passes
-    figures: list[Metric] = []
-    for way in plan.ways:
-        places = plan.places[len(plan.places) // 2 :][:1] if way in _POSITION_INDEPENDENT else plan.places
-        right = {place: _accuracy(reader, questions, plan, way, place) for place in places}
+    metrics: list[Metric] = []
+    for treatment in plan.treatments:
+        places = plan.places[len(plan.places) // 2 :][:1] if treatment in _POSITION_INDEPENDENT else plan.places
+        right = {place: _accuracy(reader, questions, plan, treatment, place) for place in places}
         named = (
             {"any place": right[places[0]]}
-            if way in _POSITION_INDEPENDENT
+            if treatment in _POSITION_INDEPENDENT
             else {f"gold {p + 1}": r for p, r in right.items()}
         )
-        figures += [Metric.share(way, f"{name} of {plan.documents}", sum(r), len(r)) for name, r in named.items()]
+        metrics += [Metric.share(treatment, f"{name} of {plan.documents}", sum(r), len(r)) for name, r in named.items()]
         every = [one for r in right.values() for one in r]
         if len(places) > 1:
-            figures.append(Metric.share(way, f"average of {plan.documents}", sum(every), len(every)))
+            metrics.append(Metric.share(treatment, f"average of {plan.documents}", sum(every), len(every)))
     for ranking in plan.rankings if plan.documents > _RECALL else ():
-        figures.append(_recall(reader, questions, plan, ranking))
+        metrics.append(_recall(reader, questions, plan, ranking))
     attention = {place + 1: _attention(reader, questions, plan, place).tolist() for place in plan.places}
     if plan.conditions:
-        figures += check_attention_conditions(reader, questions, plan)
+        metrics += check_attention_conditions(reader, questions, plan)
     detail = {f"attention of {plan.documents}": attention, f"passes of {plan.documents}": reader.passes - before}
-    return TaskResult(tuple(figures), {}, detail)
+    return TaskResult(tuple(metrics), {}, detail)
 
 
 def _accuracy(
     reader: DocumentDecoder,
     questions: Sequence[MultiDocumentQuestion],
     plan: MultiDocumentPlan,
-    way: Treatment,
+    treatment: Treatment,
     place: int,
 ) -> list[bool]:
     held = [(question.text, question.documents(plan.documents, place)) for question in questions]
-    prompts = [_prompt(reader, plan, text, _order_documents(reader, plan, way, text, given)) for text, given in held]
-    relevances = reader.relevances(prompts, plan.calibration) if way.endswith("calibrated") else None
-    said = reader.answers(prompts, plan.longest, relevances, plan.calibration)
-    return [contains_answer(text, question.answers) for text, question in zip(said, questions, strict=True)]
+    prompts = [
+        _prompt(reader, plan, text, _order_documents(reader, plan, treatment, text, given)) for text, given in held
+    ]
+    relevances = reader.relevances(prompts, plan.calibration) if treatment.endswith("calibrated") else None
+    generated = reader.answers(prompts, plan.longest, relevances, plan.calibration)
+    return [contains_answer(text, question.answers) for text, question in zip(generated, questions, strict=True)]
 
 
 def _order_documents(
-    reader: DocumentDecoder, plan: MultiDocumentPlan, way: Treatment, text: str, documents: list[str]
+    reader: DocumentDecoder, plan: MultiDocumentPlan, treatment: Treatment, text: str, documents: list[str]
 ) -> list[str]:
-    if way in ("plain", "calibrated"):
+    if treatment in ("plain", "calibrated"):
         return documents
-    if way == "attention-sorting":
+    if treatment == "attention-sorting":
         found = reader.attention([_prompt(reader, plan, text, documents)])[0]
         return [documents[number] for number in reversed(descending_order(found))]
-    by: Ranking = "yes-no" if way == "yes-no-order" else "likelihood"
+    by: Ranking = "yes-no" if treatment == "yes-no-order" else "likelihood"
     return [documents[number] for number in descending_order(relevance_scores(reader, by, text, documents))]
 
 
@@ -153,7 +156,7 @@ def _recall(
 def _attention(
     reader: DocumentDecoder, questions: Sequence[MultiDocumentQuestion], plan: MultiDocumentPlan, place: int
 ) -> FloatArray:
-    """Return the mean of Attn(x, k) by place k, float64 (documents,), the gold document at ``place``."""
+    """Return the mean of Attn(x, k) by position k, float64 (documents,), with the gold document at ``place``."""
     prompts = [_prompt(reader, plan, one.text, one.documents(plan.documents, place)) for one in questions]
     return np.asarray(np.mean(reader.attention(prompts), axis=0))
 
@@ -163,8 +166,8 @@ def check_attention_conditions(
 ) -> list[Metric]:
     """Return how often conditions 1 and 2 hold, and the rank correlations of both models of attention.
 
-    Two documents change places with each other; the others stay. One pass before and one after give the attention that
-    each gets at both places.
+    Two documents are swapped and the others stay. One pass before and one after give the attention of each at both
+    positions.
     """
     rows: list[tuple[float, float, float, float]] = []
     for number, question in enumerate(questions):
@@ -175,22 +178,22 @@ def check_attention_conditions(
             moved = list(given)
             moved[k], moved[other] = given[other], given[k]
             here, there = reader.attention([_prompt(reader, plan, question.text, held) for held in (given, moved)])
-            rows.append((here[k], there[other], there[k], here[other]))  # one at k and l, the other at k and l
+            rows.append((here[k], there[other], there[k], here[other]))  # first and second document, each at k and l
     first_k, first_l, second_k, second_l = np.asarray(rows).T
     one = (first_k > first_l) == (second_k > second_l)
     two = (first_k > second_k) == (first_l > second_l)
-    figures = [
+    metrics = [
         Metric.share("condition 1", f"valid of {plan.documents}", int(one.sum()), len(one), 0.5),
         Metric.share("condition 2", f"valid of {plan.documents}", int(two.sum()), len(two), 0.5),
     ]
     for form, scale in _SCALES.items():
         at_k, at_l = scale(first_k) - scale(second_k), scale(first_l) - scale(second_l)
-        figures.append(_correlation(form, f"rank correlation of {plan.documents}", at_k, at_l))
-    return figures
+        metrics.append(_correlation(form, f"rank correlation of {plan.documents}", at_k, at_l))
+    return metrics
 
 
 def _correlation(part: str, measure: str, one: FloatArray, other: FloatArray) -> Metric:
-    """Return Spearman's correlation, with Fisher's interval widened for ranks (Bonett and Wright 2000)."""
+    """Return Spearman's correlation with Fisher's interval, widened for ranks (Bonett and Wright 2000)."""
     ranks = [pl.Series(values).rank("average").to_numpy() for values in (one, other)]
     rho = 0.0 if min(map(np.ptp, ranks)) == 0 else float(np.corrcoef(ranks[0], ranks[1])[0, 1])
     spread = 1.959964 * np.sqrt((1 + rho * rho / 2) / max(1, len(one) - 3))
@@ -204,18 +207,18 @@ def _prompt(reader: DocumentDecoder, plan: MultiDocumentPlan, text: str, documen
 
 
 def tables(found: TaskResult) -> list[list[list[object]]]:
-    """Return the figures as tables in the shape of B.2, 3.3, and 3.2 with B.1; rows of cells, the first the head."""
+    """Return the metrics as tables in the shape of B.2, 3.3, and 3.2 with B.1; rows of cells, the header first."""
     tests = ("condition 1", "condition 2", "linear", "log-linear")
-    ranked = [one for one in found.figures if one.part.startswith("ranking by ")]
-    tested = [one for one in found.figures if one.part in tests]
-    read = [one for one in found.figures if one not in ranked and one not in tested]
+    ranked = [one for one in found.metrics if one.part.startswith("ranking by ")]
+    tested = [one for one in found.metrics if one.part in tests]
+    read = [one for one in found.metrics if one not in ranked and one not in tested]
     return [_pivot("method", group) for group in (read, ranked, tested) if group]
 
 
-def _pivot(head: str, figures: Sequence[Metric]) -> list[list[object]]:
-    names = list(dict.fromkeys(one.measure for one in figures))
+def _pivot(head: str, metrics: Sequence[Metric]) -> list[list[object]]:
+    names = list(dict.fromkeys(one.measure for one in metrics))
     cells: Mapping[tuple[str, str], Any] = {
-        (one.part, one.measure): f"{one.written.strip()} ({one.written_interval})" for one in figures
+        (one.part, one.measure): f"{one.written.strip()} ({one.written_interval})" for one in metrics
     }
-    parts = dict.fromkeys(one.part for one in figures)
+    parts = dict.fromkeys(one.part for one in metrics)
     return [[head, *names], *([part, *(cells.get((part, name), "-") for name in names)] for part in parts)]

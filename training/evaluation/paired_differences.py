@@ -1,11 +1,11 @@
-"""Models side by side: how far each is from the first, on the same rows.
+"""Paired differences between models on the same rows.
 
-Two intervals that overlap do not say that two models are alike: both were measured on the same rows, and what is hard
-for one is mostly hard for the other. So rows are drawn anew, with replacement, for both models at once, and the
-difference is taken of each draw; its interval is what the middle 95% of the draws leave (the paired bootstrap; Efron
-and Tibshirani 1993, chapter 13). The draws are the same in every run.
+Overlapping intervals of two models do not mean that they are equal: both were measured on the same rows, and rows that
+are hard for one are mostly hard for the other. Rows are resampled with replacement, the same ones for both models, and
+the interval is the middle 95% of the differences (paired bootstrap; Efron and Tibshirani 1993, chapter 13). The draws
+are the same in every run.
 
-Not covered: rows that depend on each other, as several negatives of one image do; their intervals are a little narrow.
+Not covered: dependent rows, such as several negatives of one image; their intervals are slightly too narrow.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,23 +19,23 @@ from pairwright.datasets.rng import make_numpy_rng
 from pairwright.training.evaluation.results import Metric, ModelResult, Units, find_metric, metric_rows
 
 BOOTSTRAP_DRAWS = 1000
-_CHUNK_VALUES = 1 << 21  # rows drawn together
+_CHUNK_VALUES = 1 << 21  # values per chunk
 
 
 @dataclass(frozen=True, slots=True)
 class PairedDifference:
-    """How far a model is from the first one in one figure.
+    """Difference of a model from the first one in one metric.
 
     Attributes:
-        part: of the set, as in `Figure`.
+        part: as in `Metric`.
         measure: likewise.
-        model: the model's label.
-        against: the first one's.
-        value: this model's figure less the first one's, on the rows that count for both.
+        model: label of the model.
+        against: label of the first model.
+        value: this model's metric minus the first one's, on the rows that count for both.
         low: lower end of the 95% interval.
         high: upper end.
-        n: those rows.
-        percent: whether it is told in points of a hundred; a correlation is not.
+        n: number of those rows.
+        percent: whether it is shown in percentage points; correlations are not.
     """
 
     part: str
@@ -50,17 +50,17 @@ class PairedDifference:
 
     @property
     def written(self) -> str:
-        """The value as tables show it, with its sign."""
+        """Signed value as shown in tables."""
         return f"{100 * self.value:+.1f}" if self.percent else f"{self.value:+.3f}"
 
     @property
     def written_interval(self) -> str:
-        """The interval as tables show it."""
+        """Interval as shown in tables."""
         scale, digits = (100, 1) if self.percent else (1, 3)
         return f"{scale * self.low:+.{digits}f} to {scale * self.high:+.{digits}f}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return this as JSON; shares stay within -1 to 1."""
+        """Return a JSON object; shares are within -1 to 1."""
         return {
             "part": self.part,
             "measure": self.measure,
@@ -74,14 +74,14 @@ class PairedDifference:
 
 
 def paired_differences(models: Sequence[ModelResult], draws: int = BOOTSTRAP_DRAWS) -> list[PairedDifference]:
-    """Return the differences of all models but the first from the first, in the order of `metric_rows`.
+    """Return the differences of all other models from the first, in the order of `metric_rows`.
 
-    A figure that does not tell its rows, or that a model lacks, has none.
+    Metrics without row values, or missing for a model, are skipped.
     """
     found = [
-        _difference(figure, models[0], other, own, draws)
+        _difference(metric, models[0], other, own, draws)
         for row in metric_rows(models)
-        if (figure := find_metric(models[0], row)) is not None
+        if (metric := find_metric(models[0], row)) is not None
         for other in models[1:]
         if (own := find_metric(other, row)) is not None
     ]
@@ -106,15 +106,15 @@ def _difference(
 
 
 def _ratios(sums: Units) -> npt.NDArray[np.float64]:
-    """Return the difference of two ratios, of sums float64 (4, ...): above and below, of this model and of the first."""
-    with np.errstate(invalid="ignore", divide="ignore"):  # a draw may miss all rows of some weight
+    """Return the difference of two ratios of sums, float64 (4, ...): numerator and denominator of this model and of the first."""
+    with np.errstate(invalid="ignore", divide="ignore"):  # a draw may miss all weighted rows
         found: npt.NDArray[np.float64] = np.asarray(sums[0] / sums[1] - sums[2] / sums[3])
     return found
 
 
 def _bootstrap_rows(rows: int, draws: int) -> Iterator[npt.NDArray[np.int64]]:
-    """Yield which rows are drawn, int64 (some draws, rows); the same for the same number of rows."""
-    chance = make_numpy_rng("differences", rows)
+    """Yield drawn rows, int64 (some draws, rows); the same for the same number of rows."""
+    rng = make_numpy_rng("differences", rows)
     block = max(1, _CHUNK_VALUES // rows)
     for start in range(0, draws, block):
-        yield chance.integers(0, rows, (min(block, draws - start), rows))
+        yield rng.integers(0, rows, (min(block, draws - start), rows))

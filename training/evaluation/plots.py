@@ -1,10 +1,11 @@
-"""The two figures of an evaluation's page, as SVG: dots with their intervals, and lines over shares of WiSE-FT.
+"""SVG plots of an evaluation report: values with intervals, lines over WiSE-FT shares, and lines over document positions.
 
-Colours are classes (``m0`` ... ``m5``) of ``page.css``. Each figure says its numbers in text as well.
+Colors are classes (``m0`` ... ``m5``) of ``page.css``. Each plot has its numbers as alternative text.
 """
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from pairwright.training.evaluation.results import Metric, ModelResult, find_metric
@@ -15,30 +16,30 @@ _HEIGHT = 190
 
 
 def dot_plot(measure: str, parts: Sequence[str], models: Sequence[ModelResult]) -> str:
-    """Return one measure of all models: a group of lines for each part, a dot and its interval for each model."""
-    figures = [[find_metric(model, (part, measure)) for model in models] for part in parts]
-    every = [figure for group in figures for figure in group if figure is not None]
+    """Return one measure of all models: a group per part, with a dot and an interval for each model."""
+    metrics = [[find_metric(model, (part, measure)) for model in models] for part in parts]
+    every = [metric for group in metrics for metric in group if metric is not None]
     least, most = _axis_range(every)
     drawn: list[str] = []
     at = _TOP
-    for part, group in zip(parts, figures, strict=True):
+    for part, group in zip(parts, metrics, strict=True):
         drawn.append(f'<text x="{_LEFT}" y="{at + 13}">{escape(part)}</text>')
         top, at = at, at + _LINE
-        for number, figure in enumerate(group):
-            if figure is not None:
-                drawn.append(_dot(figure, number % COLOURS, at + _LINE / 2, least, most))
+        for number, metric in enumerate(group):
+            if metric is not None:
+                drawn.append(_dot(metric, number % COLOURS, at + _LINE / 2, least, most))
                 at += _LINE
         drawn += _chance(group, top + _LINE, at, least, most)
     return _figure(
-        _title(measure, every), [_grid(every, least, most, at), *drawn], at + _FOOT, _alt_text(parts, figures, models)
+        _title(measure, every), [_grid(every, least, most, at), *drawn], at + _FOOT, _alt_text(parts, metrics, models)
     )
 
 
 def interpolation_plot(part: str, measure: str, models: Sequence[ModelResult]) -> str:
-    """Return one figure of models over their shares of the trained weights, one line a model's name."""
+    """Return one metric over the shares of the trained weights, one line per model name."""
     names = list(dict.fromkeys(model.model for model in models))
-    every = [figure for model in models if (figure := find_metric(model, (part, measure))) is not None]
-    least, most = min(figure.low for figure in every), max(figure.high for figure in every)
+    every = [metric for model in models if (metric := find_metric(model, (part, measure))) is not None]
+    least, most = min(metric.low for metric in every), max(metric.high for metric in every)
     if least == most:
         least, most = least - 0.5, most + 0.5
     ground = _HEIGHT - _FOOT
@@ -49,9 +50,9 @@ def interpolation_plot(part: str, measure: str, models: Sequence[ModelResult]) -
     ]
     for number, name in enumerate(names):
         points = [
-            (model.share or 0.0, figure)
+            (model.share or 0.0, metric)
             for model in sorted(models, key=lambda one: one.share or 0.0)
-            if model.model == name and (figure := find_metric(model, (part, measure))) is not None
+            if model.model == name and (metric := find_metric(model, (part, measure))) is not None
         ]
         drawn.append(_line(points, number % COLOURS, least, most, ground))
     for share in (0.0, 0.5, 1.0):
@@ -67,37 +68,37 @@ def _line(points: Sequence[tuple[float, Metric]], colour: int, least: float, mos
     def height(value: float) -> float:
         return ground - (value - least) / (most - least) * (ground - _TOP - 14)
 
-    aside = 3.0 * colour  # intervals of several models would hide each other
-    path = " L".join(f"{_x_of_share(share) + aside:.1f} {height(figure.value):.1f}" for share, figure in points)
+    aside = 3.0 * colour  # keeps intervals of several models apart
+    path = " L".join(f"{_x_of_share(share) + aside:.1f} {height(metric.value):.1f}" for share, metric in points)
     marks = "".join(
         f'<line class="reach" x1="{_x_of_share(share) + aside:.1f}" x2="{_x_of_share(share) + aside:.1f}" '
-        f'y1="{height(figure.low):.1f}" y2="{height(figure.high):.1f}"/>'
-        f'<circle cx="{_x_of_share(share) + aside:.1f}" cy="{height(figure.value):.1f}" r="4"/>'
-        for share, figure in points
+        f'y1="{height(metric.low):.1f}" y2="{height(metric.high):.1f}"/>'
+        f'<circle cx="{_x_of_share(share) + aside:.1f}" cy="{height(metric.value):.1f}" r="4"/>'
+        for share, metric in points
     )
     return f'<g class="mark m{colour}"><path d="M{path}"/>{marks}</g>'
 
 
-def _dot(figure: Metric, colour: int, y: float, least: float, most: float) -> str:
-    low, high = (_x(max(least, min(most, end)), least, most) for end in (figure.low, figure.high))
-    x = _x(figure.value, least, most)
+def _dot(metric: Metric, colour: int, y: float, least: float, most: float) -> str:
+    low, high = (_x(max(least, min(most, end)), least, most) for end in (metric.low, metric.high))
+    x = _x(metric.value, least, most)
     return (
         f'<g class="mark m{colour}"><line class="reach" x1="{low:.1f}" x2="{high:.1f}" y1="{y:g}" y2="{y:g}"/>'
         f'<circle cx="{x:.1f}" cy="{y:g}" r="4.5"/></g>'
-        f'<text class="value" x="{_WIDTH - 2}" y="{y + 4:g}" text-anchor="end">{figure.written.strip()}</text>'
+        f'<text class="value" x="{_WIDTH - 2}" y="{y + 4:g}" text-anchor="end">{metric.written.strip()}</text>'
     )
 
 
 def _chance(group: Sequence[Metric | None], top: float, bottom: float, least: float, most: float) -> list[str]:
-    known = {figure.chance for figure in group if figure is not None and figure.chance is not None}
+    known = {metric.chance for metric in group if metric is not None and metric.chance is not None}
     return [
         f'<line class="chance" x1="{_x(chance, least, most):.1f}" x2="{_x(chance, least, most):.1f}" y1="{top}" y2="{bottom}"/>'
         for chance in sorted(known)
     ]
 
 
-def _grid(figures: Sequence[Metric], least: float, most: float, bottom: float) -> str:
-    percent = all(figure.percent for figure in figures)
+def _grid(metrics: Sequence[Metric], least: float, most: float, bottom: float) -> str:
+    percent = all(metric.percent for metric in metrics)
     drawn = []
     for step in range(5):
         value = least + (most - least) * step / 4
@@ -112,10 +113,10 @@ def _format_value(value: float, like: Metric) -> str:
     return f"{100 * value:.1f}%" if like.percent else f"{value:.2f}"
 
 
-def _axis_range(figures: Sequence[Metric]) -> tuple[float, float]:
-    """Return the ends of the axis: 0 to 1, further out where figures are."""
-    lowest = min((figure.low for figure in figures), default=0.0)
-    highest = max((figure.high for figure in figures), default=1.0)
+def _axis_range(metrics: Sequence[Metric]) -> tuple[float, float]:
+    """Return the ends of the axis: 0 to 1, extended to include all values."""
+    lowest = min((metric.low for metric in metrics), default=0.0)
+    highest = max((metric.high for metric in metrics), default=1.0)
     return min(0.0, math.floor(lowest * 2) / 2), max(1.0, math.ceil(highest * 2) / 2)
 
 
@@ -127,21 +128,93 @@ def _x_of_share(share: float) -> float:
     return _LEFT + 6 + share * (_WIDTH - _LEFT - _RIGHT - 12)
 
 
-def _title(name: str, figures: Sequence[Metric]) -> str:
-    return f"{name} (less is better)" if figures[0].better == "less" else name
+def _title(name: str, metrics: Sequence[Metric]) -> str:
+    return f"{name} (less is better)" if metrics[0].better == "less" else name
 
 
-def _alt_text(parts: Sequence[str], figures: Sequence[Sequence[Metric | None]], models: Sequence[ModelResult]) -> str:
+def _alt_text(parts: Sequence[str], metrics: Sequence[Sequence[Metric | None]], models: Sequence[ModelResult]) -> str:
     return "; ".join(
-        f"{part}, {model.label}: {figure.written.strip()}"
-        for part, group in zip(parts, figures, strict=True)
-        for model, figure in zip(models, group, strict=True)
-        if figure is not None
+        f"{part}, {model.label}: {metric.written.strip()}"
+        for part, group in zip(parts, metrics, strict=True)
+        for model, metric in zip(models, group, strict=True)
+        if metric is not None
     )
 
 
-def _figure(title: str, drawn: Sequence[str], height: float, told: str) -> str:
+def _figure(title: str, drawn: Sequence[str], height: float, alt_text: str) -> str:
     return (
         f'<figure class="plot"><figcaption>{escape(title)}</figcaption>'
-        f'<svg viewBox="0 0 {_WIDTH} {height:g}" role="img" aria-label="{escape(told)}">{"".join(drawn)}</svg></figure>'
+        f'<svg viewBox="0 0 {_WIDTH} {height:g}" role="img" aria-label="{escape(alt_text)}">{"".join(drawn)}</svg></figure>'
     )
+
+
+_POSITION_TOP = 20
+_GOLD = re.compile(r"gold (\d+) of (\d+)")
+
+Line = Mapping[int, float]
+
+
+def position_plots(models: Sequence[ModelResult]) -> str:
+    """Return accuracy and attention by document position, for each model and number of documents."""
+    return "".join(_position_lines(model) for model in models)
+
+
+def _position_lines(model: ModelResult) -> str:
+    curves: dict[int, dict[str, dict[int, float]]] = {}
+    for metric in model.found.metrics:
+        if found := _GOLD.fullmatch(metric.measure):
+            place, documents = map(int, found.groups())
+            curves.setdefault(documents, {}).setdefault(metric.part, {})[place] = metric.value
+    drawn = []
+    for documents, ways in curves.items():
+        drawn.append(
+            position_plot(f"{model.label}: accuracy by the gold document's place, K = {documents}", ways, documents)
+        )
+        attention = model.found.detail[f"attention of {documents}"]
+        by_place = {f"gold at {gold}": dict(enumerate(values, 1)) for gold, values in attention.items()}
+        drawn.append(position_plot(f"{model.label}: attention a token by place, K = {documents}", by_place, documents))
+    return "".join(drawn)
+
+
+def position_plot(title: str, lines: Mapping[str, Line], documents: int) -> str:
+    """Return one plot with its title and key.
+
+    Args:
+        title: above the plot.
+        lines: by name, non-negative values by position, from 1; the axis begins at 0.
+        documents: number of positions.
+    """
+    most = max((value for line in lines.values() for value in line.values()), default=0.0) or 1.0
+    ground = _HEIGHT - _FOOT
+    drawn = [
+        f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:g}" y2="{y:g}"/>'
+        f'<text x="{_WIDTH}" y="{y + 4:g}" text-anchor="end">{value:.3g}</text>'
+        for y, value in ((ground, 0.0), ((ground + _POSITION_TOP) / 2, most / 2), (_POSITION_TOP, most))
+    ]
+    for number, line in enumerate(lines.values()):
+        points = [
+            (_x_of_position(place, documents), ground - value / most * (ground - _POSITION_TOP))
+            for place, value in sorted(line.items())
+        ]
+        path = " L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        marks = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>' for x, y in points)
+        drawn.append(f'<g class="mark m{number % COLOURS}"><path d="M{path}"/>{marks}</g>')
+    drawn += [
+        f'<text x="{_x_of_position(place, documents):.1f}" y="{_HEIGHT - 6}" text-anchor="middle">{place}</text>'
+        for place in sorted({1, (documents + 1) // 2, documents})
+    ]
+    key = "".join(
+        f'<span><i class="swatch m{number % COLOURS}"></i>{escape(name)}</span>' for number, name in enumerate(lines)
+    )
+    alt_text = "; ".join(
+        f"{name}: " + ", ".join(f"{place} {value:.3g}" for place, value in sorted(line.items()))
+        for name, line in lines.items()
+    )
+    return (
+        f'<figure class="plot"><figcaption>{escape(title)}</figcaption><div class="key-list">{key}</div>'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(alt_text)}">{"".join(drawn)}</svg></figure>'
+    )
+
+
+def _x_of_position(place: int, documents: int) -> float:
+    return _LEFT + 8 + (place - 1) / max(1, documents - 1) * (_WIDTH - _LEFT - _RIGHT - 16)

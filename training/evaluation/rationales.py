@@ -1,8 +1,8 @@
-"""A student of Distilling step-by-step on examples it has not seen: is the label right, and the rationale as written?
+"""Accuracy of labels and rationales of a Distilling step-by-step student on held-out examples.
 
-Both are generated, likeliest token by token. A label is right when it is the same text but for capitals and spacing. A
-rationale is compared twice: whether it is the same text (rare beyond toy tasks), and by F1 over its words, as answers
-of SQuAD are. A student trained on one text (equation 2.5) has its label behind "So the answer is".
+Both are generated greedily. A label is correct if it is the same text up to case and spacing. A rationale is compared by
+equality (rare beyond toy tasks) and by F1 over words, as answers in SQuAD. A student trained on one text (eq. 2.5) has
+its label after "So the answer is".
 """
 
 from collections import Counter
@@ -18,27 +18,26 @@ import torch
 from pairwright.datasets.errors import InputError
 from pairwright.training.evaluation.evaluated_models import OpenedModel
 from pairwright.training.evaluation.results import Metric, TaskResult
-from pairwright.training.loading.rationale_file import index_rationales
-from pairwright.training.loading.rationales import RationaleCollator
+from pairwright.training.loading.rationales import RationaleCollator, index_rationales
 from pairwright.training.loading.samples import SampleIndex, SampleSelection, read_samples
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, pad_rows, padding_id
 from pairwright.training.models.encoder_decoder import EncoderDecoder
 
 ANSWER_MARK = "So the answer is"
-_TOKENS = 1024  # of an input; the appendix's longest
+_TOKENS = 1024  # per input; the maximum in the appendix
 _NO_ROWS = "no_rationales"
 
 
 @dataclass(frozen=True, slots=True)
 class StudentTask:
-    """One thing that the student is to write.
+    """A text to be generated.
 
     Attributes:
         task: such as ``nli``.
         objective: label, rationale or both.
         input: with its prefix.
-        output: what is right.
+        output: expected text.
     """
 
     task: str
@@ -49,115 +48,115 @@ class StudentTask:
 
 @dataclass(frozen=True, slots=True)
 class StudentTasks:
-    """Tasks of examples, and how many examples were left out."""
+    """Tasks, and the number of skipped examples."""
 
     rows: list[StudentTask]
     left_out: int
 
 
 def read_student_tasks(data: Sequence[str], *, split: str = "validation", single: bool = False) -> StudentTasks:
-    """Return what a student is asked about the examples of a split.
+    """Return the tasks of the examples of a split.
 
     Args:
-        data: shards with rationales, or JSONL files of student rows.
+        data: shards with rationales, or JSONL files of rationale rows.
         split: train or validation.
-        single: ask for one text, rationale and label together.
+        single: one text with rationale and label.
 
     Raises:
-        InputError: a file is broken, or has no such example.
+        InputError: a damaged file, or no such example.
     """
-    wanted = RationaleCollator("single-task" if single else "multi-task", split)
+    collator = RationaleCollator("single-task" if single else "multi-task", split)
     rows: list[StudentTask] = []
     left_out = 0
     for one in data:
         given: SampleIndex = (
-            index_rationales(Path(one), wanted.lacks)
+            index_rationales(Path(one), collator.lacks)
             if one.endswith(".jsonl")
-            else index_shards(one, SampleSelection(wanted.lacks))
+            else index_shards(one, SampleSelection(collator.lacks))
         )
         left_out += given.left_out.get(_NO_ROWS, 0)
         for sample in read_samples(given, range(sum(given.counts))):
             rows += [
                 StudentTask(row.get("task", ""), row["objective"], row["input"], row["output"])
-                for row in wanted.rows(sample.key, sample.body)
+                for row in collator.rows(sample.key, sample.body)
             ]
     if not rows:
         kind = "both" if single else "label or rationale"
-        fix = "Name another --split, or give files that hold some (--single-task: those of such students)."
+        fix = "Set another --split, or pass files with such rows (--single-task: rows with both)."
         raise InputError(f"no row of objective {kind} in split {split}", where=", ".join(data), fix=fix)
     return StudentTasks(rows, left_out)
 
 
 def rationale_accuracy(subject: OpenedModel, given: StudentTasks, *, batch: int = 32, longest: int = 256) -> TaskResult:
-    """Return the accuracy of labels and of rationales, by task where there are several.
+    """Return the accuracy of labels and rationales, also by task if there are several.
 
     Args:
         subject: a student.
-        given: what to ask.
-        batch: texts at once.
-        longest: tokens of an answer at most.
+        given: tasks.
+        batch: texts per batch.
+        longest: maximum tokens per output.
     """
-    said, cut = _generate(subject, [row.input for row in given.rows], batch, longest)
+    generated, cut = _generate(subject, [row.input for row in given.rows], batch, longest)
     names = sorted({row.task for row in given.rows})
     parts = [*(names if len(names) > 1 else []), "all"]
-    figures: list[Metric] = []
-    pairs = [_label_and_rationale(row, text) for row, text in zip(given.rows, said, strict=True)]
+    metrics: list[Metric] = []
+    pairs = [_label_and_rationale(row, text) for row, text in zip(given.rows, generated, strict=True)]
     for part in parts:
         chosen = np.array([part in ("all", row.task) for row in given.rows])
-        figures += _figures(part, pairs, chosen)
-    counts = {"inputs were longer than the model reads, and lost their end": cut}
-    counts["examples have no row of this split and are left out"] = given.left_out
-    return TaskResult(tuple(figures), {told: number for told, number in counts.items() if number})
+        metrics += _metrics(part, pairs, chosen)
+    counts = {"inputs exceeded the model's limit and were truncated": cut}
+    counts["examples have no row of this split and are skipped"] = given.left_out
+    return TaskResult(tuple(metrics), {sentence: number for sentence, number in counts.items() if number})
 
 
-_Pair = tuple[str, str]  # what is right, and what was said
+_Pair = tuple[str, str]  # expected, generated
 
 
 def _label_and_rationale(row: StudentTask, text: str) -> tuple[_Pair | None, _Pair | None]:
-    """Return the label and the rationale of a row, each where it was asked for."""
+    """Return the (expected, generated) label and rationale of a row; None where not requested."""
     if row.objective == "label":
         return (row.output, text), None
     if row.objective == "rationale":
         return None, (row.output, text)
-    (wanted_why, wanted), (why, label) = split_answer(row.output), split_answer(text)
-    return (wanted, label), (wanted_why, why)
+    (expected_why, expected), (why, label) = split_answer(row.output), split_answer(text)
+    return (expected, label), (expected_why, why)
 
 
-def _figures(
+def _metrics(
     part: str, pairs: Sequence[tuple[_Pair | None, _Pair | None]], chosen: npt.NDArray[np.bool_]
 ) -> list[Metric]:
     labels, rationales = [label for label, _ in pairs], [why for _, why in pairs]
-    labelled, told = (chosen & np.array([one is not None for one in own]) for own in (labels, rationales))
-    figures = []
+    labelled, explained = (chosen & np.array([one is not None for one in own]) for own in (labels, rationales))
+    metrics = []
     if labelled.any():
-        figures.append(Metric.rate(part, "label", _each(equal_texts, labels) > 0, counted=labelled))
-    if told.any():
-        figures.append(Metric.rate(part, "rationale, same text", _each(equal_texts, rationales) > 0, counted=told))
-        figures.append(Metric.mean(part, "rationale, words (F1)", _each(word_f1, rationales), counted=told))
-    return figures
+        metrics.append(Metric.rate(part, "label", _each(equal_texts, labels) > 0, counted=labelled))
+    if explained.any():
+        metrics.append(Metric.rate(part, "rationale, same text", _each(equal_texts, rationales) > 0, counted=explained))
+        metrics.append(Metric.mean(part, "rationale, words (F1)", _each(word_f1, rationales), counted=explained))
+    return metrics
 
 
 def _each(measure: Callable[[str, str], float], pairs: Sequence[_Pair | None]) -> npt.NDArray[np.float64]:
     return np.array([0.0 if pair is None else float(measure(*pair)) for pair in pairs])
 
 
-def equal_texts(wanted: str, said: str) -> bool:
-    """Tell whether two texts are the same but for capitals and spacing."""
-    return wanted.casefold().split() == said.casefold().split()
+def equal_texts(expected: str, generated: str) -> bool:
+    """Return whether two texts are equal up to case and spacing."""
+    return expected.casefold().split() == generated.casefold().split()
 
 
-def word_f1(wanted: str, said: str) -> float:
-    """Return F1 over the words of two texts, 0-1; of two empty ones 1."""
-    one, two = Counter(wanted.casefold().split()), Counter(said.casefold().split())
+def word_f1(expected: str, generated: str) -> float:
+    """Return F1 over the words of two texts, 0-1; 1 for two empty ones."""
+    one, two = Counter(expected.casefold().split()), Counter(generated.casefold().split())
     if not one or not two:
         return float(one == two)
     return 2 * (one & two).total() / (one.total() + two.total())
 
 
 def split_answer(text: str) -> tuple[str, str]:
-    """Return rationale and label of one text; without the mark between them there is no label."""
+    """Return the rationale and label of one text; without `ANSWER_MARK` the label is empty."""
     why, mark, label = text.rpartition(ANSWER_MARK)
-    if not mark:  # a tokenizer may have other capitals and spaces
+    if not mark:  # a tokenizer may change case and spacing
         place = text.casefold().rfind(ANSWER_MARK.casefold())
         why, label = (text[:place], text[place + len(ANSWER_MARK) :]) if place >= 0 else (text, "")
     label = label.strip()
@@ -166,7 +165,7 @@ def split_answer(text: str) -> tuple[str, str]:
 
 def _generate(subject: OpenedModel, inputs: Sequence[str], batch: int, longest: int) -> tuple[list[str], int]:
     model = subject.model
-    assert isinstance(model, EncoderDecoder)  # tasks.py lets no other kind come here
+    assert isinstance(model, EncoderDecoder)  # checked by tasks.py
     options = TextOptions(subject.named.folder, _TOKENS)
     tokenizer: Any = load_tokenizer(options.tokenizer)
     device = next(model.parameters()).device
@@ -174,8 +173,8 @@ def _generate(subject: OpenedModel, inputs: Sequence[str], batch: int, longest: 
     for start in range(0, len(inputs), batch):
         ids, lost = encode(inputs[start : start + batch], options)
         cut += lost
-        asked, mask = pad_rows(ids, padding_id(options))
+        input_ids, mask = pad_rows(ids, padding_id(options))
         with torch.inference_mode():
-            said = model.answer(asked.to(device), mask.to(device), most=longest)
-        texts += tokenizer.batch_decode(said, skip_special_tokens=True)
+            generated = model.answer(input_ids.to(device), mask.to(device), most=longest)
+        texts += tokenizer.batch_decode(generated, skip_special_tokens=True)
     return texts, cut

@@ -1,4 +1,4 @@
-"""The page of an evaluation: one HTML file that needs nothing else, with plots and the whole table."""
+"""HTML report of an evaluation: one self-contained file with plots and tables."""
 
 from collections.abc import Sequence
 from html import escape
@@ -6,8 +6,7 @@ from pathlib import Path
 
 from pairwright.datasets.reports.html_page import render_page, render_section
 from pairwright.training.evaluation.paired_differences import PairedDifference, paired_differences
-from pairwright.training.evaluation.plots import COLOURS, dot_plot, interpolation_plot
-from pairwright.training.evaluation.position_plots import position_plots
+from pairwright.training.evaluation.plots import COLOURS, dot_plot, interpolation_plot, position_plots
 from pairwright.training.evaluation.results import (
     MAX_COLUMNS,
     Metric,
@@ -18,8 +17,8 @@ from pairwright.training.evaluation.results import (
 )
 
 _PAIRED_NOTE = (
-    "On the same rows, in points of a hundred (correlations as they are); the interval is of rows drawn anew for both "
-    "models at once. One that leaves out 0 tells them apart."
+    "On the same rows, in percentage points (correlations unscaled); paired bootstrap intervals. "
+    "The models differ significantly if the interval excludes 0."
 )
 STYLE = Path(__file__).with_name("page.css")
 _TITLES = {
@@ -34,12 +33,12 @@ _TITLES = {
 
 
 def evaluation_page(task: str, data: Sequence[str], models: Sequence[ModelResult]) -> str:
-    """Return the page.
+    """Return the HTML page.
 
     Args:
         task: of `tasks.TASKS`.
-        data: what it was measured on.
-        models: with their figures, one at least.
+        data: evaluated data.
+        models: at least one, with metrics.
     """
     mixed = any(model.share is not None for model in models)
     by_place = position_plots(models)
@@ -49,16 +48,16 @@ def evaluation_page(task: str, data: Sequence[str], models: Sequence[ModelResult
         [f"{len(models)} {'model' if len(models) == 1 else 'models'}", *data],
         [
             render_section(
-                "Figures",
+                "Metrics",
                 "Over the share of the trained weights (0: before training, 1: trained); lines show 95% intervals."
                 if mixed
-                else "A dot is the value, its line the 95% interval, the dashed line what guessing gives.",
+                else "Dot: value; line: 95% interval; dashed line: chance level.",
                 _key(models) + f'<div class="plots">{_interpolation_plots(models) if mixed else _plain(models)}</div>',
             ),
             *(
                 [
                     render_section(
-                        "By place", "From the first document to the last.", f'<div class="plots">{by_place}</div>'
+                        "By position", "From the first document to the last.", f'<div class="plots">{by_place}</div>'
                     )
                 ]
                 if by_place
@@ -69,8 +68,8 @@ def evaluation_page(task: str, data: Sequence[str], models: Sequence[ModelResult
                 if (apart := paired_differences(models))
                 else []
             ),
-            render_section("Table", "n: rows, queries or images that a figure was counted on.", _table(models)),
-            render_section("What else was counted", "", _counts(models)),
+            render_section("Table", "n: number of rows, queries or images.", _table(models)),
+            render_section("Other counts", "", _counts(models)),
         ],
         STYLE.read_text(encoding="utf-8"),
     )
@@ -109,8 +108,8 @@ def _table(models: Sequence[ModelResult]) -> str:
 
 
 def _side_by_side(row: tuple[str, str], models: Sequence[ModelResult]) -> str:
-    figures = [find_metric(model, row) for model in models]
-    return _row(row, "".join(map(_value, figures)), figures)
+    metrics = [find_metric(model, row) for model in models]
+    return _row(row, "".join(map(_value, metrics)), metrics)
 
 
 def _rows_per_model(row: tuple[str, str], models: Sequence[ModelResult]) -> str:
@@ -124,22 +123,22 @@ def _rows_per_model(row: tuple[str, str], models: Sequence[ModelResult]) -> str:
     )
 
 
-def _row(names: tuple[str, str], cells: str, figures: Sequence[Metric | None]) -> str:
-    known = next((one for one in figures if one), None)
+def _row(names: tuple[str, str], cells: str, metrics: Sequence[Metric | None]) -> str:
+    known = next((one for one in metrics if one), None)
     ground = (f"{known.n:,}", known.written_chance.strip()) if known else ("", "")
     numbers = "".join(f'<td class="number">{text}</td>' for text in ground)
-    told = "".join(f'<td class="name">{escape(name)}</td>' for name in names)
-    return f"<tr>{told}{cells}{numbers}</tr>"
+    names_cells = "".join(f'<td class="name">{escape(name)}</td>' for name in names)
+    return f"<tr>{names_cells}{cells}{numbers}</tr>"
 
 
-def _value(figure: Metric | None) -> str:
-    texts = (figure.written.strip(), figure.written_interval) if figure else ("-", "")
+def _value(metric: Metric | None) -> str:
+    texts = (metric.written.strip(), metric.written_interval) if metric else ("-", "")
     return "".join(f'<td class="number">{text}</td>' for text in texts)
 
 
 def _differences(apart: Sequence[PairedDifference]) -> str:
     head = "".join(f"<th>{name}</th>" for name in ("of", "measure", "model"))
-    head += "".join(f'<th class="number">{name}</th>' for name in (f"less {escape(apart[0].against)}", "95%", "n"))
+    head += "".join(f'<th class="number">{name}</th>' for name in (f"minus {escape(apart[0].against)}", "95%", "n"))
     rows = "".join(
         "<tr>"
         + "".join(f'<td class="name">{escape(name)}</td>' for name in (one.part, one.measure, one.model))
@@ -151,4 +150,4 @@ def _differences(apart: Sequence[PairedDifference]) -> str:
 
 
 def _counts(models: Sequence[ModelResult]) -> str:
-    return "".join(f"<p>{escape(told)}</p>" for told in describe_counts(models))
+    return "".join(f"<p>{escape(sentence)}</p>" for sentence in describe_counts(models))

@@ -1,4 +1,4 @@
-"""What an evaluation finds: figures of a model, each with its interval and the number of things it was counted on."""
+"""Evaluation results: metrics of a model with intervals and counts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,28 +10,28 @@ import numpy.typing as npt
 from pairwright.filters.metrics.confidence_intervals import mean_interval
 from pairwright.filters.metrics.hard_negative_accuracy import ShareWithInterval
 
-MAX_COLUMNS = 3  # models that a table has room for
+MAX_COLUMNS = 3  # models per table row
 
 Units = npt.NDArray[np.float64]
-"""Float64 (2, n), one column for each row of the data: what it adds above and below the line of a figure that is a ratio
-of sums (of a mean: its value, and 1); NaN where it does not count."""
+"""Float64 (2, n), one column per row of the data: its terms in the numerator and denominator of a ratio of sums (of a
+mean: its value, and 1); NaN if it does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number.
+    """A metric.
 
     Attributes:
-        part: of the set that it was measured on, such as ``swap-attribute``; ``all`` where there is but one.
+        part: subset of the data, such as ``swap-attribute``; ``all`` for all of it.
         measure: such as ``accuracy``.
         value: a share in 0-1, or a correlation in -1 to 1.
         low: lower end of the 95% interval.
         high: upper end.
-        n: rows, queries or images that it was counted on.
-        chance: what guessing gives; None where that is not known.
+        n: number of rows, queries or images.
+        chance: chance level; None if unknown.
         better: whether more or less is better.
-        percent: whether it is told in percent; a correlation is not.
-        units: what it is made of, row by row, the same rows for all models; None where that is not kept.
+        percent: whether it is shown in percent; correlations are not.
+        units: values per row, the same rows for all models; None if not kept.
     """
 
     part: str
@@ -46,7 +46,7 @@ class Metric:
     units: Units | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def rate(  # noqa: PLR0913 - what a figure is made of
+    def rate(  # noqa: PLR0913 - fields of a metric
         cls,
         part: str,
         measure: str,
@@ -62,7 +62,7 @@ class Metric:
         return replace(found, units=mean_units(right, counted))
 
     @classmethod
-    def share(  # noqa: PLR0913 - what a figure is made of
+    def share(  # noqa: PLR0913 - fields of a metric
         cls, part: str, measure: str, hits: int, n: int, chance: float | None = None, *, better: str = "more"
     ) -> "Metric":
         """Return ``hits`` of ``n`` (at least 1) with the Wilson interval."""
@@ -70,7 +70,7 @@ class Metric:
         return cls(part, measure, found.value, found.low, found.high, n, chance, better)
 
     @classmethod
-    def mean(  # noqa: PLR0913 - what a figure is made of
+    def mean(  # noqa: PLR0913 - fields of a metric
         cls,
         part: str,
         measure: str,
@@ -92,25 +92,25 @@ class Metric:
 
     @property
     def written(self) -> str:
-        """The value as tables show it."""
+        """Value as shown in tables."""
         return f"{self.value:6.1%}" if self.percent else f"{self.value:6.3f}"
 
     @property
     def written_interval(self) -> str:
-        """The interval as tables show it, in the value's unit without its sign."""
+        """Interval as shown in tables, without the percent sign."""
         if self.percent:
             return f"{100 * self.low:.1f} to {100 * self.high:.1f}"
         return f"{self.low:.3f} to {self.high:.3f}"
 
     @property
     def written_chance(self) -> str:
-        """What guessing gives, as tables show it; empty where it is not known."""
+        """Chance level as shown in tables; empty if unknown."""
         if self.chance is None:
             return ""
         return f"{self.chance:6.1%}" if self.percent else f"{self.chance:6.3f}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return this as JSON."""
+        """Return a JSON object."""
         return {
             "part": self.part,
             "measure": self.measure,
@@ -130,28 +130,28 @@ def mean_units(values: npt.NDArray[Any], counted: npt.NDArray[np.bool_]) -> Unit
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one task found of one model.
+    """Result of a task for one model.
 
     Attributes:
-        figures: in the order in which they are shown.
-        counts: what else was counted, by a sentence that tells it: texts cut, images enlarged, rows left out.
-        detail: JSON beyond the figures.
+        metrics: metrics in display order.
+        counts: other counts by a sentence: truncated texts, enlarged images, skipped rows.
+        detail: further JSON.
     """
 
-    figures: tuple[Metric, ...]
+    metrics: tuple[Metric, ...]
     counts: Mapping[str, int] = field(default_factory=dict)
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelResult:
-    """A model, and what was found of it.
+    """A model and its result.
 
     Attributes:
         model: as the user named it.
         kind: such as ``clip`` or ``focallens-clip``.
-        share: of the trained weights, when it lies between two models (WiSE-FT); None otherwise.
-        found: by the task.
+        share: of the trained weights (WiSE-FT); None without interpolation.
+        found: result of the task.
     """
 
     model: str
@@ -161,41 +161,41 @@ class ModelResult:
 
     @property
     def label(self) -> str:
-        """The model's name as tables show it."""
+        """Name as shown in tables."""
         return self.model if self.share is None else f"{self.model} at {self.share:g}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return this as JSON."""
+        """Return a JSON object."""
         return {
             "model": self.model,
             "kind": self.kind,
             "wise_ft": self.share,
-            "figures": [figure.as_json() for figure in self.found.figures],
+            "figures": [metric.as_json() for metric in self.found.metrics],
             "counts": dict(self.found.counts),
             **self.found.detail,
         }
 
 
 def metric_rows(models: Sequence[ModelResult]) -> list[tuple[str, str]]:
-    """Return what the models were measured by, (part, measure), each once, in order."""
-    return list(dict.fromkeys((figure.part, figure.measure) for model in models for figure in model.found.figures))
+    """Return the distinct (part, measure) of all models, in order."""
+    return list(dict.fromkeys((metric.part, metric.measure) for model in models for metric in model.found.metrics))
 
 
 def find_metric(model: ModelResult, row: tuple[str, str]) -> Metric | None:
-    """Return a model's figure in one of `metric_rows`; None when it has none."""
-    return next((one for one in model.found.figures if (one.part, one.measure) == row), None)
+    """Return a model's metric for one of `metric_rows`; None without one."""
+    return next((one for one in model.found.metrics if (one.part, one.measure) == row), None)
 
 
 def describe_counts(models: Sequence[ModelResult]) -> list[str]:
-    """Return what was counted beside the figures, in sentences; once where it is the same for all models."""
+    """Return the counts as sentences; once if equal for all models."""
     found: dict[str, dict[str, int]] = {}
     for model in models:
-        for told, number in model.found.counts.items():
-            found.setdefault(told, {})[model.label] = number
+        for sentence, number in model.found.counts.items():
+            found.setdefault(sentence, {})[model.label] = number
     lines: list[str] = []
-    for told, numbers in found.items():
+    for sentence, numbers in found.items():
         if len(numbers) == len(models) and len(set(numbers.values())) == 1:
-            lines.append(f"{next(iter(numbers.values())):,} {told}.")
+            lines.append(f"{next(iter(numbers.values())):,} {sentence}.")
         else:
-            lines += [f"{label}: {number:,} {told}." for label, number in numbers.items()]
+            lines += [f"{label}: {number:,} {sentence}." for label, number in numbers.items()]
     return lines

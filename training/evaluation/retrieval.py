@@ -1,9 +1,9 @@
-"""Retrieval both ways: texts among images, images among texts; recall@k.
+"""Image-text retrieval in both directions: recall@k.
 
-An image may have several captions: a text looks for its one image, an image for any of its texts. What scores the same
-as the one that is looked for ranks before it, so a model that gives all the same finds nothing.
+An image may have several captions: a text retrieves its image, an image any of its texts. Ties rank before the correct
+item, so a constant model retrieves nothing.
 
-Memory: a block of queries times what is searched.
+Memory: a block of queries times the number of searched items.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _BLOCK = 512
 
 
 def retrieval_recall(embedder: Embedder, given: CaptionedImages, ks: Sequence[int] = RECALL_AT) -> TaskResult:
-    """Return recall@k of texts for images and images for texts; a k that takes all that is searched is left out."""
+    """Return recall@k of texts for images and images for texts, for each k below the number of searched items."""
     images, texts = embedder.images(given.images), embedder.texts(given.captions)
     owners = np.asarray(given.owners)
     found = {
@@ -28,24 +28,24 @@ def retrieval_recall(embedder: Embedder, given: CaptionedImages, ks: Sequence[in
         "image to text": (best_ranks(images, texts, np.arange(len(images)), owners), len(texts)),
     }
     wanted = {"text to image": np.ones(len(texts), dtype=np.intp), "image to text": np.bincount(owners)}
-    figures = [
+    metrics = [
         Metric.rate(way, f"recall@{k}", rank <= k, chance_recall(wanted[way], searched, k))
         for way, (rank, searched) in found.items()
         for k in ks
         if k < searched
     ]
-    return TaskResult(tuple(figures), {}, {"images": len(images), "texts": len(texts)})
+    return TaskResult(tuple(metrics), {}, {"images": len(images), "texts": len(texts)})
 
 
 def chance_recall(wanted: npt.NDArray[np.intp], searched: int, k: int) -> float:
     """Return the recall@k of a random order.
 
     Args:
-        wanted: (q,) how many of what is searched a query looks for, each at least 1.
-        searched: how many there are.
-        k: at most as many.
+        wanted: (q,) number of correct items per query, each at least 1.
+        searched: number of searched items.
+        k: at most ``searched``.
     """
-    # None of m is among the first k of n: the product of (n - m - i) / (n - i) for i below k.
+    # Probability that none of m is among the first k of n: product of (n - m - i) / (n - i) for i below k.
     places = np.arange(k)
     missed = np.clip(searched - wanted[:, None] - places, 0, None) / (searched - places)
     return float((1 - missed.prod(axis=1)).mean())
@@ -54,13 +54,13 @@ def chance_recall(wanted: npt.NDArray[np.intp], searched: int, k: int) -> float:
 def best_ranks(
     queries: EmbeddingRows, searched: EmbeddingRows, of_queries: npt.NDArray[np.intp], of_searched: npt.NDArray[np.intp]
 ) -> npt.NDArray[np.intp]:
-    """Return the rank, from 1, of the best of what each query looks for.
+    """Return the rank, from 1, of the best correct item of each query.
 
     Args:
         queries: float32 (q, d), unit rows.
         searched: float32 (s, d), unit rows.
-        of_queries: (q,) of which image a query is.
-        of_searched: (s,) likewise; each query has one of its image at least.
+        of_queries: (q,) image index of each query.
+        of_searched: (s,) likewise; each query has at least one item of its image.
     """
     blocks = [
         _ranks(queries[start : start + _BLOCK], searched, of_queries[start : start + _BLOCK], of_searched)

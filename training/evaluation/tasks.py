@@ -1,6 +1,6 @@
-"""The tasks that models are measured by, which models can do them, and the run over several models.
+"""Evaluation tasks, the models that support them, and the loop over several models.
 
-Everything that can be wrong with the input is found before a model is opened: kinds of models, files, images.
+Errors in the input are found before a model is opened: kinds of models, files, images.
 """
 
 from collections import Counter
@@ -43,22 +43,22 @@ TaskFunction = Callable[[OpenedModel], TaskResult]
 
 @dataclass(frozen=True)
 class EvaluationRequest:
-    """What to measure, and on what.
+    """Settings of an evaluation.
 
     Attributes:
-        task: of `TASKS`, but for ``answers``, which a language model judges (`flows.answer_judging`).
+        task: of `TASKS`, except ``answers``, which a language model judges (`flows.commands.evaluate_answers`).
         models: names.
-        data: shards or files; which ones: `material`.
-        images: folder that relative images start from.
-        labels: of shards whose JSON has none.
-        by: conditions; or the one label that tells the class.
+        data: shards or files, see `data`.
+        images: root folder of relative image paths.
+        labels: of shards without labels in their JSON.
+        by: conditions, or the one label column with the class.
         asked: instruction by condition.
         classes: class list of ``zero-shot``; None: the labels themselves.
         split: of rationales.
-        single: students that write one text.
+        single: for students that write rationale and label as one text.
         mixing: WiSE-FT.
-        device: as torch names it; empty: a GPU where there is one.
-        batch: images or texts at once.
+        device: torch device; empty: a GPU if available.
+        batch: images or texts per batch.
     """
 
     task: str
@@ -77,30 +77,30 @@ class EvaluationRequest:
 
 
 def identify_models(task: str, models: Sequence[str]) -> list[NamedModel]:
-    """Say what the models are, and refuse those that cannot do the task.
+    """Return the models' folders and kinds.
 
     Raises:
-        UsageError: naming the tasks that the model can do.
-        PairwrightError: a model cannot be read.
+        UsageError: a model does not support the task; the message has the tasks that it supports.
+        PairwrightError: a model is not readable.
     """
     found = [identify_model(name) for name in models]
     for named in found:
         if named.kind not in TASKS[task]:
             able = [name for name, kinds in TASKS.items() if named.kind in kinds]
-            can = f"It can do {', '.join(able)}." if able else "There is no task for it."
+            can = f"It supports {', '.join(able)}." if able else "It supports no task."
             raise UsageError(f"{named.name} is of kind {named.kind}; {task} is for {', '.join(TASKS[task])}. {can}")
     return found
 
 
 def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> Iterator[ModelResult]:
-    """Yield what is found of each model, each share of WiSE-FT being one.
+    """Yield the result of each model, and with WiSE-FT of each share.
 
     Args:
-        request: what to do.
-        note: told which model is at work.
+        request: settings.
+        note: called with a message on the current model.
 
     Raises:
-        PairwrightError: in one line, before the first model is opened where it can be.
+        PairwrightError: invalid input, before the first model is opened where possible.
     """
     if twice := [name for name, times in Counter(request.models).items() if times > 1]:
         raise UsageError(f"{twice[0]} is named twice.")
@@ -112,7 +112,7 @@ def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> 
         one = ModelResult(subject.named.name, subject.named.kind, subject.share, TaskResult(()))
         note(f"{one.label}: {request.task}")
         with explain_out_of_memory(
-            lambda: f"with {request.batch} images or texts at once. Give a smaller --batch-size."
+            lambda: f"with {request.batch} images or texts per batch. Set a smaller --batch-size."
         ):
             found = measure(subject)
         yield ModelResult(one.model, one.kind, one.share, found)
@@ -121,24 +121,30 @@ def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> 
 def _negatives(request: EvaluationRequest) -> TaskFunction:
     given = read_hard_negatives(request.data, request.images)
     sides = image_sizes([row.image for row in given.rows])
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: hard_negative_accuracy(embedder, given))
+    return lambda subject: _measure_embeddings(
+        request, subject, sides, lambda embedder: hard_negative_accuracy(embedder, given)
+    )
 
 
 def _retrieval(request: EvaluationRequest) -> TaskFunction:
     given = read_captioned_images(request.data, request.images)
     sides = image_sizes(given.images)
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: retrieval_recall(embedder, given))
+    return lambda subject: _measure_embeddings(
+        request, subject, sides, lambda embedder: retrieval_recall(embedder, given)
+    )
 
 
 def _zero_shot(request: EvaluationRequest) -> TaskFunction:
     if len(request.by) != 1:
-        raise UsageError("zero-shot: name the label that tells the class by one --by COLUMN.")
+        raise UsageError("zero-shot requires exactly one --by COLUMN with the class.")
     found = read_labelled_images(request.data, request.labels, request.images)
     labels = found.texts(request.by[0])
     queries = _class_list(request.classes) if request.classes else []
     given = join_classes(found.images, labels, queries, found.where)
     sides = image_sizes(found.images)
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: zero_shot_accuracy(embedder, given))
+    return lambda subject: _measure_embeddings(
+        request, subject, sides, lambda embedder: zero_shot_accuracy(embedder, given)
+    )
 
 
 def _class_list(path: Path) -> list[Query]:
@@ -153,7 +159,9 @@ def _conditions(request: EvaluationRequest) -> TaskFunction:
     found = read_labelled_images(request.data, request.labels, request.images)
     given = select_conditions(found, request.by, request.asked)
     sides = image_sizes(found.images)
-    return lambda subject: _embedded(request, subject, sides, lambda embedder: conditional_precision(embedder, given))
+    return lambda subject: _measure_embeddings(
+        request, subject, sides, lambda embedder: conditional_precision(embedder, given)
+    )
 
 
 def _rationales(request: EvaluationRequest) -> TaskFunction:
@@ -161,24 +169,22 @@ def _rationales(request: EvaluationRequest) -> TaskFunction:
     return lambda subject: rationale_accuracy(subject, given, batch=request.batch)
 
 
-def _embedded(
+def _measure_embeddings(
     request: EvaluationRequest,
     subject: OpenedModel,
     sides: Mapping[str, int],
     measure: Callable[[Embedder], TaskResult],
 ) -> TaskResult:
-    """Measure, and count what was lost: the ends of long texts, the sharpness of small images."""
+    """Measure, and count truncated texts and enlarged images."""
     embedder = Embedder(subject, request.batch)
     found = measure(embedder)
     small = sum(side < embedder.size for side in sides.values())
     counts = dict(found.counts)
     if embedder.cut:
-        counts[f"texts were longer than the {embedder.context} tokens that the model reads, and lost their end"] = (
-            embedder.cut
-        )
+        counts[f"texts exceeded the model's {embedder.context} tokens and were truncated"] = embedder.cut
     if small:
-        counts[f"images have a side below the {embedder.size} pixels that the model takes, and were enlarged"] = small
-    return TaskResult(found.figures, counts, found.detail)
+        counts[f"images have a side below the model's {embedder.size} pixels and were enlarged"] = small
+    return TaskResult(found.metrics, counts, found.detail)
 
 
 _MEASURES: Mapping[str, Callable[[EvaluationRequest], TaskFunction]] = {

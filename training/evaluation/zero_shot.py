@@ -1,6 +1,6 @@
-"""Zero-shot classification: the class whose name, put into templates, is most like the image (CLIP, section 3.1.4).
+"""Zero-shot classification: the class whose name in templates is most similar to the image (CLIP, section 3.1.4).
 
-A class is the mean of the unit rows of its names in all templates, brought to unit length again.
+A class embedding is the normalized mean of the unit embeddings of its names in all templates.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,11 +21,11 @@ _FIVE = 5
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedImages:
-    """Images, the class of each, and the texts of each class.
+    """Images, their classes, and the texts of each class.
 
     Attributes:
         images: locators.
-        classes: one an image, aligned.
+        classes: one per image.
         texts: class to its names in all templates.
     """
 
@@ -41,12 +41,12 @@ def join_classes(
 
     Args:
         images: locators.
-        labels: one an image: the class's name, or another name of it.
-        queries: of the class list; without any, the labels themselves are the classes, in `TEMPLATE`.
-        where: names the file of labels in messages.
+        labels: one per image: a name of its class.
+        queries: of the class list; empty: the labels are the classes, in `TEMPLATE`.
+        where: file of labels, for messages.
 
     Raises:
-        InputError: a label is no class, or there are fewer than two classes.
+        InputError: a label without a class, or fewer than two classes.
     """
     names: dict[str, str] = {}
     texts: dict[str, list[str]] = {}
@@ -57,32 +57,32 @@ def join_classes(
     if not queries:
         names = {label: label for label in sorted(set(labels))}
         texts = {label: [TEMPLATE.replace("{}", label)] for label in names}
-    strange = [label for label in labels if label not in names]
-    if strange:
-        what = f"{len(strange):,} images of no class; the first label is {strange[0]!r}"
-        raise InputError(what, where=where, fix="Name it in --classes.")
+    unknown = [label for label in labels if label not in names]
+    if unknown:
+        what = f"{len(unknown):,} images without a class; the first label is {unknown[0]!r}"
+        raise InputError(what, where=where, fix="Add it to --classes.")
     if len(texts) < 2:
-        raise InputError("one class only", where=where, fix="Give two at least.")
+        raise InputError("only one class", where=where, fix="At least two are required.")
     return ClassifiedImages(images, [names[label] for label in labels], texts)
 
 
 def zero_shot_accuracy(embedder: Embedder, given: ClassifiedImages) -> TaskResult:
-    """Return the accuracy over all images, in the first five where there are more, and the mean of the classes'."""
+    """Return accuracy, top-5 accuracy with more than five classes, and mean class accuracy."""
     classes = list(given.texts)
     similar = embedder.images(given.images) @ class_embeddings(embedder, given.texts).T
     truth = np.array([classes.index(name) for name in given.classes])
     own = similar[np.arange(len(truth)), truth]
-    # As everywhere: what scores the same ranks before the right one.
+    # Ties rank before the correct class.
     rank = (similar >= own[:, None]).sum(axis=1)
-    figures = [Metric.rate("all", "accuracy", rank == 1, 1 / len(classes))]
+    metrics = [Metric.rate("all", "accuracy", rank == 1, 1 / len(classes))]
     if len(classes) > _FIVE:
-        figures.append(Metric.rate("all", "in first 5", rank <= _FIVE, _FIVE / len(classes)))
-    figures.append(_mean_class_accuracy(rank == 1, truth, 1 / len(classes)))
-    return TaskResult(tuple(figures), {}, {"classes": len(classes), "texts": sum(map(len, given.texts.values()))})
+        metrics.append(Metric.rate("all", "in first 5", rank <= _FIVE, _FIVE / len(classes)))
+    metrics.append(_mean_class_accuracy(rank == 1, truth, 1 / len(classes)))
+    return TaskResult(tuple(metrics), {}, {"classes": len(classes), "texts": sum(map(len, given.texts.values()))})
 
 
 def _mean_class_accuracy(right: npt.NDArray[np.bool_], truth: npt.NDArray[np.intp], chance: float) -> Metric:
-    """Return the mean of the classes' accuracies; its variance is the mean of theirs over the number of classes."""
+    """Return the mean of the class accuracies; its variance is the mean of theirs over the number of classes."""
     classes, places, counts = np.unique(truth, return_inverse=True, return_counts=True)
     shares = np.array([right[truth == one].mean() for one in classes])
     spread = float(np.sqrt((shares * (1 - shares) / np.maximum(counts - 1, 1)).sum())) / len(classes)
@@ -102,7 +102,7 @@ def _mean_class_accuracy(right: npt.NDArray[np.bool_], truth: npt.NDArray[np.int
 
 
 def class_embeddings(embedder: Embedder, texts: Mapping[str, Sequence[str]]) -> EmbeddingRows:
-    """Return one unit row a class, float32 (c, d)."""
+    """Return one unit row per class, float32 (c, d)."""
     means = np.stack([embedder.texts(each).mean(axis=0) for each in texts.values()])
     rows: EmbeddingRows = means / np.linalg.norm(means, axis=1, keepdims=True)
     return rows

@@ -1,7 +1,7 @@
-"""What a recipe is: the shape of a batch, and what samples must hold to become one.
+"""Collator interface: which samples a batch needs and how it is made of them.
 
-`pairs.py`, `triplets.py`, `talks.py` and `students.py` each hold one. A recipe is frozen, small and can be pickled; it
-knows nothing of files, workers or ranks.
+`pairs.py`, `triplets.py`, `conversations.py` and `rationales.py` each implement one. A collator is frozen, small and
+picklable, and independent of files, workers and ranks.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,12 +21,12 @@ from pairwright.training.loading.tokenization import TextOptions
 from pairwright.training.models.anyres import Grid
 
 Needs = Literal["nothing", "some", "each"]
-"""Of the samples: nothing beside the caption; at least one has to serve; each, and those that do not are left out."""
+"""Texts of the samples: none besides the caption; at least one sample has some; each used sample has some."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollationContext:
-    """What all recipes are told of the batch that they make: how texts and images are prepared, and whose chance."""
+    """Text and image options, and the seed and epoch that random choices depend on."""
 
     texts: TextOptions
     images: ImageOptions
@@ -36,7 +36,7 @@ class CollationContext:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PreparedImage:
-    """An image as a tower takes it.
+    """An image as a vision tower reads it.
 
     Attributes:
         parts: uint8 (n, 3, size, size): the image, or with tiles (AnyRes) the whole image and its tiles.
@@ -48,41 +48,41 @@ class PreparedImage:
 
 
 class Collator(Protocol[B]):
-    """Makes batches of samples."""
+    """Collates samples to batches."""
 
     @property
     def needs(self) -> Needs:
-        """Return what the samples have to hold."""
+        """Return which texts the samples need."""
 
     @property
     def members(self) -> frozenset[str]:
-        """Return what a sample must have beside its JSON: ``image``, ``caption``."""
+        """Return the required members of a sample besides its JSON: ``image``, ``caption``."""
 
     @property
     def unit(self) -> str:
-        """Return what an epoch and a step count, in the plural: ``samples`` or ``conversations``."""
+        """Return the plural name of the unit that epochs and steps count: ``samples`` or ``conversations``."""
 
     @property
     def units(self) -> Callable[[SampleJson], int] | None:
-        """Return a function that counts the units of a sample that serves; None: each sample is one."""
+        """Return a function that counts the units of a usable sample; None: one per sample."""
 
     def lacks(self, body: SampleJson) -> str:
-        """Return, as a countable word, what a sample's JSON lacks to serve; nothing when it serves."""
+        """Return the reason why a sample's JSON is not usable; empty if it is."""
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], making: CollationContext
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[B]:
-        """Return the batch of these samples, in their order.
+        """Return the batch of these samples, in order.
 
         Args:
-            samples: one a unit; a sample may come several times, for each of its units.
-            pictures: of the samples, in their order; empty where the recipe takes no images.
-            making: how texts become tokens, and the seed of what is drawn.
+            samples: one per unit; a sample may occur once for each of its units.
+            prepared_images: their images, in order; empty if the collator uses no images.
+            context: tokenization, and seed of random choices.
         """
 
 
 def image_groups(samples: Sequence[StoredSample]) -> list[int]:
-    """Return for each sample a number that it shares with the others of the same image, as far as their JSON tells."""
+    """Return a number for each sample, equal for samples of the same image according to their JSON."""
     seen: dict[tuple[str, ...], int] = {}
     return [seen.setdefault(_image_of(sample), len(seen)) for sample in samples]
 
@@ -94,16 +94,16 @@ def _image_of(sample: StoredSample) -> tuple[str, ...]:
     return tuple(str(source.get(name, "")) for name in ("source", "image", "width", "height"))
 
 
-def prepare_image(sample: StoredSample, making: CollationContext) -> PreparedImage:
-    """Return the image of a sample as a tower takes it; the same for the same sample, seed and epoch.
+def prepare_image(sample: StoredSample, context: CollationContext) -> PreparedImage:
+    """Return the image of a sample, cropped and resized; deterministic in sample, seed and epoch.
 
     Raises:
-        UnusableImage: it does not decode.
+        UnusableImageError: it does not decode.
     """
-    chance = make_rng(making.seed, making.epoch, "crop", sample.key)
-    if making.images.tiles:
-        return PreparedImage(*load_tiles(sample.image, making.images, chance, sample.where))
-    return PreparedImage(load_pixels(sample.image, making.images, chance, sample.where)[np.newaxis])
+    rng = make_rng(context.seed, context.epoch, "crop", sample.key)
+    if context.images.tiles:
+        return PreparedImage(*load_tiles(sample.image, context.images, rng, sample.where))
+    return PreparedImage(load_pixels(sample.image, context.images, rng, sample.where)[np.newaxis])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,8 @@ class StackedImages:
     """The images of a batch's rows.
 
     Attributes:
-        pixels: uint8 (m, 3, size, size), each image once, all parts of one side by side where images are in tiles.
-        image_of: int64 (b,), the image of each row; with tiles, all parts of the first row's, then of the second's.
+        pixels: uint8 (m, 3, size, size), each image once; with tiles, all parts of an image are adjacent.
+        image_index: int64 (b,), the image of each row; with tiles, all parts of the first row's image, then the second's.
         grids: rows and columns of the tiles of each row's image; empty without tiles.
     """
 
@@ -121,12 +121,12 @@ class StackedImages:
     grids: tuple[tuple[int, int], ...] = ()
 
 
-def stack_images(pictures: Sequence[PreparedImage]) -> StackedImages:
-    """Return the images of rows; a picture that comes several times (the same object) is stored once."""
-    distinct = {id(each): each for each in pictures}
+def stack_images(prepared_images: Sequence[PreparedImage]) -> StackedImages:
+    """Return the images of rows; an image that occurs several times (the same object) is stored once."""
+    distinct = {id(each): each for each in prepared_images}
     ends = np.cumsum([len(each.parts) for each in distinct.values()])
     last = dict(zip(distinct, ends.tolist(), strict=True))
-    places = [np.arange(last[id(each)] - len(each.parts), last[id(each)]) for each in pictures]
-    grids = tuple((each.grid.rows, each.grid.columns) for each in pictures if each.grid is not None)
+    places = [np.arange(last[id(each)] - len(each.parts), last[id(each)]) for each in prepared_images]
+    grids = tuple((each.grid.rows, each.grid.columns) for each in prepared_images if each.grid is not None)
     stacked = np.concatenate([each.parts for each in distinct.values()])
     return StackedImages(torch.from_numpy(stacked), torch.from_numpy(np.concatenate(places)), grids)

@@ -1,10 +1,10 @@
-"""Whole conversations about an image, for a language model that sees it (LLaVA, section 3.3).
+"""Collator of whole conversations about an image (LLaVA, section 3.3).
 
-A row is a conversation: system text, then turn by turn, the mark of the image before or after the first question at
-random (equation 3.2). Labels stand on the answers and the stop marks behind them, nowhere else (equation 3.3).
+A row is a conversation: system text, then turn by turn, with the image token before or after the first question at
+random (eq. 3.2). Labels are on answers and their end tokens only (eq. 3.3).
 
-Pieces are tokenised one by one, so that the labels' borders are certain; a tokenizer that joins over such a border
-would give other ids for the text as a whole. A conversation longer than ``max_tokens`` loses its end and is counted.
+Pieces are tokenized one by one, so that label borders are exact; a tokenizer that merges over such a border would give
+other ids for the whole text. Conversations longer than ``max_tokens`` are truncated and counted.
 """
 
 from collections.abc import Sequence
@@ -15,18 +15,19 @@ import torch
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_rng
-from pairwright.training.loading.batches import IGNORE_INDEX, ConversationBatch, PackedBatch
+from pairwright.training.loading.batches import ConversationBatch, PackedBatch
 from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage, image_groups, stack_images
 from pairwright.training.loading.samples import SampleJson, StoredSample
 from pairwright.training.loading.tokenization import load_tokenizer, pad_rows, padding_id
 from pairwright.training.loading.triplets import select_conversations
+from pairwright.training.objectives.next_token import IGNORE_INDEX
 
 _TokensAndLabels = tuple[list[int], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationTemplate:
-    """How turns read: ``system``, then for each exchange ``human`` + question + ``assistant`` + answer + end mark."""
+    """Text around turns: ``system``, then per exchange ``human`` + question + ``assistant`` + answer + end token."""
 
     system: str = ""
     human: str = "USER: "
@@ -35,12 +36,12 @@ class ConversationTemplate:
 
 @dataclass(frozen=True, slots=True)
 class ConversationCollator:
-    """The recipe of conversations; see the module.
+    """Collator of conversations, one row each.
 
     Attributes:
-        image_token: the id that marks where the image's features go; may lie outside the vocabulary.
-        types: of the conversations that are taken; empty: all.
-        style: how turns read.
+        image_token: id at the position of the image's features; may be outside the vocabulary.
+        types: conversation types; empty: all.
+        style: template of the turns.
     """
 
     image_token: int
@@ -52,34 +53,34 @@ class ConversationCollator:
     unit = "conversations"
 
     def lacks(self, body: SampleJson) -> str:
-        """Return whether a sample has no conversation."""
+        """Return ``no_conversations`` for a sample without one."""
         return "" if select_conversations(body, self.types) else "no_conversations"
 
     def units(self, body: SampleJson) -> int:
-        """Return the number of a sample's conversations: an epoch and a step count these, as LLaVA's batch sizes do."""
+        """Return the number of conversations; epochs and steps count these, as LLaVA's batch sizes do."""
         return len(select_conversations(body, self.types))
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], making: CollationContext
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[ConversationBatch]:
-        """Return the batch of these conversations: of each sample the one of its unit.
+        """Return the batch of the conversations that the samples' units select.
 
         Raises:
-            UsageError: the tokenizer has no mark for the end.
+            UsageError: the tokenizer has no end token.
         """
-        tokenizer, limit = load_tokenizer(making.texts.tokenizer), making.texts.max_tokens
+        tokenizer, limit = load_tokenizer(context.texts.tokenizer), context.texts.max_tokens
         if tokenizer.eos_token_id is None:
-            raise UsageError(f"the tokenizer {making.texts.tokenizer!r} has no mark for the end. Set its eos_token.")
+            raise UsageError(f"the tokenizer {context.texts.tokenizer!r} has no end token. Set its eos_token.")
         rows = list[_TokensAndLabels]()
         for sample in samples:
             turns = select_conversations(sample.body, self.types)[sample.unit]["turns"]
-            before = make_rng(making.seed, making.epoch, "image mark", sample.key, sample.unit).random() < 0.5
+            before = make_rng(context.seed, context.epoch, "image mark", sample.key, sample.unit).random() < 0.5
             row = self._row(turns, tokenizer, before=before)
-            if self.image_token not in row[0][:limit]:  # behind a question that alone is too long
+            if self.image_token not in row[0][:limit]:  # truncated: the question alone is too long
                 row = self._row(turns, tokenizer, before=True)
             rows.append(row)
-        images = stack_images(pictures)
-        texts, mask = pad_rows([ids[:limit] for ids, _ in rows], padding_id(making.texts))
+        images = stack_images(prepared_images)
+        texts, mask = pad_rows([ids[:limit] for ids, _ in rows], padding_id(context.texts))
         labels, _ = pad_rows([wanted[:limit] for _, wanted in rows], IGNORE_INDEX)
         batch = ConversationBatch(
             images=torch.empty(0),
@@ -96,7 +97,7 @@ class ConversationCollator:
     def _row(self, turns: Sequence[Any], tokenizer: Any, *, before: bool) -> _TokensAndLabels:
         ids, labels = list[int](), list[int]()
 
-        def say(piece: list[int], *, answer: bool = False) -> None:
+        def append(piece: list[int], *, answer: bool = False) -> None:
             ids.extend(piece)
             labels.extend(piece if answer else [IGNORE_INDEX] * len(piece))
 
@@ -104,14 +105,14 @@ class ConversationCollator:
             found: list[int] = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
             return found
 
-        say(([] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]) + tokens(self.style.system))
+        append(([] if tokenizer.bos_token_id is None else [tokenizer.bos_token_id]) + tokens(self.style.system))
         mark = [self.image_token]
         for turn in turns:
             if turn["role"] == "assistant":
-                say(tokens(self.style.assistant))
-                say([*tokens(turn["text"]), tokenizer.eos_token_id], answer=True)
+                append(tokens(self.style.assistant))
+                append([*tokens(turn["text"]), tokenizer.eos_token_id], answer=True)
                 continue
             asked = tokens(turn["text"])
-            say(tokens(self.style.human) + (mark + asked if before else asked + mark))
+            append(tokens(self.style.human) + (mark + asked if before else asked + mark))
             mark = []
         return ids, labels

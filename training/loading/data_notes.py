@@ -1,4 +1,4 @@
-"""Why samples are left out or lack something, in words, and the refusal of data of which nothing can be used."""
+"""Messages on skipped and incomplete samples, and the check that data is usable at all."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -9,23 +9,23 @@ from pairwright.training.loading.samples import SampleIndex
 
 
 class _Wording(NamedTuple):
-    """What samples with a reason have, and what data needs in place of it."""
+    """What samples with a reason have, and what the data needs instead."""
 
     have: str
     needed: str
 
 
-_IMAGES = "an image each, which this recipe looks at. Give shards that hold images"
-_NEGATIVES = "hard negatives. Make them by a build with the section negatives, or have them made online"
-_POSITIVES = "hard positives. Make them by a build with the section positives"
-_BOTH = "hard negatives and hard positives. Make them by a build with the sections negatives and positives"
-_CONVERSATIONS = "of method.types, where given). Make them by a build with the section conversations"
-_RATIONALES = "a rationale of this split. Make them by a build with the section rationales"
+_IMAGES = "an image each. Use shards with images"
+_NEGATIVES = "hard negatives. Build them with the section `negatives`, or set method.online"
+_POSITIVES = "hard positives. Build them with the section `positives`"
+_BOTH = "hard negatives and hard positives. Build them with the sections `negatives` and `positives`"
+_CONVERSATIONS = "of method.types, if set). Build them with the section `conversations`"
+_RATIONALES = "a rationale of this split. Build them with the section `rationales`"
 
 _WORDS = {
     "missing_image": _Wording("no image", _IMAGES),
-    "missing_caption": _Wording("no caption", "a caption each, as .txt. Give shards that hold captions"),
-    "duplicate_member": _Wording("two members of one kind", "one image and one caption each. Write the shards again"),
+    "missing_caption": _Wording("no caption", "a caption each, as .txt. Use shards with captions"),
+    "duplicate_member": _Wording("a duplicate member", "one image and one caption each. Write the shards again"),
     "broken_json": _Wording("no readable JSON", "readable JSON. Write the shards again"),
     "no_hard_negatives": _Wording("no hard negative", _NEGATIVES),
     "no_hard_positives": _Wording("no hard positive", _POSITIVES),
@@ -37,48 +37,48 @@ _WORDS = {
 
 
 def data_notes(left_out: Mapping[str, int], lacking: Mapping[str, int], order: SampleOrder, unit: str) -> list[str]:
-    """Return in sentences what differs from data in which every sample is used and complete; empty for such data.
+    """Return sentences on skipped samples, missing texts and smaller steps; empty for complete data.
 
     Args:
-        left_out: samples that are not used, by reason.
-        lacking: samples that are used without texts of some kind, by reason.
-        order: of the epoch.
-        unit: what the order counts, in the plural.
+        left_out: skipped samples by reason.
+        lacking: samples used without texts of some kind, by reason.
+        order: sample order of the epochs.
+        unit: plural name of what the order counts.
     """
     lines = [
-        f"{count:,} samples have {_WORDS[reason].have} and are left out." for reason, count in _most_common(left_out)
+        f"{count:,} samples have {_WORDS[reason].have} and are skipped." for reason, count in _most_common(left_out)
     ]
     lines += [
-        f"{count:,} of {order.samples:,} samples have {_WORDS[reason].have}, and are trained on without."
+        f"{count:,} of {order.samples:,} samples have {_WORDS[reason].have} and are used without."
         for reason, count in _most_common(lacking)
     ]
     largest = -(-order.samples // order.steps)
     if order.ends == "even" and largest < order.together:
         steps = "step" if order.steps == 1 else "steps"
         lines.append(
-            f"Steps take {largest:,} {unit}, not {order.together:,}: {order.samples:,} {unit} are divided evenly over "
-            f"{order.steps:,} {steps} an epoch."
+            f"Steps have {largest:,} {unit}, not {order.together:,}: {order.samples:,} {unit} are divided evenly over "
+            f"{order.steps:,} {steps} per epoch."
         )
     return lines
 
 
 def check_usable(index: SampleIndex, lacking: Mapping[str, int], data: str) -> None:
-    """Refuse data of which nothing can be used.
+    """Check that at least one sample is usable.
 
     Args:
         index: of the data.
-        lacking: samples that have none of the texts that the recipe takes, by reason.
-        data: as the user gave it, for the message.
+        lacking: samples without any of the texts that the recipe uses, by reason.
+        data: user's name of the data, for the message.
 
     Raises:
-        InputError: every sample is left out, or lacks what the recipe takes.
+        InputError: every sample is skipped or lacks what the recipe uses.
     """
     if sum(lacking.values()) < sum(index.counts):
         return
     counts = _most_common({**index.left_out, **lacking})
     found = ", ".join(f"{count:,} with {_WORDS[reason].have}" for reason, count in counts)
     raise InputError(
-        f"none of the {sum(count for _, count in counts):,} samples holds what the recipe needs ({found})",
+        f"none of the {sum(count for _, count in counts):,} samples has what the recipe needs ({found})",
         where=data,
         fix=f"It needs {_WORDS[counts[0][0]].needed}.",
     )

@@ -1,13 +1,11 @@
-"""From image bytes to the square of pixels that a vision tower takes, as CLIP does it.
+"""Image transforms of CLIP: from image bytes to the square of pixels that a vision tower reads.
 
-To look at (``crop`` 1): the shorter side is brought to ``size`` with a bicubic filter, and the square in the middle is
-cut out. To train (``crop`` below 1): a rectangle of a random share of the area, of a shape from 3:4 to 4:3, is brought
-to the square (OpenCLIP trains with a share of 0.9 to 1). A picture is turned to its mirror image only when asked for:
-"left" and "right" in captions would be false.
+Evaluation (``crop`` 1): resize the shorter side to ``size`` (bicubic), then center crop. Training (``crop`` below 1): a
+rectangle with a random share of the area and an aspect ratio from 3:4 to 4:3 is resized to the square (OpenCLIP: 0.9 to
+1). Images are mirrored only on request: captions with "left" and "right" would become false.
 
-To train, a JPEG of at least twice the size that the smallest crop needs is decoded at a half (a quarter, an eighth) of
-its size, as the format offers. From 480 pixels to 224 that halves the time; the pixels differ a little from those of a
-filter over the whole picture.
+In training, a JPEG at least twice as large as the smallest crop needs is decoded at 1/2, 1/4 or 1/8 of its size. From
+480 to 224 pixels that halves the time; the pixels differ slightly from those of a full decode.
 """
 
 import io
@@ -39,18 +37,18 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """How images are prepared; see the module.
+    """Options of the image transforms.
 
     Attributes:
-        size: pixels of a side, as the tower takes them.
-        crop: least share of the area that a random crop keeps, above 0; 1: the middle, nothing random.
-        mirror: share of the pictures that are mirrored, 0-1.
-        tiles: give the whole image and its tiles (AnyRes), nothing cut away, instead of one square.
+        size: side in pixels of the tower's input.
+        crop: minimum share of the area that a random crop keeps, above 0; 1: center crop.
+        mirror: share of images that are mirrored, 0-1.
+        tiles: return the whole image and its tiles (AnyRes), uncropped, instead of one square.
         mean: of the channels in 0-1, red first.
         std: likewise.
 
     Raises:
-        UsageError: a number that cannot be.
+        UsageError: a value out of range.
     """
 
     size: int = 224
@@ -62,43 +60,43 @@ class ImageOptions:
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 < self.crop <= 1 or not 0 <= self.mirror <= 1 or min(self.std) <= 0:
-            raise UsageError("images: size and std above 0, crop above 0 and at most 1, mirror in 0-1.")
+            raise UsageError("images: size and std must be above 0, crop in (0, 1], mirror in [0, 1].")
         if self.tiles and self.crop < 1:
-            raise UsageError("images in tiles are shown whole: a random crop is not made of them. Set crop to 1.")
+            raise UsageError("images in tiles are not cropped. Set crop to 1.")
 
 
-def load_pixels(data: bytes, options: ImageOptions, chance: random.Random, where: str) -> npt.NDArray[np.uint8]:
-    """Return uint8 (3, size, size), red first; `tiles` of them is not looked at.
+def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: str) -> npt.NDArray[np.uint8]:
+    """Return the image as uint8 (3, size, size), red first; ignores ``options.tiles``.
 
     Args:
-        data: an image file.
-        options: what to do with it.
-        chance: for crop and mirror; the same stream gives the same pixels.
-        where: for messages.
+        data: bytes of an image file.
+        options: transforms.
+        rng: for crop and mirror.
+        where: location for messages.
 
     Raises:
-        UnusableImage: the bytes do not decode.
+        UnusableImageError: the bytes do not decode.
     """
     with _decoding(where):
         image = Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)
         least = math.ceil(options.size / math.sqrt(options.crop))
         if options.crop < 1:
-            image.draft("RGB", (least, least))  # the smallest that has no side below this; other formats: nothing
+            image.draft("RGB", (least, least))  # decodes a JPEG at the smallest size with no side below this
         plain = image if image.mode == "RGB" else convert_to_8_bit(image).convert("RGB")
-        prepared = _random_crop(plain, options, chance) if options.crop < 1 else _center_crop(plain, options.size)
-    return _mirrored(prepared, options, chance)
+        prepared = _random_crop(plain, options, rng) if options.crop < 1 else _center_crop(plain, options.size)
+    return _mirror_randomly(prepared, options, rng)
 
 
 def load_tiles(
-    data: bytes, options: ImageOptions, chance: random.Random, where: str
+    data: bytes, options: ImageOptions, rng: random.Random, where: str
 ) -> tuple[npt.NDArray[np.uint8], Grid]:
-    """Return uint8 (1 + tiles, 3, size, size), the whole image first, and the grid of its tiles (`anyres.split`).
+    """Return uint8 (1 + tiles, 3, size, size), the whole image first, and the grid of its tiles (`anyres.split_image`).
 
-    What is padded has the mean colour. Arguments and errors are those of `pixels`.
+    Padding has the mean color. Arguments and errors are those of `load_pixels`.
     """
     with _decoding(where):
-        shown = _mirrored(
-            convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB"), options, chance
+        shown = _mirror_randomly(
+            convert_to_8_bit(Image.open(io.BytesIO(data), formats=PILLOW_FORMATS)).convert("RGB"), options, rng
         )
     middle = 255 * torch.tensor(options.mean).view(3, 1, 1)
     grid = choose_grid(shown.shape[2], shown.shape[1], options.size)
@@ -112,15 +110,15 @@ def _decoding(where: str) -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    except UnidentifiedImageError:  # its own message tells where the bytes lie in memory
+    except UnidentifiedImageError:  # its message has a memory address
         raise UnusableImageError("bad_image", f"not an image ({', '.join(PILLOW_FORMATS)} are read)", where) from None
     except (*DECODER_ERRORS, *_DECOMPRESSION_BOMB) as error:
         raise UnusableImageError("bad_image", f"does not decode ({type(error).__name__}: {error})", where) from None
 
 
-def _mirrored(image: Image.Image, options: ImageOptions, chance: random.Random) -> npt.NDArray[np.uint8]:
-    """Return the picture as uint8 (3, h, w), mirrored where chance says so."""
-    if options.mirror and chance.random() < options.mirror:
+def _mirror_randomly(image: Image.Image, options: ImageOptions, rng: random.Random) -> npt.NDArray[np.uint8]:
+    """Return the image as uint8 (3, h, w), mirrored at random."""
+    if options.mirror and rng.random() < options.mirror:
         image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
     return np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1))
 
@@ -133,19 +131,19 @@ def _center_crop(image: Image.Image, size: int) -> Image.Image:
     return image.resize((wide, high), Image.Resampling.BICUBIC).crop((left, top, left + size, top + size))
 
 
-def _random_crop(image: Image.Image, options: ImageOptions, chance: random.Random) -> Image.Image:
-    box = _crop_box(*image.size, options.crop, chance)
+def _random_crop(image: Image.Image, options: ImageOptions, rng: random.Random) -> Image.Image:
+    box = _crop_box(*image.size, options.crop, rng)
     return image.resize((options.size, options.size), Image.Resampling.BICUBIC, box=box)
 
 
-def _crop_box(width: int, height: int, least: float, chance: random.Random) -> Box:
-    """Return the rectangle that is kept; the largest of an allowed shape in the middle when chance finds none."""
+def _crop_box(width: int, height: int, least: float, rng: random.Random) -> Box:
+    """Return a random crop box; the largest centered one with an allowed aspect ratio if all tries fail."""
     for _ in range(_MAX_CROP_TRIES):
-        area = width * height * chance.uniform(least, 1)
-        ratio = math.exp(chance.uniform(*_RATIOS))
+        area = width * height * rng.uniform(least, 1)
+        ratio = math.exp(rng.uniform(*_RATIOS))
         wide, high = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
         if 0 < wide <= width and 0 < high <= height:
-            left, top = chance.randint(0, width - wide), chance.randint(0, height - high)
+            left, top = rng.randint(0, width - wide), rng.randint(0, height - high)
             return (left, top, left + wide, top + high)
     wide, high = min(width, round(height * 4 / 3)), min(height, round(width * 4 / 3))
     left, top = (width - wide) // 2, (height - high) // 2

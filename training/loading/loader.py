@@ -1,21 +1,21 @@
-"""Batches of shards for a training loop: workers, ranks, epochs, and going on where a run stopped.
+"""Loader of batches from shards, with workers, ranks, epochs and exact resuming.
 
-    loader = ShardLoader("shards/{00000..00004}.tar", Pairs(negatives=3), options, texts, ImageOptions(size=224))
-    for batch in loader:                  # one epoch, or what is left of it
+    loader = ShardLoader("shards/{00000..00004}.tar", PairCollator(negatives=3), options, texts, ImageOptions(size=224))
+    for batch in loader:                  # one epoch, or the rest of it
         ...
         torch.save(loader.state_dict(), ...)
     for batch in loader:                  # the next epoch
 
-What comes when is told by `order.py` alone: the same seed gives the same batches with any number of workers, on any
-machine; with several ranks the steps hold the same samples as with one rank and as many samples a step. The state is
-taken between batches and is three numbers; after it is loaded, the batch comes that would have come.
+The order depends on `sample_order.py` alone: the same seed gives the same batches with any number of workers on any
+machine; several ranks get the same samples per step as one rank with the same total batch. The state is taken between
+batches and is a few numbers.
 
-Chance (order, crops, which negatives) is a function of (seed, epoch, key): a sample that an epoch repeats is the same
-again, and the next epoch sees it otherwise.
+Random choices (order, crops, negatives) are functions of (seed, epoch, key): a sample repeated within an epoch is
+identical, and differs in the next epoch.
 
-A sample that cannot be used (an image that does not decode) is left out of its batch, which is smaller by that sample;
-a rank whose whole batch is unusable takes the samples of the epoch's next step as well. Both depend on (seed, epoch,
-step, rank) alone, so that resuming stays exact.
+A sample that cannot be used (such as an image that does not decode) is skipped, which makes its batch smaller; a rank
+whose whole batch is unusable takes the samples of a later step. Both depend on (seed, epoch, step, rank) alone, so
+resuming stays exact.
 """
 
 import os
@@ -35,7 +35,7 @@ from pairwright.training.loading.batches import B, unpack
 from pairwright.training.loading.collation import Collator
 from pairwright.training.loading.data_notes import check_usable, data_notes
 from pairwright.training.loading.image_transforms import ImageOptions
-from pairwright.training.loading.rationale_file import index_rationales, missing_file_message
+from pairwright.training.loading.rationales import index_rationales, missing_file_message
 from pairwright.training.loading.sample_order import Ends, SampleOrder
 from pairwright.training.loading.samples import OnError, SampleCheck, SampleIndex, SampleJson, SampleSelection
 from pairwright.training.loading.shard_index import index_shards
@@ -44,11 +44,10 @@ from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 
 
 class LoaderState(TypedDict):
-    """Where a loader stands.
+    """Position of a loader, and what the order depends on.
 
-    ``epoch`` and ``step``: of the batch that comes next. ``seed``, ``samples``, ``places`` (a digest of where the samples lie
-    in the shards), ``together`` (samples a step over all ranks), ``window`` and ``ends``: what the order depends on, so
-    that it can be told when it became another.
+    ``epoch`` and ``step`` are those of the next batch. ``seed``, ``samples``, ``places`` (digest of the positions of the
+    samples in the shards), ``together`` (samples per step over all ranks), ``window`` and ``ends`` detect a changed order.
     """
 
     epoch: int
@@ -63,23 +62,22 @@ class LoaderState(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class LoadingOptions:
-    """How batches are made and by whom.
+    """Batch size, order, workers and ranks.
 
     Attributes:
-        batch_size: samples a step and rank.
+        batch_size: samples per step and rank.
         seed: of the run.
-        window: samples that are put in random order together (`order.py`); 0: as they stand in the shards.
-        ends: what the end of an epoch does (`order.py`).
-        workers: processes that load for each rank; 0: the training process does.
-        ahead: batches that each worker makes before they are asked for.
+        window: samples shuffled together (`sample_order.py`); 0: the order of the shards.
+        ends: how an epoch ends (`sample_order.py`).
+        workers: loading processes per rank; 0: load in the training process.
+        ahead: batches that each worker prefetches.
         rank: of this process, from 0.
         ranks: processes that train together.
-        device: where batches go.
-        on_error: samples that are broken or lack an image or caption: ``skip`` leaves them out and counts them, ``stop``
-            raises.
+        device: of the batches.
+        on_error: for broken samples and samples without image or caption: ``skip`` skips and counts them, ``stop`` raises.
 
     Raises:
-        UsageError: a number that cannot be.
+        UsageError: a value out of range.
     """
 
     batch_size: int
@@ -95,20 +93,20 @@ class LoadingOptions:
 
     def __post_init__(self) -> None:
         if self.workers < 0 or self.ahead < 1:
-            raise UsageError("loading: workers is at least 0, ahead at least 1.")
+            raise UsageError("loading: workers must be at least 0, ahead at least 1.")
         if not 0 <= self.rank < self.ranks:
             raise UsageError(f"rank {self.rank} of {self.ranks} ranks: ranks count from 0.")
 
 
 class ShardLoader(Generic[B]):
-    """Iterates over the batches of one rank; see the module.
+    """Iterator over the batches of one rank.
 
     Attributes:
-        index: the samples; ``index.left_out`` counts those that the recipe cannot use, by reason.
-        lacking: samples that are used but lack texts of some kind, by reason; masks stand for them.
-        unit: what an epoch and a step count, in the plural: samples, or conversations.
-        skipped: samples of the batches given so far that were left out of them, by place.
-        order: which samples make a step.
+        index: the samples; ``index.left_out`` counts those that the collator cannot use, by reason.
+        lacking: samples used without texts of some kind, by reason; their masks are False.
+        unit: plural name of what epochs and steps count: samples or conversations.
+        skipped: samples skipped in the batches so far, by place.
+        order: sample order.
         epoch: of the next batch.
         step: of the next batch.
     """
@@ -116,26 +114,26 @@ class ShardLoader(Generic[B]):
     def __init__(
         self, data: str, recipe: Collator[B], options: LoadingOptions, texts: TextOptions, images: ImageOptions
     ) -> None:
-        """Look at the shards and find what could not go well, before anything starts.
+        """Index the shards and check all options.
 
         Args:
-            data: a folder of shards, a tar, or a brace pattern; for `Students` also a ``.jsonl`` of their rows.
-            recipe: what a batch is made of.
-            options: who makes batches, and of what size.
-            texts: how texts become tokens.
-            images: how images become pixels.
+            data: a folder of shards, a tar, or a brace pattern; for `RationaleCollator` also a ``.jsonl`` of rationale rows.
+            recipe: the collator.
+            options: batch size, order, workers and ranks.
+            texts: tokenization.
+            images: image transforms.
 
         Raises:
-            InputError: no such shard; nothing in them that the recipe could use; no images.
-            StorageError: a shard that is torn.
-            UsageError: no tokenizer, or numbers that do not go together.
+            InputError: no such shards, or no usable sample in them.
+            StorageError: a shard is damaged.
+            UsageError: no tokenizer, or conflicting options.
         """
         load_tokenizer(texts.tokenizer)
         self.options, self._images, self.unit = options, images, recipe.unit
         self.skipped: dict[str, Reject] = {}
         counted = _LackCounter(recipe.lacks)
-        judges: dict[str, SampleCheck | None] = {"each": recipe.lacks, "some": counted, "nothing": None}
-        selection = SampleSelection(judges[recipe.needs], recipe.units, recipe.members, options.on_error)
+        checks: dict[str, SampleCheck | None] = {"each": recipe.lacks, "some": counted, "nothing": None}
+        selection = SampleSelection(checks[recipe.needs], recipe.units, recipe.members, options.on_error)
         self.index = _index(data, selection)
         self.lacking: Mapping[str, int] = dict(counted.found)
         check_usable(self.index, self.lacking, data)
@@ -157,16 +155,16 @@ class ShardLoader(Generic[B]):
         )
 
     def __len__(self) -> int:
-        """Return the number of steps an epoch, the same on every rank."""
+        """Return the number of steps per epoch, equal on all ranks."""
         return self.order.steps
 
     def __iter__(self) -> Iterator[B]:
-        """Yield the batches from the next one to the end of the epoch; each is counted as taken when it is given.
+        """Yield the batches from the next one to the end of the epoch; the position advances when a batch is yielded.
 
         Raises:
-            StorageError: a shard that changed meanwhile.
-            InputError: a sample that cannot be used, where ``on_error`` is ``stop``; none in many steps that can be.
-            PairwrightError: a worker that was killed.
+            StorageError: a shard changed since it was indexed.
+            InputError: an unusable sample with ``on_error`` ``stop``; no usable sample in many steps.
+            PairwrightError: a worker was killed.
         """
         epoch = self.epoch
         self._sampler.steps = [(epoch, step) for step in range(self.step, len(self))]
@@ -175,7 +173,9 @@ class ShardLoader(Generic[B]):
                 try:
                     raise made
                 finally:
-                    del made  # it holds this frame, and with it workers: torch waits seconds for those found as garbage
+                    del (
+                        made
+                    )  # it refers to this frame and so to the workers, whose garbage collection takes torch seconds
             self.skipped |= {each.place: each for each in made.skipped}
             self.step += 1
             if self.step == len(self):
@@ -183,11 +183,11 @@ class ShardLoader(Generic[B]):
             yield unpack(made, torch.device(self.options.device), self._images.mean, self._images.std)
 
     def notes(self) -> list[str]:
-        """Return in sentences what differs from data in which every sample is used and complete."""
+        """Return sentences on skipped samples, missing texts and smaller steps."""
         return data_notes(self.index.left_out, self.lacking, self.order, self.unit)
 
     def state_dict(self) -> LoaderState:
-        """Return where the loader stands: what `load_state_dict` takes."""
+        """Return the state for `load_state_dict`."""
         order = self.order
         return LoaderState(
             epoch=self.epoch,
@@ -201,22 +201,22 @@ class ShardLoader(Generic[B]):
         )
 
     def load_state_dict(self, state: LoaderState) -> None:
-        """Go to where a loader stood. Workers may be others, and ranks, with as many samples a step in all.
+        """Move to the position of a state. Workers may differ, and ranks, if the total batch size is the same.
 
         Raises:
-            UsageError: the state is of other data, or of another order.
+            UsageError: the state is of other data or another order.
         """
         for name, value in self.state_dict().items():
             if name not in ("epoch", "step") and state.get(name) != value:
                 raise UsageError(
-                    f"the state is of a run with {name} {state.get(name)}, this one has {value}: "
-                    "its batches would be others. Go on with the same data and settings, or start anew."
+                    f"the state has {name} {state.get(name)}, this run {value}, which changes the batches. "
+                    "Resume with the same data and settings, or start a new run."
                 )
         self.epoch, self.step = state["epoch"], state["step"]
 
 
 def check_data_exists(data: str) -> None:
-    """Say that there is no such data, where there is none, without a look at what it holds.
+    """Check that shards or file exist, without reading them.
 
     Raises:
         InputError: no such shard or file.
@@ -234,7 +234,7 @@ def _index(data: str, selection: SampleSelection) -> SampleIndex:
 
 
 class _LackCounter:
-    """Counts what samples lack, and leaves none out."""
+    """Sample check that counts reasons and rejects no sample."""
 
     def __init__(self, lacks: SampleCheck) -> None:
         self._lacks = lacks
@@ -247,20 +247,20 @@ class _LackCounter:
 
 
 def _explain_killed_workers(made: Iterable[Any]) -> Iterator[Any]:
-    """Yield what workers made; torch's word for one that was killed becomes a line."""
+    """Yield the workers' batches; translate torch's error on a killed worker."""
     try:
         yield from made
     except RuntimeError as error:
         if "DataLoader worker" not in str(error):
             raise
         raise PairwrightError(
-            "a process that loads data was killed, most likely since memory or /dev/shm was full. What helps: fewer "
-            "batches.workers, a smaller batches.size."
+            "a loading process was killed, most likely because memory or /dev/shm was full. Set a smaller "
+            "batches.workers or batches.size."
         ) from None
 
 
 class _StepSampler(Sampler[tuple[int, int]]):
-    """The steps (epoch, step) that a pass over the loader asks for; workers that live on get them as they come."""
+    """Sampler of the (epoch, step) pairs of an iteration; persistent workers receive them through it."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[int, int]] = []
@@ -270,4 +270,4 @@ class _StepSampler(Sampler[tuple[int, int]]):
 
 
 def _start_worker(_number: int) -> None:
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one thread a worker; else it warns of having been forked
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one thread per worker, and no warning about forks

@@ -1,10 +1,10 @@
-"""Image-caption pairs with the texts edited from the captions: CLIP, NegCLIP, hard positives, FSC-CLIP.
+"""Collator of image-caption pairs with edited captions: CLIP, NegCLIP, hard positives, FSC-CLIP.
 
-A row is a sample. Each row has the same number of places for negatives; where a sample has fewer, the mask is False.
-Where it has more, each epoch draws again: first one of every kind (form and target of the edit), then what is left.
+A row is a sample with a fixed number of places for negatives. Samples with fewer have a mask; of more, each epoch draws
+again: first one of every type (form and target of the edit), then the rest.
 
-Negatives may also be made while training, of each caption anew in each epoch, as FSC-CLIP does: give
-`pairwright.generators.online.OnlineNegatives`, or any function like it. Then those of the shards are not looked at.
+Negatives may also be generated in training, new ones for each caption and epoch, as in FSC-CLIP: pass
+`pairwright.generators.online.OnlineNegatives` or a similar function. Negatives in the shards are then ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,23 +25,23 @@ _Kinds = Mapping[str, Sequence[str]]
 
 
 class NegativeMaker(Protocol):
-    """Makes negatives of a caption by kind; the same in any process."""
+    """Generator of negatives by type; deterministic in any process."""
 
     def __call__(self, caption: str, captions: Sequence[str] = (), *, epoch: int = 0) -> Mapping[str, Sequence[str]]:
-        """Return texts by kind; ``captions`` are the others of the same image."""
+        """Return texts by type; ``captions`` are the other captions of the image."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairCollator:
-    """The recipe of pairs; see the module.
+    """Collator of pairs, one row per sample.
 
     Attributes:
-        negatives: places for hard negatives a row.
-        positives: places for hard positives a row.
-        online: makes the negatives; None: those of the shards.
+        negatives: hard negatives per row.
+        positives: hard positives per row.
+        online: generator of negatives; None: those of the shards.
 
     Raises:
-        UsageError: a number below 0, or a maker without places for what it makes.
+        UsageError: a number below 0, or a generator with ``negatives`` 0.
     """
 
     negatives: int = 0
@@ -53,15 +53,17 @@ class PairCollator:
 
     def __post_init__(self) -> None:
         if min(self.negatives, self.positives) < 0 or (self.online and not self.negatives):
-            raise UsageError("pairs: negatives and positives are at least 0; negatives made online need at least 1.")
+            raise UsageError(
+                "pairs: negatives and positives must be at least 0; online negatives require negatives of at least 1."
+            )
 
     @property
     def needs(self) -> Needs:
-        """Return ``some`` when texts of the shards are wanted: a mask stands for what one row lacks."""
+        """Return ``some`` if texts of the shards are used, as rows without them are masked."""
         return "some" if self.positives or (self.negatives and not self.online) else "nothing"
 
     def lacks(self, body: SampleJson) -> str:
-        """Return which of the wanted texts a sample has none of."""
+        """Return which of the used kinds of texts a sample lacks."""
         negatives = self.negatives and not self.online and not body.get("hard_negatives")
         positives = self.positives and not body.get("hard_positives")
         if negatives and positives:
@@ -69,23 +71,23 @@ class PairCollator:
         return "no_hard_negatives" if negatives else "no_hard_positives" if positives else ""
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], making: CollationContext
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[PairBatch]:
         """Return the batch of these samples."""
         negatives = [
-            _draw_texts(self._negatives(sample, making), self.negatives, sample.key, making) for sample in samples
+            _draw_texts(self._negatives(sample, context), self.negatives, sample.key, context) for sample in samples
         ]
         positives = [
-            _draw_texts(_group_by_type(sample.body.get("hard_positives", ())), self.positives, sample.key, making)
+            _draw_texts(_group_by_type(sample.body.get("hard_positives", ())), self.positives, sample.key, context)
             for sample in samples
         ]
         ids, cut = encode(
             [text for rows in ([[s.caption] for s in samples], negatives, positives) for row in rows for text in row],
-            making.texts,
+            context.texts,
         )
-        every, mask = pad_rows(ids, padding_id(making.texts))
+        every, mask = pad_rows(ids, padding_id(context.texts))
         own, edited = len(samples), sum(map(len, negatives))
-        fill = padding_id(making.texts)
+        fill = padding_id(context.texts)
         wrong = _stack_texts(every[own : own + edited], mask[own : own + edited], negatives, self.negatives, fill)
         right = _stack_texts(every[own + edited :], mask[own + edited :], positives, self.positives, fill)
         batch = PairBatch(
@@ -102,14 +104,14 @@ class PairCollator:
             keys=[sample.key for sample in samples],
             cut=cut,
         )
-        images = stack_images(pictures)
+        images = stack_images(prepared_images)
         return PackedBatch(batch, images.pixels, images.image_index)
 
-    def _negatives(self, sample: StoredSample, making: CollationContext) -> _Kinds:
+    def _negatives(self, sample: StoredSample, context: CollationContext) -> _Kinds:
         if self.online is None:
             return _group_by_type(sample.body.get("hard_negatives", ()))
         others = sample.body.get("provenance", {}).get("captions", ())
-        return self.online(sample.caption, others, epoch=making.epoch)
+        return self.online(sample.caption, others, epoch=context.epoch)
 
 
 def _group_by_type(rows: Sequence[Mapping[str, Any]]) -> _Kinds:
@@ -119,22 +121,22 @@ def _group_by_type(rows: Sequence[Mapping[str, Any]]) -> _Kinds:
     return kinds
 
 
-def _draw_texts(kinds: _Kinds, places: int, key: str, making: CollationContext) -> list[str]:
-    """Return up to ``places`` texts: one of each kind, then a second of each, and so on; chance breaks ties."""
+def _draw_texts(kinds: _Kinds, places: int, key: str, context: CollationContext) -> list[str]:
+    """Return up to ``places`` texts: one of each type, then a second of each, and so on, with random ties."""
     if not places:
         return []
-    chance = make_rng(making.seed, making.epoch, "texts", key)
+    rng = make_rng(context.seed, context.epoch, "texts", key)
     ranked = []
     for kind in sorted(kinds):
-        texts = chance.sample(kinds[kind], len(kinds[kind]))
-        ranked += [(turn, chance.random(), text) for turn, text in enumerate(texts)]
+        texts = rng.sample(kinds[kind], len(kinds[kind]))
+        ranked += [(turn, rng.random(), text) for turn, text in enumerate(texts)]
     return [text for _, _, text in sorted(ranked)[:places]]
 
 
 def _stack_texts(
     ids: Tensor, mask: Tensor, rows: Sequence[Sequence[str]], places: int, fill: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return ids (b, k, t), which places are taken (b, k), and the mask of tokens (b, k, t)."""
+    """Return ids (b, k, t), the mask of texts (b, k), and the mask of tokens (b, k, t)."""
     taken = torch.tensor([[place < len(row) for place in range(places)] for row in rows], dtype=torch.bool)
     taken = taken.reshape(len(rows), places)
     shape = (len(rows), places, ids.shape[1])

@@ -1,26 +1,119 @@
-"""Texts with a label and a rationale, for a small model that learns from both (Distilling step-by-step, section 2.3).
+"""Collator of rationales, and the index of JSONL files of rationale rows (Distilling step-by-step, section 2.3).
 
-``multi-task``   two rows an example: ``[label] x`` gives the label, ``[rationale] x`` the rationale (equations 2.3, 2.4)
-``single-task``  one row: x gives rationale and label as one text (equation 2.5)
-``label``        one row: ``[label] x`` gives the label (standard finetuning)
+``multi-task``   two rows per example: ``[label] x`` to the label, ``[rationale] x`` to the rationale (eq. 2.3, 2.4)
+``single-task``  one row: x to rationale and label as one text (eq. 2.5)
+``label``        one row: ``[label] x`` to the label (standard finetuning)
 
-The rows of an example stand in the same batch. Those of shards are told as `pairwright export --to rationales` tells
-them; files of such rows are read by `student_file.py`.
+All rows of an example share a batch. Shards yield the rows that `pairwright export --to rationales` writes. In a JSONL
+(`pairwright generate rationales`, `pairwright export --to rationales`), the rows with one ``id`` are an example; their
+positions are indexed, and the rows are read on demand.
 """
 
-from collections.abc import Sequence
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+import orjson
 import torch
 
+from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.rationales import StudentRows
 from pairwright.datasets.records import Example, Origin
-from pairwright.training.loading.batches import IGNORE_INDEX, PackedBatch, RationaleBatch
+from pairwright.training.loading.batches import PackedBatch, RationaleBatch
 from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage
-from pairwright.training.loading.rationale_file import ROWS
-from pairwright.training.loading.samples import SampleJson, StoredSample
+from pairwright.training.loading.samples import SampleCheck, SampleJson, StoredSample, read_span
 from pairwright.training.loading.tokenization import encode, pad_rows, padding_id
+from pairwright.training.objectives.next_token import IGNORE_INDEX
+
+ROWS = "student_rows"
+_MEMBERS = ("id", "objective", "input", "output", "split")
+
+_Spans = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RationaleIndex:
+    """Index of the examples of a file.
+
+    Attributes:
+        path: of the file.
+        spans: for each example the byte ranges ``[start, end)`` of its lines.
+        left_out: skipped examples by reason.
+    """
+
+    path: Path
+    spans: tuple[_Spans, ...]
+    left_out: Mapping[str, int]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Return the number of examples, as a tuple of one file."""
+        return (len(self.spans),)
+
+    def places(self) -> str:
+        """Return a digest of the examples' positions; equal for a copy of the file."""
+        return hashlib.sha256(repr(self.spans).encode()).hexdigest()[:16]
+
+    def find(self, number: int) -> StoredSample:
+        """Return the example with a number.
+
+        Raises:
+            InputError: a line changed since it was indexed.
+        """
+        rows = [_row(read_span(self.path, *span), str(self.path)) for span in self.spans[number]]
+        return StoredSample(rows[0]["id"], f"{self.path}, example {rows[0]['id']}", "", {ROWS: rows}, b"")
+
+
+def index_rationales(path: Path, check: SampleCheck | None = None) -> RationaleIndex:
+    """Return the index of a file; ``check`` returns the reason why an example is not usable.
+
+    Raises:
+        InputError: no such file, no rows, or an invalid row.
+    """
+    if not path.is_file():
+        raise missing_file_message(path)
+    spans: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+    rows: defaultdict[str, list[Any]] = defaultdict(list)
+    for start, end, row in _lines(path):
+        spans[row["id"]].append((start, end))
+        rows[row["id"]].append(row)
+    if not spans:
+        raise InputError("no rows", where=str(path), fix="Write rows with pairwright generate rationales.")
+    reasons = {name: check({ROWS: found}) if check else "" for name, found in rows.items()}
+    kept = tuple(tuple(found) for name, found in spans.items() if not reasons[name])
+    return RationaleIndex(path, kept, Counter(reason for reason in reasons.values() if reason))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, int, Any]]:
+    at = 0
+    with path.open("rb") as handle:
+        for number, line in enumerate(handle, start=1):
+            if line.strip():
+                yield at, at + len(line), _row(line, f"{path}, line {number}")
+            at += len(line)
+
+
+def _row(line: bytes, where: str) -> dict[str, Any]:
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"invalid JSON ({error})", where=where, fix="Write the rows again.") from None
+    if not isinstance(row, dict) or not all(isinstance(row.get(name), str) for name in _MEMBERS):
+        raise InputError(
+            f"not a rationale row: {', '.join(_MEMBERS)} must be strings",
+            where=where,
+            fix="pairwright export --to rationales writes such rows.",
+        )
+    return row
+
+
+def missing_file_message(path: Path) -> InputError:
+    """Return the error for a missing file."""
+    return InputError("no such file", where=str(path), fix="Pass a .jsonl of rationale rows.")
+
 
 Objectives = Literal["multi-task", "single-task", "label"]
 
@@ -29,7 +122,7 @@ _TARGETS = {"multi-task": ("label", "rationale"), "single-task": ("both",), "lab
 
 @dataclass(frozen=True, slots=True)
 class RationaleCollator:
-    """The recipe of rationales; see the module.
+    """Collator of rationales.
 
     Attributes:
         objectives: see the module.
@@ -44,30 +137,30 @@ class RationaleCollator:
     unit, units = "samples", None
 
     def lacks(self, body: SampleJson) -> str:
-        """Return whether a sample has no row of this split and objective."""
+        """Return ``no_rationales`` for a sample without a row of this split and objective."""
         return "" if self.rows("", body) else "no_rationales"
 
     def collate(
         self,
         samples: Sequence[StoredSample],
-        pictures: Sequence[PreparedImage],  # noqa: ARG002 - as every recipe
-        making: CollationContext,
+        prepared_images: Sequence[PreparedImage],  # noqa: ARG002 - interface of collators
+        context: CollationContext,
     ) -> PackedBatch[RationaleBatch]:
         """Return the batch of these samples."""
         rows = [(sample.key, row) for sample in samples for row in self.rows(sample.key, sample.body)]
-        asked, cut_asked = encode([row["input"] for _, row in rows], making.texts)
-        said, cut_said = encode([row["output"] for _, row in rows], making.texts)
-        texts, mask = pad_rows(asked, padding_id(making.texts))
-        targets, _ = pad_rows(said, IGNORE_INDEX)
+        inputs, cut_inputs = encode([row["input"] for _, row in rows], context.texts)
+        outputs, cut_outputs = encode([row["output"] for _, row in rows], context.texts)
+        texts, mask = pad_rows(inputs, padding_id(context.texts))
+        targets, _ = pad_rows(outputs, IGNORE_INDEX)
         rationale = torch.tensor([row["objective"] == "rationale" for _, row in rows])
-        batch = RationaleBatch(texts, mask, targets, rationale, [key for key, _ in rows], cut_asked + cut_said)
+        batch = RationaleBatch(texts, mask, targets, rationale, [key for key, _ in rows], cut_inputs + cut_outputs)
         return PackedBatch(batch, torch.empty(0, dtype=torch.uint8), torch.empty(0, dtype=torch.int64))
 
     def rows(self, key: str, body: SampleJson) -> list[dict[str, Any]]:
-        """Return the student rows of a sample, or of an example of a file, which has them ready."""
+        """Return the rationale rows of a sample, or of an example of a file."""
         rows = [row for row in body.get(ROWS, ()) if row["split"] == self.split]
-        told = StudentRows("single-task" if self.objectives == "single-task" else "multi-task")
+        exporter = StudentRows("single-task" if self.objectives == "single-task" else "multi-task")
         for known in body.get("rationales", ()):
             if known["split"] == self.split:
-                rows += told.make_rows(Example(id=key, origin=Origin("shard", 1), key=key, **known))
+                rows += exporter.make_rows(Example(id=key, origin=Origin("shard", 1), key=key, **known))
         return [row for row in rows if row["objective"] in _TARGETS[self.objectives]]

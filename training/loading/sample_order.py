@@ -1,21 +1,21 @@
-"""Which samples a step takes: arithmetic over numbers, without a file.
+"""Order of samples over steps and ranks, computed without reading files.
 
-The samples of all shards are numbered through. An epoch is an order of these numbers, drawn from (seed, epoch): the
-shards in random order, and within each window of so many samples of that row a random order again. A window keeps
-reading near in the files; one as large as the data set gives every order the same chance.
+Samples of all shards are numbered. An epoch is a permutation of the numbers, drawn from (seed, epoch): shards in random
+order, then shuffled within windows of that order. A window keeps reads close together; a window of the size of the data
+set gives a uniform permutation.
 
-A step of all ranks together takes the next stretch of the order, and each rank its part of that stretch. So
+A step of all ranks takes the next slice of the order, and each rank its part of that slice. Therefore
 
-- workers change nothing: a batch is told by (seed, epoch, step), whoever makes it;
-- ranks change only who does what: with the same number of samples a step in all, the same samples make a step;
-- where to go on is one number, the step. Nothing is read to get there;
-- every rank takes the same number of steps, and one shard is enough for any number of ranks and workers.
+- workers do not matter: a batch is a function of (seed, epoch, step);
+- ranks only share the work: the same total batch size gives the same samples per step;
+- resuming takes one number, the step, and reads nothing;
+- all ranks take the same number of steps, and one shard is enough for any number of ranks and workers.
 
-What the end of an epoch does, since samples seldom fill the last step (``ends``):
+Samples seldom fill the last step. ``ends`` is one of:
 
-``even``    batches are a little smaller, all of one size or one less: each sample exactly once
-``repeat``  all batches are full, so one batch of samples is needed at least; the last is filled with the first samples of the order, which come twice
-``drop``    all batches are full; up to one step's samples are left out, others in each epoch
+``even``    slightly smaller batches whose sizes differ by at most one: each sample exactly once
+``repeat``  full batches (needs at least one batch of samples); the last is filled with the first samples of the order
+``drop``    full batches; less than one step of samples is skipped, others in each epoch
 """
 
 from dataclasses import dataclass
@@ -34,18 +34,18 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SampleOrder:
-    """The order of samples; see the module.
+    """Order of samples.
 
     Attributes:
-        counts: samples of each shard.
-        batch_size: samples a step and rank, at most.
+        counts: samples per shard.
+        batch_size: maximum samples per step and rank.
         ranks: processes that train together.
         seed: of the run.
-        window: samples that are put in random order together; 0: all stays as it stands.
-        ends: what the end of an epoch does.
+        window: samples shuffled together; 0: no shuffling.
+        ends: how an epoch ends.
 
     Raises:
-        UsageError: numbers that give no step, or that no run can have.
+        UsageError: a value out of range, or too few samples for one step.
     """
 
     counts: tuple[int, ...]
@@ -58,47 +58,47 @@ class SampleOrder:
     def __post_init__(self) -> None:
         for name, least in (("batch_size", 1), ("ranks", 1), ("window", 0)):
             if getattr(self, name) < least:
-                raise UsageError(f"{name} is {getattr(self, name)}: give at least {least}.")
+                raise UsageError(f"{name} is {getattr(self, name)}: set at least {least}.")
         if self.batch_size == 1 and self.ends == "even" and self.samples % self.ranks:
             raise UsageError(
-                f"batches of 1 over {self.ranks} ranks come out even only if the {self.samples} samples do. "
-                "Give ends: repeat or drop, or larger batches."
+                f"batches of 1 cannot divide {self.samples} samples evenly over {self.ranks} ranks. "
+                "Set `ends` to repeat or drop, or use larger batches."
             )
         least = self.ranks if self.ends == "even" else self.together
-        # Repeated, fewer would come twice in one batch and be their own negatives.
+        # With `repeat`, fewer samples would occur twice in one batch and be their own negatives.
         if self.samples < least:
             raise UsageError(
-                f"{self.samples} samples for {self.ranks} ranks and batches of {self.batch_size} make no step "
-                f"(ends: {self.ends} needs {least}). Give more data, smaller batches or fewer ranks."
+                f"{self.samples} samples for {self.ranks} ranks and batches of {self.batch_size} are too few for one step "
+                f"(ends: {self.ends} needs {least}). Use more data, smaller batches or fewer ranks."
             )
 
     @property
     def samples(self) -> int:
-        """Return the number of samples in all."""
+        """Return the total number of samples."""
         return sum(self.counts)
 
     @property
     def together(self) -> int:
-        """Return how many samples a step takes at most, over all ranks."""
+        """Return the maximum samples per step over all ranks."""
         return self.batch_size * self.ranks
 
     @property
     def steps(self) -> int:
-        """Return the number of steps an epoch, the same on every rank."""
+        """Return the steps per epoch, equal on all ranks."""
         return self.samples // self.together if self.ends == "drop" else -(-self.samples // self.together)
 
     @property
     def repeated(self) -> int:
-        """Return how many samples of an epoch come a second time."""
+        """Return the number of samples that occur twice in an epoch."""
         return self.steps * self.together - self.samples if self.ends == "repeat" else 0
 
     @property
     def left_out(self) -> int:
-        """Return how many samples an epoch does not see."""
+        """Return the number of samples that an epoch skips."""
         return self.samples - self.steps * self.together if self.ends == "drop" else 0
 
     def take(self, epoch: int, step: int, rank: int) -> Numbers:
-        """Return the numbers of the samples that ``rank`` takes in a step, in their order."""
+        """Return the numbers of the samples that ``rank`` takes in a step, in order."""
         order = _shuffle_epoch(self.counts, self.window, self.seed, epoch)
         piece, pieces = step * self.ranks + rank, self.steps * self.ranks
         if self.ends == "even":
@@ -111,10 +111,10 @@ class SampleOrder:
 def _shuffle_epoch(counts: tuple[int, ...], window: int, seed: int, epoch: int) -> Numbers:
     if not window:
         return np.arange(sum(counts), dtype=np.int64)
-    chance = make_numpy_rng(seed, epoch, "loading")
+    rng = make_numpy_rng(seed, epoch, "loading")
     ends = np.cumsum(counts)
-    shards = chance.permutation(len(counts))
+    shards = rng.permutation(len(counts))
     order = np.concatenate([np.arange(ends[shard] - counts[shard], ends[shard], dtype=np.int64) for shard in shards])
     for start in range(0, len(order), window):
-        chance.shuffle(order[start : start + window])
+        rng.shuffle(order[start : start + window])
     return order

@@ -1,27 +1,31 @@
-"""A sample before a recipe makes rows of it, and the interface of the indexes that read samples."""
+"""Stored samples, the interface of their indexes, and file reads by position."""
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from pairwright.datasets.errors import StorageError
 from pairwright.datasets.rejects import Reject
 
 SampleJson = Mapping[str, Any]
 SampleCheck = Callable[[SampleJson], str]
-"""Returns why a sample cannot be used, in one countable word; empty when it can."""
+"""Returns the reason why a sample cannot be used; empty if it can."""
 
 OnError = Literal["skip", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
 class SampleSelection:
-    """Which samples of the files are used, and how many units of an epoch each one is.
+    """Which samples are used, and how many units of an epoch each one is.
 
     Attributes:
-        lacks: judges the JSON of a sample; None: no JSON is read, which is much faster.
-        units: counts the units of a sample by its JSON; None: each sample is one.
-        members: what a sample must have beside its JSON: ``image``, ``caption``.
-        on_error: ``skip`` leaves broken and incomplete samples out and counts them, ``stop`` raises.
+        lacks: check of a sample's JSON; None: JSON is not read, which is much faster.
+        units: number of units of a sample by its JSON; None: one per sample.
+        members: required members besides the JSON: ``image``, ``caption``.
+        on_error: ``skip`` skips and counts broken and incomplete samples, ``stop`` raises.
     """
 
     lacks: SampleCheck | None = None
@@ -32,15 +36,15 @@ class SampleSelection:
 
 @dataclass(frozen=True, slots=True)
 class StoredSample:
-    """A sample as it stands in its file.
+    """A sample as stored in its file.
 
     Attributes:
         key: of the sample.
         where: file and key, for messages.
-        caption: contents of ``.txt``; empty when it has none.
-        body: contents of ``.json``; empty when it has none.
+        caption: contents of ``.txt``; empty if missing.
+        body: contents of ``.json``; empty if missing.
         image: bytes of the image; empty for text-only samples.
-        unit: which of the sample's units is meant, from 0 (`Selection.units`).
+        unit: selected unit of the sample, from 0 (`SampleSelection.units`).
     """
 
     key: str
@@ -52,7 +56,7 @@ class StoredSample:
 
 
 class SampleIndex(Protocol):
-    """The units of samples, numbered through, each to be read by its number, in any process."""
+    """Numbered units of samples, readable by number in any process."""
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -60,24 +64,24 @@ class SampleIndex(Protocol):
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Return the number of samples that are not used, by reason."""
+        """Return the number of skipped samples by reason."""
 
     def places(self) -> str:
-        """Return a digest of where the samples lie: the same for the same files in another folder."""
+        """Return a digest of the samples' positions; equal for copies of the files."""
 
     def find(self, number: int) -> StoredSample | Reject:
-        """Return the sample of a number, or why it cannot be read.
+        """Return the sample with a number, or the reject if it is unusable.
 
         Raises:
-            PairwrightError: the file changed or cannot be read any more.
+            PairwrightError: the file changed or is not readable any more.
         """
 
 
 def read_samples(samples: SampleIndex, numbers: Sequence[int]) -> list[StoredSample]:
-    """Return the samples of these numbers, in their order.
+    """Return the samples with these numbers, in order.
 
     Raises:
-        PairwrightError: one of them cannot be read.
+        PairwrightError: a sample is unusable.
     """
     return [_sample_or_raise(samples.find(int(number))) for number in numbers]
 
@@ -86,3 +90,37 @@ def _sample_or_raise(found: StoredSample | Reject) -> StoredSample:
     if isinstance(found, Reject):
         raise found.error()
     return found
+
+
+_OPEN_FILES = 64
+
+
+class _OpenFile:
+    """A file read by position: forked workers share the position of a handle."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDONLY)
+
+    def read(self, start: int, end: int) -> bytes:
+        return os.pread(self._file, end - start, start)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file"):
+            os.close(self._file)
+
+
+def read_span(path: Path, start: int, end: int) -> bytes:
+    """Return the bytes ``[start, end)`` of a file; the file stays open for the next call.
+
+    Raises:
+        StorageError: the file is gone or not readable.
+    """
+    try:
+        return _open_file(path).read(start, end)
+    except OSError as error:
+        raise StorageError(f"{path}: not readable any more ({error.strerror}). Restart the run.") from None
+
+
+@lru_cache(maxsize=_OPEN_FILES)
+def _open_file(path: Path) -> _OpenFile:
+    return _OpenFile(path)  # closed on eviction

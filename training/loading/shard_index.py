@@ -1,13 +1,12 @@
-"""Where each sample lies in the shards, and its members read from there by webdataset.
+"""Index of the byte range of each sample in a set of shards, for reading samples by number with webdataset.
 
-The headers are read once, at the start: for each sample the first byte and the byte behind the last. What lies between
-is a tar of one sample, and webdataset, given the stretches of a batch one behind the other, reads them as it reads any
-shard. So a sample can be read by its number, in any order, and what webdataset takes can be trained on: shards by
-`pairwright`, whose headers are read fast, and those of others, for which Python's tarfile is asked.
+Headers are read once, at the start. The byte range of a sample is a tar of one sample, which webdataset reads like any
+shard. So samples are readable in any order, and all shards that webdataset reads can be used for training: headers of
+`pairwright` shards are read quickly, those of others by Python's tarfile.
 
-The image of a sample is the member whose extension names one (`datasets.images.SUFFIXES`), whatever stands before it.
+The image of a sample is the member with an image extension, whatever precedes that extension in its name.
 
-Limits: files on disks; tars without compression. Memory: 16 bytes a sample; 20 a unit where samples have several.
+Limits: local files, uncompressed tars. Memory: 16 bytes per sample; 20 per unit if samples have several.
 """
 
 import hashlib
@@ -32,19 +31,18 @@ from pairwright.datasets.images.loading import select_image_extensions
 from pairwright.datasets.rejects import REASONS, Reject, RejectError, make_reject
 from pairwright.datasets.shards.ustar import BLOCK_SIZE, END_MARKER
 from pairwright.datasets.shards.webdataset import find_shards
-from pairwright.training.loading.samples import SampleSelection, StoredSample
-from pairwright.training.loading.span_reader import read_span
+from pairwright.training.loading.samples import SampleSelection, StoredSample, read_span
 
 
 @dataclass(frozen=True)
 class ShardIndex:
-    """The units of samples of a set of shards, numbered through.
+    """Numbered units of samples in a set of shards.
 
     Attributes:
         paths: of the shards.
-        spans: for each shard int64 (n, 2): first byte of a unit's sample, and the byte behind it.
-        units: for each shard int32 (n,), which unit of its sample; None: each sample is one.
-        left_out: samples that are not used, by reason.
+        spans: for each shard int64 (n, 2): byte range ``[start, end)`` of a unit's sample.
+        units: for each shard int32 (n,): unit number within its sample; None: one per sample.
+        left_out: skipped samples by reason.
     """
 
     paths: tuple[Path, ...]
@@ -62,7 +60,7 @@ class ShardIndex:
         return np.cumsum(self.counts)
 
     def places(self) -> str:
-        """Return a digest of where the samples lie: the same for the same files in another folder."""
+        """Return a digest of the samples' positions; equal for copies of the shards."""
         digest = hashlib.sha256()
         for spans in self.spans:
             digest.update(f"{len(spans)}:".encode())
@@ -70,10 +68,10 @@ class ShardIndex:
         return digest.hexdigest()[:16]
 
     def find(self, number: int) -> StoredSample | Reject:
-        """Return the sample of a number, or why it cannot be read.
+        """Return the sample with a number, or the reject if it is unusable.
 
         Raises:
-            StorageError: a shard that changed since.
+            StorageError: the shard changed since it was indexed.
         """
         shard = int(np.searchsorted(self._ends, number, side="right"))
         path = self.paths[shard]
@@ -83,7 +81,7 @@ class ShardIndex:
         try:
             (members,) = group_by_keys(tar_file_expander([part]))
         except (ValueError, tarfile.TarError) as error:
-            raise StorageError(f"{path}: no sample at byte {start} any more ({error}). Start again.") from None
+            raise StorageError(f"{path}: no sample at byte {start} any more ({error}). Restart the run.") from None
         return _sample(path, members, 0 if self.units is None else int(self.units[shard][at]))
 
 
@@ -93,7 +91,7 @@ _TEXTS = {
     "conversations": ("type",),
     "rationales": ("task", "input", "label", "rationale", "split"),
 }
-"""Members of a sample's JSON that recipes read: lists of objects, with the strings that each object has to have."""
+"""Members of a sample's JSON that collators read: lists of objects with these string members."""
 
 
 def _sample(path: Path, members: dict[str, Any], unit: int) -> StoredSample | Reject:
@@ -101,8 +99,8 @@ def _sample(path: Path, members: dict[str, Any], unit: int) -> StoredSample | Re
     where = f"{path}::{key}"
     try:
         body = _object(members.get("json", b""))
-    except RejectError as flaw:
-        return make_reject(where, flaw.reason, flaw.detail)
+    except RejectError as error:
+        return make_reject(where, error.reason, error.detail)
     try:
         caption = members.get("txt", b"").decode()
     except UnicodeDecodeError as error:
@@ -112,10 +110,10 @@ def _sample(path: Path, members: dict[str, Any], unit: int) -> StoredSample | Re
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    """Return the JSON object of a sample; no bytes: an empty one.
+    """Return the JSON object of a sample; an empty one without bytes.
 
     Raises:
-        Refused: broken_json, where it is no JSON object, or a member that recipes read is not of its shape.
+        RejectError: broken_json: not a JSON object, or a member that collators read has another shape.
     """
     try:
         body = orjson.loads(data or b"{}")
@@ -131,7 +129,7 @@ def _object(data: bytes) -> dict[str, Any]:
 
 
 def _check_items(items: Any, name: str, texts: Sequence[str]) -> None:
-    """Refuse what is no list of objects with these strings in them; other members are not looked at."""
+    """Raise RejectError unless ``items`` is a list of objects with these strings; other members are ignored."""
     if not isinstance(items, list | tuple):
         raise RejectError("broken_json", f"{name} is not a list")
     for number, item in enumerate(items):
@@ -143,44 +141,43 @@ def _check_items(items: Any, name: str, texts: Sequence[str]) -> None:
 
 
 def index_shards(data: str | Path, selection: SampleSelection | None = None) -> ShardIndex:
-    """Return where the samples of a folder, a tar or a brace pattern lie.
+    """Return the index of the samples of a folder, a tar or a brace pattern.
 
     Args:
         data: as in `find_shards`.
-        selection: which samples are used, and how many units each is; None: all, as one.
+        selection: which samples are used, and their units; None: all samples, one unit each.
 
     Raises:
-        InputError: no such shard, or shards without a sample; a broken or incomplete sample where ``selection`` says
-            ``stop``.
-        StorageError: a shard that is torn or no tar.
+        InputError: no such shard, or shards without a sample; a broken or incomplete sample with ``on_error`` ``stop``.
+        StorageError: a shard is damaged or not a tar.
     """
     paths = tuple(find_shards(Path(data)))
-    sieve = _SampleFilter(selection or SampleSelection())
-    found = [_spans(path, sieve) for path in paths]
-    if not sum(len(spans) for spans, _ in found) and not sieve.left_out:
-        raise InputError("no sample in it", where=str(data), fix="Build shards that hold samples.")
-    sieve.refuse_flaws()
-    units = tuple(own for _, own in found) if sieve.selection.units else None
-    return ShardIndex(paths, tuple(spans for spans, _ in found), units, dict(sieve.left_out))
+    sample_filter = _SampleFilter(selection or SampleSelection())
+    found = [_spans(path, sample_filter) for path in paths]
+    if not sum(len(spans) for spans, _ in found) and not sample_filter.left_out:
+        raise InputError("no samples", where=str(data), fix="Build shards with samples.")
+    sample_filter.raise_rejects()
+    units = tuple(own for _, own in found) if sample_filter.selection.units else None
+    return ShardIndex(paths, tuple(spans for spans, _ in found), units, dict(sample_filter.left_out))
 
 
 class _SampleFilter:
-    """Decides of each sample how many units it is, and counts those that are none."""
+    """Counts the units of each sample, and skipped samples by reason."""
 
     def __init__(self, selection: SampleSelection) -> None:
         self.selection = selection
         self.left_out: Counter[str] = Counter()
-        self._flawed: dict[str, str] = {}  # reason: the first sample with that flaw
+        self._rejected: dict[str, str] = {}  # reason: first sample
         self._samples = 0
 
     def units(self, found: "_FoundSample", path: Path) -> int:
-        """Return how many units a sample is; 0: it is not used."""
+        """Return the number of units of a sample; 0: skipped."""
         self._samples += 1
         try:
             body = self._body(found)
-        except RejectError as flaw:
-            self.left_out.update([flaw.reason])
-            self._flawed.setdefault(flaw.reason, f"{path}::{found.stem}")
+        except RejectError as error:
+            self.left_out.update([error.reason])
+            self._rejected.setdefault(error.reason, f"{path}::{found.stem}")
             return 0
         lacks, units = self.selection.lacks, self.selection.units
         if lacks and (reason := lacks(body)):
@@ -188,20 +185,20 @@ class _SampleFilter:
             return 0
         return units(body) if units else 1
 
-    def refuse_flaws(self) -> None:
-        """Raise InputError for broken and incomplete samples, where these are not to be skipped."""
-        if self.selection.on_error == "stop" and self._flawed:
-            reason, first = next(iter(self._flawed.items()))
+    def raise_rejects(self) -> None:
+        """Raise InputError on broken and incomplete samples with ``on_error`` ``stop``."""
+        if self.selection.on_error == "stop" and self._rejected:
+            reason, first = next(iter(self._rejected.items()))
             raise InputError(
-                f"{self.left_out[reason]:,} of {self._samples:,} samples have the flaw {reason}; this is the first",
+                f"{self.left_out[reason]:,} of {self._samples:,} samples are rejected as {reason}; this is the first",
                 where=first,
-                fix=f"{REASONS[reason]} To leave such samples out: --on-error skip.",
+                fix=f"{REASONS[reason]} To skip such samples: --on-error skip.",
             )
 
     def _body(self, found: "_FoundSample") -> dict[str, Any]:
         images = select_image_extensions(found.extensions)
         if len(images) > 1 or found.twice:
-            raise RejectError("duplicate_member", "two members of one kind")
+            raise RejectError("duplicate_member", "duplicate member")
         if "image" in self.selection.members and not images:
             raise RejectError("missing_image", "no image")
         if "caption" in self.selection.members and "txt" not in found.extensions:
@@ -211,18 +208,18 @@ class _SampleFilter:
         return _object(found.body)
 
 
-def _spans(path: Path, sieve: _SampleFilter) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return the byte range of each unit's sample in one shard, and which unit of the sample it is."""
+def _spans(path: Path, sample_filter: _SampleFilter) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+    """Return the byte range of each unit's sample in a shard, and the unit's number within the sample."""
     rows, units = list[tuple[int, int]](), list[int]()
     with path.open("rb") as handle:
         size = handle.seek(0, io.SEEK_END)
         if not size:
-            raise StorageError(f"{path}: an empty file. Write the shard again.")
+            raise StorageError(f"{path}: empty file. Write the shard again.")
         with closing(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)) as view:
             for found in _samples(_members(view, path, size), view):
-                count = sieve.units(found, path)
+                count = sample_filter.units(found, path)
                 rows += [(found.start, found.end)] * count
-                units += range(count) if sieve.selection.units else ()
+                units += range(count) if sample_filter.selection.units else ()
     return np.array(rows, dtype=np.int64).reshape(-1, 2), np.array(units, dtype=np.int32)
 
 
@@ -231,7 +228,7 @@ _Member = tuple[str, int, int, int]  # name, first byte of its header(s), first 
 
 @dataclass(slots=True)
 class _FoundSample:
-    """A sample on its way through the headers: its members' extensions, in lower case, and where it lies."""
+    """A sample found in the headers: lower-case extensions of its members, and its byte range."""
 
     stem: str
     start: int
@@ -242,12 +239,12 @@ class _FoundSample:
 
 
 def _samples(members: Iterator[_Member], view: mmap.mmap) -> Iterator[_FoundSample]:
-    """Yield the samples: members of one stem, side by side."""
+    """Yield the samples: adjacent members with one stem."""
     found: _FoundSample | None = None
     for name, at, data, size in members:
         folder, slash, file = name.rpartition("/")
         base, dot, ext = file.partition(".")
-        if not base or not dot:  # no member of a sample, for webdataset neither
+        if not base or not dot:  # webdataset ignores it too
             continue
         stem, ext = f"{folder}{slash}{base}", ext.lower()
         if found is None or stem != found.stem:
@@ -272,25 +269,25 @@ def _members(view: mmap.mmap, path: Path, size: int) -> Iterator[_Member]:
         try:
             name, length = header[:100].rstrip(b"\0").decode(), int(header[124:135], 8)
         except ValueError:
-            raise _truncated(path, at) from None
+            raise _damaged_shard(path, at) from None
         if at + BLOCK_SIZE + length > size:
-            raise _truncated(path, at)
+            raise _damaged_shard(path, at)
         yield name, at, at + BLOCK_SIZE, length
         at += BLOCK_SIZE + length + -length % BLOCK_SIZE
     if at >= size:
-        raise _truncated(path, at)
+        raise _damaged_shard(path, at)
 
 
 def _foreign_members(path: Path, after: int) -> Iterator[_Member]:
-    """Yield the members from byte ``after`` on of a tar that holds other headers than ours."""
+    """Yield the members from byte ``after`` of a tar with other headers than ours."""
     try:
         with tarfile.open(path, "r:") as archive:
             for member in archive:
                 if member.isreg() and member.offset >= after:
                     yield member.name, member.offset, member.offset_data, member.size
     except tarfile.TarError:
-        raise _truncated(path, after) from None
+        raise _damaged_shard(path, after) from None
 
 
-def _truncated(path: Path, at: int) -> StorageError:
-    return StorageError(f"{path}: torn, or no tar without compression (at byte {at}). Write the shard again.")
+def _damaged_shard(path: Path, at: int) -> StorageError:
+    return StorageError(f"{path}: damaged, or not an uncompressed tar (at byte {at}). Write the shard again.")

@@ -1,6 +1,6 @@
-"""The batches of steps: a step's samples are read, those that cannot be used are left out, and a recipe joins the rest.
+"""Data set of batches by step: reads the samples of a step, skips unusable ones and collates the rest.
 
-All of it depends on (seed, epoch, step, rank) alone, so any process makes the same batch.
+A batch is a function of (seed, epoch, step, rank), so any process makes the same one.
 """
 
 from dataclasses import dataclass, replace
@@ -19,12 +19,12 @@ from pairwright.training.loading.samples import OnError, SampleIndex, StoredSamp
 from pairwright.training.loading.tokenization import TextOptions
 
 _MAX_STEPS_TRIED = 16
-"""Steps whose samples are looked at for one that can be used, before the run stops."""
+"""Steps that are searched for a usable sample before the run stops."""
 
 
 @dataclass(frozen=True)
 class StepBatches(Dataset[Any], Generic[B]):
-    """The batches of one rank by (epoch, step), as workers make them."""
+    """The batches of one rank by (epoch, step), as workers load them."""
 
     index: SampleIndex
     order: SampleOrder
@@ -36,47 +36,47 @@ class StepBatches(Dataset[Any], Generic[B]):
     on_error: OnError
 
     def __getitem__(self, at: tuple[int, int]) -> PackedBatch[B] | PairwrightError:
-        """Return a batch; an error of ours as a value, since torch would wrap it in a worker's traceback."""
+        """Return a batch, or a `PairwrightError` as a value: raised, torch would wrap it in a worker's traceback."""
         try:
-            return self._made(*at)
+            return self._load_batch(*at)
         except PairwrightError as error:
             return error
 
-    def _made(self, epoch: int, step: int) -> PackedBatch[B]:
-        making = CollationContext(self.texts, self.images, self.seed, epoch)
+    def _load_batch(self, epoch: int, step: int) -> PackedBatch[B]:
+        context = CollationContext(self.texts, self.images, self.seed, epoch)
         first: tuple[Reject, ...] = ()
         for later in range(min(_MAX_STEPS_TRIED, self.order.steps)):
             numbers = self.order.take(epoch, (step + later) % self.order.steps, self.rank)
-            usable, skipped = self._usable(numbers.tolist(), making)
+            usable, skipped = self._split_usable(numbers.tolist(), context)
             first = first or skipped
             if usable:
                 samples = [sample for sample, _ in usable]
-                pictures = [picture for _, picture in usable if picture is not None]
-                return replace(self.recipe.collate(samples, pictures, making), skipped=first)
+                prepared_images = [image for _, image in usable if image is not None]
+                return replace(self.recipe.collate(samples, prepared_images, context), skipped=first)
         raise InputError(
-            f"no sample of this step and of those after it can be used; the first: {first[0].detail}",
+            f"no usable sample in this step and the following ones; the first: {first[0].detail}",
             where=first[0].place,
             fix="`pairwright verify` lists the broken samples of shards.",
         )
 
-    def _usable(
-        self, numbers: list[int], making: CollationContext
+    def _split_usable(
+        self, numbers: list[int], context: CollationContext
     ) -> tuple[list[tuple[StoredSample, PreparedImage | None]], tuple[Reject, ...]]:
-        """Return the samples of these numbers in their order, each with its picture, and those that cannot be used.
+        """Return the usable samples with their images, in order, and the rejects.
 
         Raises:
-            InputError: one that cannot be used, where ``on_error`` is ``stop``.
+            InputError: an unusable sample with ``on_error`` ``stop``.
         """
-        pictures: dict[str, PreparedImage | Reject] = {}  # a sample that comes for several of its units has one
+        prepared_images: dict[str, PreparedImage | Reject] = {}  # one per sample, also with several units
         found: dict[int, tuple[StoredSample, PreparedImage | None] | Reject] = {}
-        for number in sorted(set(numbers)):  # as they lie in the files
+        for number in sorted(set(numbers)):  # in file order
             sample = self.index.find(number)
             if isinstance(sample, Reject) or "image" not in self.recipe.members:
                 found[number] = sample if isinstance(sample, Reject) else (sample, None)
                 continue
-            if sample.where not in pictures:
-                pictures[sample.where] = _picture(sample, making)
-            shown = pictures[sample.where]
+            if sample.where not in prepared_images:
+                prepared_images[sample.where] = _prepare(sample, context)
+            shown = prepared_images[sample.where]
             found[number] = shown if isinstance(shown, Reject) else (sample, shown)
         rejects = {each.place: each for each in found.values() if isinstance(each, Reject)}
         if rejects and self.on_error == "stop":
@@ -85,8 +85,8 @@ class StepBatches(Dataset[Any], Generic[B]):
         return usable, tuple(rejects.values())
 
 
-def _picture(sample: StoredSample, making: CollationContext) -> PreparedImage | Reject:
+def _prepare(sample: StoredSample, context: CollationContext) -> PreparedImage | Reject:
     try:
-        return prepare_image(sample, making)
+        return prepare_image(sample, context)
     except UnusableImageError as error:
         return make_reject(sample.where, error.reason, error.what)

@@ -1,7 +1,7 @@
-"""From texts to token ids: any tokenizer of transformers, by name or folder.
+"""Tokenization with any tokenizer of transformers, by name or folder.
 
-A text that is longer than a tower reads is cut as its tokenizer cuts it (the end mark stays), and counted: a negative
-that differs from its caption behind the cut is the same text for the model.
+Texts longer than the limit are truncated by their tokenizer (the end token stays) and counted: a negative that differs
+from its caption only after the limit is the same text for the model.
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from torch import Tensor
 from pairwright.datasets.errors import UsageError
 
 CONTEXT = 77
-"""Tokens that CLIP's text tower reads, marks of start and end included."""
+"""Tokens that CLIP's text tower reads, including start and end token."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
-    """How texts become tokens.
+    """Tokenization options.
 
     Attributes:
-        tokenizer: name or folder, as ``AutoTokenizer.from_pretrained`` takes it.
-        max_tokens: of a text, marks of start and end included.
+        tokenizer: name or folder for ``AutoTokenizer.from_pretrained``.
+        max_tokens: per text, including start and end token.
 
     Raises:
         UsageError: fewer than three tokens.
@@ -35,15 +35,15 @@ class TextOptions:
 
     def __post_init__(self) -> None:
         if self.max_tokens < 3:
-            raise UsageError(f"max_tokens is {self.max_tokens}: two of them are marks. Give at least 3.")
+            raise UsageError(f"max_tokens is {self.max_tokens}, including start and end token: set at least 3.")
 
 
 @lru_cache(maxsize=4)
 def load_tokenizer(name: str) -> Any:
-    """Return the tokenizer of a name or folder, loaded once a process.
+    """Return the tokenizer of a name or folder, cached per process.
 
     Raises:
-        UsageError: there is none, or it has no mark to pad with.
+        UsageError: no such tokenizer, or one without padding and end token.
     """
     from transformers import AutoTokenizer
 
@@ -51,20 +51,20 @@ def load_tokenizer(name: str) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(name)
     except (OSError, ValueError, KeyError) as error:
         first = str(error).strip().partition("\n")[0]
-        raise UsageError(f"no tokenizer {name!r} ({first}). Give a folder that holds one.") from None
+        raise UsageError(f"no tokenizer {name!r} ({first}). Pass a folder with a tokenizer.") from None
     if tokenizer_padding_id(tokenizer) is None:
-        raise UsageError(f"the tokenizer {name!r} has no mark to pad with and none for the end. Set its pad_token.")
+        raise UsageError(f"the tokenizer {name!r} has neither padding nor end token. Set its pad_token.")
     return tokenizer
 
 
 def tokenizer_padding_id(tokenizer: Any) -> int | None:
-    """Return the id that stands behind the end of short texts: the padding mark, else the end mark."""
+    """Return the padding token id: the tokenizer's padding token, else its end token."""
     padded: int | None = tokenizer.pad_token_id
     return tokenizer.eos_token_id if padded is None else padded
 
 
 def encode(texts: Sequence[str], options: TextOptions) -> tuple[list[list[int]], int]:
-    """Return the ids of each text, at most ``max_tokens``, and how many texts were cut."""
+    """Return the ids of each text, at most ``max_tokens``, and the number of truncated texts."""
     if not texts:
         return [], 0
     tokenizer = load_tokenizer(options.tokenizer)
@@ -80,7 +80,7 @@ def encode(texts: Sequence[str], options: TextOptions) -> tuple[list[list[int]],
 
 
 def pad_rows(rows: Sequence[Sequence[int]], fill: int, width: int = 0) -> tuple[Tensor, Tensor]:
-    """Return int64 (n, t) with ``fill`` behind short rows, and bool (n, t) of what is no fill; t at least ``width``."""
+    """Return int64 (n, t) rows padded with ``fill``, and a bool (n, t) mask, False at padding; t is at least ``width``."""
     width = max(width, max(map(len, rows), default=0))
     ids = torch.full((len(rows), width), fill, dtype=torch.int64)
     mask = torch.zeros((len(rows), width), dtype=torch.bool)
@@ -91,5 +91,5 @@ def pad_rows(rows: Sequence[Sequence[int]], fill: int, width: int = 0) -> tuple[
 
 
 def padding_id(options: TextOptions) -> int:
-    """Return the id that rows are padded with."""
+    """Return the padding token id of the tokenizer."""
     return tokenizer_padding_id(load_tokenizer(options.tokenizer)) or 0

@@ -1,12 +1,11 @@
-"""Triplets of image, instruction and answer: embeddings that depend on what is asked (FocalLens, section 5.1).
+"""Collator of triplets of image, instruction and answer (FocalLens, section 5.1).
 
-A row is an exchange of a conversation; all rows of a sample stand in the same batch, since the model has to tell them
-apart by the instruction alone. So a batch of n samples has more rows than n, and not always the same number; ``turns``
-bounds it, and each epoch draws again. An exchange that a sample has twice counts once: twice, it would be its own
-negative. Samples without one are left out and counted.
+A row is a question-answer turn; all rows of a sample share a batch, so that only the instruction distinguishes them. A
+batch of n samples therefore has a varying number of rows; ``turns`` bounds it, and each epoch draws again. A repeated
+turn of a sample counts once: it would be its own negative. Samples without turns are skipped and counted.
 
-Limits: the conversations of one sample. Where several samples share an image (one for each caption), the samples are
-drawn apart; `PairBatch.groups` and `TripletBatch.groups` tell when two of them meet.
+Limits: the conversations of one sample. Several samples of one image (one per caption) are drawn independently;
+`TripletBatch.groups` is equal for them.
 """
 
 from collections.abc import Sequence
@@ -25,16 +24,16 @@ from pairwright.training.loading.tokenization import TextOptions, encode, load_t
 
 @dataclass(frozen=True, slots=True)
 class TripletCollator:
-    """The recipe of triplets; see the module.
+    """Collator of triplets, one row per turn.
 
     Attributes:
-        turns: of one sample in a batch at most; 0: all.
-        types: of the conversations that are taken; empty: all.
-        instructions: how these become tokens where a language model reads them (FocalLens-MLLM), without the mark of
-            the end, which the model puts there itself; None: as the answers do.
+        turns: maximum per sample in a batch; 0: all.
+        types: conversation types; empty: all.
+        instructions: tokenization of instructions for a language model (FocalLens-MLLM), without the end token, which the
+            model appends; None: as for answers.
 
     Raises:
-        UsageError: a number below 0.
+        UsageError: ``turns`` is below 0.
     """
 
     turns: int = 0
@@ -47,24 +46,26 @@ class TripletCollator:
 
     def __post_init__(self) -> None:
         if self.turns < 0:
-            raise UsageError("triplets: turns is at least 0 (0: all).")
+            raise UsageError("triplets: turns must be at least 0 (0: all).")
 
     def lacks(self, body: SampleJson) -> str:
-        """Return whether a sample has no exchange."""
+        """Return ``no_triplets`` for a sample without a turn."""
         return "" if exchanges(body, self.types) else "no_triplets"
 
     def collate(
-        self, samples: Sequence[StoredSample], pictures: Sequence[PreparedImage], making: CollationContext
+        self, samples: Sequence[StoredSample], prepared_images: Sequence[PreparedImage], context: CollationContext
     ) -> PackedBatch[TripletBatch]:
         """Return the batch of these samples."""
-        drawn = [self._drawn(sample, making) for sample in samples]
+        drawn = [self._draw_exchanges(sample, context) for sample in samples]
         rows = [(place, *exchange) for place, found in enumerate(drawn) for exchange in found]
-        asked, cut_asked = self._asked([instruction for _, instruction, _ in rows], making.texts)
-        said, cut_said = encode([answer for _, _, answer in rows], making.texts)
-        instructions, instruction_mask = pad_rows(asked, padding_id(self.instructions or making.texts))
-        texts, text_mask = pad_rows(said, padding_id(making.texts))
+        instruction_ids, cut_instructions = self._encode_instructions(
+            [instruction for _, instruction, _ in rows], context.texts
+        )
+        answer_ids, cut_answers = encode([answer for _, _, answer in rows], context.texts)
+        instructions, instruction_mask = pad_rows(instruction_ids, padding_id(self.instructions or context.texts))
+        texts, text_mask = pad_rows(answer_ids, padding_id(context.texts))
         groups = image_groups(samples)
-        images = stack_images([pictures[place] for place, _, _ in rows])
+        images = stack_images([prepared_images[place] for place, _, _ in rows])
         batch = TripletBatch(
             images=torch.empty(0),
             grids=images.grids,
@@ -74,36 +75,36 @@ class TripletCollator:
             text_mask=text_mask,
             groups=torch.tensor([groups[place] for place, _, _ in rows]),
             keys=[samples[place].key for place, _, _ in rows],
-            cut=cut_asked + cut_said,
+            cut=cut_instructions + cut_answers,
         )
         return PackedBatch(batch, images.pixels, images.image_index)
 
-    def _asked(self, texts: Sequence[str], answers: TextOptions) -> tuple[list[list[int]], int]:
+    def _encode_instructions(self, texts: Sequence[str], answers: TextOptions) -> tuple[list[list[int]], int]:
         if self.instructions is None:
             return encode(texts, answers)
         rows, cut = encode(texts, self.instructions)
         end = load_tokenizer(self.instructions.tokenizer).eos_token_id
         return [row[:-1] if row and row[-1] == end else row for row in rows], cut
 
-    def _drawn(self, sample: StoredSample, making: CollationContext) -> list[tuple[str, str]]:
+    def _draw_exchanges(self, sample: StoredSample, context: CollationContext) -> list[tuple[str, str]]:
         found = exchanges(sample.body, self.types)
         if not self.turns or len(found) <= self.turns:
             return found
-        return make_rng(making.seed, making.epoch, "turns", sample.key).sample(found, self.turns)
+        return make_rng(context.seed, context.epoch, "turns", sample.key).sample(found, self.turns)
 
 
 def exchanges(body: SampleJson, types: Sequence[str] = ()) -> list[tuple[str, str]]:
-    """Return what was asked and answered in a sample's conversations, each exchange once, in order."""
+    """Return the distinct (instruction, answer) pairs of a sample's conversations, in order."""
     found: dict[tuple[str, str], None] = {}
     for conversation in select_conversations(body, types):
-        asked = ""
+        question = ""
         for turn in conversation["turns"]:
-            if turn["role"] == "assistant" and asked:
-                found[asked, turn["text"]] = None
-            asked = turn["text"] if turn["role"] == "human" else ""
+            if turn["role"] == "assistant" and question:
+                found[question, turn["text"]] = None
+            question = turn["text"] if turn["role"] == "human" else ""
     return list(found)
 
 
 def select_conversations(body: SampleJson, types: Sequence[str]) -> list[Any]:
-    """Return a sample's conversations of these types (all when none is named), in order."""
+    """Return a sample's conversations of these types (empty: all), in order."""
     return [row for row in body.get("conversations", ()) if not types or row["type"] in types]

@@ -1,11 +1,11 @@
-"""AnyRes (003, chapter 4): an image in tiles of the vision tower's size, besides the whole image made small.
+"""AnyRes (003, chapter 4): an image as tiles of the vision tower's size, plus the whole image downscaled.
 
-The grid is chosen for the image's shape, the image is fitted into it without changing its proportions and padded, and
-cut. The tiles' features are put together into one large map, read row by row, behind those of the whole image, which is
-padded too (section 4.3, "Global context"). So an image of r x c tiles takes (1 + r * c) times the tokens of one.
+The grid is chosen by the image's shape; the image is resized into it in proportion, padded, and cut. The tiles' features
+form one large map, read row by row, after those of the whole image, which is padded too (section 4.3, "Global
+context"). An image of r x c tiles takes (1 + r * c) times the tokens of one.
 
-Not covered: what the later releases of LLaVA-NeXT do besides, cutting the padding's features away and marking the ends
-of rows. The dissertation does not describe it.
+Not covered: removing the features of padding and marking row ends, as later releases of LLaVA-NeXT do; the dissertation
+does not describe it.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Grid:
 
     @property
     def tiles(self) -> int:
-        """How many tiles it has; the whole image is not counted."""
+        """Number of tiles, without the whole image."""
         return self.rows * self.columns
 
 
@@ -35,44 +35,42 @@ GRIDS = (Grid(2, 2), Grid(1, 2), Grid(1, 3), Grid(1, 4), Grid(2, 1), Grid(3, 1),
 
 
 def choose_grid(width: int, height: int, size: int, grids: Sequence[Grid] = GRIDS) -> Grid:
-    """Return the grid that shows most of an image's pixels; of those that show as many, the one of fewest tiles.
-
-    Of those that have as many tiles, it is the one that has the least padding.
+    """Return the grid that shows most of an image's pixels; of equals the one with fewest tiles, then with least padding.
 
     Args:
         width: of the image in pixels.
         height: of the image in pixels.
-        size: of a tile's side in pixels.
-        grids: to choose from; of equals the first is taken.
+        size: tile side in pixels.
+        grids: candidates; of equals the first.
 
     Raises:
-        UsageError: when there is no grid, or the image has no pixels.
+        UsageError: no grid, or an image without pixels.
     """
     if not grids or min(width, height, size) < 1:
-        raise UsageError(f"no grid for an image of {width}x{height} in tiles of {size} pixels")
+        raise UsageError(f"no grid for an image of {width}x{height} pixels and tiles of {size} pixels")
 
     def worth(grid: Grid) -> tuple[int, int, int]:
         shown_width, shown_height = fit_size(width, height, grid.columns * size, grid.rows * size)
         covered = shown_width * shown_height
-        return min(covered, width * height), -grid.tiles, covered  # making it larger shows nothing more
+        return min(covered, width * height), -grid.tiles, covered  # upscaling shows no more pixels
 
     return max(grids, key=worth)
 
 
 def fit_size(width: int, height: int, most_width: int, most_height: int) -> tuple[int, int]:
-    """Return the width and height in pixels of an image made as large as fits, in its proportions."""
+    """Return the largest width and height in pixels within the limits that keep the proportions."""
     if most_width * height <= most_height * width:
         return most_width, max(1, min(most_height, round(height * most_width / width)))
     return max(1, min(most_width, round(width * most_height / height))), most_height
 
 
 def split_image(image: Tensor, size: int, grid: Grid | None = None) -> Tensor:
-    """Cut an image into the whole and its tiles.
+    """Return the whole image and its tiles.
 
     Args:
-        image: float (3, h, w), normalised, so that the padding, 0, is the mean colour.
-        size: of a tile's side in pixels.
-        grid: `choose_grid`'s by default.
+        image: float (3, h, w), normalized, so that the padding, 0, is the mean color.
+        size: tile side in pixels.
+        grid: by default that of `choose_grid`.
 
     Returns:
         Float (1 + tiles, 3, size, size): the whole image first, then the tiles row by row.
@@ -84,33 +82,35 @@ def split_image(image: Tensor, size: int, grid: Grid | None = None) -> Tensor:
 
 
 def merge_features(features: Tensor, grid: Grid) -> Tensor:
-    """Put the features of `split`'s parts in the order in which they are read.
+    """Return the features of the parts of `split_image` in reading order.
 
     Args:
         features: float (1 + tiles, p, d); p patches, a square, row by row.
         grid: of the tiles.
 
     Returns:
-        Float ((1 + tiles) * p, d): the whole image's, then the large map's row by row, across the tiles.
+        Float ((1 + tiles) * p, d): those of the whole image, then the large map row by row, across the tiles.
 
     Raises:
-        UsageError: when the parts are not those of the grid, or p is no square.
+        UsageError: the number of parts does not match the grid, or p is not a square.
     """
     parts, patches, dim = features.shape
     side = round(patches**0.5)
     if parts != 1 + grid.tiles or side * side != patches:
-        raise UsageError(f"{parts} parts of {patches} patches are not an image and {grid.rows}x{grid.columns} tiles")
+        raise UsageError(
+            f"{parts} parts of {patches} patches do not match an image and {grid.rows}x{grid.columns} tiles"
+        )
     large = features[1:].reshape(grid.rows, grid.columns, side, side, dim).permute(0, 2, 1, 3, 4)
     return torch.cat([features[0], large.reshape(-1, dim)])
 
 
 def token_count(width: int, height: int, size: int, patches: int, grids: Sequence[Grid] = GRIDS) -> int:
-    """Return how many tokens an image takes whose tiles of ``size`` pixels have ``patches`` each."""
+    """Return the tokens of an image whose tiles of ``size`` pixels have ``patches`` each."""
     return (1 + choose_grid(width, height, size, grids).tiles) * patches
 
 
 def _fit(image: Tensor, height: int, width: int) -> Tensor:
-    """Resize in proportion to fit, and pad to (3, height, width), the image in the middle."""
+    """Resize in proportion and pad to (3, height, width), centered."""
     shown_width, shown_height = fit_size(image.shape[2], image.shape[1], width, height)
     small = functional.interpolate(image[None], (shown_height, shown_width), mode="bicubic", antialias=True)[0]
     left, top = (width - shown_width) // 2, (height - shown_height) // 2

@@ -1,10 +1,10 @@
-"""CLIP (Radford et al. 2021) for training: embeddings of unit length, and the features of patches and tokens.
+"""CLIP (Radford et al. 2021) for training: unit embeddings, and features of patches and tokens.
 
-Any CLIP checkpoint of transformers, by folder or name. What is saved is such a checkpoint again, so everything that
-reads one (`pairwright index`, `pairwright evaluate`, other tools) reads a trained model.
+Reads any CLIP checkpoint of transformers by folder or name, and saves such a checkpoint, which `pairwright index`,
+`pairwright evaluate` and other tools read.
 
-The text tower is causal and read at the first end mark: what stands behind it, padding or not, never enters a row. So no
-attention mask is given, and a text's embedding does not depend on its neighbours' length.
+The text tower is causal and pooled at the first end token, so later tokens have no effect. No attention mask is needed,
+and the embedding of a text does not depend on the padding of its batch.
 """
 
 import json
@@ -29,13 +29,13 @@ from pairwright.training.models.checkpoints import (
 )
 from pairwright.training.models.vision_tower import image_size, patch_count, vision_states
 
-MAX_SCALE = 100.0  # CLIP, section 2.5: the logits are never scaled by more
+MAX_SCALE = 100.0  # CLIP, section 2.5
 _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
 
 @dataclass(frozen=True, slots=True)
 class PixelSettings:
-    """How an image becomes the tower's input: its side in pixels, and the mean and deviation of each channel."""
+    """Image side in pixels, and mean and deviation of each channel."""
 
     size: int
     mean: Sequence[float] = _MEAN
@@ -43,21 +43,21 @@ class PixelSettings:
 
     @classmethod
     def read(cls, described: Mapping[str, Any]) -> Self:
-        """Return what JSON describes by these names."""
+        """Return the settings of a JSON object with these keys."""
         return cls(described["size"], tuple(described["mean"]), tuple(described["deviation"]))
 
 
 @dataclass(frozen=True, slots=True)
 class ClipOutput:
-    """What a forward pass gives.
+    """Output of a forward pass.
 
     Attributes:
         images: float32 (b, d), rows of unit length.
         texts: float32 (n, d), rows of unit length.
         scale: 0-d, 1 / temperature.
-        patches: float32 (b, p, d) in the shared space, of any length, row by row; None unless asked for.
-        tokens: float32 (n, t, d) in the shared space, of any length; None unless asked for.
-        token_mask: bool (n, t): words and the end mark; False for the start mark and padding. None with ``tokens``.
+        patches: float32 (b, p, d) in the shared space, not normalized, row by row; None unless requested.
+        tokens: float32 (n, t, d) in the shared space, not normalized; None unless requested.
+        token_mask: bool (n, t): words and the end token; False for the start token and padding. None with ``tokens``.
     """
 
     images: Tensor
@@ -69,12 +69,12 @@ class ClipOutput:
 
 
 class Clip(nn.Module):
-    """A CLIP of transformers, with what is needed to feed and to save it.
+    """A CLIP of transformers with its tokenizer and pixel settings.
 
     Attributes:
-        network: the model; its parameters keep their names behind ``network.``.
-        tokenizer: None for a model made from a config alone.
-        pixels: what its images must look like.
+        network: the model; its parameters are named ``network.*``.
+        tokenizer: None for a model made from a config.
+        pixels: image size and normalization.
     """
 
     kind = "clip"
@@ -92,8 +92,8 @@ class Clip(nn.Module):
         """Load a checkpoint by folder or name.
 
         Raises:
-            MissingResource: when there is no such checkpoint.
-            InputError: when it is damaged or not a CLIP.
+            MissingResourceError: no such checkpoint.
+            InputError: it is damaged or not a CLIP.
         """
         network = load_pretrained(CLIPModel, name, dtype=dtype)
         assert isinstance(network, CLIPModel)
@@ -101,12 +101,12 @@ class Clip(nn.Module):
 
     @property
     def dim(self) -> int:
-        """Length of a row of either tower."""
+        """Embedding size of both towers."""
         return int(self.network.visual_projection.out_features)
 
     @property
     def context(self) -> int:
-        """Most tokens of a text, marks included."""
+        """Maximum tokens per text, including start and end token."""
         return int(self.network.text_model.embeddings.position_embedding.num_embeddings)
 
     @property
@@ -116,48 +116,48 @@ class Clip(nn.Module):
         return scale
 
     def limit_scale(self) -> None:
-        """Hold the scale between 1 and `MAX_SCALE`; to be called after each step that trains it (CLIP, section 2.5)."""
+        """Clamp the scale to 1 to `MAX_SCALE`; call after each training step (CLIP, section 2.5)."""
         clamp_scale(self.network.logit_scale)
 
     def encode_images(self, images: Tensor) -> Tensor:
-        """Return one unit row an image, float32 (b, d), of images (b, 3, h, w) as `pixels` says.
+        """Return the unit embeddings, float32 (b, d), of normalized images (b, 3, h, w).
 
         Raises:
-            UsageError: when they have another size than the tower.
+            UsageError: the image size differs from the tower's.
         """
         return self.pool(self.image_states(images))
 
     def encode_texts(self, texts: Tensor) -> Tensor:
-        """Return one unit row a text, float32 (n, d), of token ids (n, t).
+        """Return the unit embeddings, float32 (n, d), of token ids (n, t).
 
         Raises:
-            UsageError: when they are longer than the model reads.
+            UsageError: the texts are longer than the model's limit.
         """
         pooled = self._text_states(texts)[1]
         return _normalize(self.network.text_projection(pooled))
 
     def image_states(self, images: Tensor) -> Tensor:
-        """Return the tower's last states (b, 1 + p, width), before the last norm; other models build on this."""
+        """Return the tower's last states (b, 1 + p, width) before the last norm; subclasses extend this."""
         return vision_states(self.network.vision_model, images)
 
     def forward(
         self, images: Tensor, texts: Tensor, text_mask: Tensor | None = None, *, local: bool = False
     ) -> ClipOutput:
-        """Embed a batch; all texts in one call (captions, negatives, positives one after the other).
+        """Embed a batch; all texts in one call (captions, negatives and positives concatenated).
 
         Args:
             images: float (b, 3, h, w).
             texts: int64 (n, t).
-            text_mask: bool (n, t), False for padding; only `ClipOutput.token_mask` needs it.
-            local: give the features of patches and tokens too (002, eq. 5-8).
+            text_mask: bool (n, t), False for padding; used for `ClipOutput.token_mask` only.
+            local: also return features of patches and tokens (002, eq. 5-8).
 
         Raises:
-            UsageError: when images or texts do not fit the model.
+            UsageError: images or texts do not fit the model.
         """
-        return self.embedded(self.image_states(images), texts, text_mask, local=local)
+        return self.embed_states(self.image_states(images), texts, text_mask, local=local)
 
-    def embedded(self, states: Tensor, texts: Tensor, text_mask: Tensor | None, *, local: bool) -> ClipOutput:
-        """Finish a forward pass whose image states are there; arguments as for `forward`."""
+    def embed_states(self, states: Tensor, texts: Tensor, text_mask: Tensor | None, *, local: bool) -> ClipOutput:
+        """Return the output for given image states; other arguments as for `forward`."""
         words, pooled = self._text_states(texts)
         images, rows = self.pool(states), _normalize(self.network.text_projection(pooled))
         if not local:
@@ -166,47 +166,45 @@ class Clip(nn.Module):
         return ClipOutput(images, rows, self.scale, self._patches(states), tokens, self.token_mask(texts, text_mask))
 
     def token_mask(self, texts: Tensor, text_mask: Tensor | None = None) -> Tensor:
-        """Return which tokens say something, bool (n, t): behind the start mark, up to the first end mark."""
+        """Return a mask of the words and the first end token, bool (n, t)."""
         places = torch.arange(texts.shape[1], device=texts.device)
-        spoken = (places > 0) & (places <= self._ends(texts)[:, None])
-        return spoken if text_mask is None else spoken & text_mask
+        is_word = (places > 0) & (places <= self._ends(texts)[:, None])
+        return is_word if text_mask is None else is_word & text_mask
 
     def check_texts(self, texts: Tensor) -> None:
-        """Refuse token ids (n, t) that are longer than the model reads.
+        """Check that token ids (n, t) are within the model's limit.
 
         Raises:
-            UsageError: naming both lengths.
+            UsageError: they are longer.
         """
         if texts.shape[1] > self.context:
-            raise UsageError(f"texts of {texts.shape[1]} tokens for a model that reads {self.context}: cut them")
+            raise UsageError(f"texts of {texts.shape[1]} tokens, but the model reads {self.context}: truncate them")
 
     def save(self, folder: Path) -> None:
-        """Write the model as a checkpoint of transformers (safetensors), with its tokenizer and pixel settings.
+        """Write the model as a checkpoint of transformers (safetensors) with its tokenizer and pixel settings.
 
         Raises:
-            UsageError: while LoRA's matrices are in it: merge them first, or save them alone (`lora.py`).
+            UsageError: the model has LoRA matrices: merge them first, or save them alone (`lora.py`).
         """
         if any(".lora_" in name for name, _ in self.named_parameters()):
-            raise UsageError(
-                "a CLIP with LoRA is not saved whole: merge_lora(model) first, or save_trained(model, path)"
-            )
+            raise UsageError("cannot save a CLIP with LoRA: call merge_lora(model) first, or save_trained(model, path)")
         start_saving(folder)
         self.network.save_pretrained(folder)
         if self.tokenizer is not None:
             self.tokenizer.save_pretrained(folder)
         (folder / "preprocessor_config.json").write_text(json.dumps(_preprocessor(self.pixels), indent=2) + "\n")
-        save_added_weights(folder, self.added(), {"kind": self.kind, **self.description()})
+        save_added_weights(folder, self.added_weights(), {"kind": self.kind, **self.description()})
 
-    def added(self) -> dict[str, Tensor]:
-        """Return the weights that a plain checkpoint has no place for; none here."""
+    def added_weights(self) -> dict[str, Tensor]:
+        """Return the weights that a plain checkpoint does not have; none for a CLIP."""
         return {}
 
     def description(self) -> dict[str, object]:
-        """Return what has to be known to build the model again, beside its checkpoint; nothing here."""
+        """Return the settings for rebuilding the model that its checkpoint does not have; none for a CLIP."""
         return {}
 
     def pool(self, states: Tensor) -> Tensor:
-        """Return the unit rows, float32 (b, d), of the tower's last states."""
+        """Return the unit embeddings, float32 (b, d), of the tower's last states."""
         return _normalize(self.network.visual_projection(self.network.vision_model.post_layernorm(states[:, 0])))
 
     def _patches(self, states: Tensor) -> Tensor:
@@ -221,18 +219,18 @@ class Clip(nn.Module):
         return found.last_hidden_state, found.pooler_output
 
     def _ends(self, texts: Tensor) -> Tensor:
-        """Return the place of each text's first end mark, as transformers finds it; 0 where there is none."""
+        """Return the position of each text's first end token, as in transformers; 0 without one."""
         end = self.network.text_model.eos_token_id
-        # 2 is what old configs say, wrongly: the mark is then the highest number.
+        # Old configs wrongly have 2: the end token is then the highest id.
         ends: Tensor = texts if end == 2 else (texts == end).int()
         return ends.argmax(dim=1)
 
 
 def clamp_scale(logarithm: nn.Parameter) -> None:
-    """Hold the logarithm of a scale that is trained between those of 1 and `MAX_SCALE`; a frozen one stays."""
+    """Clamp the logarithm of a trained scale to that of 1 to `MAX_SCALE`; a frozen one is unchanged."""
     if logarithm.requires_grad:
         with torch.no_grad():
-            # Clamped in place, not where it is read: there the gradient would vanish at the limit for good.
+            # In place: clamping where it is read would block the gradient at the limit.
             logarithm.clamp_(0.0, torch.tensor(MAX_SCALE).log().item())
 
 
@@ -241,13 +239,13 @@ def _normalize(rows: Tensor) -> Tensor:
 
 
 def read_pixel_settings(name: str, size: int) -> PixelSettings:
-    """Return what the images of a checkpoint must look like, as its image processor tells; CLIP's where it does not.
+    """Return the pixel settings of a checkpoint's image processor; by default CLIP's.
 
     Raises:
-        InputError: when what it tells is damaged.
+        InputError: the processor's config is damaged.
     """
     found: dict[str, Any] = {}
-    for file in ("preprocessor_config.json", "processor_config.json"):  # the second holds the first within it
+    for file in ("preprocessor_config.json", "processor_config.json"):  # the second contains the first
         try:
             path = cached_file(name, file, _raise_exceptions_for_missing_entries=False)
             read = json.loads(Path(path).read_text(encoding="utf-8")) if path else {}

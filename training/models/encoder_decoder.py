@@ -1,7 +1,7 @@
-"""The student of Distilling step-by-step: T5, or any encoder-decoder of transformers (000, chapter 2).
+"""Encoder-decoder of transformers, such as T5: the student of Distilling step-by-step (000, chapter 2).
 
-The two tasks are two prefixes of the input (`[label] ...`, `[rationale] ...`); the model is the same for both, and so is
-this one. The losses are in `objectives`.
+The two tasks are two prefixes of the input (`[label] ...`, `[rationale] ...`) of one model. The losses are in
+`objectives`.
 """
 
 from pathlib import Path
@@ -13,15 +13,13 @@ from transformers import AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedToken
 
 from pairwright.training.models.checkpoints import load_pretrained, read_tokenizer, save_added_weights, start_saving
 
-IGNORE_INDEX = -100
-
 
 class EncoderDecoder(nn.Module):
     """An encoder-decoder with its tokenizer.
 
     Attributes:
-        network: the model; its parameters keep their names behind ``network.``.
-        tokenizer: None for a model made from a config alone.
+        network: the model; its parameters are named ``network.*``.
+        tokenizer: None for a model made from a config.
     """
 
     kind = "student"
@@ -36,18 +34,18 @@ class EncoderDecoder(nn.Module):
         """Load a checkpoint by folder or name.
 
         Raises:
-            MissingResource: when there is no such checkpoint.
-            InputError: when it is damaged or not an encoder-decoder.
+            MissingResourceError: no such checkpoint.
+            InputError: it is damaged or not an encoder-decoder.
         """
         return cls(load_pretrained(AutoModelForSeq2SeqLM, name, dtype=dtype), read_tokenizer(name))
 
     def forward(self, inputs: Tensor, input_mask: Tensor, targets: Tensor) -> Tensor:
-        """Return the logits of each target token, given those before it.
+        """Return the logits of each target token given those before it.
 
         Args:
             inputs: token ids, int64 (b, s).
             input_mask: bool (b, s), False for padding.
-            targets: token ids, int64 (b, t), with `IGNORE_INDEX` for padding.
+            targets: token ids, int64 (b, t), padded with `IGNORE_INDEX`.
 
         Returns:
             Float (b, t, vocabulary); row t predicts ``targets[:, t]``.
@@ -59,7 +57,7 @@ class EncoderDecoder(nn.Module):
         return logits
 
     def answer(self, inputs: Tensor, input_mask: Tensor, *, most: int = 64) -> Tensor:
-        """Return the likeliest answers token by token, int64 (b, up to ``most`` + 1), as transformers generates them."""
+        """Return greedy outputs, int64 (b, up to ``most`` + 1), as transformers generates them."""
         network = cast("Any", self.network)
         found = network.generate(
             inputs=inputs, attention_mask=input_mask.long(), max_new_tokens=most, do_sample=False, num_beams=1

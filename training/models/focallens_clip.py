@@ -1,12 +1,12 @@
-"""FocalLens-CLIP: an image embedding that depends on an instruction (000, section 5.3.2).
+"""FocalLens-CLIP: image embeddings conditioned on an instruction (000, section 5.3.2).
 
-The instruction's embedding, from a text tower that starts as a copy of CLIP's, enters the image tower as one more token
-beside the class token and the patches. The text tower that embeds outputs, T in eq. 5.1, stays frozen, so conditional
-image embeddings live in CLIP's own space and can be compared with any text.
+The instruction's embedding, from a text tower that starts as a copy of CLIP's, enters the image tower as an additional
+token. The text tower that embeds outputs, T in eq. 5.1, stays frozen, so conditional image embeddings are in CLIP's own
+space and comparable with any text.
 
-What the dissertation leaves open, decided here: a linear map takes the instruction's embedding to the width of the image
-tower (768 to 1024 for ViT-L/14); the token stands last and has no position; it goes through the tower's first norm like
-the others, so the map's scale does not matter at the start.
+Choices that the dissertation does not specify: a linear map takes the instruction's embedding to the width of the image
+tower (768 to 1024 for ViT-L/14); the token is last and has no position; it passes the tower's first norm like the other
+tokens, so the map's initial scale does not matter.
 """
 
 from copy import deepcopy
@@ -24,7 +24,7 @@ from pairwright.training.models.vision_tower import vision_states
 
 
 class InstructionTower(nn.Module):
-    """A copy of CLIP's text tower with its projection: token ids (b, t) to embeddings (b, d), not of unit length."""
+    """Copy of CLIP's text tower and projection: token ids (b, t) to embeddings (b, d), not normalized."""
 
     def __init__(self, network: CLIPModel) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class FocalLensClip(Clip):
     kind = "focallens-clip"
 
     def __init__(self, base: Clip) -> None:
-        """Add an instruction tower to ``base``; the map to its token is drawn from torch's generator: seed it before."""
+        """Add an instruction tower to ``base``; the map to its token is initialized from torch's global generator."""
         super().__init__(base.network, base.tokenizer, base.pixels)
         self.instructions = InstructionTower(self.network)
         weight = self.network.visual_projection.weight
@@ -51,28 +51,28 @@ class FocalLensClip(Clip):
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
-        """Load what `save` wrote.
+        """Load a folder that `save` wrote.
 
         Raises:
-            StorageError: when it is torn.
-            UsageError: when ``name`` is not such a folder: give a CLIP to the constructor then.
+            StorageError: it is damaged.
+            UsageError: ``name`` is not such a folder; pass a CLIP to the constructor instead.
         """
         folder = Path(name)
         if read_description(folder).get("kind") != cls.kind:
-            raise UsageError(f"{name} is not a {cls.kind} that was saved: FocalLensClip(Clip.load({name!r})) makes one")
+            raise UsageError(f"{name} is not a saved {cls.kind}: create one with FocalLensClip(Clip.load({name!r}))")
         model = cls(Clip.load(name, dtype=dtype))
-        copy_weights(model.added(), read_added_weights(folder), folder)
+        copy_weights(model.added_weights(), read_added_weights(folder), folder)
         return model
 
     def encode_images(self, images: Tensor, instructions: Tensor | None = None) -> Tensor:
-        """Return phi of eq. 5.1: one unit row an image, float32 (b, d), each under its own instruction.
+        """Return phi of eq. 5.1: unit embeddings, float32 (b, d), each image under its own instruction.
 
         Args:
             images: float (b, 3, h, w).
-            instructions: token ids, int64 (b, t); None leaves the token out.
+            instructions: token ids, int64 (b, t); None: no instruction token.
 
         Raises:
-            UsageError: when images or instructions do not fit the model.
+            UsageError: images or instructions do not fit the model.
         """
         return self.pool(self.image_states(images, instructions))
 
@@ -93,7 +93,7 @@ class FocalLensClip(Clip):
         local: bool = False,
         instructions: Tensor | None = None,
     ) -> ClipOutput:
-        """Embed a batch of triplets: images under their instructions, and T's rows of their outputs.
+        """Embed a batch of triplets: images under their instructions, and outputs by T.
 
         Args:
             images: float (b, 3, h, w), an image repeated for each of its turns.
@@ -102,8 +102,8 @@ class FocalLensClip(Clip):
             local: as for `Clip`.
             instructions: int64 (b, t).
         """
-        return self.embedded(self.image_states(images, instructions), texts, text_mask, local=local)
+        return self.embed_states(self.image_states(images, instructions), texts, text_mask, local=local)
 
-    def added(self) -> dict[str, Tensor]:
-        """Return the instruction tower's weights and the map's."""
+    def added_weights(self) -> dict[str, Tensor]:
+        """Return the weights of the instruction tower and the map."""
         return {name: one for name, one in self.named_parameters() if name.startswith(("instructions.", "condition."))}

@@ -1,8 +1,8 @@
-"""FocalLens-MLLM: one embedding of an image and an instruction, read from a LLaVA at an added end mark (000, 5.3.1).
+"""FocalLens-MLLM: one embedding of image and instruction, the state of an added end token in a LLaVA (000, section 5.3.1).
 
-The language model's end mark is appended to image and instruction; its last state is trained to match the embedding that
-a frozen CLIP text tower gives the instruction's output. The dissertation does not say how a state becomes as long as
-CLIP's embedding: here by one linear map. The temperature starts at CLIP's and is trained.
+The language model's end token is appended to image and instruction; its last state is trained to match the embedding of
+the output by a frozen CLIP text tower. The dissertation does not specify the map from the state to CLIP's embedding size:
+here it is linear. The temperature starts at CLIP's and is trained.
 """
 
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ from pairwright.training.models.llava import IMAGE_TOKEN, Llava
 
 
 class FocalLensMllm(nn.Module):
-    """A LLaVA that embeds.
+    """A LLaVA with an embedding head.
 
     Attributes:
-        llava: begun with an alignment stage or more, as the dissertation does.
-        target: the CLIP whose text tower is aimed at; frozen.
-        end: token id of the end mark, of the language model's vocabulary.
+        llava: after at least the alignment stage, as in the dissertation.
+        target: the CLIP whose text tower embeds the outputs; frozen.
+        end: id of the end token in the language model's vocabulary.
         head: from the language model's width to the target's.
         logit_scale: logarithm of 1 / temperature.
     """
@@ -40,40 +40,40 @@ class FocalLensMllm(nn.Module):
     kind = "focallens-mllm"
 
     def __init__(self, llava: Llava, target: Clip, *, end: int | None = None) -> None:
-        """Join the two; the head is drawn from torch's generator: seed it before.
+        """Join both models; the head is initialized from torch's global generator.
 
         Args:
-            llava: the model to be tuned.
+            llava: the model to be trained.
             target: the CLIP of the output embeddings.
-            end: the end mark; by default the tokenizer's.
+            end: end token; by default the tokenizer's.
 
         Raises:
-            UsageError: when no end mark is given or known.
+            UsageError: no end token.
         """
         super().__init__()
         if end is None:
             end = None if llava.tokenizer is None else llava.tokenizer.eos_token_id
         if end is None:
-            raise UsageError("the language model's tokenizer has no end mark: give `end`, a token id")
+            raise UsageError("the language model's tokenizer has no end token: pass `end`")
         self.llava, self.target, self.end = llava, target, end
         self.head = nn.Linear(llava.width, target.dim).to(next(llava.language.parameters()))
         self.logit_scale = nn.Parameter(target.network.logit_scale.detach().clone())
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
-        """Load what `save` wrote.
+        """Load a folder that `save` wrote.
 
         Raises:
-            StorageError: when it is torn.
-            UsageError: when ``name`` is not such a folder.
+            StorageError: it is damaged.
+            UsageError: ``name`` is not such a folder.
         """
         folder = Path(name)
         described = read_description(folder)
         if described.get("kind") != cls.kind:
-            raise UsageError(f"{name} is not a {cls.kind} that was saved: FocalLensMllm(llava, clip) makes one")
+            raise UsageError(f"{name} is not a saved {cls.kind}: create one with FocalLensMllm(llava, clip)")
         llava = Llava.load(str(folder / "llava"), dtype=dtype)
         model = cls(llava, Clip.load(str(folder / "target"), dtype=dtype), end=described["end"])
-        copy_weights(model.added(), read_added_weights(folder), folder)
+        copy_weights(model.added_weights(), read_added_weights(folder), folder)
         return model
 
     @property
@@ -84,19 +84,19 @@ class FocalLensMllm(nn.Module):
     def encode_images(
         self, images: Tensor, texts: Tensor, text_mask: Tensor, *, grids: Sequence[Grid] | None = None
     ) -> Tensor:
-        """Return one unit row a text, float32 (b, d).
+        """Return the unit embeddings, one per text, float32 (b, d).
 
         Args:
-            images: one a mark, as for `Llava.join`.
-            texts: instructions, int64 (b, t), without the end mark, which is put behind each. Where none has an image's
-                mark, each gets one in front, behind the mark of the beginning if all have one.
+            images: one per image token, as for `Llava.join`.
+            texts: instructions, int64 (b, t), without the end token, which is appended. If none has an image token, one is
+                inserted at the start of each, after the start token if all have one.
             text_mask: bool (b, t), False for padding.
             grids: as for `Llava.join`.
 
         Raises:
-            UsageError: when images and marks do not agree.
+            UsageError: the numbers of images and image tokens differ.
         """
-        states = self.llava.last_states(*self._framed(texts, text_mask), images, grids=grids)
+        states = self.llava.last_states(*self._add_special_tokens(texts, text_mask), images, grids=grids)
         return functional.normalize(self.head(states.to(self.head.weight.dtype)).float(), dim=-1)
 
     def forward(
@@ -122,30 +122,30 @@ class FocalLensMllm(nn.Module):
         return ClipOutput(self.encode_images(images, texts, text_mask, grids=grids), rows, self.scale)
 
     def limit_scale(self) -> None:
-        """Hold the temperature as `Clip.limit_scale` does; to be called after each step."""
+        """Clamp the scale as `Clip.limit_scale` does; call after each training step."""
         clamp_scale(self.logit_scale)
 
-    def unread(self) -> list[nn.Parameter]:
-        """Return the layer from states to words, which nothing here reads; none where the words' embeddings are it."""
+    def unused_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters of the output layer unless they are shared with the word embeddings."""
         language: Any = self.llava.language
         out, words = language.get_output_embeddings(), language.get_input_embeddings()
         shared = {id(one) for one in words.parameters()}
         return [] if out is None else [one for one in out.parameters() if id(one) not in shared]
 
-    def added(self) -> dict[str, Tensor]:
-        """Return the head's weights and the temperature's."""
+    def added_weights(self) -> dict[str, Tensor]:
+        """Return the weights of the head and the temperature."""
         return {"head.weight": self.head.weight, "head.bias": self.head.bias, "logit_scale": self.logit_scale}
 
     def save(self, folder: Path) -> None:
-        """Write both models, and the head beside them."""
+        """Write both models and the head."""
         start_saving(folder)
         self.llava.save(folder / "llava")
         self.target.save(folder / "target")
-        save_added_weights(folder, self.added(), {"kind": self.kind, "end": self.end})
+        save_added_weights(folder, self.added_weights(), {"kind": self.kind, "end": self.end})
 
-    def _framed(self, texts: Tensor, text_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Put the end mark behind each text, and the image's mark in front where texts have none."""
-        # Padding that comes to stand within a text does no harm: it is left out when images are put in.
+    def _add_special_tokens(self, texts: Tensor, text_mask: Tensor) -> tuple[Tensor, Tensor]:
+        """Append the end token to each text, and insert an image token if no text has one."""
+        # Padding within a text is harmless: `Llava.join` drops it.
         texts, text_mask = _insert_token(texts, text_mask.bool(), self.end, texts.shape[1])
         if (texts == IMAGE_TOKEN).any():
             return texts, text_mask
@@ -156,9 +156,9 @@ class FocalLensMllm(nn.Module):
 
 
 def _insert_token(texts: Tensor, mask: Tensor, token: int, place: int) -> tuple[Tensor, Tensor]:
-    """Put ``token`` at ``place`` into each text."""
-    column, said = texts.new_full((len(texts), 1), token), mask.new_ones((len(mask), 1))
+    """Insert ``token`` at position ``place`` of each text."""
+    column, present = texts.new_full((len(texts), 1), token), mask.new_ones((len(mask), 1))
     return (
         torch.cat([texts[:, :place], column, texts[:, place:]], dim=1),
-        torch.cat([mask[:, :place], said, mask[:, place:]], dim=1),
+        torch.cat([mask[:, :place], present, mask[:, place:]], dim=1),
     )

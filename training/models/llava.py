@@ -1,12 +1,12 @@
-"""A LLaVA-style model: CLIP's vision tower, a projection, a causal language model (003, chapters 3 and 4).
+"""LLaVA: CLIP's vision tower, a projection, and a causal language model (003, chapters 3 and 4).
 
-The patches' features are projected into the space of word embeddings (eq. 3.1) and put in the place of the image's mark
-in the text. LLaVA's projection is one matrix, LLaVA-1.5's two layers with GELU between; the features are those before
-the last layer, as in the authors' code, or after it. The class token is left out.
+Patch features are projected to the space of word embeddings (eq. 3.1) and replace the image token of the text. The
+projection is one matrix in LLaVA and two layers with GELU in LLaVA-1.5; features are taken before the last layer, as in
+the authors' code, or after it, without the class token.
 
-A mark is `IMAGE_TOKEN`, a number below 0 that no vocabulary has, so the language model's embeddings stay as they are;
-`mark_images` puts it where a text says `<image>`. A text may have several, or none. An image is one picture, or the
-parts of an AnyRes image with their grid.
+`IMAGE_TOKEN` is a negative id that no vocabulary has, so the language model's embeddings are unchanged; `mark_images`
+inserts it for `<image>`. A text may have any number of images, each one picture or the parts of an AnyRes image with
+their grid.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,20 +38,20 @@ from pairwright.training.models.checkpoints import (
 from pairwright.training.models.clip import Clip, PixelSettings, read_pixel_settings
 from pairwright.training.models.llava_checkpoint import is_llava_checkpoint, read_parts
 from pairwright.training.models.vision_tower import image_size, layers_to_run, patch_count, vision_states
+from pairwright.training.objectives.next_token import IGNORE_INDEX
 
 IMAGE_MARK = "<image>"
 IMAGE_TOKEN = -200
-IGNORE_INDEX = -100
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectionSettings:
-    """How images enter the language model.
+    """Connection of vision tower and language model.
 
     Attributes:
         projection: ``linear`` (LLaVA) or ``mlp``, two layers (LLaVA-1.5).
-        layer: of the vision tower whose features are taken: -2 before the last, -1 after it (`tower.vision_states`).
-        tiles: images are read in parts, the whole and its tiles (AnyRes); told to whoever prepares images.
+        layer: vision layer whose features are used: -2 before the last, -1 after it (`vision_tower.vision_states`).
+        tiles: whether images are prepared as the whole image and its tiles (AnyRes).
     """
 
     projection: Literal["linear", "mlp"] = "mlp"
@@ -61,13 +61,13 @@ class ProjectionSettings:
 
 @dataclass(frozen=True, slots=True)
 class JoinedInputs:
-    """Texts with their images put in.
+    """Embedded texts with their images.
 
     Attributes:
-        states: float (b, n, width), what the language model reads in place of tokens.
+        states: float (b, n, width), inputs of the language model.
         mask: bool (b, n), False for padding.
-        targets: int64 (b, n): the token at each place, or `IGNORE_INDEX` where nothing is learnt: images, padding, and where
-            the given targets said so.
+        targets: int64 (b, n): the token at each position; `IGNORE_INDEX` at images, padding, and where the given targets
+            have it.
     """
 
     states: Tensor
@@ -77,21 +77,21 @@ class JoinedInputs:
 
 @dataclass(frozen=True, slots=True)
 class LlavaOutput:
-    """Logits, float (b, n, vocabulary), and the targets they are aligned with as in `Joined`: row n predicts n + 1."""
+    """Logits, float (b, n, vocabulary), and targets aligned as in `JoinedInputs`: row n predicts n + 1."""
 
     logits: Tensor
     targets: Tensor
 
 
 class Llava(nn.Module):
-    """The model of the chapters' figures 3.1 and 4.1.
+    """Vision tower, projection and language model (figures 3.1 and 4.1).
 
     Attributes:
         vision: the tower; frozen in both stages.
         projection: from its width to the language model's.
         language: the causal language model.
-        tokenizer: the language model's; None for a model made from configs alone.
-        pixels: what images must look like.
+        tokenizer: of the language model; None for a model made from configs.
+        pixels: image size and normalization.
     """
 
     kind = "llava"
@@ -105,18 +105,18 @@ class Llava(nn.Module):
         tokenizer: PreTrainedTokenizerBase | None = None,
         pixels: PixelSettings | None = None,
     ) -> None:
-        """Join the two; the projection is drawn from torch's generator: seed it before.
+        """Join both models; the projection is initialized from torch's global generator.
 
         Raises:
-            UsageError: when the vision tower has no such layer.
+            UsageError: the vision tower has no such layer.
         """
         super().__init__()
         self.connection = connection or ProjectionSettings()
         layers_to_run(vision.config.num_hidden_layers, self.connection.layer)
         self.vision = vision
-        self.projection = _projection(self.connection.projection, vision.config.hidden_size, _words(language)).to(
-            _words(language).weight
-        )
+        self.projection = _projection(
+            self.connection.projection, vision.config.hidden_size, _word_embeddings(language)
+        ).to(_word_embeddings(language).weight)
         self.language = language
         self.tokenizer = tokenizer
         self.pixels = pixels or PixelSettings(image_size(vision))
@@ -130,33 +130,33 @@ class Llava(nn.Module):
         *,
         dtype: torch.dtype = torch.float32,
     ) -> Self:
-        """Begin with the vision tower of a CLIP checkpoint and a causal language model, each by folder or name.
+        """Join the vision tower of a CLIP checkpoint and a causal language model, each by folder or name.
 
         Raises:
-            MissingResource: when there is no such checkpoint.
-            InputError: when one is damaged or of another kind.
+            MissingResourceError: no such checkpoint.
+            InputError: one is damaged or of another kind.
         """
-        seeing = Clip.load(vision, dtype=dtype)
-        speaking = load_pretrained(AutoModelForCausalLM, language, dtype=dtype)
+        clip = Clip.load(vision, dtype=dtype)
+        language_model = load_pretrained(AutoModelForCausalLM, language, dtype=dtype)
         tokenizer = read_tokenizer(language)
-        return cls(seeing.network.vision_model, speaking, connection, tokenizer=tokenizer, pixels=seeing.pixels)
+        return cls(clip.network.vision_model, language_model, connection, tokenizer=tokenizer, pixels=clip.pixels)
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
-        """Load what `save` wrote, or a LLaVA checkpoint of transformers by folder or name.
+        """Load a folder that `save` wrote, or a LLaVA checkpoint of transformers by folder or name.
 
         Raises:
-            StorageError: when it is torn.
-            MissingResource: when there is no such checkpoint.
-            InputError: when a checkpoint is damaged, or built otherwise than this is.
-            UsageError: when ``name`` is another model: `begin` makes a LLaVA of it.
+            StorageError: the folder is damaged.
+            MissingResourceError: no such checkpoint.
+            InputError: a checkpoint is damaged or of an unsupported architecture.
+            UsageError: ``name`` is another model; use `begin`.
         """
         folder = Path(name)
         described = read_description(folder)
         if not described and is_llava_checkpoint(name):
             return cls._of_checkpoint(name, dtype)
         if described.get("kind") != cls.kind:
-            raise UsageError(f"{name} is not a {cls.kind} that was saved: Llava.begin(vision, language) makes one")
+            raise UsageError(f"{name} is not a saved {cls.kind}: create one with Llava.begin(vision, language)")
         model = cls(
             cast("CLIPVisionModel", load_pretrained(CLIPVisionModel, str(folder / "vision"), dtype=dtype)),
             load_pretrained(AutoModelForCausalLM, str(folder / "language"), dtype=dtype),
@@ -164,7 +164,7 @@ class Llava(nn.Module):
             tokenizer=read_tokenizer(str(folder / "language")) if described["tokenizer"] else None,
             pixels=PixelSettings.read(described["pixels"]),
         )
-        copy_weights(model.added(), read_added_weights(folder), folder)
+        copy_weights(model.added_weights(), read_added_weights(folder), folder)
         return model
 
     @classmethod
@@ -180,25 +180,25 @@ class Llava(nn.Module):
 
     @property
     def patches(self) -> int:
-        """Tokens that an image takes; a part of an AnyRes image takes as many."""
+        """Tokens per image, or per part of an AnyRes image."""
         return patch_count(self.vision)
 
     @property
     def width(self) -> int:
-        """Length of the language model's states."""
-        return _words(self.language).embedding_dim
+        """Size of the language model's states."""
+        return _word_embeddings(self.language).embedding_dim
 
-    def show_tiles(self) -> None:
-        """Have images read in tiles from now on (`Connection.tiles`)."""
+    def enable_tiles(self) -> None:
+        """Enable tiles (`ProjectionSettings.tiles`)."""
         self.connection = replace(self.connection, tiles=True)
 
     def image_tokens(self, images: Tensor) -> Tensor:
         """Return H_v of eq. 3.1, float (n, patches, width), for images (n, 3, h, w).
 
         Raises:
-            UsageError: when they have another size than the tower.
+            UsageError: the image size differs from the tower's.
         """
-        # A frozen tower needs no graph, which is most of the memory here.
+        # A frozen tower needs no graph, which would take most of the memory.
         learns = any(parameter.requires_grad for parameter in self.vision.parameters())
         with torch.set_grad_enabled(learns and torch.is_grad_enabled()):
             states = vision_states(self.vision, images, layer=self.connection.layer)[:, 1:]
@@ -214,21 +214,21 @@ class Llava(nn.Module):
         targets: Tensor | None = None,
         grids: Sequence[Grid] | None = None,
     ) -> JoinedInputs:
-        """Put the images in the places of their marks, and pad on the right.
+        """Replace the image tokens by images, and pad on the right.
 
         Args:
-            texts: token ids, int64 (b, t), `IMAGE_TOKEN` at each mark.
+            texts: token ids, int64 (b, t), with `IMAGE_TOKEN` at images.
             text_mask: bool (b, t), False for padding.
-            images: float (n, 3, h, w), one a mark, in the order of the marks; with ``grids``, all parts of them
-                (`anyres.split`) one after the other.
-            targets: int64 (b, t), `IGNORE_INDEX` where nothing is learnt; by default the texts themselves.
-            grids: one an image, when images are in parts.
+            images: float (n, 3, h, w), one per image token, in order; with ``grids``, all parts of each image
+                (`anyres.split_image`) in sequence.
+            targets: int64 (b, t), `IGNORE_INDEX` for tokens without a loss; by default ``texts``.
+            grids: one per image if images are in parts.
 
         Raises:
-            UsageError: when there are more or fewer images than marks.
+            UsageError: the numbers of images and image tokens differ.
         """
         targets = texts if targets is None else targets
-        return _padded(self._rows(texts, text_mask, targets, self._shown(images, grids)), left=False)
+        return _pad(self._join_rows(texts, text_mask, targets, self._image_features(images, grids)), left=False)
 
     def forward(
         self,
@@ -239,7 +239,7 @@ class Llava(nn.Module):
         *,
         grids: Sequence[Grid] | None = None,
     ) -> LlavaOutput:
-        """Predict each token from those before it; arguments as for `join`."""
+        """Return the logits of each next token; arguments as for `join`."""
         joined = self.join(texts, text_mask, images, targets=targets, grids=grids)
         found = self.language(inputs_embeds=joined.states, attention_mask=joined.mask.long(), use_cache=False)
         return LlavaOutput(found.logits, joined.targets)
@@ -263,9 +263,9 @@ class Llava(nn.Module):
         most: int = 64,
         grids: Sequence[Grid] | None = None,
     ) -> Tensor:
-        """Return the likeliest answers token by token, int64 (b, up to ``most``)."""
-        # Padded on the left: what is generated follows the last token.
-        joined = _padded(self._rows(texts, text_mask, texts, self._shown(images, grids)), left=True)
+        """Return greedy answers, int64 (b, up to ``most``)."""
+        # Padded on the left: generation continues the last token.
+        joined = _pad(self._join_rows(texts, text_mask, texts, self._image_features(images, grids)), left=True)
         network = cast("Any", self.language)
         found = network.generate(
             inputs_embeds=joined.states,
@@ -277,12 +277,12 @@ class Llava(nn.Module):
         assert isinstance(found, Tensor)
         return found
 
-    def added(self) -> dict[str, Tensor]:
+    def added_weights(self) -> dict[str, Tensor]:
         """Return the projection's weights."""
         return {f"projection.{name}": one for name, one in self.projection.named_parameters()}
 
     def save(self, folder: Path) -> None:
-        """Write both checkpoints as transformers does (``vision``, ``language``), and the projection beside them."""
+        """Write vision tower and language model as checkpoints of transformers (``vision``, ``language``), and the projection."""
         start_saving(folder)
         self.vision.save_pretrained(folder / "vision")
         self.language.save_pretrained(folder / "language")
@@ -294,43 +294,43 @@ class Llava(nn.Module):
             "pixels": asdict(self.pixels),
             "tokenizer": self.tokenizer is not None,
         }
-        save_added_weights(folder, self.added(), described)
+        save_added_weights(folder, self.added_weights(), described)
 
-    def _rows(
-        self, texts: Tensor, text_mask: Tensor, targets: Tensor, shown: Sequence[Tensor]
+    def _join_rows(
+        self, texts: Tensor, text_mask: Tensor, targets: Tensor, features: Sequence[Tensor]
     ) -> list[tuple[Tensor, Tensor]]:
-        marks = int(((texts == IMAGE_TOKEN) & text_mask).sum())
-        if marks != len(shown):
-            raise UsageError(f"{len(shown)} images for {marks} marks in the texts: one image a mark")
-        words = _words(self.language)(texts.clamp(min=0))
-        waiting = iter(shown)
+        tokens = int(((texts == IMAGE_TOKEN) & text_mask).sum())
+        if tokens != len(features):
+            raise UsageError(f"{len(features)} images for {tokens} image tokens in the texts")
+        words = _word_embeddings(self.language)(texts.clamp(min=0))
+        remaining = iter(features)
         return [
-            _insert_images(texts[row][said], words[row][said], targets[row][said], waiting)
-            for row, said in enumerate(text_mask.bool())
+            _insert_images(texts[row][is_token], words[row][is_token], targets[row][is_token], remaining)
+            for row, is_token in enumerate(text_mask.bool())
         ]
 
-    def _shown(self, images: Tensor, grids: Sequence[Grid] | None) -> list[Tensor]:
+    def _image_features(self, images: Tensor, grids: Sequence[Grid] | None) -> list[Tensor]:
         tokens = self.image_tokens(images) if len(images) else images.new_zeros(0, self.patches, 1)
         if grids is None:
             return list(tokens)
         sizes = [1 + grid.tiles for grid in grids]
         if sum(sizes) != len(tokens):
-            raise UsageError(f"{len(tokens)} parts of images for grids that need {sum(sizes)}")
+            raise UsageError(f"{len(tokens)} image parts, but the grids need {sum(sizes)}")
         return [merge_features(parts, grid) for parts, grid in zip(torch.split(tokens, sizes), grids, strict=True)]
 
 
 def batch_grids(rows_and_columns: Sequence[tuple[int, int]]) -> list[Grid] | None:
-    """Return the grids of a batch's images; None where they are not in tiles."""
+    """Return the grids of a batch's images; None without tiles."""
     return [Grid(*one) for one in rows_and_columns] or None
 
 
 def tokenizer_path(name: str) -> str:
-    """Return where the tokenizer of a LLaVA lies, a folder or a name: beside its language model, or the checkpoint."""
+    """Return the folder or name of a LLaVA's tokenizer."""
     return str(Path(name) / "language") if read_description(Path(name)) else name
 
 
 def mark_images(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
-    """Return the tokens of a text, with `IMAGE_TOKEN` where it says ``<image>``; no marks of beginning or end are added."""
+    """Return the tokens of a text, with `IMAGE_TOKEN` for ``<image>`` and without start and end token."""
     ids: list[int] = []
     for number, part in enumerate(text.split(IMAGE_MARK)):
         ids += [IMAGE_TOKEN] if number else []
@@ -339,7 +339,7 @@ def mark_images(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
 
 
 def _insert_images(ids: Tensor, words: Tensor, targets: Tensor, images: Iterator[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return one text's states and targets, each mark replaced by the next image."""
+    """Return the states and targets of a text, with each image token replaced by the next image."""
     states, aims, start = [], [], 0
     for place in (ids == IMAGE_TOKEN).nonzero().flatten().tolist():
         image = next(images).to(words.dtype)
@@ -349,7 +349,7 @@ def _insert_images(ids: Tensor, words: Tensor, targets: Tensor, images: Iterator
     return torch.cat([*states, words[start:]]), torch.cat([*aims, targets[start:]])
 
 
-def _padded(rows: Sequence[tuple[Tensor, Tensor]], *, left: bool) -> JoinedInputs:
+def _pad(rows: Sequence[tuple[Tensor, Tensor]], *, left: bool) -> JoinedInputs:
     longest = max(len(states) for states, _ in rows)
     states, targets, masks = [], [], []
     for own, aims in rows:
@@ -361,16 +361,16 @@ def _padded(rows: Sequence[tuple[Tensor, Tensor]], *, left: bool) -> JoinedInput
     return JoinedInputs(torch.stack(states), torch.stack(masks), torch.stack(targets))
 
 
-def _words(language: PreTrainedModel) -> nn.Embedding:
+def _word_embeddings(language: PreTrainedModel) -> nn.Embedding:
     found = language.get_input_embeddings()
     assert isinstance(found, nn.Embedding)
     return found
 
 
-def _projection(kind: str, seen: int, words: nn.Embedding) -> nn.Module:
-    first = nn.Linear(seen, words.embedding_dim)
+def _projection(kind: str, width: int, words: nn.Embedding) -> nn.Module:
+    first = nn.Linear(width, words.embedding_dim)
     if kind == "linear":
         return first
     if kind == "mlp":
         return nn.Sequential(first, nn.GELU(), nn.Linear(words.embedding_dim, words.embedding_dim))
-    raise UsageError(f"a projection of kind {kind!r}: linear or mlp")
+    raise UsageError(f"unknown projection {kind!r}: use linear or mlp")

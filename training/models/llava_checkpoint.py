@@ -1,12 +1,10 @@
-"""LLaVA checkpoints in transformers' own layout (``LlavaForConditionalGeneration``, such as llava-hf's), taken apart.
+"""Reader of LLaVA checkpoints in transformers' layout (``LlavaForConditionalGeneration``, such as llava-hf's).
 
-Theirs is one network under one config; ours a vision tower, a projection and a causal language model side by side. The
-weights are the same. What they say beside them is held to what `llava.Llava` does: one layer's features without the
-class token, two linear layers with GELU between. Their mark of an image is a word of the vocabulary, which stays there
-and is not used.
+transformers has one network with one config; `llava.Llava` a vision tower, a projection and a causal language model with
+the same weights. The config must match what `Llava` computes: features of one layer without the class token, two linear
+layers with GELU. The image token of the checkpoint's vocabulary is not used.
 
-Not covered: LLaVA-NeXT's checkpoints (``llava_next``), whose images end their rows with a learnt mark; vision towers
-other than CLIP's.
+Not covered: LLaVA-NeXT (``llava_next``), whose images have a learnt token at row ends; vision towers other than CLIP's.
 """
 
 from dataclasses import dataclass
@@ -24,13 +22,13 @@ MODEL_TYPE = "llava"
 
 @dataclass(frozen=True, slots=True)
 class LlavaParts:
-    """A checkpoint taken apart.
+    """Parts of a checkpoint.
 
     Attributes:
-        vision: the tower.
-        language: the causal language model, its output layer included.
+        vision: vision tower.
+        language: causal language model with its output layer.
         projection: weights of the two layers, named as in `llava.Llava`'s projection.
-        layer: of the tower whose features are taken.
+        layer: vision layer whose features are used.
     """
 
     vision: CLIPVisionModel
@@ -40,21 +38,21 @@ class LlavaParts:
 
 
 def is_llava_checkpoint(name: str) -> bool:
-    """Say whether ``name``, a folder or a name on the hub, is such a checkpoint; its weights are not read.
+    """Return whether ``name``, a folder or a name on the hub, is such a checkpoint, without reading its weights.
 
     Raises:
-        MissingResource: when there is no such checkpoint.
-        InputError: when its config is damaged.
+        MissingResourceError: no such checkpoint.
+        InputError: its config is damaged.
     """
     return bool(read_config(name).model_type == MODEL_TYPE)
 
 
 def read_parts(name: str, *, dtype: torch.dtype = torch.float32) -> LlavaParts:
-    """Load a checkpoint and take it apart.
+    """Load the parts of a checkpoint.
 
     Raises:
-        MissingResource: when there is no such checkpoint.
-        InputError: when it is damaged, or built otherwise than `llava.Llava` is.
+        MissingResourceError: no such checkpoint.
+        InputError: it is damaged or of an unsupported architecture.
     """
     _check(name, read_config(name))
     found = cast("Any", load_pretrained(LlavaForConditionalGeneration, name, dtype=dtype))
@@ -64,7 +62,7 @@ def read_parts(name: str, *, dtype: torch.dtype = torch.float32) -> LlavaParts:
         for place, layer in ((0, joint.linear_1), (2, joint.linear_2))
         for which in ("weight", "bias")
     }
-    return LlavaParts(found.model.vision_tower, _language(found), weights, found.config.vision_feature_layer)
+    return LlavaParts(found.model.vision_tower, _language_model(found), weights, found.config.vision_feature_layer)
 
 
 def _check(name: str, config: Any) -> None:
@@ -78,19 +76,19 @@ def _check(name: str, config: Any) -> None:
     for what, (given, read) in asked.items():
         if given != read:
             raise InputError(
-                f"{what} {_word(given)}, where {_word(read)} is read",
+                f"{what} {_value_name(given)}, expected {_value_name(read)}",
                 where=f"checkpoint {name}",
-                fix="Give a LLaVA built as LLaVA-1.5 is.",
+                fix="Pass a LLaVA with the architecture of LLaVA-1.5.",
             )
 
 
-def _word(value: object) -> str:
+def _value_name(value: object) -> str:
     return value.__name__ if isinstance(value, type) else str(value)
 
 
-def _language(found: Any) -> PreTrainedModel:
-    """Return the inner language model with its output layer, as transformers' class for the two."""
-    with torch.device("meta"):  # an empty frame: both parts are put into it
+def _language_model(found: Any) -> PreTrainedModel:
+    """Return the inner language model with its output layer as one causal language model."""
+    with torch.device("meta"):  # without weights: both parts replace its own
         language: Any = AutoModelForCausalLM.from_config(found.config.text_config)
     setattr(language, language.base_model_prefix, found.model.language_model)
     language.set_output_embeddings(found.lm_head)

@@ -1,9 +1,9 @@
-"""LoRA for the two towers of CLIP, by peft: low-rank matrices beside frozen ones, which begin as no change at all.
+"""LoRA for both towers of CLIP, by peft: trained low-rank matrices added to frozen weights, initially without effect.
 
-FSC-CLIP trains with rank 4 (002, section 4, "Training Setup"). Which matrices and which factor it does not say; as in its
-authors' code, every linear layer of both towers and the cutting into patches have one, the factor is alpha / rank with
-alpha 1, and the two projections into the shared space have none. One difference: there the three matrices of an
-attention share one input matrix, here each has its own.
+FSC-CLIP trains with rank 4 (002, section 4, "Training Setup"). Target layers and factor follow its authors' code: every
+linear layer of both towers and the patch embedding, but not the two projections into the shared space; the factor is
+alpha / rank with alpha 1. One difference: there the three matrices of an attention share an input matrix, here each has
+its own.
 """
 
 from peft import LoraConfig, inject_adapter_in_model
@@ -18,21 +18,21 @@ DEFAULT_RANK = 4
 
 
 def add_lora(model: Clip, rank: int = DEFAULT_RANK, *, alpha: float = 1.0, targets: tuple[str, ...] = TARGETS) -> None:
-    """Put low-rank matrices into ``model``, and freeze everything else.
+    """Add low-rank matrices to ``model`` and freeze all other parameters.
 
     Args:
-        model: a CLIP; its first forward pass afterwards is what it was.
+        model: a CLIP; its outputs are initially unchanged.
         rank: of each pair of matrices.
-        alpha: the change is scaled by alpha / rank.
-        targets: last names of the layers that get one.
+        alpha: the update is scaled by alpha / rank.
+        targets: last names of the layers with LoRA.
 
     Raises:
-        UsageError: when the rank is not positive, no layer has such a name, or LoRA is in it already.
+        UsageError: rank below 1, no layer with such a name, or a model that already has LoRA.
     """
     if rank < 1:
-        raise UsageError(f"LoRA of rank {rank}: at least 1")
+        raise UsageError(f"LoRA rank {rank}: must be at least 1")
     if _adapted_modules(model.network):
-        raise UsageError("LoRA is in this model already")
+        raise UsageError("the model already has LoRA")
     config = LoraConfig(r=rank, lora_alpha=alpha, target_modules=list(targets))
     try:
         inject_adapter_in_model(config, model.network)
@@ -43,14 +43,14 @@ def add_lora(model: Clip, rank: int = DEFAULT_RANK, *, alpha: float = 1.0, targe
 
 
 def merge_lora(model: Clip) -> None:
-    """Add the low-rank changes to the weights and take the matrices out: a plain CLIP that computes the same.
+    """Merge the low-rank updates into the weights and remove the matrices: a plain CLIP with the same outputs.
 
     Raises:
-        UsageError: when there are none.
+        UsageError: the model has no LoRA.
     """
     adapted = _adapted_modules(model.network)
     if not adapted:
-        raise UsageError("there is no LoRA in this model to merge")
+        raise UsageError("the model has no LoRA to merge")
     for name, layer in adapted.items():
         layer.merge()
         model.network.set_submodule(name, layer.get_base_layer())

@@ -1,7 +1,4 @@
-"""A CLIP from nothing: of any size, with random weights, for a tokenizer of one's own.
-
-For experiments where the truth is known and nothing may be downloaded: trained in minutes on a CPU.
-"""
+"""CLIP of any size with random weights, for experiments on a CPU without downloads."""
 
 from dataclasses import dataclass
 
@@ -14,16 +11,16 @@ from pairwright.training.models.clip import Clip
 
 @dataclass(frozen=True, slots=True)
 class ClipSizes:
-    """How large a new CLIP is.
+    """Sizes of a new CLIP.
 
     Attributes:
-        image: side of an image in pixels; a multiple of ``patch``.
-        patch: side of a patch in pixels.
-        width: of the states of both towers; a multiple of ``heads``. The inner layers are four times as wide.
+        image: image side in pixels; a multiple of ``patch``.
+        patch: patch side in pixels.
+        width: of the states of both towers; a multiple of ``heads``. Feed-forward layers are four times as wide.
         layers: of each tower.
         heads: of each attention.
-        dim: length of an embedding.
-        context: most tokens of a text, marks included.
+        dim: embedding size.
+        context: maximum tokens per text, including start and end token.
     """
 
     image: int = 32
@@ -36,18 +33,18 @@ class ClipSizes:
 
 
 def new_clip(tokenizer: PreTrainedTokenizerBase, sizes: ClipSizes | None = None, *, seed: int = 0) -> Clip:
-    """Make a CLIP for the tokenizer, its weights drawn as transformers draws them; the same for the same seed.
+    """Return a CLIP for the tokenizer, with transformers' initialization from ``seed``.
 
     Raises:
-        UsageError: when the sizes do not fit each other, or the tokenizer has no end mark, or one of number 2: which
-            transformers takes for the config of an old checkpoint, and reads texts at their highest token instead.
+        UsageError: inconsistent sizes, or a tokenizer without end token or with end token id 2, which transformers takes for
+            the config of an old checkpoint, pooling texts at their highest id instead.
     """
     sizes = sizes or ClipSizes()
     if sizes.image % sizes.patch or sizes.width % sizes.heads:
-        raise UsageError(f"{sizes}: image must be a multiple of patch, and width one of heads")
+        raise UsageError(f"{sizes}: image must be a multiple of patch, and width of heads")
     end = tokenizer.eos_token_id
     if not isinstance(end, int) or end == 2:
-        raise UsageError(f"the tokenizer's end mark has number {end}: a CLIP needs one, and not 2 (see `new_clip`)")
+        raise UsageError(f"the tokenizer's end token has id {end}: a CLIP requires one other than 2")
     shared = {
         "hidden_size": sizes.width,
         "intermediate_size": 4 * sizes.width,

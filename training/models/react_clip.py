@@ -1,10 +1,9 @@
-"""REACT's locked-text gated-image tuning: CLIP with trainable blocks between the layers of a frozen image tower.
+"""REACT-CLIP: locked-text gated-image tuning with trainable blocks between the layers of a frozen image tower.
 
-A block is self-attention and a dense feed-forward layer, each added through a gate of its own (003, chapter 2,
-"Modularized Image Encoder"; after Flamingo's). A gate is tanh of one number that starts at 0, so the first forward pass
-is the frozen model's, and training opens it. The dissertation does not say between which layers they stand: six blocks
-give the 42.5 M trained parameters of its table 2.6 for ViT-B/32, and the authors' code puts one before each of the last
-six layers. So does this.
+A block is self-attention and a feed-forward layer, each added through a gate (003, chapter 2, "Modularized Image
+Encoder"; after Flamingo). A gate is tanh of a number that starts at 0, so initially the model equals the frozen one. The
+dissertation does not specify the position of the blocks: six blocks give the 42.5 M trained parameters of table 2.6 for
+ViT-B/32, and the authors' code puts one before each of the last six layers, as here.
 """
 
 from pathlib import Path
@@ -24,7 +23,7 @@ DEFAULT_BLOCKS = 6
 
 
 class GatedBlock(nn.Module):
-    """Self-attention and feed-forward, each added through a gate that starts shut: states (b, n, width) to the same."""
+    """Self-attention and feed-forward layer, each added through an initially closed gate: states (b, n, width) to the same shape."""
 
     def __init__(self, config: CLIPVisionConfig) -> None:
         super().__init__()
@@ -37,7 +36,7 @@ class GatedBlock(nn.Module):
         self.gate_dense = nn.Parameter(torch.zeros(()))
 
     def forward(self, states: Tensor) -> Tensor:
-        """Add both, gated."""
+        """Return the states plus both gated outputs."""
         normal = self.norm1(states)
         states = states + self.gate_attention.tanh() * self.attention(normal, normal, normal, need_weights=False)[0]
         found: Tensor = states + self.gate_dense.tanh() * self.dense(self.norm2(states))
@@ -45,23 +44,23 @@ class GatedBlock(nn.Module):
 
 
 class ReactClip(Clip):
-    """A CLIP whose image tower has gated blocks; `trained.TRAINED` freezes all else."""
+    """A CLIP whose image tower has gated blocks; `TRAINABLE` freezes all else."""
 
     kind = "react-clip"
 
     def __init__(self, base: Clip, blocks: int = DEFAULT_BLOCKS) -> None:
-        """Put ``blocks`` gated blocks into ``base``, one before each of its last layers.
+        """Add ``blocks`` gated blocks to ``base``, one before each of its last layers.
 
-        Their weights are drawn from torch's generator: seed it before.
+        Their weights are initialized from torch's global generator.
 
         Raises:
-            UsageError: when the tower has fewer layers.
+            UsageError: the tower has fewer layers.
         """
         super().__init__(base.network, base.tokenizer, base.pixels)
         config = self.network.vision_model.config
         depth = config.num_hidden_layers
         if not 1 <= blocks <= depth:
-            raise UsageError(f"{blocks} gated blocks for an image tower with {depth} layers: from 1 to {depth}")
+            raise UsageError(f"{blocks} gated blocks for an image tower of {depth} layers: must be from 1 to {depth}")
         weight = self.network.visual_projection.weight
         self.blocks = nn.ModuleDict(
             {str(number): GatedBlock(config).to(weight) for number in range(depth - blocks, depth)}
@@ -69,35 +68,35 @@ class ReactClip(Clip):
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
-        """Load what `save` wrote.
+        """Load a folder that `save` wrote.
 
         Raises:
-            StorageError: when it is torn.
-            UsageError: when ``name`` is not such a folder: give a CLIP to the constructor then.
+            StorageError: it is damaged.
+            UsageError: ``name`` is not such a folder; pass a CLIP to the constructor instead.
         """
         folder = Path(name)
         described = read_description(folder)
         if described.get("kind") != cls.kind:
-            raise UsageError(f"{name} is not a {cls.kind} that was saved: ReactClip(Clip.load({name!r})) makes one")
+            raise UsageError(f"{name} is not a saved {cls.kind}: create one with ReactClip(Clip.load({name!r}))")
         model = cls(Clip.load(name, dtype=dtype), described["blocks"])
-        copy_weights(model.added(), read_added_weights(folder), folder)
+        copy_weights(model.added_weights(), read_added_weights(folder), folder)
         return model
 
     def image_states(self, images: Tensor) -> Tensor:
-        """Return the tower's last states, each gated block run before its layer."""
+        """Return the tower's last states, with gated blocks."""
         blocks = {int(number): block for number, block in self.blocks.items()}
         return vision_states(self.network.vision_model, images, blocks=blocks)
 
     def gates(self) -> dict[int, tuple[float, float]]:
-        """Return tanh of each block's gates (attention, dense), by the layer that the block precedes."""
+        """Return tanh of each block's gates (attention, feed-forward), by the layer after the block."""
         return {int(number): _open_gates(cast("GatedBlock", block)) for number, block in self.blocks.items()}
 
-    def added(self) -> dict[str, Tensor]:
-        """Return the blocks' weights."""
+    def added_weights(self) -> dict[str, Tensor]:
+        """Return the weights of the blocks."""
         return {f"blocks.{name}": one for name, one in self.blocks.named_parameters()}
 
     def description(self) -> dict[str, object]:
-        """Return how many blocks there are."""
+        """Return the number of blocks."""
         return {"blocks": len(self.blocks)}
 
 

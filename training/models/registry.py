@@ -1,4 +1,4 @@
-"""Any saved model or checkpoint of transformers by folder or name, as what it is."""
+"""Registry of the model classes; opens any saved model or checkpoint of transformers by folder or name."""
 
 from pathlib import Path
 
@@ -21,29 +21,29 @@ _KINDS: dict[str, type[Model]] = {
 
 
 def open_model(name: str, *, dtype: torch.dtype = torch.float32) -> Model:
-    """Load a folder that one of this room's models was saved to, or a checkpoint of transformers by folder or name.
+    """Load a saved model, or a checkpoint of transformers, by folder or name.
 
     Raises:
-        StorageError: when the folder is torn, or of a kind that is not known.
-        MissingResource: when there is no such checkpoint.
-        InputError: when it is damaged, or of a kind that is not read.
+        StorageError: the folder is damaged or of an unknown kind.
+        MissingResourceError: no such checkpoint.
+        InputError: it is damaged or of an unsupported kind.
     """
     return _KINDS[model_kind(name)].load(name, dtype=dtype)
 
 
 def model_kind(name: str) -> str:
-    """Say which of this room's models ``name`` is, without reading its weights.
+    """Return the kind of the model ``name`` without reading its weights.
 
-    Checkpoints of transformers are a ``clip``, a ``llava`` or, any encoder-decoder, a ``student``.
+    Checkpoints of transformers are a ``clip``, a ``llava`` or, for any encoder-decoder, a ``student``.
 
     Raises:
-        StorageError: when the folder is torn, or of a kind that is not known.
-        MissingResource: when there is no such checkpoint.
-        InputError: when it is of a kind that is not read.
+        StorageError: the folder is damaged or of an unknown kind.
+        MissingResourceError: no such checkpoint.
+        InputError: it is of an unsupported kind.
     """
     kind = read_description(Path(name)).get("kind")
     if kind is not None and kind not in _KINDS:
-        raise StorageError(f"{name} holds a model of kind {kind!r}; known: {', '.join(_KINDS)}")
+        raise StorageError(f"{name} has the unknown kind {kind!r}; known: {', '.join(_KINDS)}")
     return kind or _kind_of_checkpoint(name)
 
 
@@ -56,19 +56,19 @@ def _kind_of_checkpoint(name: str) -> str:
     raise InputError(
         f"a checkpoint of kind {config.model_type}",
         where=name,
-        fix="Give a CLIP, a LLaVA, an encoder-decoder such as T5, or a model that `pairwright train` has written.",
+        fix="Pass a CLIP, a LLaVA, an encoder-decoder such as T5, or a model of `pairwright train`.",
     )
 
 
 def model_folder(name: str) -> str:
-    """Return where the weights of ``name`` are: in ``model`` where it is the folder of a run, else what was given.
+    """Return the folder of the weights of ``name``: ``model`` in the folder of a run, else ``name`` itself.
 
     Raises:
-        InputError: a run that has not ended.
+        InputError: the run has not ended.
     """
     run = Path(name)
     if not (run / "run.json").is_file():
         return name
     if not (run / "model").is_dir():
-        raise InputError("a run that has not ended: it holds no model yet", where=name, fix="Train on: --resume.")
+        raise InputError("the run has not ended and has no model yet", where=name, fix="Continue it with --resume.")
     return str(run / "model")

@@ -1,15 +1,15 @@
-"""What each model trains, and what stays as it was: one table, and the function that puts it into effect.
+"""Table of the parameters that each method trains.
 
-A pattern is matched against the names of the model's parameters (`fnmatch`). The sources:
+Patterns match parameter names (`fnmatch`). Sources:
 
-- ``clip`` and all that train the whole of CLIP (NegCLIP, HP+HN, FSC-CLIP without LoRA): 002, section 3.1.
+- ``clip``, for all that train CLIP entirely (NegCLIP, HP+HN, FSC-CLIP without LoRA): 002, section 3.1.
 - ``clip-locked-text``: 003, chapter 2, table 2.6 ("Locked-Text").
-- ``react``: only the gated blocks (theta prime in eq. 2.4); the temperature is a hyper-parameter there.
-- ``focallens-clip``: T of eq. 5.1 is frozen; the image tower and the instructions' own text tower learn (000, section 5.3).
-- ``focallens-mllm``: after LLaVA, whose vision tower stays frozen, with the frozen text tower of a CLIP as target.
+- ``react``: only the gated blocks (theta prime in eq. 2.4); the temperature is a hyperparameter.
+- ``focallens-clip``: T of eq. 5.1 is frozen; image tower and instruction tower are trained (000, section 5.3).
+- ``focallens-mllm``: as in LLaVA the vision tower is frozen, and so is the target's text tower.
 - ``llava-align`` and ``llava-instruct``: the two stages of 003, section 3.4.
-- ``lora``: the low-rank matrices alone.
-- ``step-by-step``: the whole T5 (000, section 2.4).
+- ``lora``: only the low-rank matrices.
+- ``step-by-step``: all of T5 (000, section 2.4).
 """
 
 from dataclasses import dataclass
@@ -41,39 +41,39 @@ TRAINABLE: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class ParameterCounts:
-    """How many numbers are trained, and how many are frozen."""
+    """Number of trained and frozen parameters."""
 
     trained: int
     frozen: int
 
 
 def train_only(model: nn.Module, what: str | tuple[str, ...]) -> ParameterCounts:
-    """Let gradients reach the parameters that ``what`` names, and no others.
+    """Enable gradients for the parameters that ``what`` names and disable all others.
 
     Args:
-        model: any of this room.
-        what: a row of `TRAINABLE`, or patterns.
+        model: any model of `models/`.
+        what: a key of `TRAINABLE`, or patterns.
 
     Returns:
-        The count of parameters on each side.
+        Number of trained and frozen parameters.
 
     Raises:
-        UsageError: when there is no such row, or a pattern matches nothing: it would freeze in silence.
+        UsageError: no such key, or a pattern without a match.
     """
     if isinstance(what, str):
-        require_known("nothing is known of training", [what], TRAINABLE)
+        require_known("no such set of trained parameters:", [what], TRAINABLE)
     patterns = TRAINABLE[what] if isinstance(what, str) else what
     names = [name for name, _ in model.named_parameters()]
     for pattern in patterns:
         if not any(fnmatchcase(name, pattern) for name in names):
-            raise UsageError(f"{type(model).__name__} has no parameter {pattern}: is it the model for {what!r}?")
+            raise UsageError(f"{type(model).__name__} has no parameter {pattern}: {what!r} is for another model")
     for name, parameter in model.named_parameters():
         parameter.requires_grad_(any(fnmatchcase(name, pattern) for pattern in patterns))
     return count_parameters(model)
 
 
 def count_parameters(model: nn.Module) -> ParameterCounts:
-    """Count the parameters of ``model`` that are trained, and those that are frozen."""
+    """Return the number of trained and frozen parameters of ``model``."""
     sizes = {True: 0, False: 0}
     for parameter in model.parameters():
         sizes[parameter.requires_grad] += parameter.numel()

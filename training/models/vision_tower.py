@@ -1,8 +1,7 @@
-"""One pass through CLIP's vision tower, step by step, so that others can put something in between.
+"""Forward pass of CLIP's vision tower with extension points.
 
-It does what transformers' `CLIPVisionModel.forward` does, with three additions: tokens that are appended to the image's
-(FocalLens), blocks that come before a layer (REACT), and a layer to stop at (LLaVA). The names and weights of the tower
-stay as they are.
+Equals transformers' `CLIPVisionModel.forward`, with appended tokens (FocalLens), blocks before layers (REACT) and a layer
+to stop at (LLaVA). Names and weights of the tower are unchanged.
 """
 
 from collections.abc import Mapping
@@ -22,20 +21,20 @@ def vision_states(
     blocks: Mapping[int, nn.Module] | None = None,
     layer: int = -1,
 ) -> Tensor:
-    """Return the states of all tokens after one layer, before the last norm.
+    """Return the states of all tokens after a layer, before the last norm.
 
     Args:
         tower: of any CLIP checkpoint.
-        images: float (b, 3, h, w), normalised, of the tower's size.
+        images: float (b, 3, h, w), normalized, of the tower's size.
         extra: float (b, n, width): tokens without a position, after the image's own.
-        blocks: modules from states to states, by the number of the layer that they precede.
+        blocks: modules from states to states, by the number of the layer after them.
         layer: -1: after the last, -2: before it, and so on; from 0 up: after that many layers.
 
     Returns:
         Float (b, 1 + patches + n, width): the class token first, patches row by row, then ``extra``.
 
     Raises:
-        UsageError: when the images have another size than the tower, or it has no such layer.
+        UsageError: another image size than the tower's, or no such layer.
     """
     check_size(tower, images)
     layers = tower.encoder.layers
@@ -52,40 +51,40 @@ def vision_states(
 
 
 def layers_to_run(depth: int, layer: int) -> int:
-    """Return how many of ``depth`` layers are run for ``layer`` of `vision_states`.
+    """Return how many of ``depth`` layers to run for ``layer`` of `vision_states`.
 
     Raises:
-        UsageError: when there are not so many.
+        UsageError: no such layer.
     """
     count = depth + 1 + layer if layer < 0 else layer
     if not 0 <= count <= depth:
-        raise UsageError(f"layer {layer} of a vision tower with {depth}: from {-depth - 1} to {depth}")
+        raise UsageError(f"layer {layer} of a vision tower of {depth} layers: must be from {-depth - 1} to {depth}")
     return count
 
 
 def image_size(tower: CLIPVisionModel) -> int:
-    """Return the width and height in pixels of the images that the tower reads."""
+    """Return the image side in pixels."""
     found = tower.config.image_size
     assert isinstance(found, int)  # CLIP's are square
     return found
 
 
 def patch_count(tower: CLIPVisionModel) -> int:
-    """Return into how many patches the tower cuts an image."""
+    """Return the number of patches per image."""
     patch = tower.config.patch_size
     assert isinstance(patch, int)
     return (image_size(tower) // patch) ** 2
 
 
 def check_size(tower: CLIPVisionModel, images: Tensor) -> None:
-    """Refuse images that the tower was not made for.
+    """Check that images have the tower's size.
 
     Raises:
-        UsageError: naming both sizes.
+        UsageError: they have another size.
     """
     size = image_size(tower)
     if tuple(images.shape[-2:]) != (size, size):
         raise UsageError(
-            f"images of {images.shape[-1]}x{images.shape[-2]} pixels for a vision tower of {size}x{size}: "
-            f"load them with image size {size}"
+            f"images of {images.shape[-1]}x{images.shape[-2]} pixels, but the vision tower reads {size}x{size}: "
+            f"set the image size to {size}"
         )

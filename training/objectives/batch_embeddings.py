@@ -1,4 +1,4 @@
-"""What objectives of several parts are given and give back."""
+"""Input and output types of the objectives."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class BatchEmbeddings:
-    """The embeddings of a batch; all rows of unit length, named as in the batch they come from.
+    """Embeddings of a batch of pairs; all rows of unit length.
 
     Attributes:
         images: float (b, d).
-        texts: float (b, d), row i belongs to image i.
-        negatives: float (b, k, d), minimally edited captions that are not true of image i.
-        negatives_mask: bool (b, k), False where there is none; what ``negatives`` holds there has no effect.
-        positives: float (b, p, d), edited captions that are still true of image i; None where the recipe has none.
-        positives_mask: bool (b, p), as for negatives; None with ``positives``.
+        texts: float (b, d); row i belongs to image i.
+        negatives: float (b, k, d), minimally edited captions that are false for image i.
+        negatives_mask: bool (b, k), False at missing negatives, whose rows have no effect.
+        positives: float (b, p, d), edited captions that are still true for image i; None if the recipe has none.
+        positives_mask: bool (b, p), likewise; None with ``positives``.
     """
 
     images: Tensor
@@ -28,11 +28,11 @@ class BatchEmbeddings:
 
 @dataclass(frozen=True)
 class WeightedLoss:
-    """A weighted sum and its parts.
+    """A loss and its parts.
 
     Attributes:
-        loss: 0-d, what to minimise.
-        parts: 0-d each, by name, before their weights; with gradients.
+        loss: 0-d, to be minimized.
+        parts: 0-d each, by name, unweighted; with gradients.
     """
 
     loss: Tensor

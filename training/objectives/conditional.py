@@ -1,7 +1,7 @@
-"""FocalLens's objective: an image read under an instruction has to find what the instruction asks for.
+"""Conditional objective of FocalLens: an image under an instruction retrieves the instruction's output.
 
-FocalLens is chapter 5 of Hsieh's dissertation. Turns of one image stand in one batch, so that the image alone does
-not tell the answer.
+FocalLens is chapter 5 of Hsieh's dissertation. All turns of an image share a batch, so the image alone is not
+sufficient.
 """
 
 import torch
@@ -19,21 +19,21 @@ def conditional_loss(
     same: Tensor | None = None,
     both_ways: bool = False,
 ) -> Tensor:
-    """Return the cross entropy of the own output among the batch's, from image and instruction (FocalLens, eq. 5.1).
+    """Return the cross entropy of each row's output among those of the batch (FocalLens, eq. 5.1).
 
     Args:
         conditioned: float (b, d), rows of unit length: phi(image, instruction).
         outputs: float (b, d), rows of unit length: the frozen text encoder's embeddings of the expected outputs.
         scale: 1 / temperature, above 0.
-        same: int64 (b,), equal for equal outputs. Rows of one's own output are then left out, as telling "red" from
-            "red" is no task. None: all other rows are wrong.
-        both_ways: Also from output to image and instruction, averaged.
+        same: int64 (b,), equal for equal outputs, which are not negatives of each other. None: all other rows are
+            negatives.
+        both_ways: average with the direction from output to image and instruction.
 
     Returns:
         A 0-d tensor: the mean over rows, in nats; ``clip_loss`` with ``both_ways`` and distinct outputs.
     """
     # The paper: "scaled Softmax to the rows", and "the contrastive loss following CLIP", which has rows and columns.
-    # Rows are what it names; CLIP's other half is `both_ways`.
+    # Rows are the default; CLIP's second direction is `both_ways`.
     logits = scaled_similarities(conditioned, outputs, scale)
     own = torch.arange(len(logits), device=logits.device)
     if same is not None:

@@ -1,12 +1,12 @@
-"""Processes that train together: features of all ranks in one batch, with gradients.
+"""Ranks of distributed training: features of all ranks in one batch, with gradients.
 
-Contrastive objectives compare each row with all others, so each rank needs the features of all. `Ranks.gather` gives
-them, in the order of ranks. Every rank then forms the same loss of the same batch; of its gradient a rank keeps the part
-of its own rows, times the number of ranks, for the gradients of parameters are averaged over ranks afterwards. What
-comes out is the gradient that one process with the whole batch would have, for parameters behind features as for those
-that enter the loss directly (the temperature), without sending gradients of features about.
+Contrastive objectives compare each row with all others, so each rank needs the features of all ranks, which
+`Ranks.gather` returns in rank order. Every rank computes the loss of the whole batch and keeps the gradient of its own
+rows, times the number of ranks, as parameter gradients are averaged over ranks afterwards. The result is the gradient of
+one process with the whole batch, also for parameters that enter the loss directly (the temperature), without
+communicating gradients of features.
 
-The price: each rank computes the loss of the whole batch, which is small beside the towers.
+Cost: each rank computes the loss of the whole batch, which is small compared with the towers.
 """
 
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ from torch.nn import functional
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """This process among those that train together.
+    """Rank of this process and number of ranks.
 
     Attributes:
         rank: of this process, from 0.
-        count: how many there are; 1: nothing is sent.
+        count: number of ranks; 1: no communication.
     """
 
     rank: int = 0
     count: int = 1
 
     def gather(self, rows: Tensor) -> Tensor:
-        """Return the rows (first dimension) of all ranks, in the order of ranks.
+        """Return the rows (first dimension) of all ranks, in rank order.
 
         Args:
-            rows: of any type and at least one dimension. Ranks may have different sizes in each dimension: of the
-                first, all rows are kept; in the others, the smaller are filled up with zeros (False).
+            rows: of any type, at least one dimension. Sizes may differ between ranks: all rows are kept; other dimensions are
+                padded with zeros (False).
         """
         if self.count == 1:
             return rows
@@ -53,8 +53,8 @@ class Ranks:
             distributed.all_reduce(summed)
         return summed
 
-    def merged(self, found: dict[str, str]) -> dict[str, str]:
-        """Return the entries of all ranks; where two have one key, that of the later rank."""
+    def merge(self, found: dict[str, str]) -> dict[str, str]:
+        """Return the entries of all ranks; later ranks win on equal keys."""
         if self.count == 1:
             return found
         each: list[dict[str, str]] = [{}] * self.count
@@ -69,7 +69,7 @@ class Ranks:
 
 
 class _Gathered(torch.autograd.Function):
-    """(...) of each rank to (ranks, ...); backwards, own part times the number of ranks."""
+    """Gather (...) of each rank to (ranks, ...); backward returns the own part times the number of ranks."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, rank: int, count: int) -> Tensor:

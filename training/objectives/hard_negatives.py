@@ -1,7 +1,7 @@
-"""The choice of an image between its caption and the caption's hard negatives.
+"""Hard-negative objective: each image chooses between its caption and the caption's hard negatives.
 
-FSC-CLIP states it for scores of whole texts (eq. 3-4) and of tokens (eq. 5), and softens it by a focal weight
-(eq. 9) and smoothed labels (eq. 10). All four are one function of the scores, ``choice_loss``.
+FSC-CLIP defines it for scores of whole texts (eq. 3-4) and of tokens (eq. 5), with a focal weight (eq. 9) and label
+smoothing (eq. 10). All four are one function of the scores, ``choice_loss``.
 """
 
 import torch
@@ -23,17 +23,17 @@ def hard_negative_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: T
         images: float (b, d), rows of unit length.
         texts: float (b, d), rows of unit length; row i belongs to image i.
         negatives: float (b, k, d), rows of unit length; those of text i.
-        mask: bool (b, k), False where there is no negative.
+        mask: bool (b, k), False at missing negatives.
         scale: 1 / temperature, above 0.
 
     Returns:
-        A 0-d tensor: the mean over rows with a negative, in nats; 0 where no row has one.
+        A 0-d tensor: the mean over rows with a negative, in nats; 0 without any.
     """
     return choice_loss(choice_scores(images, texts, negatives, mask, scale), mask)
 
 
 def choice_scores(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
-    """Return log S_g (eq. 1): float (b, 1 + k), the caption's first. Arguments as of ``hard_negative_loss``."""
+    """Return log S_g (eq. 1): float (b, 1 + k), the caption first. Arguments as of ``hard_negative_loss``."""
     listed = torch.cat([to_full_precision(texts).unsqueeze(1), to_full_precision(zero_masked(negatives, mask))], dim=1)
     return scaled_similarities(images.unsqueeze(1), listed, scale).squeeze(1)
 
@@ -41,22 +41,22 @@ def choice_scores(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor
 def choice_loss(choices: Tensor, mask: Tensor, *, focal: float = 0.0, smoothing: float = 0.0) -> Tensor:
     """Return the focal cross entropy of the first choice against smoothed labels (FSC-CLIP, section 3.3, eq. 9-10).
 
-    Without ``focal`` and ``smoothing`` it is the plain cross entropy (eq. 4 and 5).
+    Without ``focal`` and ``smoothing`` this is the plain cross entropy (eq. 4 and 5).
 
     Args:
         choices: float (b, 1 + k), log scores; the first is the caption's, the others its negatives'.
-        mask: bool (b, k), False where there is no negative.
+        mask: bool (b, k), False at missing negatives.
         focal: gamma, 0 or above. A choice of share p is weighted by (1 - p) ** gamma.
-        smoothing: beta, 0 to 1: the share of the label that is spread evenly over the choices.
+        smoothing: beta, 0 to 1: the label mass that is distributed evenly over the choices.
 
     Returns:
-        A 0-d tensor: the mean over rows with a negative, in nats; 0 where no row has one.
+        A 0-d tensor: the mean over rows with a negative, in nats; 0 without any.
     """
-    # Eq. 4 divides by B, while appendix A.1 leaves rows without negatives out: the mean is over rows that have one.
-    # Eq. 10 spreads beta over 1 + K; a row with fewer negatives spreads it over those it has, so that labels sum to 1.
+    # Eq. 4 divides by B, while appendix A.1 drops rows without negatives: the mean is over rows with one.
+    # Eq. 10 distributes beta over 1 + K; a row with fewer negatives over those it has, so that labels sum to 1.
     listed = torch.cat([mask.new_ones(len(mask), 1), mask], dim=1)
     shares = choices.masked_fill(~listed, mask_value(choices)).log_softmax(dim=1)
-    # In the scores' precision: a number times a mask would be float32.
+    # In the precision of the scores: a float times a bool mask would be float32.
     even = listed.to(shares.dtype) / listed.sum(dim=1, keepdim=True)
     first = (torch.arange(listed.shape[1], device=mask.device) == 0).to(shares.dtype)
     labels = (1 - smoothing) * first + smoothing * even

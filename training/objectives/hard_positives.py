@@ -1,9 +1,9 @@
-"""Hard positives: reworded captions that are still true, and must stay close.
+"""Hard-positive objective: reworded captions that are still true stay close.
 
-The Hard Positive Truth (section 5, appendix D.1) gives its losses in words and refers to SVLC: "a hard positive loss
-(called an analogy loss in SVLC) on each image with its original and positive captions". SVLC's published code was
-read for the rest: the image and the caption each have to find the reworded caption among all reworded captions of
-the batch, at the same temperature, and the two are averaged. So it is here.
+The Hard Positive Truth (section 5, appendix D.1) describes its losses in words and refers to SVLC: "a hard positive loss
+(called an analogy loss in SVLC) on each image with its original and positive captions". The rest follows SVLC's
+published code: image and caption each retrieve the reworded caption among all reworded captions of the batch, at the
+same temperature, and the two losses are averaged.
 """
 
 import torch
@@ -16,21 +16,21 @@ from pairwright.training.objectives.similarities import mask_value, masked_mean,
 
 
 def analogy_loss(images: Tensor, texts: Tensor, positives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
-    """Return how badly images and captions find their hard positives (The Hard Positive Truth, appendix D.1).
+    """Return the loss of images and captions retrieving their hard positives (The Hard Positive Truth, appendix D.1).
 
-    The source has one positive a row. With several, each is found in turn, against those of the other rows only: the
-    row's other positives are not wrong, and their order does not matter.
+    The source has one positive per row. Of several, each is retrieved separately among those of other rows: other positives
+    of the row are no negatives, and their order does not matter.
 
     Args:
         images: float (b, d), rows of unit length.
         texts: float (b, d), rows of unit length; row i belongs to image i.
         positives: float (b, p, d), rows of unit length; those of text i.
-        mask: bool (b, p), False where there is no positive.
+        mask: bool (b, p), False at missing positives.
         scale: 1 / temperature, above 0.
 
     Returns:
-        A 0-d tensor: half the image's and half the caption's cross entropy, mean over positives, in nats; 0 where no
-        row has one, and where only one row has some, for then nothing else is to be told apart.
+        A 0-d tensor: half the image's and half the caption's cross entropy, mean over positives, in nats; 0 if fewer than
+        two rows have positives.
     """
     candidates = zero_masked(positives, mask)
     from_images, from_texts = (_retrieval_loss(anchors, candidates, mask, scale) for anchors in (images, texts))
@@ -38,7 +38,7 @@ def analogy_loss(images: Tensor, texts: Tensor, positives: Tensor, mask: Tensor,
 
 
 def _retrieval_loss(anchors: Tensor, candidates: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
-    """Return float (b, p): minus the log share of each own candidate against those of other rows."""
+    """Return float (b, p): the negative log share of each own candidate against those of other rows."""
     rows, each = mask.shape
     found = scaled_similarities(anchors, candidates.flatten(0, 1), scale).view(rows, rows, each)
     low = mask_value(found)
@@ -48,28 +48,26 @@ def _retrieval_loss(anchors: Tensor, candidates: Tensor, mask: Tensor, scale: Te
     return torch.logaddexp(own, others) - own
 
 
-def hp_hn_loss(
-    batch: BatchEmbeddings, scale: Tensor | float, *, negatives: float = 1.0, positives: float = 1.0
-) -> WeightedLoss:
+def hp_hn_loss(batch: BatchEmbeddings, scale: Tensor | float, *, negatives: float, positives: float) -> WeightedLoss:
     """Return CLIP's loss with hard negatives and hard positives (The Hard Positive Truth, section 5.1, appendix D.1).
 
-    The paper says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here the
-    contrastive part sees images and captions only, and negatives and positives have parts of their own.
+    The paper says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here the contrastive
+    part has images and captions only, and negatives and positives have parts of their own.
 
     Args:
         batch: with positives.
         scale: 1 / temperature, above 0.
-        negatives: weight of the hard-negative loss; table 3 of the paper goes from 0 to 1, its default.
-        positives: weight of the analogy loss; 1 in the paper. 0 gives training on negatives alone ("HN").
+        negatives: weight of the hard-negative loss; table 3 of the paper goes from 0 to 1.
+        positives: weight of the analogy loss; 1 in the paper, 0 for training on negatives only ("HN").
 
     Returns:
         Parts ``contrastive``, ``negatives`` and ``positives``.
 
     Raises:
-        ValueError: The batch holds no positives.
+        ValueError: the batch has no positives.
     """
     if batch.positives is None or batch.positives_mask is None:
-        raise ValueError("hp_hn_loss needs positives and positives_mask; give shape (b, 0, d) for none")
+        raise ValueError("hp_hn_loss requires positives and positives_mask; use shape (b, 0, d) for none")
     parts = {
         "contrastive": clip_loss(batch.images, batch.texts, scale),
         "negatives": hard_negative_loss(batch.images, batch.texts, batch.negatives, batch.negatives_mask, scale),

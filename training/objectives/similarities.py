@@ -1,11 +1,10 @@
-"""What the objectives share: scores in full precision, and means over the rows that count.
+"""Functions shared by the objectives: similarities in full precision, and masked means.
 
-Embeddings often come in bfloat16. A cosine near 1 times a scale of 100 keeps a step of 0.5 there, so scores are
-formed in float32 at least, also within autocast, which would else take the product back to half precision. Scores
-that do not count are set to ``lowest``: finite, so that no gradient becomes NaN where a whole line is left out.
+Embeddings often are bfloat16, in which a cosine near 1 times a scale of 100 has steps of 0.5. Similarities are therefore
+float32 at least, also within autocast. Masked similarities are ``mask_value``: finite, so that no gradient becomes NaN
+where a whole row is masked.
 
-Nothing here looks at other processes: gather embeddings and masks over the ranks first, then call an objective on
-the whole batch, and the loss is that of one process.
+Nothing here communicates: gather embeddings and masks over the ranks first, then call an objective on the whole batch.
 """
 
 import torch
@@ -13,7 +12,7 @@ from torch import Tensor
 
 
 def to_full_precision(values: Tensor) -> Tensor:
-    """Return the values in float32, or in float64 if that is what they are."""
+    """Return the values in float32; float64 stays."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
@@ -33,22 +32,22 @@ def scaled_similarities(queries: Tensor, keys: Tensor, scale: Tensor | float) ->
 
 
 def mask_value(values: Tensor) -> float:
-    """Return a finite number so low that its share in a softmax is 0; half the lowest, so that sums stay finite."""
+    """Return a finite number with a softmax share of 0; half the lowest, so that sums stay finite."""
     return torch.finfo(values.dtype).min / 2
 
 
 def masked_mean(values: Tensor, counted: Tensor) -> Tensor:
-    """Return the mean of the values that count; 0, with a gradient of 0, where none does.
+    """Return the mean of the counted values; 0, with a gradient of 0, without any.
 
     Args:
-        values: float, any shape; finite where they do not count.
+        values: float, any shape; finite also where not counted.
         counted: bool, the same shape.
     """
     return values.masked_fill(~counted, 0.0).sum() / counted.sum().clamp(min=1)
 
 
 def zero_masked(embeddings: Tensor, mask: Tensor) -> Tensor:
-    """Return the embeddings with zeros where the mask is False: what stood there, NaN too, has no effect.
+    """Return the embeddings with zeros where the mask is False, also instead of NaN.
 
     Args:
         embeddings: float (..., d).

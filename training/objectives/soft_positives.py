@@ -1,8 +1,7 @@
-"""REACT's soft positives: retrieved pairs with alike texts are positives of each other.
+"""Soft-positive objective of REACT: retrieved pairs with similar texts are positives of each other.
 
-Equations as in chapter 2 of Liu's dissertation, which is REACT. The loss is a function of which pairs are
-positives, so its limits are plain: texts of the same class give UniCL, each its own alone gives CLIP, texts closer
-than a threshold give REACT.
+Equations are those of chapter 2 of Liu's dissertation (REACT). The loss is a function of a mask of positives: texts of
+the same class give UniCL, only the own text gives CLIP, texts above a similarity threshold give REACT.
 """
 
 import torch
@@ -17,10 +16,10 @@ def react_loss(images: Tensor, texts: Tensor, scale: Tensor | float, threshold: 
 
     Args:
         images: float (b, d), rows of unit length (u).
-        texts: float (b, d), rows of unit length (v); row i belongs to image i. The text encoder is frozen in REACT:
-            which texts are alike then never changes.
+        texts: float (b, d), rows of unit length (v); row i belongs to image i. REACT freezes the text encoder, so which
+            texts are similar never changes.
         scale: 1 / temperature, above 0 (the paper's tau).
-        threshold: gamma; the paper has 0.9 for classification. Above 1: one-to-one, as CLIP.
+        threshold: gamma; 0.9 in the paper for classification. Above 1: one-to-one, as CLIP.
 
     Returns:
         A 0-d tensor, as ``soft_positive_loss``.
@@ -39,7 +38,7 @@ def soft_positive_loss(images: Tensor, texts: Tensor, positives: Tensor, scale: 
         scale: 1 / temperature, above 0.
 
     Returns:
-        A 0-d tensor: the mean of both directions over rows with a positive, in nats; 0 where none has one.
+        A 0-d tensor: the mean of both directions over rows with a positive, in nats; 0 without any.
     """
     # Eq. 2.4-2.6 sum over the batch and over both directions. The mean of both is 1 / 2b times that: it does not grow
     # with the batch, and is CLIP's loss exactly when each pair is alone.
@@ -55,14 +54,14 @@ def soft_positive_loss(images: Tensor, texts: Tensor, positives: Tensor, scale: 
 
 
 def similar_texts(texts: Tensor, threshold: float = 0.9) -> Tensor:
-    """Return which texts are at least ``threshold`` alike by cosine: P(i) and Q(j) of REACT, section 2.3.
+    """Return which texts have at least ``threshold`` cosine: P(i) and Q(j) of REACT, section 2.3.
 
     Args:
         texts: float (b, d), not 0.
-        threshold: gamma, from -1. At 1 only equal embeddings are alike, a few units of rounding apart; above, none are.
+        threshold: gamma, from -1. At 1 only equal embeddings are similar, up to rounding; above 1 none.
 
     Returns:
-        bool (b, b), symmetric up to rounding; a text is always alike to itself.
+        bool (b, b), symmetric up to rounding; True on the diagonal.
     """
     unit = functional.normalize(to_full_precision(texts.detach()), dim=1)
     rounding = 16 * torch.finfo(unit.dtype).eps
@@ -71,5 +70,5 @@ def similar_texts(texts: Tensor, threshold: float = 0.9) -> Tensor:
 
 
 def _even_shares(positives: Tensor, side: int) -> Tensor:
-    """Return each positive's share among those of its line, 1 / |P(i)|: float (b, b) from 0 and 1."""
+    """Return each positive's share within its row or column, 1 / |P(i)|: float (b, b) of a 0/1 matrix."""
     return positives / positives.sum(dim=side, keepdim=True).clamp(min=1)

@@ -1,6 +1,6 @@
-"""Distilling step-by-step: a student writes the label and, as a second task, the rationale.
+"""Objectives of Distilling step-by-step: an encoder-decoder learns labels and, as a second task, rationales.
 
-Equations as in chapter 2 of Hsieh's dissertation, which is Distilling step-by-step.
+Equations are those of chapter 2 of Hsieh's dissertation.
 """
 
 from dataclasses import dataclass
@@ -14,13 +14,12 @@ from pairwright.training.objectives.similarities import masked_mean
 
 @dataclass(frozen=True)
 class WrittenTexts:
-    """What a model was to write, and its logits.
+    """Target texts and their logits.
 
     Attributes:
-        logits: float (n, t, v), at place i those that predict token i (an encoder-decoder's, or a causal model's
-            moved by one).
-        tokens: int64 (n, t), the target; any number where it does not count.
-        counted: bool (n, t), False at padding. A row without any, such as one without a rationale, does not count.
+        logits: float (n, t, v); position i predicts token i (of an encoder-decoder, or of a causal model shifted by one).
+        tokens: int64 (n, t), the targets; any number where not counted.
+        counted: bool (n, t), False at padding. A row without counted tokens, such as a missing rationale, is ignored.
     """
 
     logits: Tensor
@@ -32,13 +31,13 @@ def multi_task_loss(labels: WrittenTexts, rationales: WrittenTexts, weight: floa
     """Return L_label + lambda L_rationale (section 2.3.2, eq. 2.1, 2.3 and 2.4).
 
     Args:
-        labels: the answers to inputs with the prefix ``[label]``.
-        rationales: the answers to inputs with the prefix ``[rationale]``; its sizes may differ.
-        weight: lambda; 1 weighs both tasks the same. The authors' code takes ``a L_label + (1 - a) L_rationale``,
-            which is ``a`` times this with lambda = (1 - a) / a.
+        labels: outputs for inputs with the prefix ``[label]``.
+        rationales: outputs for inputs with the prefix ``[rationale]``; sizes may differ.
+        weight: lambda; 1 weighs both tasks equally. The authors' code uses ``a L_label + (1 - a) L_rationale``, which is
+            ``a`` times this with lambda = (1 - a) / a.
 
     Returns:
-        Parts ``label`` and ``rationale``, each 0 where none of its rows counts.
+        Parts ``label`` and ``rationale``, each 0 without counted rows.
     """
     parts = {"label": written_loss(labels), "rationale": written_loss(rationales)}
     return WeightedLoss(parts["label"] + weight * parts["rationale"], parts)
@@ -63,11 +62,11 @@ def written_loss(written: WrittenTexts) -> Tensor:
         written: targets and logits.
 
     Returns:
-        A 0-d tensor, in nats a token; 0 where no row counts.
+        A 0-d tensor, in nats per token; 0 without counted rows.
     """
-    # "The cross-entropy loss between the predicted and target tokens" leaves open how tokens are averaged. The outer
-    # sum is over examples, so an example is the mean over its tokens, and a long rationale weighs no more than a short
-    # one. (The authors' code takes the mean over all tokens of the batch; with targets of one length the same.)
+    # "The cross-entropy loss between the predicted and target tokens" does not define the average over tokens. The outer
+    # sum is over examples, so an example is the mean over its tokens, and long and short rationales weigh the same.
+    # (The authors' code takes the mean over all tokens of the batch; equal for targets of one length.)
     places = written.counted.sum(dim=1)
     losses = token_losses(written.logits, written.tokens, written.counted).sum(dim=1) / places.clamp(min=1)
     return masked_mean(losses, places > 0)

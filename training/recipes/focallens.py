@@ -1,117 +1,143 @@
-"""FocalLens: an image, read under an instruction, finds the answer among those of the batch; by a CLIP or a LLaVA."""
+"""FocalLens: an image under an instruction retrieves its answer within the batch (Hsieh, chapter 5)."""
+
+from __future__ import annotations
 
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import nn
+from pydantic import Field
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.loading.batches import TripletBatch
-from pairwright.training.loading.tokenization import TextOptions
-from pairwright.training.loading.triplets import TripletCollator
-from pairwright.training.models.clip import Clip, ClipOutput
-from pairwright.training.models.focallens_clip import FocalLensClip
-from pairwright.training.models.focallens_mllm import FocalLensMllm
-from pairwright.training.models.llava import Llava, batch_grids, tokenizer_path
-from pairwright.training.models.registry import model_kind
-from pairwright.training.models.trainable_parameters import train_only
-from pairwright.training.objectives.batch_embeddings import WeightedLoss
-from pairwright.training.objectives.conditional import conditional_loss
-from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.recipes.contrastive import image_options, open_clip, text_options
-from pairwright.training.recipes.method import PreparedMethod
-from pairwright.training.recipes.schema import FocalLensClipMethod, FocalLensMllmMethod, Recipe
+from pairwright.training.recipes.method import Method, PreparedMethod
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from pairwright.training.loading.batches import TripletBatch
+    from pairwright.training.models.clip import ClipOutput
+    from pairwright.training.models.focallens_mllm import FocalLensMllm
+    from pairwright.training.objectives.batch_embeddings import WeightedLoss
+    from pairwright.training.objectives.distributed import Ranks
+    from pairwright.training.recipes.schema import Recipe
 
 _INSTRUCTION_TOKENS = 2048
 
 
-class FocalLensClipTraining:
-    """The method of triplets, with a token in CLIP's image tower."""
+class FocalLensMethod(Method):
+    """Settings of both FocalLens models."""
 
-    def ready(self, recipe: Recipe, model: str) -> PreparedMethod:
-        """Open a CLIP, or a FocalLens-CLIP to go on with.
+    turns: int = Field(0, ge=0, description="Maximum per sample in a batch; 0: all.")
+    types: tuple[str, ...] = Field((), description="Conversation types; empty: all.")
+    both_ways: bool = Field(default=False, description="Also retrieve image and instruction by the answer.")
+
+    def answer_loss(self, out: ClipOutput, batch: TripletBatch, ranks: Ranks) -> WeightedLoss:
+        """Return the loss over the rows of all ranks; rows with the same answer are not negatives of each other."""
+        import torch
+
+        from pairwright.training.objectives.batch_embeddings import WeightedLoss
+        from pairwright.training.objectives.conditional import conditional_loss
+
+        images, texts = ranks.gather(out.images), ranks.gather(out.texts)
+        answers = ranks.gather((batch.texts + 1) * batch.text_mask)  # 0 after the end, as gathering pads rows
+        same = torch.unique(answers, dim=0, return_inverse=True)[1]
+        return WeightedLoss(conditional_loss(images, texts, out.scale, same=same, both_ways=self.both_ways), {})
+
+
+class FocalLensClipMethod(FocalLensMethod):
+    """A CLIP whose image tower reads a token of the instruction (eq. 5.1)."""
+
+    kind: Literal["focallens-clip"]
+
+    def prepare(self, recipe: Recipe, model: str) -> PreparedMethod:
+        """Open a CLIP, or a FocalLens-CLIP to continue with.
 
         Raises:
             UsageError: ``model`` is of another kind; the sizes do not fit.
         """
-        method = cast("FocalLensClipMethod", recipe.method)
+        from pairwright.training.loading.triplets import TripletCollator
+        from pairwright.training.models.clip import Clip
+        from pairwright.training.models.focallens_clip import FocalLensClip
+        from pairwright.training.models.trainable_parameters import train_only
+        from pairwright.training.recipes.model_options import image_options, open_clip, text_options
+
         clip = open_clip(model, (Clip, FocalLensClip))
         lens = clip if isinstance(clip, FocalLensClip) else FocalLensClip(clip)
         train_only(lens, "focallens-clip")
-        rows = TripletCollator(method.turns, method.types)
+        rows = TripletCollator(self.turns, self.types)
         return PreparedMethod(lens, rows, text_options(lens, model, recipe), image_options(lens, recipe))
 
-    def loss(self, recipe: Recipe, model: nn.Module, batch: TripletBatch, ranks: Ranks) -> WeightedLoss:
+    def loss(self, model: nn.Module, batch: TripletBatch, ranks: Ranks) -> WeightedLoss:
         """Return the loss of the whole batch."""
-        method = cast("FocalLensClipMethod", recipe.method)
         out: ClipOutput = model(batch.images, batch.texts, batch.text_mask, instructions=batch.instructions)
-        return _loss(out, batch, ranks, both_ways=method.both_ways)
-
-    def finished(self, model: nn.Module) -> nn.Module:
-        """Return the model as it is."""
-        return model
+        return self.answer_loss(out, batch, ranks)
 
 
-class FocalLensMllmTraining:
-    """The method of triplets, with a LLaVA that embeds."""
+class FocalLensMllmMethod(FocalLensMethod):
+    """A LLaVA whose state after image and instruction is the image embedding."""
 
-    def ready(self, recipe: Recipe, model: str) -> PreparedMethod:
-        """Open a LLaVA and the CLIP it aims at, or a FocalLens-MLLM to go on with.
+    kind: Literal["focallens-mllm"]
+    tiles: bool = Field(
+        default=False, description="AnyRes: tiles of the image and the whole; kept if the model has it."
+    )
+    target: str = Field(
+        "", description="CLIP that embeds the answers; empty: --model is a FocalLens-MLLM with its own."
+    )
+
+    def prepare(self, recipe: Recipe, model: str) -> PreparedMethod:
+        """Open a LLaVA and its target CLIP, or a FocalLens-MLLM to continue with.
 
         Raises:
-            UsageError: ``model`` is of another kind; a target where there is one already, or none.
+            UsageError: ``model`` is of another kind; a target is missing, or given although the model has one.
         """
-        method = cast("FocalLensMllmMethod", recipe.method)
-        lens = _open_model(model, method.target)
-        if method.tiles:
-            lens.llava.show_tiles()
+        from pairwright.training.loading.tokenization import TextOptions
+        from pairwright.training.loading.triplets import TripletCollator
+        from pairwright.training.models.llava import tokenizer_path
+        from pairwright.training.models.trainable_parameters import train_only
+        from pairwright.training.recipes.model_options import image_options
+
+        lens = _open_model(model, self.target)
+        if self.tiles:
+            lens.llava.enable_tiles()
         train_only(lens, "focallens-mllm")
-        for unused in lens.unread():  # without a gradient, which processes that train together would wait for
+        for unused in lens.unused_parameters():  # distributed training would wait for its gradient
             unused.requires_grad_(False)
-        began = method.target != ""
-        asked = TextOptions(
-            tokenizer_path(model if began else str(Path(model) / "llava")),
+        new = self.target != ""
+        instructions = TextOptions(
+            tokenizer_path(model if new else str(Path(model) / "llava")),
             recipe.batches.max_tokens or _INSTRUCTION_TOKENS,
         )
         answers = TextOptions(
-            method.target if began else str(Path(model) / "target"),
+            self.target if new else str(Path(model) / "target"),
             min(recipe.batches.max_tokens or lens.target.context, lens.target.context),
         )
-        rows = TripletCollator(method.turns, method.types, asked)
+        rows = TripletCollator(self.turns, self.types, instructions)
         return PreparedMethod(lens, rows, answers, image_options(lens.llava, recipe))
 
-    def loss(self, recipe: Recipe, model: nn.Module, batch: TripletBatch, ranks: Ranks) -> WeightedLoss:
+    def loss(self, model: nn.Module, batch: TripletBatch, ranks: Ranks) -> WeightedLoss:
         """Return the loss of the whole batch."""
-        method = cast("FocalLensMllmMethod", recipe.method)
+        from pairwright.training.models.llava import batch_grids
+
         grids = batch_grids(batch.grids)
         out: ClipOutput = model(batch.images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
-        return _loss(out, batch, ranks, both_ways=method.both_ways)
-
-    def finished(self, model: nn.Module) -> nn.Module:
-        """Return the model as it is."""
-        return model
-
-
-def _loss(out: ClipOutput, batch: TripletBatch, ranks: Ranks, *, both_ways: bool) -> WeightedLoss:
-    """Return the loss over the rows of all ranks; rows with one answer are no negatives of each other."""
-    images, texts = ranks.gather(out.images), ranks.gather(out.texts)
-    answers = ranks.gather((batch.texts + 1) * batch.text_mask)  # 0 behind the end, as gathering fills up rows
-    same = torch.unique(answers, dim=0, return_inverse=True)[1]
-    return WeightedLoss(conditional_loss(images, texts, out.scale, same=same, both_ways=both_ways), {})
+        return self.answer_loss(out, batch, ranks)
 
 
 def _open_model(model: str, target: str) -> FocalLensMllm:
+    from pairwright.training.models.clip import Clip
+    from pairwright.training.models.focallens_mllm import FocalLensMllm
+    from pairwright.training.models.llava import Llava
+    from pairwright.training.models.registry import model_kind
+
     kind = model_kind(model)
     if kind == FocalLensMllm.kind:
         if target:
-            raise UsageError(f"{model} is a FocalLens-MLLM and has its target: leave out method.target.")
+            raise UsageError(f"{model} is a FocalLens-MLLM with its own target: remove method.target.")
         return FocalLensMllm.load(model)
     if kind != Llava.kind:
         raise UsageError(
-            f"{model} is a {kind}; this recipe begins with a llava, as llava-align and "
-            "llava-instruct make one, or with a focallens-mllm."
+            f"{model} is a {kind}; this recipe requires a llava, as trained by "
+            "llava-align and llava-instruct, or a focallens-mllm."
         )
     if not target:
-        raise UsageError(f"{model} has no CLIP to aim at: name it, --set method.target=PATH.")
+        raise UsageError(f"{model} has no target CLIP: pass --set method.target=PATH.")
     return FocalLensMllm(Llava.load(model), Clip.load(target))

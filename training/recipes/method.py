@@ -1,69 +1,83 @@
-"""What the loop asks of a method: a model, batches, and the loss of a batch.
+"""Base class of the objectives: settings, batches and loss.
 
-One file beside this one a family of methods; `methods.py` tells which of them a recipe means. A method sees one rank's
-batch and gathers what its loss compares over the whole one.
+An objective is one file in this folder (settings with a ``loss``), one YAML file next to it, and one line in `schema.py`.
+Settings are read without torch; methods import it when they are called.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from torch import Tensor, nn
+from pairwright.training.recipes.sections import RecipeSection
 
-from pairwright.training.loading.collation import Collator as Rows
-from pairwright.training.loading.image_transforms import ImageOptions
-from pairwright.training.loading.tokenization import TextOptions
-from pairwright.training.objectives.batch_embeddings import WeightedLoss
-from pairwright.training.objectives.distributed import Ranks
-from pairwright.training.recipes.schema import Recipe
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+
+    from pairwright.training.loading.collation import Collator
+    from pairwright.training.loading.image_transforms import ImageOptions
+    from pairwright.training.loading.tokenization import TextOptions
+    from pairwright.training.objectives.batch_embeddings import WeightedLoss
+    from pairwright.training.objectives.distributed import Ranks
+    from pairwright.training.recipes.schema import Recipe
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedMethod:
-    """A model to be trained, and what its batches are like.
+    """A model to train, and the form of its batches.
 
     Attributes:
-        model: its parameters are frozen or not, as the recipe says.
-        rows: makes batches of samples.
-        texts: how texts become tokens.
-        images: how images become pixels.
+        model: with parameters frozen as the recipe says.
+        rows: collates samples to batches.
+        texts: tokenization.
+        images: image transforms.
     """
 
     model: nn.Module
-    rows: Rows[Any]
+    rows: Collator[Any]
     texts: TextOptions
     images: ImageOptions
 
 
-class Method(Protocol):
-    """A family of recipes."""
+class Method(RecipeSection):
+    """The ``method`` section of a recipe. A subclass adds ``kind``, its settings, `prepare` and `loss`."""
 
-    def ready(self, recipe: Recipe, model: str) -> PreparedMethod:
+    compares_samples: ClassVar[bool] = False
+    """Whether the loss compares the samples of a step, so that a batch needs two or more."""
+
+    def prepare(self, recipe: Recipe, model: str) -> PreparedMethod:
         """Open ``model``, a folder or a name, and freeze what the recipe does not train.
 
         Raises:
-            PairwrightError: there is no such model, or it does not go with the recipe.
+            PairwrightError: there is no such model, or it does not fit the recipe.
         """
+        raise NotImplementedError
 
-    def loss(self, recipe: Recipe, model: nn.Module, batch: Any, ranks: Ranks) -> WeightedLoss:
-        """Return the loss of a step, the same on every rank up to rounding, and its parts.
+    def loss(self, model: nn.Module, batch: Any, ranks: Ranks) -> WeightedLoss:
+        """Return the loss of a step and its parts; the same on every rank up to rounding.
 
         Args:
-            recipe: that `ready` was given.
-            model: the model, as it may be wrapped for several processes: only to be called, once.
+            model: the model, possibly wrapped for several processes; call it exactly once.
             batch: of this rank.
             ranks: all processes.
         """
+        raise NotImplementedError
 
-    def finished(self, model: nn.Module) -> nn.Module:
-        """Return what is saved at the end of a run; may change ``model``."""
+    def loss_parts(self) -> tuple[str, ...]:
+        """Return the names of the loss's parts, which are columns of the log."""
+        return ()
+
+    def finish(self, model: nn.Module) -> nn.Module:
+        """Return the model to save at the end of a run; may change ``model``."""
+        return model
 
 
 def rank_weighted_mean(value: Tensor, counted: Tensor, ranks: Ranks) -> Tensor:
-    """Return this rank's mean, weighted so that the mean over ranks is the mean over all that counts.
+    """Return this rank's mean, weighted so that the mean over ranks is the mean over all counted items.
 
     Args:
-        value: 0-d, the mean over what counts on this rank.
-        counted: 0-d, how much that is.
+        value: 0-d, the mean over the counted items of this rank.
+        counted: 0-d, their number.
         ranks: all processes.
     """
     return value if ranks.count == 1 else value * counted * ranks.count / ranks.total(counted).clamp(min=1)

@@ -1,4 +1,4 @@
-"""Recipes from YAML, with single settings changed on the way, and in one line what is wrong with them."""
+"""Recipe reader: YAML, single settings changed by --set, and one-line error messages."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ _QUOTED = re.compile(r"'([^']*)'")
 
 
 def recipe_names() -> list[str]:
-    """Return the names of the recipes that we give."""
+    """Return the names of the built-in recipes."""
     return sorted(path.stem for path in RECIPES_FOLDER.glob("*.yaml"))
 
 
@@ -25,11 +25,11 @@ def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
     """Read a recipe.
 
     Args:
-        name: of ours, or the path of a YAML file.
-        changes: ``key=value``, the key with dots between its steps (``optimizer.lr=1e-5``), the value as in YAML.
+        name: of a built-in recipe, or the path of a YAML file.
+        changes: ``key=value`` with a dotted key (``optimizer.lr=1e-5``) and a YAML value.
 
     Raises:
-        ConfigError: there is no such recipe, or it holds what no recipe can.
+        ConfigError: no such recipe, or invalid settings.
         UsageError: a change that is not ``key=value``.
     """
     path = RECIPES_FOLDER / f"{name}.yaml" if name in recipe_names() else Path(name)
@@ -48,23 +48,23 @@ def _settings(path: Path, name: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         if path.suffix in {".yaml", ".yml"}:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise ConfigError(f"{path}: cannot be read ({why}). Check the path, or name a recipe of ours.") from None
+            raise ConfigError(f"{path}: cannot be read ({why}). Check the path, or name a built-in recipe.") from None
         raise ConfigError(
-            f"no recipe {name!r}. {suggest_alternatives([name], recipe_names())}; or give a YAML file."
+            f"no recipe {name!r}. {suggest_alternatives([name], recipe_names())}; or pass a YAML file."
         ) from None
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         line = f":{place.line + 1}" if place else ""
-        raise ConfigError(f"{path}{line}: not YAML: {getattr(error, 'problem', error)}. Mend that line.") from None
+        raise ConfigError(f"{path}{line}: not YAML: {getattr(error, 'problem', error)}. Fix that line.") from None
     if not isinstance(settings, dict):
-        raise ConfigError(f"{path}: holds no settings. Begin with a copy of one of ours, in {RECIPES_FOLDER}.")
+        raise ConfigError(f"{path}: no settings. Start from a copy of a built-in recipe in {RECIPES_FOLDER}.")
     return settings
 
 
 def _change(settings: dict[str, Any], change: str) -> None:
     key, sign, value = change.partition("=")
     if not sign or not all(key.split(".")):
-        raise UsageError(f"--set {change}: give key=value, such as optimizer.lr=1e-5.")
+        raise UsageError(f"--set {change}: expected key=value, such as optimizer.lr=1e-5.")
     *outer, last = key.split(".")
     for step in outer:
         inner = settings.get(step)
@@ -100,7 +100,7 @@ def _messages(error: ValidationError) -> Iterator[str]:
 def _unknown(loc: tuple[int | str, ...], place: str) -> str:
     section: type[BaseModel] = Recipe
     for number, step in enumerate(loc[:-1]):
-        if number == 1 and loc[0] == "method":  # pydantic names the kind after the section
+        if number == 1 and loc[0] == "method":  # pydantic puts the kind after the section
             section = next(model for model in _models(Recipe, "method") if step in _kinds(model))
         elif str(step) in section.model_fields:
             section = next(iter(_models(section, str(step))), section)

@@ -82,8 +82,8 @@ def train(
         resume=resume,
         on_error=on_error,
         board=tensorboard,
-        tell=lambda row: note(_log_line(row)),
-        say=note,
+        on_row=lambda row: note(_log_line(row)),
+        on_message=note,
     )
     report = run(training)
     if report.main:

@@ -1,4 +1,4 @@
-# ruff: noqa: S106 - marks of a tokenizer are no passwords
+# ruff: noqa: S106 - special tokens, no passwords
 """Prompts with documents, their tokens, the relevance of their documents, and answers by calibrated attention."""
 
 from typing import Any
@@ -72,8 +72,8 @@ def test_the_question_stands_before_and_behind_the_documents() -> None:
 def test_other_documents_take_the_same_places(first: list[str], more: st.DataObject) -> None:
     prompt = question_prompt("Who?", first)
     others = more.draw(st.lists(st.text(min_size=1, max_size=30), min_size=len(first), max_size=len(first)))
-    assert prompt.holding(others) == question_prompt("Who?", others)
-    assert prompt.holding(others).holding(first) == prompt
+    assert prompt.with_documents(others) == question_prompt("Who?", others)
+    assert prompt.with_documents(others).with_documents(first) == prompt
     assert prompt.with_dummy(0, "x").documents == ["x", *first[1:]]
 
 
@@ -188,19 +188,19 @@ def test_answers_are_stock_without_relevances_and_others_with_them() -> None:
 
 
 def test_a_prompt_longer_than_the_model_reads_is_refused() -> None:
-    with pytest.raises(UsageError, match="reads 700"):
+    with pytest.raises(UsageError, match="limit is 700"):
         reader().attention([question_prompt("Who?", ["word " * 200])])
 
 
-def test_an_answer_for_which_the_model_has_no_room_is_refused_and_what_mends_it_is_told() -> None:
+def test_an_answer_beyond_the_model_s_limit_is_refused_with_advice() -> None:
     found = reader()
     found.fix = "Lower --rerank-top."
     prompt = question_prompt("Who?", ["word " * 60])
     length = len(tokenize_prompt(prompt, found.tokenizer).ids)
     assert len(found.answers([prompt], 700 - length)) == 1
-    with pytest.raises(UsageError, match=rf"of {length} tokens and an answer of {701 - length}, .* 700\. Lower --rer"):
+    with pytest.raises(UsageError, match=rf"of {length} tokens and an answer of {701 - length}: .* 700\. Lower --rer"):
         found.answers([prompt], 701 - length)
-    with pytest.raises(UsageError, match=r"reads 700\. Lower --rerank-top"):
+    with pytest.raises(UsageError, match=r"limit is 700\. Lower --rerank-top"):
         found.log_probabilities(["word " * 140], ["Who?"])
 
 

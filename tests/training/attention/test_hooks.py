@@ -1,4 +1,4 @@
-"""Attention to documents: watched, and rescaled in the registry of transformers."""
+"""Attention to documents: recorded and rescaled."""
 
 from typing import Any
 
@@ -222,9 +222,9 @@ def test_half_precision_meets_the_shares_to_its_own_precision() -> None:
 @torch.inference_mode()
 def test_a_static_cache_beams_and_a_second_block_are_refused() -> None:
     model, read = decoder("llama"), ids()
-    with pytest.raises(UsageError, match="growing cache"), calibrate_attention(model, [LAYOUT], SHARES):
+    with pytest.raises(UsageError, match="growing key-value cache"), calibrate_attention(model, [LAYOUT], SHARES):
         model.generate(read, max_new_tokens=3, cache_implementation="static")
-    with pytest.raises(UsageError, match="no beams"), calibrate_attention(model, [LAYOUT] * 2, SHARES.repeat(2, 1)):
+    with pytest.raises(UsageError, match="beams"), calibrate_attention(model, [LAYOUT] * 2, SHARES.repeat(2, 1)):
         model.generate(read.repeat(2, 1), attention_mask=torch.ones(2, 20), max_new_tokens=3, num_beams=2)
     with (
         pytest.raises(UsageError, match="already"),

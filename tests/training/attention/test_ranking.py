@@ -67,5 +67,5 @@ def test_a_saved_decoder_opens_and_scores_as_before(tmp_path: Path) -> None:
 
 
 def test_what_is_no_decoder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no causal language model"):
+    with pytest.raises(UsageError, match="not a causal language model"):
         open_decoder(str(tmp_path), "cpu")

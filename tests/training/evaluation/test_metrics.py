@@ -1,4 +1,4 @@
-"""The figures of evaluations, each against a literal restatement of what it says."""
+"""Evaluation metrics against their definitions."""
 
 from itertools import combinations
 from typing import Any
@@ -27,9 +27,9 @@ def unit(rows: Any) -> Any:
 
 @given(seed=st.integers(0, 999), owners=st.lists(st.integers(0, 4), min_size=5, max_size=12))
 def test_a_rank_is_the_place_of_the_first_match_in_the_sorted_list(seed: int, owners: list[int]) -> None:
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     owners = [*range(5), *owners]
-    queries, searched = unit(chance.normal(size=(5, 6))), unit(chance.normal(size=(len(owners), 6)))
+    queries, searched = unit(rng.normal(size=(5, 6))), unit(rng.normal(size=(len(owners), 6)))
     found = best_ranks(queries, searched, np.arange(5), np.array(owners))
     for query in range(5):
         order = sorted(range(len(owners)), key=lambda text: -float(queries[query] @ searched[text]))
@@ -51,8 +51,8 @@ def test_the_recall_of_guessing_is_the_share_of_all_choices_that_hold_a_match() 
 def test_rank_correlation_is_spearmans_over_the_other_images() -> None:
     from scipy.stats import spearmanr  # takes a second
 
-    chance = np.random.default_rng(3)
-    rows, colours = unit(chance.normal(size=(9, 4))), chance.integers(0, 3, size=(9, 3)).astype(float)
+    rng = np.random.default_rng(3)
+    rows, colours = unit(rng.normal(size=(9, 4))), rng.integers(0, 3, size=(9, 3)).astype(float)
     found = rank_correlations(rows, colours)
     for query in range(9):
         others = [place for place in range(9) if place != query]
@@ -70,10 +70,10 @@ def test_colours_that_are_all_one_tell_nothing() -> None:
 
 def test_a_mean_of_shares_has_an_interval_by_its_spread_that_stays_within_0_and_1() -> None:
     values = np.array([0.0, 1.0, 1.0, 0.5])
-    figure = Metric.mean("all", "mAP", values)
+    metric = Metric.mean("all", "mAP", values)
     half = 1.959963984540054 * values.std(ddof=1) / 2
-    assert figure.low == pytest.approx(values.mean() - half)
-    assert figure.high == 1.0
+    assert metric.low == pytest.approx(values.mean() - half)
+    assert metric.high == 1.0
 
 
 def test_labels_are_compared_but_for_capitals_and_spacing_and_rationales_word_by_word() -> None:
@@ -108,12 +108,12 @@ def test_what_all_models_lost_alike_is_told_once() -> None:
 
 
 def test_the_page_names_models_and_figures_and_needs_nothing_else() -> None:
-    figures = Metric.share("swap<b>", "accuracy", 3, 4, 0.5), Metric("all", "r", 0.25, -0.5, 1.0, 3, percent=False)
-    models = [ModelResult(f"m{n}", "clip", None, TaskResult(figures)) for n in range(5)]
-    told = evaluation_page("negatives", ["x.json"], models)
-    assert "swap&lt;b&gt;" in told
-    assert "swap<b>" not in told
-    assert told.count("75.0%") >= 10  # in plot and table, for each model
-    assert "http" not in told.replace("http-equiv", "")
-    mixed = [ModelResult("m", "clip", share, TaskResult(figures)) for share in (0.0, 1.0)]
+    metrics = Metric.share("swap<b>", "accuracy", 3, 4, 0.5), Metric("all", "r", 0.25, -0.5, 1.0, 3, percent=False)
+    models = [ModelResult(f"m{n}", "clip", None, TaskResult(metrics)) for n in range(5)]
+    page = evaluation_page("negatives", ["x.json"], models)
+    assert "swap&lt;b&gt;" in page
+    assert "swap<b>" not in page
+    assert page.count("75.0%") >= 10  # in plot and table, for each model
+    assert "http" not in page.replace("http-equiv", "")
+    mixed = [ModelResult("m", "clip", share, TaskResult(metrics)) for share in (0.0, 1.0)]
     assert "m at 0" in evaluation_page("negatives", ["x.json"], mixed)

@@ -1,27 +1,27 @@
-"""Models side by side on the same rows: differences with their intervals."""
+"""Paired differences of models with intervals."""
 
 import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="figures of models stand beside what opens them")
+pytest.importorskip("torch", reason="the trainer needs torch")
 
 from pairwright.training.evaluation.paired_differences import paired_differences
 from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult
 
 
-def models(*figures: Metric) -> list[ModelResult]:
-    return [ModelResult(f"m{n}", "clip", None, TaskResult((figure,))) for n, figure in enumerate(figures)]
+def models(*metrics: Metric) -> list[ModelResult]:
+    return [ModelResult(f"m{n}", "clip", None, TaskResult((metric,))) for n, metric in enumerate(metrics)]
 
 
 def rates(seed: int, rows: int = 400) -> tuple[Metric, Metric, Metric]:
     """Return a model, one that is right a little more often on the same rows, and one of other rows' luck."""
-    chance = np.random.default_rng(seed)
-    hard = chance.random(rows)
+    rng = np.random.default_rng(seed)
+    hard = rng.random(rows)
     plain, better = hard < 0.5, hard < 0.54
     return (
         Metric.rate("all", "accuracy", plain),
         Metric.rate("all", "accuracy", better),
-        Metric.rate("all", "accuracy", chance.random(rows) < 0.54),
+        Metric.rate("all", "accuracy", rng.random(rows) < 0.54),
     )
 
 
@@ -35,8 +35,8 @@ def test_on_the_same_rows_a_small_lead_shows_where_both_intervals_overlap() -> N
 
 
 def test_its_interval_is_that_of_the_mean_of_the_rows_differences() -> None:
-    chance = np.random.default_rng(1)
-    first, second = chance.normal(0.3, 0.1, 500), chance.normal(0.35, 0.1, 500)
+    rng = np.random.default_rng(1)
+    first, second = rng.normal(0.3, 0.1, 500), rng.normal(0.35, 0.1, 500)
     (found,) = paired_differences(models(Metric.mean("c", "mAP", first), Metric.mean("c", "mAP", second)))
     apart = second - first
     half = 1.96 * apart.std(ddof=1) / np.sqrt(500)
@@ -63,11 +63,11 @@ def test_rows_that_do_not_count_for_one_count_for_neither() -> None:
 
 def test_ratios_of_sums_are_drawn_as_such() -> None:
     weights = np.array([0.5, 0.25, 0.25])
-    figures = [
+    metrics = [
         Metric("all", "mean of classes", value, 0, 1, 3, units=np.stack([np.array(right) * weights, weights]))
         for value, right in ((0.5, [1, 0, 0]), (0.25, [0, 1, 0]))
     ]
-    (found,) = paired_differences(models(*figures))
+    (found,) = paired_differences(models(*metrics))
     assert found.value == pytest.approx(-0.25)
     assert found.low == -1
     assert found.high == 1

@@ -1,4 +1,4 @@
-"""Tiny models measured on ColorShape: each figure against a literal restatement, and what is refused beforehand."""
+"""Tiny models evaluated on ColorShape: each metric against its definition, and refused requests."""
 
 import io
 import json
@@ -23,12 +23,12 @@ from pairwright.training.evaluation.rationales import rationale_accuracy, read_s
 from pairwright.training.evaluation.results import Metric, ModelResult  # noqa: E402
 from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_models  # noqa: E402
 from pairwright.training.loading.tokenization import load_tokenizer  # noqa: E402
-from pairwright.training.loading.word_tokenizer import write_word_tokenizer  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
 from pairwright.training.models.focallens_clip import FocalLensClip  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
 from pairwright.training.models.llava import Llava  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
+from pairwright.training.tiny_clip import write_word_tokenizer  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 from tests.training.training_cases import clip, shards, student  # noqa: E402
 
@@ -67,7 +67,7 @@ def measured(task: str, model: str, data: object, **named: Any) -> ModelResult:
 
 
 def figures(found: ModelResult) -> dict[tuple[str, str], Metric]:
-    return {(one.part, one.measure): one for one in found.found.figures}
+    return {(one.part, one.measure): one for one in found.found.metrics}
 
 
 def seen(data: bytes, size: int = 32) -> Any:
@@ -78,7 +78,7 @@ def seen(data: bytes, size: int = 32) -> Any:
     return torch.tensor(((raw - np.array(mean)) / np.array(std)).transpose(2, 0, 1), dtype=torch.float32)[None]
 
 
-def told(model: Clip, folder: str, text: str) -> Any:
+def embed_text(model: Clip, folder: str, text: str) -> Any:
     ids = load_tokenizer(folder)(text)["input_ids"]
     with torch.no_grad():
         return model.encode_texts(torch.tensor([ids]))[0].double().numpy()
@@ -89,7 +89,7 @@ def shown(model: Clip, data: bytes) -> Any:
         return model.encode_images(seen(data))[0].double().numpy()
 
 
-def test_negatives_are_told_apart_by_the_cosine_of_image_and_text(given: Given) -> None:
+def test_hard_negatives_are_ranked_by_the_cosine_of_image_and_text(given: Given) -> None:
     model, counts = Clip.load(given.clip), {"accuracy": 0, "augmented": 0, "brittleness": 0}
     rows = 0
     for path in sorted(Path(given.data).glob("*.tar")):
@@ -100,7 +100,7 @@ def test_negatives_are_told_apart_by_the_cosine_of_image_and_text(given: Given) 
             assert sample.image is not None
             image = shown(model, sample.image)
             c, n, p = (
-                float(image @ told(model, given.clip, text))
+                float(image @ embed_text(model, given.clip, text))
                 for text in (sample.pair.caption, texts["hard_negative"], texts["hard_positive"])
             )
             rows += 1
@@ -111,7 +111,7 @@ def test_negatives_are_told_apart_by_the_cosine_of_image_and_text(given: Given) 
     for name, hits in counts.items():
         assert figures(found)["all", name].value == pytest.approx(hits / rows)
         assert figures(found)["all", name].n == rows
-    assert found.found.counts["samples have no hard negative and are left out"] == 24 - rows
+    assert found.found.counts["samples have no hard negative and are skipped"] == 24 - rows
     assert found.as_json()["evaluation"]["rows"] == rows
 
 
@@ -141,7 +141,7 @@ def test_sugarcrepes_files_are_one_set_by_type_with_images_of_a_folder(given: Gi
     (other,) = evaluate_models(
         EvaluationRequest("negatives", (given.clip,), data, images=str(tmp_path)), lambda _: None
     )
-    assert other.found.figures == found.found.figures
+    assert other.found.metrics == found.found.metrics
 
 
 def test_retrieval_counts_the_captions_of_one_image_together(given: Given, tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_retrieval_counts_the_captions_of_one_image_together(given: Given, tmp_p
     model = Clip.load(given.clip)
     names = list(dict.fromkeys(row["image"] for row in rows))
     images = np.stack([shown(model, (tmp_path / name).read_bytes()) for name in names])
-    texts = np.stack([told(model, given.clip, row["caption"]) for row in rows])
+    texts = np.stack([embed_text(model, given.clip, row["caption"]) for row in rows])
     for k in (1, 5, 10):
         hits = sum(
             row["image"] in [names[place] for place in np.argsort(-(images @ text))[:k]]
@@ -177,7 +177,7 @@ def test_a_class_is_the_mean_of_its_templates_brought_to_unit_length(given: Give
     model, hits = Clip.load(given.clip), []
     rows = []
     for name in names:
-        mean = np.mean([told(model, given.clip, template.replace("{}", name)) for template in templates], axis=0)
+        mean = np.mean([embed_text(model, given.clip, template.replace("{}", name)) for template in templates], axis=0)
         rows.append(mean / np.linalg.norm(mean))
     for image, sample in zip(toy_images(given), generate_toy_set(0, 2), strict=True):
         best = int(np.argmax([row @ shown(model, image) for row in rows]))
@@ -213,7 +213,7 @@ def test_conditions_embed_each_image_under_what_is_asked(given: Given) -> None:
 def test_a_model_that_reads_no_instruction_is_the_same_under_all(given: Given) -> None:
     one = measured("conditions", given.clip, given.toy, by=("shape",), asked={"shape": "what ?"})
     two = measured("conditions", given.clip, given.toy, by=("shape",))
-    assert one.found.figures == two.found.figures
+    assert one.found.metrics == two.found.metrics
     by = figures(measured("conditions", given.lens, given.toy))
     other = figures(measured("conditions", given.lens, given.toy, asked={"shape": "red red red ?"}))
     assert by["shape", "mAP"] != other["shape", "mAP"]
@@ -223,11 +223,11 @@ def test_a_model_that_reads_no_instruction_is_the_same_under_all(given: Given) -
     )
 
 
-def test_labels_of_shards_may_stand_in_a_file_in_any_order(given: Given, tmp_path: Path) -> None:
+def test_labels_of_shards_may_be_in_a_file_in_any_order(given: Given, tmp_path: Path) -> None:
     rows = [{"key": sample.key, "shape": sample.conditions["shape"]} for sample in generate_toy_set(0, 2)]
     (tmp_path / "l.jsonl").write_text("".join(json.dumps(row) + "\n" for row in reversed(rows)))
     found = measured("conditions", given.clip, given.toy, by=("shape",), labels=tmp_path / "l.jsonl")
-    assert found.found.figures == measured("conditions", given.clip, given.toy, by=("shape",)).found.figures
+    assert found.found.metrics == measured("conditions", given.clip, given.toy, by=("shape",)).found.metrics
     (tmp_path / "l.jsonl").write_text(json.dumps(rows[0]) + "\n")
     with pytest.raises(InputError, match="no labels for 31 of 32"):
         measured("conditions", given.clip, given.toy, by=("shape",), labels=tmp_path / "l.jsonl")
@@ -272,13 +272,13 @@ def test_a_student_is_asked_for_label_and_rationale_by_their_prefixes(tmp_path: 
 
     subject = next(open_models([identify_model(folder)], None, "cpu"))
     found = rationale_accuracy(subject, read_student_tasks([str(tmp_path / "rows.jsonl")]), batch=2, longest=12)
-    by = {one.measure: one for one in found.figures}
+    by = {one.measure: one for one in found.metrics}
     assert by["label"].n == 3
     assert by["label"].value == float(said("what is it ?").split() == ["red"])
     rationale = said("what colour is it ?").split()
     shared = min(rationale.count("red"), 1) + min(rationale.count("blue"), 1)
     assert by["rationale, words (F1)"].value == pytest.approx(2 * shared / (2 + len(rationale)))
-    assert found.counts == {"examples have no row of this split and are left out": 1}
+    assert found.counts == {"examples have no row of this split and are skipped": 1}
     assert len(read_student_tasks([str(tmp_path / "rows.jsonl")], split="train").rows) == 2
 
 
@@ -310,8 +310,8 @@ def test_wise_ft_ends_at_both_models_and_mixes_weights_between(given: Given, tmp
         "negatives", (str(tmp_path / "trained"),), (given.data,), mixing=WiseFtSettings(given.clip, (0.0, 1.0))
     )
     first, last = evaluate_models(request, lambda _: None)
-    assert first.found.figures == measured("negatives", given.clip, given.data).found.figures
-    assert last.found.figures == measured("negatives", str(tmp_path / "trained"), given.data).found.figures
+    assert first.found.metrics == measured("negatives", given.clip, given.data).found.metrics
+    assert last.found.metrics == measured("negatives", str(tmp_path / "trained"), given.data).found.metrics
     assert first.label.endswith(" at 0")
 
 
@@ -333,30 +333,30 @@ def test_react_at_share_0_is_the_frozen_model(given: Given) -> None:
     assert not torch.allclose(rows_of(next(at(0.5))), rows_of(trained))
 
 
-def test_a_torn_shard_is_told_without_options_that_evaluate_has_not(tmp_path: Path) -> None:
+def test_a_damaged_shard_is_reported_without_options_of_other_commands(tmp_path: Path) -> None:
     from tests.training.training_cases import shards
 
     shards(tmp_path, count=4)
     tar = tmp_path / "00000.tar"
     tar.write_bytes(tar.read_bytes()[:-2048])
-    with pytest.raises(InputError) as told:
+    with pytest.raises(InputError) as error:
         read_captioned_images([str(tar)])
-    assert "truncated_tar" in str(told.value)
-    assert "--on-error" not in str(told.value)
+    assert "truncated_tar" in str(error.value)
+    assert "--on-error" not in str(error.value)
 
 
-def test_what_cannot_be_is_refused_before_a_model_is_opened(
+def test_invalid_requests_are_refused_before_a_model_is_opened(
     given: Given, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def opened(*_: Any) -> None:
         raise AssertionError("opened")
 
     monkeypatch.setattr("pairwright.training.evaluation.evaluated_models.open_model", opened)
-    with pytest.raises(UsageError, match=r"of kind student; negatives is for clip.*It can do rationales"):
+    with pytest.raises(UsageError, match=r"of kind student; negatives is for clip.*It supports rationales"):
         measured("negatives", student(tmp_path / "student"), given.data)
     rows = [{"caption": "a", "negative": "b", "image": f"{name}.jpg"} for name in ("x", "y")]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(InputError, match=r"x.jpg: 2 of 2 images cannot be read; the first cannot be read.*--images"):
+    with pytest.raises(InputError, match=r"x.jpg: 2 of 2 images .*--images"):
         measured("negatives", given.clip, tmp_path / "rows.jsonl")
     with pytest.raises(InputError, match="no hard negative"):
         measured("negatives", given.clip, given.toy)
@@ -374,14 +374,14 @@ def test_what_cannot_be_is_refused_before_a_model_is_opened(
 
 
 @pytest.mark.parametrize("task", ["negatives", "zero-shot", "retrieval"])
-def test_data_that_is_not_there_is_told_as_such_whatever_its_ending(given: Given, tmp_path: Path, task: str) -> None:
+def test_data_that_is_not_there_is_reported_whatever_its_extension(given: Given, tmp_path: Path, task: str) -> None:
     with pytest.raises(InputError, match="no such file"):
         measured(task, given.clip, tmp_path / "nowhere", by=("colour",))
 
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:99"])
-def test_a_device_that_is_not_there_is_told_in_one_line(given: Given, device: str) -> None:
-    with pytest.raises(UsageError, match=rf"device '{device}': cannot be used here"):
+def test_a_device_that_is_not_there_is_reported_in_one_line(given: Given, device: str) -> None:
+    with pytest.raises(UsageError, match=rf"device '{device}': cannot be used"):
         measured("negatives", given.clip, given.data, device=device)
 
 
@@ -389,13 +389,13 @@ def test_a_base_that_is_another_model_is_refused(given: Given, tmp_path: Path) -
     def mixed(base: str) -> None:
         list(open_models([identify_model(given.lens)], WiseFtSettings(base, (0.5,)), "cpu"))
 
-    with pytest.raises(UsageError, match=r"of kind clip.*no line between"):
+    with pytest.raises(UsageError, match=r"of kind clip.*cannot be interpolated"):
         mixed(given.clip)
     write_word_tokenizer(["other words"], tmp_path / "words")
     tiny = tiny_models.clip()
     tiny.tokenizer = load_tokenizer(str(tmp_path / "words"))
     tiny.save(tmp_path / "other")
-    with pytest.raises(UsageError, match="not the same model"):
+    with pytest.raises(UsageError, match="not the same architecture"):
         list(open_models([identify_model(given.clip)], WiseFtSettings(str(tmp_path / "other"), (0.5,)), "cpu"))
 
 
@@ -405,6 +405,6 @@ def test_long_texts_and_small_images_are_counted(given: Given, tmp_path: Path) -
     (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
     counts = measured("negatives", given.clip, tmp_path / "rows.jsonl").found.counts
     assert counts == {
-        "texts were longer than the 40 tokens that the model reads, and lost their end": 1,
-        "images have a side below the 32 pixels that the model takes, and were enlarged": 1,
+        "texts exceeded the model's 40 tokens and were truncated": 1,
+        "images have a side below the model's 32 pixels and were enlarged": 1,
     }

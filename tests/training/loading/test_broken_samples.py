@@ -99,7 +99,7 @@ def keys(batches: Iterable[Any]) -> list[str]:
     return [key for batch in batches for key in batch.keys]
 
 
-def test_the_image_is_chosen_by_its_extension_whatever_stands_before_it(tmp_path: Path, given: Given) -> None:
+def test_the_image_is_selected_by_its_extension_whatever_precedes_it(tmp_path: Path, given: Given) -> None:
     def labelled(number: int, members: Members) -> Members:
         return {"cls": str(number).encode(), "JPEG": members["jpg"], "seg.png": picture(), "txt": members["txt"]}
 
@@ -108,7 +108,7 @@ def test_the_image_is_chosen_by_its_extension_whatever_stands_before_it(tmp_path
     assert batch.images.mean(dim=(2, 3)).argmax(dim=1).tolist() == [0, 2, 1, 0, 2, 1]
 
 
-def test_a_label_beside_the_image_of_our_shards_does_not_hide_it(tmp_path: Path, given: Given) -> None:
+def test_a_label_member_does_not_hide_the_image(tmp_path: Path, given: Given) -> None:
     data = changed(given.scenes, tmp_path / "labelled", lambda number, members: {"cls": b"%d" % number, **members})
     for one, other in zip(
         read_shard(Path(data) / "00000.tar"), read_shard(Path(given.scenes).parent / "00000.tar"), strict=True
@@ -119,9 +119,7 @@ def test_a_label_beside_the_image_of_our_shards_does_not_hide_it(tmp_path: Path,
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_an_image_that_does_not_decode_is_left_out_of_its_batch_alone(
-    tmp_path: Path, given: Given, workers: int
-) -> None:
+def test_an_image_that_does_not_decode_is_skipped_in_its_batch_only(tmp_path: Path, given: Given, workers: int) -> None:
     bad = {3, 7, 8}
     data = write_tar(tmp_path / "00000.tar", plain(12, broken(*bad)))
     one = loader(data, PairCollator(), given.words, workers=workers, window=0)
@@ -152,7 +150,7 @@ def test_a_batch_of_broken_samples_alone_takes_those_of_the_next_step(tmp_path: 
 
 def test_data_of_broken_images_alone_is_refused(tmp_path: Path, given: Given) -> None:
     data = write_tar(tmp_path / "00000.tar", plain(8, broken(*range(8))))
-    with pytest.raises(InputError, match=r"0000: no sample of this step .* can be used; the first: does not decode"):
+    with pytest.raises(InputError, match=r"0000: no usable sample .* the first: does not decode"):
         list(loader(data, PairCollator(), given.words, window=0))
 
 
@@ -173,7 +171,9 @@ def test_incomplete_samples_are_found_before_the_first_step(tmp_path: Path, give
     assert one.index.left_out == {reason: 2}
     assert one.notes()[0].startswith("2 samples have ")
     assert sorted(keys(one)) == [f"{number:04d}" for number in range(9) if number not in {2, 6}]
-    with pytest.raises(InputError, match=rf"00000\.tar::0002: 2 of 9 samples have the flaw {reason}.*--on-error skip"):
+    with pytest.raises(
+        InputError, match=rf"00000\.tar::0002: 2 of 9 samples are rejected as {reason}.*--on-error skip"
+    ):
         loader(data, PairCollator(), given.words, on_error="stop")
 
 
@@ -219,7 +219,7 @@ def test_broken_json_is_skipped_whether_it_is_read_at_the_start_or_later(
         list(loader(data, PairCollator(), given.words, on_error="stop"))
 
 
-def test_files_that_belong_to_no_sample_are_passed_over(tmp_path: Path, given: Given) -> None:
+def test_files_that_belong_to_no_sample_are_ignored(tmp_path: Path, given: Given) -> None:
     rows = plain(3)
     data = write_tar(tmp_path / "00000.tar", rows)
     with tarfile.open(data, "a") as tar:
@@ -231,11 +231,13 @@ def weights(out: Path) -> dict[str, Any]:
     return load_file(out / "model" / "model.safetensors")
 
 
-def test_a_run_with_broken_images_goes_on_to_the_same_weights_and_lists_them(tmp_path: Path, given: Given) -> None:
+def test_a_resumed_run_with_broken_images_ends_with_the_same_weights_and_lists_them(
+    tmp_path: Path, given: Given
+) -> None:
     data = changed(given.scenes, tmp_path / "shards", broken(2, 11, 17))
     changes = ("schedule.steps=8", "save_every=3", "log_every=1")
     said = list[str]()
-    whole = run("clip", data, given.model, tmp_path / "whole", *changes, say=said.append)
+    whole = run("clip", data, given.model, tmp_path / "whole", *changes, on_message=said.append)
     assert whole.skipped == {"bad_image": 3}
     assert sum(line.startswith("skipped ") and "does not decode" in line for line in said) == 3
     listed = [json.loads(line) for line in (tmp_path / "whole" / "skipped.jsonl").read_text().splitlines()]
@@ -247,14 +249,14 @@ def test_a_run_with_broken_images_goes_on_to_the_same_weights_and_lists_them(tmp
             raise Killed
 
     with pytest.raises(Killed):
-        run("clip", data, given.model, tmp_path / "parts", *changes, tell=kill)
+        run("clip", data, given.model, tmp_path / "parts", *changes, on_row=kill)
     parts = run("clip", data, given.model, tmp_path / "parts", *changes, "batches.workers=1", resume=True)
     assert parts.skipped == whole.skipped
     one, other = weights(tmp_path / "whole"), weights(tmp_path / "parts")
     assert all(torch.equal(one[name], other[name]) for name in one)
 
 
-def test_a_run_that_stopped_at_a_broken_image_goes_on_when_told_to_skip(tmp_path: Path, given: Given) -> None:
+def test_a_run_that_stopped_at_a_broken_image_resumes_with_on_error_skip(tmp_path: Path, given: Given) -> None:
     data = changed(given.scenes, tmp_path / "shards", broken(20))
     changes = ("schedule.steps=6", "save_every=1", "batches.window=0")
     with pytest.raises(InputError, match=r"bad_image: does not decode .* skip such rows: --on-error skip"):
@@ -263,7 +265,7 @@ def test_a_run_that_stopped_at_a_broken_image_goes_on_when_told_to_skip(tmp_path
     assert (report.steps, report.skipped) == (6, {"bad_image": 1})
 
 
-def test_a_text_only_sample_among_those_with_images_is_told_before_a_run(tmp_path: Path, given: Given) -> None:
+def test_a_text_only_sample_among_those_with_images_is_reported_before_a_run(tmp_path: Path, given: Given) -> None:
     bare = {4, 5}
     data = changed(
         given.scenes,
@@ -271,10 +273,10 @@ def test_a_text_only_sample_among_those_with_images_is_told_before_a_run(tmp_pat
         lambda number, members: {ext: data for ext, data in members.items() if ext != "jpg" or number not in bare},
     )
     said = list[str]()
-    report = run("clip", data, given.model, tmp_path / "run", say=said.append)
+    report = run("clip", data, given.model, tmp_path / "run", on_message=said.append)
     assert (report.samples, report.left_out) == (22, {"missing_image": 2})
-    assert said[0] == "2 samples have no image and are left out."
-    with pytest.raises(InputError, match=r"2 of 24 samples have the flaw missing_image"):
+    assert said[0] == "2 samples have no image and are skipped."
+    with pytest.raises(InputError, match=r"2 of 24 samples are rejected as missing_image"):
         run("clip", data, given.model, tmp_path / "other", on_error="stop")
     assert not (tmp_path / "other").exists()
 

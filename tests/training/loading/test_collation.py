@@ -1,4 +1,4 @@
-"""What the recipes make of samples: texts, masks, labels, and chance."""
+"""Collators: texts, masks, labels, and random choices."""
 
 import json
 from collections import Counter
@@ -16,12 +16,12 @@ from pairwright.datasets.errors import InputError, UsageError  # noqa: E402 - be
 from pairwright.datasets.shards.samples import Sample  # noqa: E402
 from pairwright.datasets.shards.webdataset import write_shards  # noqa: E402
 from pairwright.generators.language.wordnet import wordnet_status  # noqa: E402
-from pairwright.training.loading.batches import IGNORE_INDEX  # noqa: E402
 from pairwright.training.loading.conversations import ConversationCollator  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402
 from pairwright.training.loading.rationales import RationaleCollator  # noqa: E402
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer  # noqa: E402
 from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
+from pairwright.training.objectives.next_token import IGNORE_INDEX  # noqa: E402
 from tests.datasets.sample_builders import conversation, negative, pair, picture, samples  # noqa: E402
 from tests.training.loading_cases import loader, shards, tokenizer  # noqa: E402
 
@@ -70,7 +70,7 @@ def test_captions_and_edits_come_as_tokens_with_a_mask_where_a_row_has_none(give
         assert not batch.negatives_text_mask[row, int(has) :].any()
 
 
-def test_more_negatives_than_places_are_drawn_anew_each_epoch_one_of_each_kind_first(
+def test_more_negatives_than_places_are_sampled_in_each_epoch_one_of_each_type_first(
     tmp_path: Path, given: Given
 ) -> None:
     of = pair(0)
@@ -84,16 +84,16 @@ def test_more_negatives_than_places_are_drawn_anew_each_epoch_one_of_each_kind_f
 
 @dataclass(frozen=True)
 class Reversing:
-    """A maker that turns captions around, and tells the epoch by a word."""
+    """A negative generator that reverses captions and appends the epoch."""
 
     def __call__(self, caption: str, captions: Sequence[str] = (), *, epoch: int = 0) -> Mapping[str, Sequence[str]]:
-        """Return the caption's words from behind; nothing for captions that have company."""
+        """Return the reversed caption; nothing for captions of an image with several."""
         turned = " ".join([*reversed(caption.split()), str(epoch)])
         return {"shuffle": () if captions else (turned,)}
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_negatives_made_online_take_the_place_of_the_shards(given: Given, workers: int) -> None:
+def test_online_negatives_replace_those_of_the_shards(given: Given, workers: int) -> None:
     one = loader(given.data, PairCollator(negatives=1, online=Reversing()), given.words, workers=workers)
     for epoch in range(2):
         for batch in one:
@@ -150,14 +150,14 @@ def test_every_exchange_of_an_image_is_a_row_of_the_same_batch(given: Given) -> 
         }
 
 
-def test_turns_are_bounded_by_drawing_anew_each_epoch(given: Given) -> None:
+def test_turns_are_limited_by_sampling_in_each_epoch(given: Given) -> None:
     one = loader(given.data, TripletCollator(turns=1), given.words, batch_size=100)
     epochs = [[given.text(row) for row in batch.instructions] for _ in range(4) for batch in one]
     assert {len(epoch) for epoch in epochs} == {6}
     assert len({tuple(sorted(epoch)) for epoch in epochs}) > 1
 
 
-def test_an_exchange_that_stands_twice_is_one_row_and_types_choose(tmp_path: Path, given: Given) -> None:
+def test_a_repeated_exchange_is_one_row_and_types_filter(tmp_path: Path, given: Given) -> None:
     of = pair(0)
     twice = conversation(of, "what color ?", "red .", "what color ?", "red .")
     other = conversation(of, "is there a star ?", "no .", kind="brief")
@@ -180,13 +180,13 @@ def test_only_answers_and_their_stop_marks_are_labelled(given: Given) -> None:
         assert (ids == IMAGE).sum() == 1
 
 
-def test_the_image_stands_before_or_behind_the_first_question_at_random(given: Given) -> None:
+def test_the_image_token_is_before_or_after_the_first_question_at_random(given: Given) -> None:
     one = loader(given.data, ConversationCollator(IMAGE), given.words, batch_size=100)
     places = {int((row == IMAGE).nonzero()) for _ in range(4) for batch in one for row in batch.texts}
     assert len(places) == 2
 
 
-def test_a_conversation_that_is_too_long_loses_its_end_but_not_the_image(given: Given) -> None:
+def test_a_conversation_that_is_too_long_is_truncated_but_keeps_its_image(given: Given) -> None:
     batch = one_batch(given.data, ConversationCollator(IMAGE), given.words, max_tokens=6)
     assert batch.cut == 6
     assert batch.texts.shape == (6, 6)
@@ -197,8 +197,10 @@ def test_a_conversation_that_is_too_long_loses_its_end_but_not_the_image(given: 
 def test_steps_and_epochs_of_conversations_count_conversations(tmp_path: Path, given: Given, workers: int) -> None:
     def asked(number: int) -> Sample:
         of = pair(number, f"a red circle {number}", f"{number}.jpg")
-        talks = [conversation(of, "what color ?", f"red {turn} ." if turn else "red .") for turn in range(number)]
-        return Sample(of, tuple(talks), (), picture(), "jpg")
+        conversations = [
+            conversation(of, "what color ?", f"red {turn} ." if turn else "red .") for turn in range(number)
+        ]
+        return Sample(of, tuple(conversations), (), picture(), "jpg")
 
     data = write_shards(map(asked, range(6)), tmp_path, max_samples=2).pattern
     one = loader(data, ConversationCollator(IMAGE), given.words, batch_size=5, workers=workers)
@@ -219,7 +221,7 @@ def test_steps_and_epochs_of_conversations_count_conversations(tmp_path: Path, g
 
 
 @pytest.mark.parametrize(("objectives", "rows"), [("multi-task", 2), ("single-task", 1), ("label", 1)])
-def test_students_get_the_rows_of_their_objective(given: Given, objectives: Any, rows: int) -> None:
+def test_rationale_batches_have_the_rows_of_their_objective(given: Given, objectives: Any, rows: int) -> None:
     batch = one_batch(given.data, RationaleCollator(objectives), given.words)
     assert len(batch.keys) == 6 * rows
     said = [given.text(row[row != IGNORE_INDEX]) for row in batch.targets[:rows]]
@@ -235,7 +237,7 @@ def test_students_get_the_rows_of_their_objective(given: Given, objectives: Any,
     assert batch.rationale.tolist() == [objectives == "multi-task" and row % 2 == 1 for row in range(6 * rows)]
 
 
-def test_recipes_refuse_numbers_that_cannot_be() -> None:
+def test_collators_refuse_values_out_of_range() -> None:
     for wrong in (
         lambda: PairCollator(negatives=-1),
         lambda: PairCollator(online=Reversing()),
@@ -245,7 +247,7 @@ def test_recipes_refuse_numbers_that_cannot_be() -> None:
             wrong()
 
 
-def test_a_rationale_of_another_split_is_left_out(given: Given) -> None:
+def test_a_rationale_of_another_split_is_skipped(given: Given) -> None:
     with pytest.raises(Exception, match="none of the 12 samples"):
         loader(given.data, RationaleCollator(split="validation"), given.words)
 
@@ -258,7 +260,7 @@ def student_lines(path: Path, *rows: tuple[str, str, str, str]) -> str:
     return str(path)
 
 
-def test_a_file_of_student_rows_is_read_by_example(tmp_path: Path, given: Given) -> None:
+def test_a_file_of_rationale_rows_is_read_by_example(tmp_path: Path, given: Given) -> None:
     data = student_lines(
         tmp_path / "rows.jsonl",
         ("a", "label", "no", "train"),
@@ -276,7 +278,7 @@ def test_a_file_of_student_rows_is_read_by_example(tmp_path: Path, given: Given)
 
 
 @pytest.mark.parametrize("line", ["no json", "[]", '{"id": "a"}'])
-def test_a_line_that_is_no_student_row_is_named(tmp_path: Path, given: Given, line: str) -> None:
+def test_an_invalid_rationale_row_is_reported_by_its_line(tmp_path: Path, given: Given, line: str) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text(line + "\n")
     with pytest.raises(InputError, match="line 1"):

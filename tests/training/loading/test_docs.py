@@ -1,4 +1,4 @@
-"""The page about loading: its example runs."""
+"""The example of the page on loading runs."""
 
 import re
 from pathlib import Path

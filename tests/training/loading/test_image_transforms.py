@@ -24,7 +24,7 @@ def gradient(width: int, height: int, image_format: str = "PNG") -> bytes:
 
 
 @pytest.mark.parametrize(("width", "height"), [(64, 48), (33, 90), (32, 32), (20, 10), (101, 67)])
-def test_without_chance_it_is_what_transformers_makes_for_clip(width: int, height: int) -> None:
+def test_without_random_crops_pixels_equal_those_of_transformers(width: int, height: int) -> None:
     transformers = pytest.importorskip("transformers", reason="its preprocessing is what ours is compared with")
     data = gradient(width, height)
     processor = getattr(transformers, "CLIPImageProcessorPil", transformers.CLIPImageProcessor)  # the second before 5
@@ -36,7 +36,7 @@ def test_without_chance_it_is_what_transformers_makes_for_clip(width: int, heigh
 
 
 @given(st.integers(1, 80), st.integers(1, 80), st.integers(), st.sampled_from([0.08, 0.5, 0.9]))
-def test_any_picture_becomes_a_square_and_the_same_chance_the_same_square(
+def test_any_image_becomes_a_square_and_the_same_seed_the_same_square(
     width: int, height: int, seed: int, crop: float
 ) -> None:
     options = ImageOptions(8, crop=crop, mirror=0.5)
@@ -76,6 +76,6 @@ def test_pictures_of_any_mode_come_as_three_channels(mode: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("wrong", [{"size": 0}, {"crop": 0.0}, {"crop": 1.1}, {"mirror": -0.1}, {"std": (1, 0, 1)}])
-def test_options_that_cannot_be_are_refused(wrong: dict[str, float]) -> None:
+def test_image_options_out_of_range_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         ImageOptions(**wrong)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Shards to batches: each sample once, the same with any workers, and going on where a run stopped."""
+"""Shard loader: each sample once, the same batches with any workers, exact resuming."""
 
 import io
 import json
@@ -17,11 +17,11 @@ import webdataset  # noqa: E402 - behind the guard of torch
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError  # noqa: E402
 from pairwright.datasets.shards.webdataset import write_shards  # noqa: E402
-from pairwright.training.loading.model_limits import check_model_limits  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402
 from pairwright.training.loading.samples import read_samples  # noqa: E402
 from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
+from pairwright.training.recipes.model_options import check_model_limits  # noqa: E402
 from tests.datasets.sample_builders import conversation, pair, picture, samples  # noqa: E402
 from tests.training.loading_cases import SIDE, loader, shards, tokenizer  # noqa: E402
 
@@ -81,7 +81,7 @@ def test_two_ranks_together_have_the_batches_of_one(given: Given) -> None:
 
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("stop", [1, 5, 6, 8])
-def test_after_going_on_the_next_batch_is_the_one_that_would_have_come(given: Given, workers: int, stop: int) -> None:
+def test_a_resumed_loader_continues_with_the_next_batch(given: Given, workers: int, stop: int) -> None:
     def run(one: Any, steps: int) -> list[Any]:
         taken: list[Any] = []
         while True:
@@ -99,7 +99,7 @@ def test_after_going_on_the_next_batch_is_the_one_that_would_have_come(given: Gi
     assert all(same(*both) for both in zip(run(second, 10 - stop), undisturbed[stop:], strict=True))
 
 
-def test_a_loop_that_was_left_goes_on_in_the_same_process(given: Given) -> None:
+def test_an_interrupted_loop_continues_in_the_same_process(given: Given) -> None:
     one = loader(given.data, PairCollator(), given.words, workers=2)
     whole = [batch.keys for batch in loader(given.data, PairCollator(), given.words)]
     first = next(iter(one)).keys
@@ -159,18 +159,18 @@ def test_one_shard_is_enough_for_many_ranks_and_workers(tmp_path: Path, given: G
     assert len({key for one in ranks for batch in one for key in batch.keys}) == 8
 
 
-def test_samples_without_what_a_recipe_takes_are_left_out_and_counted(given: Given) -> None:
+def test_samples_without_what_a_collator_needs_are_skipped_and_counted(given: Given) -> None:
     one = loader(given.data, TripletCollator(), given.words)
     assert one.index.left_out == {"no_triplets": 11}
     assert {key for batch in one for key in batch.keys} == {s.pair.key for s in samples(23)[::2]}
 
 
-def test_missing_shards_are_told_at_once(tmp_path: Path, given: Given) -> None:
+def test_missing_shards_are_reported_at_the_start(tmp_path: Path, given: Given) -> None:
     with pytest.raises(InputError, match=r"no such file|missing"):
         loader(str(tmp_path / "{00000..00004}.tar"), PairCollator(), given.words)
 
 
-def test_a_recipe_that_finds_nothing_in_the_shards_says_what_is_missing(tmp_path: Path, given: Given) -> None:
+def test_shards_without_usable_samples_are_refused_with_what_is_missing(tmp_path: Path, given: Given) -> None:
     bare = write_shards(samples(4)[1::2], tmp_path).pattern
     with pytest.raises(InputError, match=r"none of the 2 samples .* a question with its answer"):
         loader(bare, TripletCollator(), given.words)
@@ -179,7 +179,7 @@ def test_a_recipe_that_finds_nothing_in_the_shards_says_what_is_missing(tmp_path
             loader(bare, recipe, given.words)
 
 
-def test_shards_without_images_are_refused_by_recipes_that_look_at_them(tmp_path: Path, given: Given) -> None:
+def test_shards_without_images_are_refused_by_collators_that_need_them(tmp_path: Path, given: Given) -> None:
     from pairwright.datasets.shards.samples import Sample
 
     data = write_shards([Sample(pair(0), (conversation(pair(0)),))], tmp_path).pattern
@@ -200,16 +200,16 @@ def test_a_broken_image_is_named_in_one_line_from_any_worker(tmp_path: Path, giv
     assert set(multiprocessing.active_children()) <= before
 
 
-def test_torn_and_empty_shards_are_found_at_the_start(tmp_path: Path, given: Given) -> None:
+def test_damaged_and_empty_shards_are_found_at_the_start(tmp_path: Path, given: Given) -> None:
     path = Path(shards(tmp_path, count=4, in_each=100))
     whole = path.read_bytes()
     for torn in (whole[:-1024], whole[: len(whole) // 2], b"", b"\x1f\x8b" + whole, b"no tar at all" * 100):
         path.write_bytes(torn)
-        with pytest.raises(StorageError, match=r"torn|empty"):
+        with pytest.raises(StorageError, match=r"damaged|empty"):
             loader(str(path), PairCollator(), given.words)
 
 
-def test_a_shard_that_changed_meanwhile_is_named(tmp_path: Path, given: Given) -> None:
+def test_a_shard_that_changed_after_indexing_is_reported(tmp_path: Path, given: Given) -> None:
     path = Path(shards(tmp_path, count=4, in_each=100))
     one = loader(str(path), PairCollator(), given.words)
     path.write_bytes(bytes(path.stat().st_size))
@@ -217,15 +217,15 @@ def test_a_shard_that_changed_meanwhile_is_named(tmp_path: Path, given: Given) -
         list(one)
 
 
-def test_a_tar_without_a_sample_says_so(tmp_path: Path, given: Given) -> None:
+def test_a_tar_without_samples_is_refused(tmp_path: Path, given: Given) -> None:
     with tarfile.open(fileobj=io.BytesIO(), mode="w") as archive, (tmp_path / "00000.tar").open("wb") as out:
         archive.close()
         out.write(bytes(10240))
-    with pytest.raises(InputError, match="no sample in it"):
+    with pytest.raises(InputError, match="no samples"):
         loader(str(tmp_path), PairCollator(), given.words)
 
 
-def test_a_tokenizer_that_is_not_there_is_told_in_one_line(tmp_path: Path, given: Given) -> None:
+def test_a_tokenizer_that_is_not_there_is_reported_in_one_line(tmp_path: Path, given: Given) -> None:
     with pytest.raises(UsageError, match="no tokenizer") as caught:
         loader(given.data, PairCollator(), str(tmp_path / "none"))
     assert "\n" not in str(caught.value)
@@ -234,17 +234,17 @@ def test_a_tokenizer_that_is_not_there_is_told_in_one_line(tmp_path: Path, given
 @pytest.mark.parametrize(
     "wrong", [{"workers": -1}, {"ahead": 0}, {"rank": 1}, {"rank": 2, "ranks": 2}, {"batch_size": 0}]
 )
-def test_numbers_that_cannot_be_are_refused(given: Given, wrong: dict[str, int]) -> None:
+def test_options_out_of_range_are_refused(given: Given, wrong: dict[str, int]) -> None:
     with pytest.raises(UsageError):
         loader(given.data, PairCollator(), given.words, **wrong)
 
 
-def test_what_the_towers_take_is_compared_with_what_is_loaded() -> None:
+def test_image_size_and_text_length_are_checked_against_the_model() -> None:
     from transformers import CLIPConfig
 
     config = CLIPConfig(vision_config={"image_size": 32, "patch_size": 8}, text_config={"max_position_embeddings": 77})
     check_model_limits(config, size=32, max_tokens=77)
-    with pytest.raises(UsageError, match="images of 224 pixels, but the vision tower takes 32"):
+    with pytest.raises(UsageError, match=r"images of 224 pixels, .* tower reads 32"):
         check_model_limits(config, size=224, max_tokens=77)
     with pytest.raises(UsageError, match="up to 80 tokens, but the text tower reads 77"):
         check_model_limits(config, size=32, max_tokens=80)

@@ -1,4 +1,4 @@
-"""The order of samples: what every run relies on, over all sizes."""
+"""Sample order: properties over all sizes."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ def test_an_even_epoch_sees_every_sample_exactly_once_in_batches_of_one_size_or_
     counts: tuple[int, ...], batch: int, ranks: int, window: int, epoch: int
 ) -> None:
     if sum(counts) < ranks or (batch == 1 and sum(counts) % ranks):
-        with pytest.raises(UsageError, match=r"make no step|come out even"):
+        with pytest.raises(UsageError, match=r"too few for one step|cannot divide"):
             SampleOrder(counts, batch, ranks)
         return
     steps = seen(SampleOrder(counts, batch, ranks, seed=3, window=window), epoch)
@@ -37,11 +37,11 @@ def test_an_even_epoch_sees_every_sample_exactly_once_in_batches_of_one_size_or_
 
 
 @given(sizes, st.integers(1, 7), st.integers(1, 4), st.integers(0, 20))
-def test_a_repeating_epoch_has_full_batches_and_says_how_many_samples_come_twice(
+def test_a_repeating_epoch_has_full_batches_and_counts_repeated_samples(
     counts: tuple[int, ...], batch: int, ranks: int, window: int
 ) -> None:
     if sum(counts) < batch * ranks:  # a sample would come twice in one batch
-        with pytest.raises(UsageError, match="make no step"):
+        with pytest.raises(UsageError, match="too few for one step"):
             SampleOrder(counts, batch, ranks, ends="repeat")
         return
     order = SampleOrder(counts, batch, ranks, seed=3, window=window, ends="repeat")
@@ -54,11 +54,11 @@ def test_a_repeating_epoch_has_full_batches_and_says_how_many_samples_come_twice
 
 
 @given(sizes, st.integers(1, 7), st.integers(1, 4))
-def test_a_dropping_epoch_has_full_batches_without_doubles_and_says_how_many_are_left_out(
+def test_a_dropping_epoch_has_full_batches_without_repeats_and_counts_skipped_samples(
     counts: tuple[int, ...], batch: int, ranks: int
 ) -> None:
     if sum(counts) < batch * ranks:
-        with pytest.raises(UsageError, match="make no step"):
+        with pytest.raises(UsageError, match="too few for one step"):
             SampleOrder(counts, batch, ranks, ends="drop")
         return
     order = SampleOrder(counts, batch, ranks, seed=3, ends="drop")
@@ -90,11 +90,11 @@ def test_a_window_stays_within_the_shards_it_reaches() -> None:
         assert flat([step]) != sorted(flat([step]))
 
 
-def test_without_a_window_samples_come_as_they_stand() -> None:
+def test_without_a_window_samples_keep_the_order_of_the_shards() -> None:
     assert flat(seen(SampleOrder((3, 0, 4), 2, window=0))) == list(range(7))
 
 
 @pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"ranks": 0}, {"window": -1}, {"ranks": 6}])
-def test_numbers_that_give_no_step_are_refused(wrong: dict[str, int]) -> None:
+def test_too_few_samples_for_a_step_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(UsageError):
         SampleOrder(**{"counts": (2, 3), "batch_size": 2, **wrong})  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""AnyRes: which grid an image gets, how it is cut, and in which order its features are read."""
+"""AnyRes: grids, tiles, and the order of features."""
 
 import pytest
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_cut_or_merged_is_refused() -> None:
         choose_grid(0, 5, 336)
     with pytest.raises(UsageError, match="no grid"):
         choose_grid(5, 5, 336, ())
-    with pytest.raises(UsageError, match="3 parts of 4 patches are not an image and 2x2 tiles"):
+    with pytest.raises(UsageError, match="3 parts of 4 patches do not match an image and 2x2 tiles"):
         merge_features(torch.zeros(3, 4, 1), Grid(2, 2))
     with pytest.raises(UsageError, match="5 parts of 3 patches"):
         merge_features(torch.zeros(5, 3, 1), Grid(2, 2))

@@ -1,4 +1,4 @@
-"""CLIP for training: its rows against transformers' own, its local features, what it refuses, what it saves."""
+"""CLIP: embeddings against transformers', local features, errors, saved models."""
 
 from pathlib import Path
 
@@ -116,13 +116,13 @@ def test_a_saved_model_is_the_same_again_and_a_checkpoint_for_others(tmp_path: P
 
 def test_what_does_not_fit_is_refused_in_one_line() -> None:
     model, (texts, _) = tiny_models.clip(), tiny_models.texts()
-    with pytest.raises(UsageError, match=r"images of 32x32 pixels for a vision tower of 16x16"):
+    with pytest.raises(UsageError, match=r"images of 32x32 pixels, .* 16x16"):
         model.encode_images(torch.zeros(1, 3, 32, 32))
-    with pytest.raises(UsageError, match=r"texts of 12 tokens for a model that reads 10"):
+    with pytest.raises(UsageError, match=r"texts of 12 tokens, .* 10"):
         model(tiny_models.images(), torch.cat([texts, texts], dim=1))
 
 
-def test_checkpoints_that_are_missing_damaged_or_of_another_kind_are_told_apart(tmp_path: Path) -> None:
+def test_checkpoints_that_are_missing_damaged_or_of_another_kind_have_different_errors(tmp_path: Path) -> None:
     with pytest.raises(MissingResourceError, match=r"checkpoint .*nowhere"):
         Clip.load(str(tmp_path / "nowhere"))
     source = tiny_clip.transformers_folder(tmp_path / "torn")
@@ -130,5 +130,5 @@ def test_checkpoints_that_are_missing_damaged_or_of_another_kind_are_told_apart(
     with pytest.raises(InputError, match=r"checkpoint .*torn"):
         Clip.load(str(source))
     tiny_models.language().save_pretrained(tmp_path / "language")
-    with pytest.raises(InputError, match=r"Is it the model that is meant here \(CLIPModel\)\?|of this kind"):
+    with pytest.raises(InputError, match=r"checkpoint of CLIPModel|of this kind"):
         Clip.load(str(tmp_path / "language"))

@@ -1,4 +1,4 @@
-"""The LLaVA-style model and the embedding read from it: images in the places of their marks."""
+"""LLaVA and FocalLens-MLLM: images in place of their tokens, and embeddings."""
 
 from pathlib import Path
 
@@ -12,10 +12,11 @@ from torch import Tensor, nn  # noqa: E402 - after the skips
 from pairwright.datasets.errors import UsageError  # noqa: E402
 from pairwright.training.models.anyres import Grid, merge_features  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
-from pairwright.training.models.llava import IGNORE_INDEX, IMAGE_TOKEN, Llava, ProjectionSettings, mark_images  # noqa: E402
+from pairwright.training.models.llava import IMAGE_TOKEN, Llava, ProjectionSettings, mark_images  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.models.trainable_parameters import train_only  # noqa: E402
 from pairwright.training.objectives.contrastive import clip_loss  # noqa: E402
+from pairwright.training.objectives.next_token import IGNORE_INDEX  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 
 P = tiny_models.PATCHES
@@ -27,15 +28,15 @@ def llava(connection: ProjectionSettings | None = None, kind: str = "llama") -> 
     return Llava(tiny_models.vision(), language, connection, tokenizer=tiny_models.tokenizer())
 
 
-def talk() -> tuple[Tensor, Tensor, Tensor]:
+def conversation() -> tuple[Tensor, Tensor, Tensor]:
     """Return two texts of different lengths with their marks, mask and targets on the answers."""
     texts = torch.tensor([[1, 4, IMAGE_TOKEN, 5, 8, 2], [1, IMAGE_TOKEN, 9, 2, 0, 0]])
     targets = torch.tensor([[-100, -100, -100, -100, 8, 2], [-100, -100, 9, 2, -100, -100]])
     return texts, texts != 0, targets
 
 
-def test_image_tokens_stand_in_the_mark_s_place_and_nothing_is_learnt_there() -> None:
-    model, (texts, mask, targets) = llava(), talk()
+def test_image_features_replace_the_image_token_and_have_no_loss() -> None:
+    model, (texts, mask, targets) = llava(), conversation()
     images = tiny_models.images(2)
     joined = model.join(texts, mask, images, targets=targets)
     words, seen = model.language.get_input_embeddings()(texts.clamp(min=0)), model.image_tokens(images)
@@ -48,7 +49,7 @@ def test_image_tokens_stand_in_the_mark_s_place_and_nothing_is_learnt_there() ->
 
 
 def test_without_targets_every_word_is_one_and_no_place_of_an_image() -> None:
-    texts, mask, _ = talk()
+    texts, mask, _ = conversation()
     joined = llava().join(texts, mask, tiny_models.images(2))
     assert sorted(joined.targets[0].tolist()) == sorted([1, 4, 5, 8, 2] + [IGNORE_INDEX] * P)
     assert IMAGE_TOKEN not in joined.targets
@@ -56,7 +57,7 @@ def test_without_targets_every_word_is_one_and_no_place_of_an_image() -> None:
 
 @pytest.mark.parametrize("kind", ["llama", "qwen"])
 def test_a_row_s_logits_do_not_depend_on_its_neighbours_or_its_padding(kind: str) -> None:
-    model, (texts, mask, targets) = llava(kind=kind), talk()
+    model, (texts, mask, targets) = llava(kind=kind), conversation()
     images = tiny_models.images(2)
     together = model(texts, mask, images, targets)
     alone = model(texts[1:, :4], mask[1:, :4], images[1:], targets[1:, :4])
@@ -102,16 +103,16 @@ def test_an_image_in_parts_takes_one_mark_and_the_tokens_of_all_its_parts() -> N
     assert torch.equal(joined.states[0, 1 : 1 + 3 * P], merge_features(seen[:3], grids[0]))
     assert torch.equal(joined.states[1, 2 : 2 + 5 * P], merge_features(seen[3:], grids[1]))
     assert joined.mask.sum(dim=1).tolist() == [2 + 3 * P, 2 + 5 * P]
-    with pytest.raises(UsageError, match="8 parts of images for grids that need 6"):
+    with pytest.raises(UsageError, match=r"8 image parts, .* 6"):
         model.join(texts, texts != 0, parts, grids=[Grid(1, 2), Grid(1, 2)])
 
 
 def test_marks_and_images_must_be_as_many() -> None:
-    texts, mask, _ = talk()
-    with pytest.raises(UsageError, match="3 images for 2 marks"):
+    texts, mask, _ = conversation()
+    with pytest.raises(UsageError, match="3 images for 2 image tokens"):
         llava().join(texts, mask, tiny_models.images(3))
     mask[0, 2] = False
-    with pytest.raises(UsageError, match="2 images for 1 marks"):
+    with pytest.raises(UsageError, match="2 images for 1 image tokens"):
         llava().join(texts, mask, tiny_models.images(2))
 
 
@@ -126,7 +127,7 @@ def test_a_text_s_marks_become_numbers_outside_the_vocabulary() -> None:
     ("stage", "still"), [("llava-align", ("vision.", "language.")), ("llava-instruct", ("vision.",))]
 )
 def test_the_stages_train_what_the_paper_says(stage: str, still: tuple[str, ...]) -> None:
-    model, (texts, mask, targets) = llava(), talk()
+    model, (texts, mask, targets) = llava(), conversation()
     train_only(model, stage)
     found = model(texts, mask, tiny_models.images(2), targets)
     loss = nn.functional.cross_entropy(found.logits[:, :-1].flatten(0, 1), found.targets[:, 1:].flatten())
@@ -135,7 +136,7 @@ def test_the_stages_train_what_the_paper_says(stage: str, still: tuple[str, ...]
 
 
 def test_a_vision_tower_that_is_trained_gets_its_gradient() -> None:
-    model, (texts, mask, targets) = llava(), talk()
+    model, (texts, mask, targets) = llava(), conversation()
     train_only(model, ("vision.*",))
     found = model(texts, mask, tiny_models.images(2), targets)
     (slope,) = torch.autograd.grad(found.logits.square().mean(), model.vision.embeddings.patch_embedding.weight)
@@ -144,7 +145,7 @@ def test_a_vision_tower_that_is_trained_gets_its_gradient() -> None:
 
 def test_answers_follow_the_last_word_whatever_the_padding() -> None:
     """Against the likeliest next token, one by one, from the logits of each row alone."""
-    model, (texts, mask, _) = llava(), talk()
+    model, (texts, mask, _) = llava(), conversation()
     images = tiny_models.images(2)
     mask[1, 3:] = False
     for one in model.language.parameters():
@@ -164,7 +165,7 @@ def test_answers_follow_the_last_word_whatever_the_padding() -> None:
 
 @pytest.mark.parametrize("kind", ["llama", "qwen"])
 def test_a_saved_model_computes_the_same(kind: str, tmp_path: Path) -> None:
-    model, (texts, mask, targets) = llava(ProjectionSettings("linear", -1), kind), talk()
+    model, (texts, mask, targets) = llava(ProjectionSettings("linear", -1), kind), conversation()
     model.save(tmp_path)
     assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} == {".json", ".safetensors"}
     again = open_model(str(tmp_path))
@@ -172,7 +173,7 @@ def test_a_saved_model_computes_the_same(kind: str, tmp_path: Path) -> None:
     assert (again.connection, again.pixels) == (model.connection, model.pixels)
     images = tiny_models.images(2)
     assert torch.equal(again(texts, mask, images, targets).logits, model(texts, mask, images, targets).logits)
-    if kind == "llama":  # transformers reads any tokenizer beside a Qwen as Qwen's own
+    if kind == "llama":  # transformers reads any tokenizer of a Qwen as Qwen's own
         assert again.tokenizer is not None
         assert mark_images(again.tokenizer, "<image> red") == [IMAGE_TOKEN, 8]
 
@@ -241,6 +242,6 @@ def test_the_mllm_is_trained_towards_a_target_that_stays(tmp_path: Path) -> None
 
 def test_a_language_model_without_an_end_mark_needs_one_named() -> None:
     bare = Llava(tiny_models.vision(), tiny_models.language())
-    with pytest.raises(UsageError, match="no end mark"):
+    with pytest.raises(UsageError, match="no end token"):
         FocalLensMllm(bare, tiny_models.clip())
     assert FocalLensMllm(bare, tiny_models.clip(), end=2).end == 2

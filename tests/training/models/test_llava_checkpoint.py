@@ -71,10 +71,10 @@ def test_it_is_trained_saved_and_asked_like_any_other(tmp_path: Path) -> None:
 
 def test_what_is_built_otherwise_is_refused_before_its_weights_are_read(tmp_path: Path) -> None:
     cases: tuple[tuple[dict[str, object], str], ...] = (
-        ({"vision_feature_select_strategy": "full"}, "features full, where default is read"),
-        ({"vision_feature_layer": [-2, -1]}, "layers list, where int is read"),
+        ({"vision_feature_select_strategy": "full"}, "features full, expected default"),
+        ({"vision_feature_layer": [-2, -1]}, "layers list, expected int"),
         ({"projector_hidden_act": "relu"}, "a projection with relu"),
-        ({"multimodal_projector_bias": False}, "whose bias is False, where True is read"),
+        ({"multimodal_projector_bias": False}, "whose bias is False, expected True"),
     )
     for number, (changes, said) in enumerate(cases):
         name = folder(tmp_path / str(number), **changes)
@@ -86,5 +86,5 @@ def test_what_is_built_otherwise_is_refused_before_its_weights_are_read(tmp_path
 def test_a_llava_and_a_language_model_are_one_too_many(tmp_path: Path) -> None:
     from tests.training.training_cases import run, shards
 
-    with pytest.raises(UsageError, match=r"leave out method.language"):
+    with pytest.raises(UsageError, match=r"remove method.language"):
         run("llava-align", shards(tmp_path, count=4), folder(tmp_path / "llava"), tmp_path / "o", "method.language=z")

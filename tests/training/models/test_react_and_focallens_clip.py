@@ -1,4 +1,4 @@
-"""REACT's gated blocks and FocalLens-CLIP's instruction token, put between the layers of a frozen tower."""
+"""REACT's gated blocks and FocalLens-CLIP's instruction token."""
 
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def test_with_gates_shut_the_first_forward_pass_is_the_frozen_model_s_to_the_las
         assert torch.equal(one, other)
 
 
-def test_blocks_stand_before_the_last_layers_and_open_gates_change_images_but_no_text() -> None:
+def test_blocks_are_before_the_last_layers_and_open_gates_change_images_but_no_text() -> None:
     model, images, (texts, _) = ReactClip(tiny_models.clip(), 2), tiny_models.images(), tiny_models.texts()
     assert list(model.gates().items()) == [(1, (0.0, 0.0)), (2, (0.0, 0.0))]
     before = model(images, texts)
@@ -80,7 +80,7 @@ def test_a_block_adds_attention_and_then_its_dense_layer_each_through_its_gate()
 def test_react_trains_its_blocks_alone_and_a_shut_gate_is_what_opens_first() -> None:
     model = ReactClip(tiny_models.clip(), 2)
     share = train_only(model, "react")
-    assert share.trained == sum(one.numel() for one in model.added().values())
+    assert share.trained == sum(one.numel() for one in model.added_weights().values())
     assert share.trained + share.frozen == sum(one.numel() for one in model.parameters())
     out = model(tiny_models.images(), tiny_models.texts()[0])
     clip_loss(out.images, out.texts, out.scale).backward()  # type: ignore[no-untyped-call]
@@ -93,12 +93,12 @@ def test_react_trains_its_blocks_alone_and_a_shut_gate_is_what_opens_first() -> 
         block.gate_dense.data.fill_(0.1)
     out = model(tiny_models.images(), tiny_models.texts()[0])
     changed = tiny_models.step(model, clip_loss(out.images, out.texts, out.scale))
-    assert changed == set(model.added())
+    assert changed == set(model.added_weights())
 
 
 def test_as_many_blocks_as_there_are_layers_at_most() -> None:
     for blocks in (0, 4):
-        with pytest.raises(UsageError, match=f"{blocks} gated blocks for an image tower with 3 layers"):
+        with pytest.raises(UsageError, match=f"{blocks} gated blocks for an image tower of 3 layers"):
             ReactClip(tiny_models.clip(), blocks)
 
 
@@ -148,7 +148,7 @@ def test_what_was_saved_computes_the_same(kind: str, tmp_path: Path) -> None:
 
     base = open_model(str(tiny_clip.transformers_folder(tmp_path / "base")))
     model = ReactClip(base, 1) if kind == "react" else FocalLensClip(base)  # type: ignore[arg-type]
-    for one in model.added().values():
+    for one in model.added_weights().values():
         torch.nn.init.normal_(one, std=0.2)
     model.save(tmp_path / "saved")
     again = open_model(str(tmp_path / "saved"))
@@ -160,10 +160,10 @@ def test_what_was_saved_computes_the_same(kind: str, tmp_path: Path) -> None:
         assert torch.equal(one, other)
 
 
-def test_a_plain_checkpoint_is_no_gated_model_and_is_said_so(tmp_path: Path) -> None:
+def test_a_plain_checkpoint_is_refused_as_a_gated_model(tmp_path: Path) -> None:
     tiny_models.clip().save(tmp_path)
     for kind in (ReactClip, FocalLensClip):
-        with pytest.raises(UsageError, match=r"is not a .* that was saved"):
+        with pytest.raises(UsageError, match=r"is not a saved .*"):
             kind.load(str(tmp_path))
 
 

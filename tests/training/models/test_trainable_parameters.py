@@ -1,4 +1,4 @@
-"""What is trained and what is frozen, LoRA, the line between two models, and what is kept of a frozen one."""
+"""Trained and frozen parameters, LoRA, WiSE-FT, and saved models."""
 
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from hypothesis import strategies as st  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
 
 from pairwright.datasets.errors import StorageError, UsageError  # noqa: E402
+from pairwright.training.evaluation.evaluated_models import interpolate  # noqa: E402
 from pairwright.training.models.checkpoints import load_trained, save_trained, trained_state  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
 from pairwright.training.models.encoder_decoder import EncoderDecoder  # noqa: E402
@@ -22,7 +23,6 @@ from pairwright.training.models.random_clip import ClipSizes, new_clip  # noqa: 
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.models.trainable_parameters import count_parameters, train_only  # noqa: E402
-from pairwright.training.models.wise_ft import interpolate  # noqa: E402
 from pairwright.training.objectives.contrastive import clip_loss  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 
@@ -83,7 +83,7 @@ def test_lora_of_rank_four_adds_a_quarter_of_the_product_of_two_narrow_matrices(
     assert torch.allclose(layer(states), plain(states) + 0.25 * states @ first.T @ second.T, atol=1e-5)
 
 
-def test_lora_freezes_what_stands_beside_the_towers_too() -> None:
+def test_lora_freezes_parameters_outside_the_towers_too() -> None:
     model = ReactClip(tiny_models.clip(), 1)
     add_lora(model)
     assert not any(one.requires_grad for one in model.blocks.parameters())
@@ -124,7 +124,7 @@ def test_what_is_trained_can_be_kept_alone_and_put_into_the_same_model(tmp_path:
     path = tmp_path / "trained.safetensors"
     model = ReactClip(tiny_models.clip(), 1)
     train_only(model, "react")
-    for one in model.added().values():
+    for one in model.added_weights().values():
         torch.nn.init.normal_(one, std=0.2)
     save_trained(model, path)
     assert path.stat().st_size < 4 * count_parameters(model).trained + 4096
@@ -148,7 +148,7 @@ def test_what_is_trained_can_be_kept_alone_and_put_into_the_same_model(tmp_path:
 
 
 @given(st.floats(0, 1))
-def test_every_weight_lies_on_the_line_between_the_two(part: float) -> None:
+def test_every_weight_is_interpolated_linearly(part: float) -> None:
     before, after = ({"w": torch.randn(7, dtype=torch.float64), "n": torch.tensor([number])} for number in (1, 2))
     found = interpolate(before, after, part)
     assert torch.allclose(found["w"], (1 - part) * before["w"] + part * after["w"])
@@ -156,7 +156,7 @@ def test_every_weight_lies_on_the_line_between_the_two(part: float) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_the_ends_of_the_line_are_the_models_themselves(dtype: Any) -> None:
+def test_shares_0_and_1_are_the_models_themselves(dtype: Any) -> None:
     before, after = (tiny_models.clip(seed).to(dtype).state_dict() for seed in (0, 1))
     for part, end in ((0.0, before), (1.0, after)):
         found = interpolate(before, after, part)
@@ -164,7 +164,7 @@ def test_the_ends_of_the_line_are_the_models_themselves(dtype: Any) -> None:
         assert all(found[name].dtype == one.dtype for name, one in end.items())
 
 
-def test_no_line_leads_to_another_model_or_beyond_its_ends() -> None:
+def test_other_models_and_shares_out_of_range_are_not_interpolated() -> None:
     weights = {"w": torch.zeros(2)}
     with pytest.raises(UsageError, match=r"w is \(2,\) before and \(3,\) after"):
         interpolate(weights, {"w": torch.zeros(3)}, 0.5)
@@ -207,7 +207,7 @@ def test_a_saved_student_answers_the_same_and_all_of_it_is_trained(tmp_path: Pat
 def test_a_new_clip_is_the_same_for_the_same_seed_and_reads_a_text_at_its_end(tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
-    from pairwright.training.loading.word_tokenizer import write_word_tokenizer
+    from pairwright.training.tiny_clip import write_word_tokenizer
 
     write_word_tokenizer(["a red square", "zebra zoo"], tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path)
@@ -227,25 +227,25 @@ def test_a_new_clip_is_the_same_for_the_same_seed_and_reads_a_text_at_its_end(tm
     assert torch.equal(again.encode_texts(first), model.encode_texts(first))
     with pytest.raises(UsageError, match="multiple of patch"):
         new_clip(tokenizer, ClipSizes(image=10))
-    with pytest.raises(UsageError, match="end mark has number 2"):
+    with pytest.raises(UsageError, match="end token has id 2"):
         new_clip(tiny_models.tokenizer())
 
 
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        ("{", "is torn"),
+        ("{", "is damaged"),
         ('{"version": 0}', "not of version 1"),
         ('{"version": 1, "kind": "x"}', "kind 'x'; known: clip"),
     ],
 )
-def test_a_folder_whose_description_is_torn_or_strange_is_said_so(written: str, said: str, tmp_path: Path) -> None:
+def test_a_folder_with_a_damaged_or_unknown_description_is_refused(written: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "pairwright.json").write_text(written)
     with pytest.raises(StorageError, match=said):
         open_model(str(tmp_path))
 
 
-def test_a_folder_that_is_written_anew_is_not_taken_for_whole_meanwhile(
+def test_a_folder_that_is_overwritten_is_incomplete_until_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = tiny_models.clip()

@@ -25,11 +25,10 @@ class Case:
 def cases() -> dict[str, Case]:
     from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
     from pairwright.training.objectives.conditional import conditional_loss
-    from pairwright.training.objectives.contrastive import clip_loss
-    from pairwright.training.objectives.fsc_clip import LocalFeatures, fsc_clip_loss
+    from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
+    from pairwright.training.objectives.fsc_clip import FscWeights, LocalFeatures, fsc_clip_loss
     from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores, hard_negative_loss
     from pairwright.training.objectives.hard_positives import analogy_loss, hp_hn_loss
-    from pairwright.training.objectives.negclip import negclip_loss
     from pairwright.training.objectives.next_token import next_token_loss
     from pairwright.training.objectives.soft_positives import react_loss, soft_positive_loss
     from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss, single_task_loss
@@ -44,7 +43,8 @@ def cases() -> dict[str, Case]:
         return choice_loss(choice_scores(images, texts, negatives, mask, scale), mask, focal=2.0, smoothing=0.02)
 
     def fsc(*given: Any, scale: Any) -> Any:
-        return fsc_clip_loss(BatchEmbeddings(*given[:4]), LocalFeatures(*given[4:]), scale).loss
+        weights = FscWeights(0.5, 0.2, 2.0, 0.02)
+        return fsc_clip_loss(BatchEmbeddings(*given[:4]), LocalFeatures(*given[4:]), scale, weights).loss
 
     def two_tasks(*given: Any) -> Any:
         return multi_task_loss(WrittenTexts(*given[:3]), WrittenTexts(*given[3:])).loss
@@ -65,7 +65,9 @@ def cases() -> dict[str, Case]:
         "focal and smoothed": Case(choice, wrong, (wrong[2:],)),
         "analogy": Case(scaled(analogy_loss), (*pair, *right), (right,)),
         "hp-hn": Case(
-            lambda *given, scale: hp_hn_loss(BatchEmbeddings(*given), scale).loss, (*wrong, *right), (wrong[2:], right)
+            lambda *given, scale: hp_hn_loss(BatchEmbeddings(*given), scale, negatives=1.0, positives=1.0).loss,
+            (*wrong, *right),
+            (wrong[2:], right),
         ),
         "fsc-clip": Case(
             fsc,
@@ -118,10 +120,10 @@ every = pytest.mark.parametrize("name", NAMES)
 
 
 def drawn(kind: Any = torch.float64, seed: int = 0) -> Inputs:
-    chance = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
 
     def some(*shape: int) -> Any:
-        return torch.randn(*shape, generator=chance, dtype=torch.float64)
+        return torch.randn(*shape, generator=rng, dtype=torch.float64)
 
     def unit(*shape: int) -> Any:
         return torch.nn.functional.normalize(some(*shape), dim=-1).to(kind)
@@ -141,7 +143,7 @@ def drawn(kind: Any = torch.float64, seed: int = 0) -> Inputs:
         "pieces_mask": torch.tensor([[1, 1], [1, 0], [1, 1]], dtype=torch.bool).repeat(ROWS, 1, 1),
         "ids": torch.tensor([0, 1, 0, 2]),
         "logits": some(ROWS, 4, 5).to(kind),
-        "tokens": torch.randint(5, (ROWS, 4), generator=chance),
+        "tokens": torch.randint(5, (ROWS, 4), generator=rng),
         "counted": mask(".xx.", "..xx", "....", ".x.x"),
         "places": mask("xx..", "....", "x...", "xxxx"),
     }

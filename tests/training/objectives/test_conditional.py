@@ -1,7 +1,6 @@
 """FocalLens's conditional contrastive loss: against Hsieh's dissertation, eq. 5.1, and its limits."""
 
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,22 +10,16 @@ from tests.example_counts import examples
 
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
-
-def unit(chance: Any, *shape: int) -> Any:
-    return torch.nn.functional.normalize(torch.randn(*shape, generator=chance, dtype=torch.float64), dim=-1)
-
-
-def dot(one: list[float], other: list[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
+from tests.training.objectives.random_rows import dot, unit  # noqa: E402
 
 
 @settings(max_examples=examples(40))
 @given(ids=st.lists(st.integers(0, 3), min_size=1, max_size=6), seed=st.integers(0, 10_000), both=st.booleans())
-def test_the_own_output_is_told_from_those_that_differ(ids: list[int], seed: int, both: bool) -> None:  # noqa: FBT001 - hypothesis hands it over
+def test_the_own_output_is_compared_with_those_that_differ(ids: list[int], seed: int, both: bool) -> None:  # noqa: FBT001 - hypothesis hands it over
     from pairwright.training.objectives.conditional import conditional_loss
 
-    chance = torch.Generator().manual_seed(seed)
-    conditioned, outputs = unit(chance, len(ids), 4), unit(chance, len(ids), 4)
+    rng = torch.Generator().manual_seed(seed)
+    conditioned, outputs = unit(rng, len(ids), 4), unit(rng, len(ids), 4)
     phi, target = conditioned.tolist(), outputs.tolist()
     rows = range(len(ids))
     scores = [[math.exp(6 * dot(phi[i], target[j])) for j in rows] for i in rows]
@@ -44,8 +37,8 @@ def test_both_ways_it_is_clip_and_one_way_its_rows() -> None:
     from pairwright.training.objectives.conditional import conditional_loss
     from pairwright.training.objectives.contrastive import clip_loss
 
-    chance = torch.Generator().manual_seed(1)
-    conditioned, outputs = unit(chance, 6, 4), unit(chance, 6, 4)
+    rng = torch.Generator().manual_seed(1)
+    conditioned, outputs = unit(rng, 6, 4), unit(rng, 6, 4)
     assert conditional_loss(conditioned, outputs, 9.0, both_ways=True) == clip_loss(conditioned, outputs, 9.0)
     rows = -(9 * conditioned @ outputs.T).log_softmax(dim=1).diagonal().mean()
     assert conditional_loss(conditioned, outputs, 9.0).item() == pytest.approx(rows.item())
@@ -53,7 +46,7 @@ def test_both_ways_it_is_clip_and_one_way_its_rows() -> None:
     assert distinct == conditional_loss(conditioned, outputs, 9.0)
 
 
-def test_turns_of_one_image_that_answer_alike_cannot_be_told_apart_by_an_unconditioned_model() -> None:
+def test_turns_of_one_image_that_answer_alike_are_indistinguishable_for_an_unconditioned_model() -> None:
     from pairwright.training.objectives.conditional import conditional_loss
 
     one_image = unit(torch.Generator().manual_seed(2), 1, 4).repeat(3, 1)

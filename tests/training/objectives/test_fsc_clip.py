@@ -8,11 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
+from tests.training.objectives.random_rows import dot  # noqa: E402
+
 SCALE = 4.0
-
-
-def dot(one: list[float], other: list[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
 
 
 def weights_of(token: list[float], patches: list[list[float]]) -> list[float]:
@@ -40,10 +38,10 @@ def inputs(seed: int = 0) -> Any:
     from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
     from pairwright.training.objectives.fsc_clip import LocalFeatures
 
-    chance = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
 
     def drawn(*shape: int) -> Any:
-        return torch.randn(*shape, generator=chance, dtype=torch.float64)
+        return torch.randn(*shape, generator=rng, dtype=torch.float64)
 
     images, texts, negatives = (
         torch.nn.functional.normalize(drawn(*shape), dim=-1) for shape in ((4, 5), (4, 5), (4, 2, 5))
@@ -97,15 +95,11 @@ def test_the_parts_and_their_sum_are_those_of_the_equations(gamma: float, beta: 
     )
 
 
-def test_the_defaults_are_the_paper_s() -> None:
-    from pairwright.training.objectives.fsc_clip import PAPER_WEIGHTS
+def test_the_recipe_s_defaults_are_the_paper_s() -> None:
+    from pairwright.training.recipes.fsc_clip import FscClipMethod
 
-    assert (PAPER_WEIGHTS.whole, PAPER_WEIGHTS.local, PAPER_WEIGHTS.focal, PAPER_WEIGHTS.smoothing) == (
-        0.5,
-        0.2,
-        2.0,
-        0.02,
-    )
+    recipe = FscClipMethod(kind="fsc-clip")
+    assert (recipe.whole_weight, recipe.local_weight, recipe.focal, recipe.smoothing) == (0.5, 0.2, 2.0, 0.02)
 
 
 def test_at_weight_0_it_is_clip() -> None:
@@ -113,27 +107,27 @@ def test_at_weight_0_it_is_clip() -> None:
     from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 
     batch, local = inputs()
-    total = fsc_clip_loss(batch, local, SCALE, FscWeights(whole=0, local=0))
+    total = fsc_clip_loss(batch, local, SCALE, FscWeights(whole=0, local=0, focal=2.0, smoothing=0.02))
     assert total.loss.item() == clip_loss(batch.images, batch.texts, SCALE).item()
 
 
 def test_with_no_negative_at_all_it_is_clip_with_clip_s_gradient() -> None:
     from pairwright.training.objectives.contrastive import clip_loss
-    from pairwright.training.objectives.fsc_clip import fsc_clip_loss
+    from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 
     batch, local = inputs()
     images = batch.images.clone().requires_grad_()
     patches = local.patches.clone().requires_grad_()
     none = replace(batch, images=images, negatives_mask=torch.zeros_like(batch.negatives_mask))
-    given = fsc_clip_loss(none, replace(local, patches=patches), SCALE).loss
+    given = fsc_clip_loss(none, replace(local, patches=patches), SCALE, FscWeights(0.5, 0.2, 2.0, 0.02)).loss
     plain = clip_loss(images, batch.texts, SCALE)
     assert given.item() == plain.item()
     torch.testing.assert_close(*(torch.autograd.grad(loss, images, retain_graph=True)[0] for loss in (given, plain)))
     assert (torch.autograd.grad(given, patches)[0] == 0).all()
 
 
-def test_padding_and_masked_texts_change_nothing_whatever_stands_there() -> None:
-    from pairwright.training.objectives.fsc_clip import fsc_clip_loss
+def test_padding_and_masked_texts_have_no_effect() -> None:
+    from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
 
     batch, local = inputs()
     results = []
@@ -143,7 +137,9 @@ def test_padding_and_masked_texts_change_nothing_whatever_stands_there() -> None
         tokens[:, 1:][~batch.negatives_mask] = filler
         tokens.requires_grad_()
         patches = local.patches.clone().requires_grad_()
-        loss = fsc_clip_loss(batch, replace(local, tokens=tokens, patches=patches), SCALE).loss
+        loss = fsc_clip_loss(
+            batch, replace(local, tokens=tokens, patches=patches), SCALE, FscWeights(0.5, 0.2, 2.0, 0.02)
+        ).loss
         results.append((loss.detach(), *torch.autograd.grad(loss, (tokens, patches))))
     for other in results[1:]:
         assert all(torch.equal(one, two) for one, two in zip(results[0], other, strict=True))

@@ -1,7 +1,6 @@
 """The choice among a caption and its hard negatives: against FSC-CLIP, eq. 3-5, 9 and 10, sum by sum."""
 
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,15 +10,9 @@ from tests.example_counts import examples
 
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
+from tests.training.objectives.random_rows import dot, unit  # noqa: E402
+
 sizes = st.tuples(st.integers(1, 5), st.integers(0, 3), st.integers(0, 10_000))
-
-
-def unit(chance: Any, *shape: int) -> Any:
-    return torch.nn.functional.normalize(torch.randn(*shape, generator=chance, dtype=torch.float64), dim=-1)
-
-
-def dot(one: list[float], other: list[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
 
 
 def literal(choices: list[list[float]], mask: list[list[bool]], gamma: float, beta: float) -> float:
@@ -44,9 +37,9 @@ def test_it_is_the_mean_log_share_of_the_caption_over_rows_with_a_negative(size:
     from pairwright.training.objectives.hard_negatives import hard_negative_loss
 
     rows, each, seed = size
-    chance = torch.Generator().manual_seed(seed)
-    images, texts, negatives = unit(chance, rows, 4), unit(chance, rows, 4), unit(chance, rows, each, 4)
-    mask = torch.rand(rows, each, generator=chance) < 0.6
+    rng = torch.Generator().manual_seed(seed)
+    images, texts, negatives = unit(rng, rows, 4), unit(rng, rows, 4), unit(rng, rows, each, 4)
+    mask = torch.rand(rows, each, generator=rng) < 0.6
     losses = []
     for i in range(rows):
         v = images[i].tolist()
@@ -66,9 +59,9 @@ def test_focal_weight_and_smoothed_labels_are_those_of_the_paper(
     from pairwright.training.objectives.hard_negatives import choice_loss
 
     rows, each, seed = size
-    chance = torch.Generator().manual_seed(seed)
-    choices = 3 * torch.randn(rows, 1 + each, generator=chance, dtype=torch.float64)
-    mask = torch.rand(rows, each, generator=chance) < 0.6
+    rng = torch.Generator().manual_seed(seed)
+    choices = 3 * torch.randn(rows, 1 + each, generator=rng, dtype=torch.float64)
+    mask = torch.rand(rows, each, generator=rng) < 0.6
     expected = literal(choices.exp().tolist(), mask.tolist(), gamma, beta)
     assert choice_loss(choices, mask, focal=gamma, smoothing=beta).item() == pytest.approx(expected, abs=1e-12)
 

@@ -11,13 +11,7 @@ from tests.example_counts import examples
 
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
-
-def unit(chance: Any, *shape: int) -> Any:
-    return torch.nn.functional.normalize(torch.randn(*shape, generator=chance, dtype=torch.float64), dim=-1)
-
-
-def dot(one: list[float], other: list[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
+from tests.training.objectives.random_rows import dot, unit  # noqa: E402
 
 
 @settings(max_examples=examples(40))
@@ -25,9 +19,9 @@ def dot(one: list[float], other: list[float]) -> float:
 def test_image_and_caption_each_find_the_positive_among_those_of_other_rows(rows: int, each: int, seed: int) -> None:
     from pairwright.training.objectives.hard_positives import analogy_loss
 
-    chance = torch.Generator().manual_seed(seed)
-    images, texts, positives = unit(chance, rows, 4), unit(chance, rows, 4), unit(chance, rows, each, 4)
-    mask = torch.rand(rows, each, generator=chance) < 0.7
+    rng = torch.Generator().manual_seed(seed)
+    images, texts, positives = unit(rng, rows, 4), unit(rng, rows, 4), unit(rng, rows, each, 4)
+    mask = torch.rand(rows, each, generator=rng) < 0.7
     losses = []
     for i in range(rows):
         for p in range(each):
@@ -51,8 +45,8 @@ def test_image_and_caption_each_find_the_positive_among_those_of_other_rows(rows
 def test_with_one_positive_each_it_is_the_rows_of_two_contrastive_losses() -> None:
     from pairwright.training.objectives.hard_positives import analogy_loss
 
-    chance = torch.Generator().manual_seed(1)
-    images, texts, positives = unit(chance, 5, 4), unit(chance, 5, 4), unit(chance, 5, 1, 4)
+    rng = torch.Generator().manual_seed(1)
+    images, texts, positives = unit(rng, 5, 4), unit(rng, 5, 4), unit(rng, 5, 1, 4)
     own = torch.arange(5)
     entropy = torch.nn.functional.cross_entropy
     expected = sum(entropy(8 * anchors @ positives[:, 0].T, own) for anchors in (images, texts)) / 2
@@ -63,8 +57,8 @@ def test_with_one_positive_each_it_is_the_rows_of_two_contrastive_losses() -> No
 def test_the_order_of_the_positives_of_a_row_does_not_matter() -> None:
     from pairwright.training.objectives.hard_positives import analogy_loss
 
-    chance = torch.Generator().manual_seed(2)
-    images, texts, positives = unit(chance, 4, 4), unit(chance, 4, 4), unit(chance, 4, 3, 4)
+    rng = torch.Generator().manual_seed(2)
+    images, texts, positives = unit(rng, 4, 4), unit(rng, 4, 4), unit(rng, 4, 3, 4)
     mask = torch.tensor([[True, True, False], [True, True, True], [False, False, False], [True, False, False]])
     moved = analogy_loss(images, texts, positives[:, [2, 0, 1]], mask[:, [2, 0, 1]], 8.0)
     assert analogy_loss(images, texts, positives, mask, 8.0).item() == pytest.approx(moved.item())
@@ -73,8 +67,8 @@ def test_the_order_of_the_positives_of_a_row_does_not_matter() -> None:
 def test_a_lone_row_with_positives_has_nothing_to_tell_apart() -> None:
     from pairwright.training.objectives.hard_positives import analogy_loss
 
-    chance = torch.Generator().manual_seed(3)
-    images, texts, positives = (unit(chance, *shape) for shape in ((3, 4), (3, 4), (3, 2, 4)))
+    rng = torch.Generator().manual_seed(3)
+    images, texts, positives = (unit(rng, *shape) for shape in ((3, 4), (3, 4), (3, 2, 4)))
     mask = torch.tensor([[False, False], [True, True], [False, False]])
     assert analogy_loss(images, texts, positives, mask, 8.0).item() == 0
 
@@ -82,13 +76,13 @@ def test_a_lone_row_with_positives_has_nothing_to_tell_apart() -> None:
 def batch(seed: int) -> Any:
     from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
 
-    chance = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     return BatchEmbeddings(
-        images=unit(chance, 4, 5),
-        texts=unit(chance, 4, 5),
-        negatives=unit(chance, 4, 2, 5),
+        images=unit(rng, 4, 5),
+        texts=unit(rng, 4, 5),
+        negatives=unit(rng, 4, 2, 5),
         negatives_mask=torch.tensor([[True, True], [True, False], [False, False], [True, True]]),
-        positives=unit(chance, 4, 1, 5),
+        positives=unit(rng, 4, 1, 5),
         positives_mask=torch.tensor([[True], [False], [True], [True]]),
     )
 
@@ -118,4 +112,4 @@ def test_a_batch_without_positives_is_refused_in_words() -> None:
     from pairwright.training.objectives.hard_positives import hp_hn_loss
 
     with pytest.raises(ValueError, match="positives_mask"):
-        hp_hn_loss(replace(batch(4), positives=None, positives_mask=None), 10.0)
+        hp_hn_loss(replace(batch(4), positives=None, positives_mask=None), 10.0, negatives=1.0, positives=1.0)

@@ -12,9 +12,9 @@ COUNTED = torch.tensor([[0, 0, 0, 1, 1, 1, 0, 0, 1, 1], [0, 0, 1, 1, 0, 0, 0, 0,
 
 
 def drawn(seed: int = 0) -> tuple[Any, Any]:
-    chance = torch.Generator().manual_seed(seed)
-    logits = torch.randn(2, 10, 7, generator=chance, dtype=torch.float64)
-    return logits, torch.randint(7, (2, 10), generator=chance)
+    rng = torch.Generator().manual_seed(seed)
+    logits = torch.randn(2, 10, 7, generator=rng, dtype=torch.float64)
+    return logits, torch.randint(7, (2, 10), generator=rng)
 
 
 def test_it_is_the_product_of_the_probabilities_of_answers_and_stop_marks() -> None:

@@ -1,7 +1,6 @@
 """REACT's soft positives: against Liu's dissertation, eq. 2.4-2.6, and equal to UniCL and CLIP in their limits."""
 
 import math
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,13 +10,7 @@ from tests.example_counts import examples
 
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
-
-def unit(chance: Any, *shape: int) -> Any:
-    return torch.nn.functional.normalize(torch.randn(*shape, generator=chance, dtype=torch.float64), dim=-1)
-
-
-def dot(one: list[float], other: list[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
+from tests.training.objectives.random_rows import dot, unit  # noqa: E402
 
 
 @settings(max_examples=examples(40))
@@ -25,8 +18,8 @@ def dot(one: list[float], other: list[float]) -> float:
 def test_it_is_the_sum_of_the_paper_over_twice_the_batch(rows: int, seed: int, gamma: float) -> None:
     from pairwright.training.objectives.soft_positives import react_loss
 
-    chance = torch.Generator().manual_seed(seed)
-    images, texts = unit(chance, rows, 3), unit(chance, rows, 3)
+    rng = torch.Generator().manual_seed(seed)
+    images, texts = unit(rng, rows, 3), unit(rng, rows, 3)
     u, v = images.tolist(), texts.tolist()
     batch = range(rows)
     total = 0.0
@@ -43,8 +36,8 @@ def test_texts_unlike_each_other_give_clip() -> None:
     from pairwright.training.objectives.contrastive import clip_loss
     from pairwright.training.objectives.soft_positives import react_loss
 
-    chance = torch.Generator().manual_seed(1)
-    images, texts = unit(chance, 6, 16), unit(chance, 6, 16)
+    rng = torch.Generator().manual_seed(1)
+    images, texts = unit(rng, 6, 16), unit(rng, 6, 16)
     assert react_loss(images, texts, 9.0).item() == pytest.approx(clip_loss(images, texts, 9.0).item())
 
 
@@ -61,10 +54,10 @@ def test_texts_that_repeat_word_for_word_give_clip_too() -> None:
     from pairwright.training.objectives.contrastive import clip_loss
     from pairwright.training.objectives.soft_positives import react_loss
 
-    chance = torch.Generator().manual_seed(1)
-    images, texts = unit(chance, 6, 16), unit(chance, 3, 16).repeat(2, 1)
+    rng = torch.Generator().manual_seed(1)
+    images, texts = unit(rng, 6, 16), unit(rng, 3, 16).repeat(2, 1)
     assert react_loss(images, texts, 9.0, 1.0).item() == pytest.approx(clip_loss(images, texts, 9.0).item())
-    nearly = torch.nn.functional.normalize(texts + 0.05 * unit(chance, 6, 16), dim=1)
+    nearly = torch.nn.functional.normalize(texts + 0.05 * unit(rng, 6, 16), dim=1)
     assert react_loss(images, nearly, 9.0, 0.9).item() != pytest.approx(clip_loss(images, nearly, 9.0).item(), rel=1e-4)
 
 
@@ -72,10 +65,10 @@ def test_texts_that_repeat_word_for_word_give_clip_too() -> None:
 def test_at_threshold_1_texts_of_one_class_are_those_of_unicl(kind: str) -> None:
     from pairwright.training.objectives.soft_positives import react_loss, similar_texts, soft_positive_loss
 
-    chance = torch.Generator().manual_seed(2)
+    rng = torch.Generator().manual_seed(2)
     ids = torch.tensor([0, 1, 0, 2, 1, 0, 3])
-    texts = unit(chance, 4, 512)[ids].to(getattr(torch, kind))
-    images = unit(chance, 7, 512).to(getattr(torch, kind))
+    texts = unit(rng, 4, 512)[ids].to(getattr(torch, kind))
+    images = unit(rng, 7, 512).to(getattr(torch, kind))
     classes = ids.unsqueeze(1) == ids
     assert torch.equal(similar_texts(texts, 1.0), classes)
     close = torch.tensor([[1.0, 0.0], [0.97, 0.24]], dtype=getattr(torch, kind))
@@ -86,9 +79,9 @@ def test_at_threshold_1_texts_of_one_class_are_those_of_unicl(kind: str) -> None
 def test_unicl_by_class_is_a_cross_entropy_with_even_labels() -> None:
     from pairwright.training.objectives.soft_positives import soft_positive_loss
 
-    chance = torch.Generator().manual_seed(3)
+    rng = torch.Generator().manual_seed(3)
     ids = torch.tensor([0, 1, 0, 2, 0])
-    images, texts = unit(chance, 5, 4), unit(chance, 5, 4)
+    images, texts = unit(rng, 5, 4), unit(rng, 5, 4)
     classes = (ids.unsqueeze(1) == ids).double()
     labels = classes / classes.sum(dim=1, keepdim=True)
     logits = 9 * images @ texts.T
@@ -100,8 +93,8 @@ def test_unicl_by_class_is_a_cross_entropy_with_even_labels() -> None:
 def test_a_row_without_positives_weighs_nothing_in_its_direction() -> None:
     from pairwright.training.objectives.soft_positives import soft_positive_loss
 
-    chance = torch.Generator().manual_seed(4)
-    images, texts = unit(chance, 3, 4), unit(chance, 3, 4)
+    rng = torch.Generator().manual_seed(4)
+    images, texts = unit(rng, 3, 4), unit(rng, 3, 4)
     positives = torch.tensor([[True, False, True], [False, False, False], [False, False, False]])
     shares = (9 * images @ texts.T).log_softmax(dim=1)[0], (9 * images @ texts.T).log_softmax(dim=0)[0]
     expected = -((shares[0][0] + shares[0][2]) / 2 + (shares[1][0] + shares[1][2]) / 2) / 2

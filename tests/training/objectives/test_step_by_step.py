@@ -11,10 +11,10 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 def written(seed: int, lengths: list[int]) -> Any:
     from pairwright.training.objectives.step_by_step import WrittenTexts
 
-    chance = torch.Generator().manual_seed(seed)
+    rng = torch.Generator().manual_seed(seed)
     rows, width = len(lengths), max(lengths)
-    logits = torch.randn(rows, width, 6, generator=chance, dtype=torch.float64)
-    tokens = torch.randint(6, (rows, width), generator=chance)
+    logits = torch.randn(rows, width, 6, generator=rng, dtype=torch.float64)
+    tokens = torch.randint(6, (rows, width), generator=rng)
     return WrittenTexts(logits, tokens, torch.arange(width) < torch.tensor(lengths).unsqueeze(1))
 
 
@@ -43,7 +43,7 @@ def test_two_tasks_are_the_label_s_loss_and_lambda_times_the_rationale_s(weight:
     assert total.loss.item() == pytest.approx(expected["label"] + weight * expected["rationale"])
 
 
-def test_at_lambda_0_the_rationales_have_no_say() -> None:
+def test_at_lambda_0_the_rationales_have_no_effect() -> None:
     from pairwright.training.objectives.step_by_step import multi_task_loss, written_loss
 
     labels, rationales = written(0, [1, 2]), written(1, [4, 3])

@@ -64,5 +64,5 @@ def answers(
         return
     found, bill = judged
     print_evaluation("answers", [str(data)], found, html, started, bill=bill, as_json=as_json)
-    if not any(one.found.figures for one in found):
+    if not any(one.found.metrics for one in found):
         exit_below_target("No answer was judged: no judgement has two scores.")

@@ -81,7 +81,7 @@ def _merge_results(parts: "Sequence[TaskResult]", short: Mapping[int, int]) -> "
     from pairwright.training.evaluation.results import TaskResult
 
     return TaskResult(
-        tuple(figure for part in parts for figure in part.figures),
+        tuple(metric for part in parts for metric in part.metrics),
         {f"questions have fewer than {count} documents": missing for count, missing in short.items()},
         {key: value for part in parts for key, value in part.detail.items()},
     )

@@ -1,0 +1,120 @@
+"""CLIP finetuning, the base of the objectives over pairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from pairwright.datasets.errors import UsageError
+from pairwright.training.recipes.method import Method, PreparedMethod
+from pairwright.training.recipes.sections import LoraSettings, OnlineNegativeSettings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from pairwright.generators.online import OnlineNegatives
+    from pairwright.training.loading.batches import PairBatch
+    from pairwright.training.loading.pairs import PairCollator
+    from pairwright.training.models.clip import Clip
+    from pairwright.training.objectives.batch_embeddings import WeightedLoss
+    from pairwright.training.objectives.distributed import Ranks
+    from pairwright.training.recipes.schema import Recipe
+
+
+class PairMethod(Method):
+    """An objective over image-text pairs for a CLIP; a subclass opens the model and defines the loss."""
+
+    def prepare(self, recipe: Recipe, model: str) -> PreparedMethod:
+        """Open a CLIP and freeze what is not trained.
+
+        Raises:
+            UsageError: ``model`` is of another kind; the sizes do not fit.
+        """
+        from pairwright.training.recipes.model_options import image_options, text_options
+
+        clip = self.open_model(model)
+        return PreparedMethod(
+            clip, self.collator(recipe.seed), text_options(clip, model, recipe), image_options(clip, recipe)
+        )
+
+    def open_model(self, model: str) -> Clip:
+        """Return the model with parameters frozen as the settings say."""
+        raise NotImplementedError
+
+    def collator(self, seed: int) -> PairCollator:  # noqa: ARG002 - for those that generate negatives
+        """Return the collator: images and captions alone."""
+        from pairwright.training.loading.pairs import PairCollator
+
+        return PairCollator()
+
+
+class TowerMethod(PairMethod):
+    """An objective that finetunes CLIP's towers, whole or by LoRA."""
+
+    lora: LoraSettings | None = None
+    locked_text: bool = Field(default=False, description="Freeze the text tower.")
+
+    @model_validator(mode="after")
+    def _one_share(self) -> Self:
+        if self.lora and self.locked_text:
+            raise ValueError("`lora` and `locked_text` are mutually exclusive. Remove one")
+        return self
+
+    def open_model(self, model: str) -> Clip:
+        """Return a CLIP with LoRA, or with its text tower frozen if locked."""
+        from pairwright.training.models.clip import Clip
+        from pairwright.training.models.lora import add_lora
+        from pairwright.training.models.trainable_parameters import train_only
+        from pairwright.training.recipes.model_options import open_clip
+
+        clip = open_clip(model, (Clip,))
+        if self.lora:
+            add_lora(clip, self.lora.rank, alpha=self.lora.alpha)
+        else:
+            train_only(clip, "clip-locked-text" if self.locked_text else "clip")
+        return clip
+
+    def finish(self, model: nn.Module) -> nn.Module:
+        """Return the model with low-rank matrices merged into its weights."""
+        from pairwright.training.models.clip import Clip
+        from pairwright.training.models.lora import merge_lora
+
+        if isinstance(model, Clip) and any(".lora_" in name for name, _ in model.named_parameters()):
+            merge_lora(model)
+        return model
+
+
+class ClipMethod(TowerMethod):
+    """Match images and captions (CLIP, section 2.3)."""
+
+    kind: Literal["clip"]
+    compares_samples: ClassVar[bool] = True
+
+    def loss(self, model: nn.Module, batch: PairBatch, ranks: Ranks) -> WeightedLoss:
+        """Return the symmetric contrastive loss of the whole batch."""
+        from pairwright.training.objectives.batch_embeddings import WeightedLoss
+        from pairwright.training.objectives.contrastive import clip_loss
+        from pairwright.training.recipes.pair_embeddings import embed_pairs, gather_embeddings
+
+        out = embed_pairs(model, batch)
+        rows = gather_embeddings(out, batch, ranks)
+        return WeightedLoss(clip_loss(rows.images, rows.texts, out.scale), {})
+
+
+def online_negatives(settings: OnlineNegativeSettings | None, seed: int) -> OnlineNegatives | None:
+    """Return the generator of negatives during training; None without settings.
+
+    Raises:
+        UsageError: the pool's file is missing.
+    """
+    from pairwright.generators.online import OnlineNegatives
+
+    if settings is None:
+        return None
+    if not Path(settings.pool).is_file():
+        raise UsageError(f"method.online.pool: {settings.pool} does not exist.")
+    if settings.types:
+        return OnlineNegatives(settings.pool, settings.types, seed=seed)
+    return OnlineNegatives(settings.pool, seed=seed)

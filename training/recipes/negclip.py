@@ -1,0 +1,42 @@
+"""NegCLIP: hard negatives of all rows among each image's texts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from pairwright.training.recipes.clip import TowerMethod, online_negatives
+from pairwright.training.recipes.sections import OnlineNegativeSettings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from pairwright.training.loading.batches import PairBatch
+    from pairwright.training.loading.pairs import PairCollator
+    from pairwright.training.objectives.batch_embeddings import WeightedLoss
+    from pairwright.training.objectives.distributed import Ranks
+
+
+class NegClipMethod(TowerMethod):
+    """CLIP with the hard negatives of all rows among each image's texts (ARO, section 4)."""
+
+    kind: Literal["negclip"]
+    negatives: int = Field(1, ge=1, description="Maximum per row; each epoch draws again.")
+    online: OnlineNegativeSettings | None = None
+
+    def collator(self, seed: int) -> PairCollator:
+        """Return the collator with hard negatives, of the shards or generated."""
+        from pairwright.training.loading.pairs import PairCollator
+
+        return PairCollator(self.negatives, online=online_negatives(self.online, seed))
+
+    def loss(self, model: nn.Module, batch: PairBatch, ranks: Ranks) -> WeightedLoss:
+        """Return the loss of the whole batch."""
+        from pairwright.training.objectives.batch_embeddings import WeightedLoss
+        from pairwright.training.objectives.contrastive import negclip_loss
+        from pairwright.training.recipes.pair_embeddings import embed_pairs, gather_embeddings
+
+        out = embed_pairs(model, batch)
+        rows = gather_embeddings(out, batch, ranks)
+        return WeightedLoss(negclip_loss(rows.images, rows.texts, rows.negatives, rows.negatives_mask, out.scale), {})

@@ -1,0 +1,65 @@
+"""Sections of a recipe that every objective shares. Imports no torch."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class RecipeSection(BaseModel):
+    """A section of a recipe: immutable, and unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LoraSettings(RecipeSection):
+    """Low-rank matrices in both towers; only these are trained."""
+
+    rank: int = Field(4, ge=1)
+    alpha: float = Field(1.0, gt=0)
+
+
+class OnlineNegativeSettings(RecipeSection):
+    """Hard negatives generated during training, new ones in each epoch, instead of those of the shards."""
+
+    pool: Path = Field(description="Parquet file with the word statistics of a caption pool.")
+    types: tuple[str, ...] = Field((), description="Types of the rules; empty: all, including shuffle.")
+
+
+class BatchSettings(RecipeSection):
+    """The batch of a step."""
+
+    size: int = Field(256, ge=1, description="Samples (for LLaVA: conversations) per step, over all processes.")
+    max_tokens: int | None = Field(None, ge=3, description="Tokens per text; null: the limit of the model.")
+    crop: float = Field(0.9, gt=0, le=1, description="Minimum area of a random crop; 1: center crop.")
+    mirror: float = Field(0.0, ge=0, le=1, description="Share of images that are flipped; left becomes right.")
+    window: int = Field(100_000, ge=0, description="Samples shuffled together; 0: no shuffling.")
+    ends: Literal["even", "repeat", "drop"] = "even"
+    workers: int | None = Field(
+        None, ge=0, description="Loading processes per training process; null: one per core, at most 16."
+    )
+
+
+class OptimizerSettings(RecipeSection):
+    """AdamW. Biases, norms and the temperature have no weight decay."""
+
+    lr: float = Field(1e-5, gt=0)
+    weight_decay: float = Field(0.1, ge=0)
+    betas: tuple[float, float] = (0.9, 0.98)
+    eps: float = Field(1e-6, gt=0)
+    clip: float = Field(0.0, ge=0, description="Maximum gradient norm; 0: unlimited.")
+
+
+class ScheduleSettings(RecipeSection):
+    """Length of the run; the learning rate rises linearly, then falls by half a cosine."""
+
+    epochs: int = Field(5, ge=1)
+    steps: int = Field(0, ge=0, description="Steps instead of epochs; 0: use epochs.")
+    warmup: float = Field(50, ge=0, description="Warm-up steps; below 1, a share of all steps.")
+
+
+class EarlyStopSettings(RecipeSection):
+    """Stop when the loss on --validation no longer falls; the best weights are kept."""
+
+    patience: int = Field(3, ge=1, description="Validations without improvement before the run stops.")
+    every: int = Field(0, ge=0, description="Steps between validations; 0: one epoch.")
