@@ -4,7 +4,8 @@ A candidate that does not become a pair becomes a `Reject` with its place (``fil
 ``file:row N``), the reason, a sentence of detail, and the beginning of the raw row. Builds store them as Parquet
 (`REJECTS`), so that losses can be counted and inspected.
 
-`REASONS` is the complete list of reasons, each with its fix. `RejectError` carries a reason from the code that finds a
+`REASONS` is the complete list of reasons, each with its fix; captions and rows are checked in `readers/normaliser.py`.
+`RejectError` carries a reason from the code that finds a
 flaw to the code that knows the place.
 
 Limits: `excerpt` and `detail` are cut to `EXCERPT_LENGTH` code points, and code points that UTF-8 cannot encode (half of
