@@ -35,7 +35,7 @@ from pairwright.filters.review.decision_application import REASONS as OF_REVIEW
 from pairwright.filters.validation.records import REASONS as OF_VALIDATION
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.mixtures.config import MixtureConfig
-from pairwright.generators.conversations.rejection_reasons import TURN_REASONS as OF_TURNS
+from pairwright.generators.conversations.turn_checks import TURN_REASONS as OF_TURNS
 from pairwright.generators.edit_checks.reasons import REASONS as OF_EDITS
 from pairwright.generators.llm.client import request_errors
 from pairwright.generators.llm.output import errors

@@ -12,9 +12,9 @@ from typing import Any
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.language.packed_tokens import PackedTokens, pack, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, count_captions
 from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.token_storage import PackedTokens, pack, unpack
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.registry import Materials, build_generator
 

@@ -36,7 +36,7 @@ from pairwright.generators.llm.output.plain_text import TextShape
 from pairwright.generators.llm.runner import LLMRow, RowResult
 from pairwright.generators.llm.session import Snapshot
 from pairwright.generators.prompts.book import Prompt, PromptBook
-from pairwright.generators.prompts.pair_values import pair_values
+from pairwright.generators.prompts.prompt import pair_values
 
 
 @dataclass(frozen=True)

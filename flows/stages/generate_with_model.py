@@ -21,7 +21,7 @@ from pairwright.flows.state.receipts import Counts, JobResult
 from pairwright.flows.state.selection import selected_frame, selected_pairs, selection_mask
 from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.token_table import read_tokens
+from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.llm.failed_rows import FailedRows
 from pairwright.generators.llm.runner import RequestTotals
 from pairwright.generators.llm.session import Session

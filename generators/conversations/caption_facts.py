@@ -50,8 +50,7 @@ from pairwright.generators.conversations.caption_lexicon import (
     starts_clause,
     verb_complement,
 )
-from pairwright.generators.conversations.fact_consistency import contradictory_person_nouns
-from pairwright.generators.conversations.facts import Fact, label_fields
+from pairwright.generators.conversations.facts import Fact, contradictory_person_nouns, label_fields
 from pairwright.generators.words.attributes import NEIGHBOURS
 from pairwright.generators.words.nouns import OF_PEOPLE, OPEN_PLACES
 from pairwright.generators.words.relations import GROUNDS, INDOORS, OUTDOORS, ROOMS

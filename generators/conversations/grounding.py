@@ -21,11 +21,9 @@ from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.captions.phrases import NounPhrase, is_plural, noun_phrases
 from pairwright.generators.conversations import question_templates
-from pairwright.generators.conversations.box_facts import MAX_PAIRS, box_facts
-from pairwright.generators.conversations.box_measurements import measurement_facts
+from pairwright.generators.conversations.box_facts import MAX_PAIRS, box_facts, measurement_facts
 from pairwright.generators.conversations.caption_facts import CaptionFacts, colour_fact, count_fact
-from pairwright.generators.conversations.fact_consistency import drop_contradictions
-from pairwright.generators.conversations.facts import Fact, label_fields
+from pairwright.generators.conversations.facts import Fact, drop_contradictions, label_fields
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.words.attributes import COLOUR
 from pairwright.generators.words.label_sets import GROUP_OF

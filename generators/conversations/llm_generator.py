@@ -26,8 +26,7 @@ from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.generators.conversations.answer_language import LanguageDetector
 from pairwright.generators.conversations.hallucination import HypernymLookup, ObjectSupport
 from pairwright.generators.conversations.image_context import ContextLimits, ImageContext
-from pairwright.generators.conversations.rejection_reasons import TURN_REASONS
-from pairwright.generators.conversations.turn_checks import Exchange, check_turns
+from pairwright.generators.conversations.turn_checks import TURN_REASONS, Exchange, check_turns
 from pairwright.generators.conversations.type_ratios import check_ratios, draw_type
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.client.messages import Image, Request

@@ -238,9 +238,9 @@ class PoolStatistics:
         Above 0: the words are seen together more often than by chance. Source: Bouma 2009, with 0.5 added to
         each pair's count.
         """
-        return self.company(word, context)[1]
+        return self.context_fit(word, context)[1]
 
-    def company(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
+    def context_fit(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
         """Return how many of a context stand beside a word in ``least`` captions or more, and its `plausibility`."""
         own, alone = self._alone.get(word), self._alone
         if own is None:

@@ -16,10 +16,8 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.chat_request import ChatRequest, content_text
 from pairwright.generators.negatives import FOR_BENCHMARKS
-from pairwright.generators.plausible_model import additions
 from pairwright.generators.plausible_model.conversations import ConversationWriter
-from pairwright.generators.plausible_model.edit import ModelEdit
-from pairwright.generators.plausible_model.edits import RuleEdits
+from pairwright.generators.plausible_model.edits import ModelEdit, RuleEdits, add_attributes
 from pairwright.generators.plausible_model.prompt_recognition import PromptRecognizer, RecognizedPrompt
 from pairwright.generators.plausible_model.rationales import (
     image_text_matching,
@@ -116,7 +114,7 @@ class PlausibleModel:
         caption, concept = asked.text("caption"), asked.text("concept")
         found = self._edits.negatives(caption).get(kind, [])
         found = [edit for edit in found if not concept or concept in {edit.old, edit.described}]
-        return found or (list(additions.add_attributes(caption, concept)) if kind == "add-attribute" else [])
+        return found or (list(add_attributes(caption, concept)) if kind == "add-attribute" else [])
 
     def _conversation(self, asked: RecognizedPrompt) -> dict[str, Any]:
         turns = self._talks.turns(*_image(asked))

@@ -38,8 +38,7 @@ from pairwright.generators.rationales.chain_of_thought import (
     ParsedRationale,
     parse_chain_of_thought,
 )
-from pairwright.generators.rationales.label_consistency import Agreement, check_agreement
-from pairwright.generators.rationales.labels import Labels
+from pairwright.generators.rationales.labels import Agreement, Labels, check_agreement
 from pairwright.generators.rationales.tasks import TaskDefinition, TaskRow
 
 NAME = "rationales"

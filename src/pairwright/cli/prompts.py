@@ -235,7 +235,7 @@ def _sample(written: str) -> dict[str, Any]:
         UsageError: for what is no JSON object, or a file without a pair.
     """
     from pairwright.datasets.records import Pair
-    from pairwright.generators.prompts.pair_values import pair_values
+    from pairwright.generators.prompts.prompt import pair_values
 
     if written != "-" and not written.lstrip().startswith("{"):
         options = replace(text_options(written, "", "", explode=False, on_error="skip"), batch_size=1)

@@ -14,7 +14,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.conversations.llm_generator import LLMConversationOptions, LLMConversations
-from pairwright.generators.conversations.rejection_reasons import TURN_REASONS
+from pairwright.generators.conversations.turn_checks import TURN_REASONS
 from pairwright.generators.conversations.type_ratios import PAPER_RATIOS, assign_types
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.llm.client import request_errors

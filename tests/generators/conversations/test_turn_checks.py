@@ -6,8 +6,7 @@ import pytest
 
 from pairwright.datasets.records import Box
 from pairwright.generators.conversations.image_context import ImageContext
-from pairwright.generators.conversations.rejection_reasons import TURN_REASONS
-from pairwright.generators.conversations.turn_checks import Exchange, check_turns
+from pairwright.generators.conversations.turn_checks import TURN_REASONS, Exchange, check_turns
 from pairwright.generators.prompts.book import PromptBook
 
 CONTEXT = ImageContext(("A dog runs on a beach.",), (Box("dog", 0.5, 0.25, 0.75, 0.9),))

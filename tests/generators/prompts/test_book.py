@@ -16,7 +16,7 @@ from pairwright.datasets.records import Box, Pair
 from pairwright.generators.llm.client.messages import Image, Schema
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.prompts.book import BUILT_IN, Prompt, PromptBook, load_prompt
-from pairwright.generators.prompts.pair_values import pair_values
+from pairwright.generators.prompts.prompt import pair_values
 from pairwright.generators.prompts.templates import MAX_LENGTH, json_for_prompt
 
 PLAIN = """\

@@ -2,8 +2,7 @@
 
 import pytest
 
-from pairwright.generators.rationales.label_consistency import check_agreement
-from pairwright.generators.rationales.labels import Labels
+from pairwright.generators.rationales.labels import Labels, check_agreement
 from pairwright.generators.rationales.task_files import open_task
 
 NUMBER, NLI = Labels("number"), open_task("nli").labels

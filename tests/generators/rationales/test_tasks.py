@@ -7,7 +7,7 @@ import pytest
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.rationales.chain_of_thought import parse_chain_of_thought
-from pairwright.generators.rationales.label_consistency import check_agreement
+from pairwright.generators.rationales.labels import check_agreement
 from pairwright.generators.rationales.task_files import built_in_tasks, load_task, open_task
 from pairwright.generators.rationales.tasks import TaskRowError
 

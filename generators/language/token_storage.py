@@ -4,13 +4,16 @@ One row a pair, one list a field of the tokens. The text of a token is not store
 characters from start to end.
 """
 
+from array import array
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
+from pairwright.generators.language.lemmas import build_tokens
 from pairwright.generators.language.tokens import Token
 
 SCHEMA = pl.Schema(
@@ -59,3 +62,29 @@ def read_tokens(path: Path, captions: Sequence[str]) -> list[list[Token]]:
         ]
         for caption, fields in rows
     ]
+
+
+class PackedTokens(NamedTuple):
+    """The tokens of a text.
+
+    Attributes:
+        spans: start and end of each token in turn, in code points, as ``array("I")`` holds them.
+        tags: Penn Treebank tags, separated by spaces.
+    """
+
+    spans: bytes
+    tags: str
+
+
+def pack(tokens: Sequence[Token]) -> PackedTokens:
+    """Return the tokens of a text in little room."""
+    spans = array("I", [edge for token in tokens for edge in (token.start, token.end)])
+    return PackedTokens(spans.tobytes(), " ".join([token.tag for token in tokens]))
+
+
+def unpack(text: str, packed: PackedTokens) -> list[Token]:
+    """Return the tokens of a text that `pack` was given."""
+    spans = array("I", packed.spans)
+    starts, ends = spans[::2], spans[1::2]
+    words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
+    return build_tokens(words, starts, packed.tags.split(" ") if packed.tags else [])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.records import Box
 from pairwright.generators.conversations import question_templates
-from pairwright.generators.conversations.box_measurements import measurement_facts
+from pairwright.generators.conversations.box_facts import measurement_facts
 from pairwright.generators.conversations.facts import Fact
 
 Corners = tuple[float, ...]
