@@ -176,7 +176,7 @@ def _reason_rows(reasons: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
 
 def _turn_rows() -> Iterator[tuple[str, ...]]:
     for name, reason in OF_TURNS.items():
-        yield f"`{name}`", reason.means, _shown(reason.tell) or "no repair request"
+        yield f"`{name}`", reason.meaning, _shown(reason.retry_hint) or "no repair request"
 
 
 def _fault_rows() -> Iterator[tuple[str, ...]]:

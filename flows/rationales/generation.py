@@ -104,7 +104,7 @@ def rationale_generator(task: TaskDefinition, settings: RationaleSettings, askin
     """Return what makes the rows of a task by a model."""
     section = asking.section
     book = PromptBook(Path(section.prompts) if section.prompts else None)
-    prompt = task.prompt_of(book, label_given=settings.label_given)
+    prompt = task.build_prompt(book, label_given=settings.label_given)
     return RationaleGenerator(task, settings, prompt, asking.model)
 
 
@@ -170,6 +170,6 @@ class RationaleSteps:
         if done.result is None:
             self.failed.note(done)
             reason = done.error.word if isinstance(done.error, RequestError) else "bad_row"
-            return self.maker.broken_off(item, reason, ordinal)
+            return self.maker.failed_example(item, reason, ordinal)
         self.failed.note(done, done.result.example.reason)
         return done.result

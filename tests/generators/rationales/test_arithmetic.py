@@ -129,7 +129,7 @@ def test_an_answer_that_is_no_one_number_is_none(text: str) -> None:
 
 def test_equations_are_found_in_running_text_and_held_against_their_results() -> None:
     found = find_equations("So 18 + 8 = 26. Then 10 - (3 + 6) = 2 emails, and x = 5.")
-    assert [(int(equation.said), equation.holds) for equation in found] == [(26, True), (2, False)]
+    assert [(int(equation.stated), equation.holds) for equation in found] == [(26, True), (2, False)]
 
 
 @pytest.mark.parametrize("text", ["26 * x = 37", "52 - 26 * x = 5", "5 = 5", "2 + 3 = 5 + 1", "7 * 36 is 252"])

@@ -29,7 +29,7 @@ def reply(text: str, finish: str = "stop", refusal: str = "") -> Reply:
 
 def maker(**settings: object) -> RationaleGenerator:
     given = RationaleSettings(**settings)  # type: ignore[arg-type]
-    return RationaleGenerator(MATH, given, MATH.prompt_of(PromptBook(), label_given=given.label_given), "m")
+    return RationaleGenerator(MATH, given, MATH.build_prompt(PromptBook(), label_given=given.label_given), "m")
 
 
 def asked(item: TaskRow, answer: Callable[[Request], RequestOutcome], **settings: object) -> JudgedExample:
@@ -43,7 +43,7 @@ def test_a_good_answer_is_kept_with_its_origin() -> None:
     assert example.rationale == "He has 3 + 4 = 7 eggs."
     assert (example.origin.model, example.origin.request) == ("m", "f" * 32)
     assert example.origin.prompt.startswith("rationale-math@")
-    assert (judged.parsed, judged.correct, judged.says) == (True, True, "agrees")
+    assert (judged.parsed, judged.correct, judged.consistency) == (True, True, "agrees")
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_samples_vote_and_the_first_sound_rationale_of_the_winner_counts(
 def test_the_expected_answer_of_a_plan_has_a_rationale_and_a_label() -> None:
     for name in ("nli", "math", "mcqa", "itm"):
         task = open_task(name)
-        made = RationaleGenerator(task, RationaleSettings(), task.prompt_of(PromptBook(), label_given=False), "m")
+        made = RationaleGenerator(task, RationaleSettings(), task.build_prompt(PromptBook(), label_given=False), "m")
         row = {"premise": "A.", "hypothesis": "B.", "problem": "C.", "question": "D?", "choices": ["e", "f"], "known": ["G."], "caption": "H."}  # fmt: skip
         [request] = made.requests(task.item(row), "", 0)
         thought = made.read(task.item(row), request.expects)

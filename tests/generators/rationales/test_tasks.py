@@ -30,7 +30,7 @@ def test_ours_are_there() -> None:
 @pytest.mark.parametrize("name", built_in_tasks())
 def test_the_demonstrations_of_our_prompts_are_rationales_that_we_would_keep(name: str) -> None:
     task = open_task(name)
-    turns = task.prompt_of(BOOK, label_given=False).messages[1:]
+    turns = task.build_prompt(BOOK, label_given=False).messages[1:]
     for question, answer in zip(turns[::2], turns[1::2], strict=True):
         choices: list[str] = []
         if name == "mcqa":
@@ -78,13 +78,13 @@ def test_a_user_s_own_task_has_instructions_demonstrations_and_labels(tmp_path: 
     task = open_task(str(path))
     item = task.item({"body": "Dull and {long}.", "stars": 0})
     assert (task.name, item.input, item.gold) == ("reviews", "review: Dull and {long}.", "harsh")
-    prompt = task.prompt_of(BOOK, label_given=True)
+    prompt = task.build_prompt(BOOK, label_given=True)
     system, question, answer, asked = prompt.request({**item.values, "label": item.gold}, model="m").messages
     assert system.text.startswith("Say whether the review is kind or harsh.\n\nThe answer is one of: harsh, kind.")
     assert question.text == 'Review: "I loved it."\nRight answer: "kind"'
     assert answer.text == "To love a thing is praise. So the answer is kind."
     assert asked.text == 'Review: "Dull and {long}."\nRight answer: "harsh"'
-    assert "Right answer" not in task.prompt_of(BOOK, label_given=False).messages[1].text
+    assert "Right answer" not in task.build_prompt(BOOK, label_given=False).messages[1].text
 
 
 def test_a_task_like_ours_takes_from_it_what_it_leaves_out(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_task_like_ours_takes_from_it_what_it_leaves_out(tmp_path: Path) -> No
         '  - {premise: "It rains.", hypothesis: "It is wet.", label: 0, rationale: "Rain makes wet."}\n'
     )
     task = load_task(path)
-    prompt = task.prompt_of(BOOK, label_given=False)
+    prompt = task.build_prompt(BOOK, label_given=False)
     assert prompt.messages[0] == BOOK.get("rationale-nli").messages[0]
     assert [turn.text for turn in prompt.messages[1:]] == [
         'Premise: "It rains."\nHypothesis: "It is wet."',
