@@ -1,4 +1,4 @@
-"""Packed tokens come back as they were."""
+"""Packing and unpacking of tokens."""
 
 from hypothesis import given
 from hypothesis import strategies as st
