@@ -189,7 +189,7 @@ def tagger_status(name: str = "") -> tuple[bool, str]:
         card = json.loads((BUNDLED_PIPELINE / "card.json").read_text(encoding="utf-8"))
         return (
             True,
-            f"{card['name']} {card['version']} (carried; {card['xpos_accuracy']:.1%} of tags right on {card['measured_on']})",
+            f"{card['name']} {card['version']} (bundled; {card['xpos_accuracy']:.1%} of tags right on {card['measured_on']})",
         )
     if Path(source).is_dir():
         return True, f"{source} (folder)"
