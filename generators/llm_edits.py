@@ -20,7 +20,7 @@ from pairwright.generators.llm.client.messages import Request, Schema
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.json_schema import build_schema
 from pairwright.generators.prompts.book import Prompt
-from pairwright.generators.prompts.pair_values import pair_values
+from pairwright.generators.prompts.prompt import pair_values
 
 # Old and new words are requested so that the model decides on these first; the edit is derived from the caption.
 Words = Annotated[str, BeforeValidator(lambda value: value if isinstance(value, str) else "")]

@@ -37,7 +37,7 @@ from pairwright.filters.validation.records import REASONS as OF_VALIDATION
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.graph import STAGES
 from pairwright.flows.mixtures.config import MixtureConfig
-from pairwright.generators.conversations.rejection_reasons import TURN_REASONS as OF_TURNS
+from pairwright.generators.conversations.turn_checks import TURN_REASONS as OF_TURNS
 from pairwright.generators.edit_checks.reasons import REASONS as OF_EDITS
 from pairwright.generators.llm.client import request_errors
 from pairwright.generators.llm.output import errors
@@ -185,7 +185,7 @@ def _reason_rows(reasons: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
 
 def _turn_rows() -> Iterator[tuple[str, ...]]:
     for name, reason in OF_TURNS.items():
-        yield f"`{name}`", reason.means, _shown(reason.tell) or "no repair request"
+        yield f"`{name}`", reason.meaning, _shown(reason.retry_hint) or "no repair request"
 
 
 def _fault_rows() -> Iterator[tuple[str, ...]]:

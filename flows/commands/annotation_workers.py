@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.generators.language.packed_tokens import PackedTokens, pack, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, count_captions
 from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.token_storage import PackedTokens, pack, unpack
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.protocols import pair_rng
 from pairwright.generators.registry import Materials, build_generator

@@ -35,7 +35,7 @@ from pairwright.generators.llm.output.plain_text import TextShape
 from pairwright.generators.llm.runner import RowResult
 from pairwright.generators.llm.session import Snapshot
 from pairwright.generators.prompts.book import Prompt
-from pairwright.generators.prompts.pair_values import pair_values
+from pairwright.generators.prompts.prompt import pair_values
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.balance import BalanceLimits, BalanceReport, BalanceResult, balanced_kind
 from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edits.general_english import GeneralEnglish, pool_or_general_english
-from pairwright.generators.language.packed_tokens import PackedTokens
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics
+from pairwright.generators.language.token_storage import PackedTokens
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.registry import Materials, needs_pool

@@ -54,7 +54,7 @@ class RationaleTask:
     @classmethod
     def open(cls, definition: TaskDefinition, settings: RationaleSettings, access: ModelAccess) -> "RationaleTask":
         """Return the task that a definition and its prompt describe."""
-        prompt = definition.prompt_of(access.prompts(), label_given=settings.label_given)
+        prompt = definition.build_prompt(access.prompts(), label_given=settings.label_given)
         return cls(RationaleGenerator(definition, settings, prompt, access.model), access)
 
     @cached_property
@@ -79,7 +79,7 @@ class RationaleTask:
     def finish(self, item: NumberedItem, done: RowResult[JudgedExample]) -> tuple[JudgedExample, str]:
         """Return the example of an item, and the reason if it is rejected."""
         row, ordinal = item
-        judged = done.result or self.generator.broken_off(row, done.error_code, ordinal)
+        judged = done.result or self.generator.failed_example(row, done.error_code, ordinal)
         return judged, judged.example.reason
 
 

@@ -69,7 +69,7 @@ class RationaleCounts:
         self.known += done.correct is not None
         self.correct += done.correct is True
         if done.parsed:
-            self.says[done.says] += 1
+            self.says[done.consistency] += 1
         if done.agreement:
             self.agreeing += 1
             self.agreement += done.agreement

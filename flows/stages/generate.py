@@ -18,7 +18,7 @@ from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edit_checks.unwrapping import sameness
 from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.language.pool_statistics import PoolStatistics
-from pairwright.generators.language.token_table import read_tokens
+from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.language.wordnet_table import table_path
 from pairwright.generators.protocols import LLMGenerator, RuleGenerator, pair_rng

@@ -25,7 +25,7 @@ from pairwright.flows.state.layout import failed_path, pairs_path, tokens_path
 from pairwright.flows.state.receipts import Job, JobResult, receipt_path
 from pairwright.flows.state.selection import selected_frame, selected_pairs, selection_mask
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.token_table import read_tokens
+from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.registry import build_llm_generator
 
 if TYPE_CHECKING:

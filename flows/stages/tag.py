@@ -10,7 +10,7 @@ from pairwright.flows.state.layout import pairs_path, tokens_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics, count_captions
 from pairwright.generators.language.tagger import BUNDLED_PIPELINE, choose_pipeline, load_tagger, tagger_status
-from pairwright.generators.language.token_table import write_tokens
+from pairwright.generators.language.token_storage import write_tokens
 from pairwright.generators.language.tokens import tag_all
 
 if TYPE_CHECKING:

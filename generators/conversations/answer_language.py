@@ -1,13 +1,13 @@
-"""Is an answer in the language of its question? Two cheap rules, no model of languages.
+"""Detection of answers in another language than their question, by two rules without a language model.
 
-- *Script*: more than `MAX_OTHER_SCRIPT_SHARE` of an answer's letters are of a script that neither the question nor the captions use.
-- *Words*: English texts are made of words that are known: WordNet's, in any inflection, some that only join others, and
-  those of the captions. Where of the question's words at least `OWN` are known and of the answer's less than `OTHER`, or
-  the other way round, one of them is English and the other is not. Names and what stands in quotation marks (a sign's
-  words) are not counted; of fewer than `MIN_WORDS` words nothing is said.
+- *Script*: more than `MAX_OTHER_SCRIPT_SHARE` of an answer's letters belong to a script that neither the question nor
+  the captions use.
+- *Words*: known words are those of WordNet in any inflection, function words, and the words of the captions. If at
+  least `MIN_ENGLISH_SHARE` of the question's words are known and less than `MAX_FOREIGN_SHARE` of the answer's, or the
+  other way round, one of them is English and the other is not. Names and quoted words (such as the text of a sign) are
+  ignored; texts of fewer than `MIN_WORDS` words are not judged.
 
-So two languages of one script that are both not English are not told apart, and a short answer ("Un perro.") is
-kept.
+Two languages of one script that are both not English are not distinguished, and a short answer ("Un perro.") is kept.
 """
 
 import re
@@ -21,10 +21,10 @@ from pairwright.generators.language.vocabulary import tokenize
 from pairwright.generators.words.wordlists import word_set
 
 MAX_OTHER_SCRIPT_SHARE = 0.3
-OWN, OTHER = 0.7, 0.6
+MIN_ENGLISH_SHARE, MAX_FOREIGN_SHARE = 0.7, 0.6
 MIN_WORDS = 4
 
-_JOINING = word_set(
+_FUNCTION_WORDS = word_set(
     "a an the this that these those it its they them their there here he him his she her hers we us our you your i me my "
     "and or but nor so yet if then than as while when where which who whom whose what why how because since although "
     "though of in on at to from by with without for about into onto over under between behind above below near beside "
@@ -41,53 +41,54 @@ _POS = ("NOUN", "VERB", "ADJ", "ADV")
 
 
 class LemmaDictionary(Protocol):
-    """What is asked of WordNet."""
+    """Lemma lookup, as provided by `WordNet`."""
 
     def has(self, lemma: str, pos: str) -> bool:
-        """Return whether the lemma is one of that part of speech."""
+        """Return whether the lemma exists with that part of speech."""
         ...
 
 
 class LanguageDetector:
-    """Tells answers in another language than their question's.
+    """Detects answers in another language than their question.
 
     Args:
-        known: WordNet.
+        lemmas: WordNet.
     """
 
-    def __init__(self, known: LemmaDictionary) -> None:
-        self._known = known
+    def __init__(self, lemmas: LemmaDictionary) -> None:
+        self._lemmas = lemmas
         self._is_known = lru_cache(maxsize=50_000)(self._look_up)
 
     def differ(self, question: str, answer: str, captions: Iterable[str] = ()) -> bool:
-        """Return whether question and answer are in two languages, as far as that can be told."""
+        """Return whether question and answer are detectably in different languages."""
         question, answer = _QUOTED.sub(" ", question), _QUOTED.sub(" ", answer)
-        known = " ".join(captions)
-        if _share_outside(answer, _scripts(f"{question} {known}")) > MAX_OTHER_SCRIPT_SHARE:
+        context = " ".join(captions)
+        if _share_outside(answer, _scripts(f"{question} {context}")) > MAX_OTHER_SCRIPT_SHARE:
             return True
-        said = frozenset(tokenize(known))
-        asked, told = self._share(question, said), self._share(answer, said)
-        if asked is None or told is None:
+        context_words = frozenset(tokenize(context))
+        shares = self._known_share(question, context_words), self._known_share(answer, context_words)
+        if None in shares:
             return False
-        return (asked >= OWN and told < OTHER) or (told >= OWN and asked < OTHER)
+        low, high = sorted(share for share in shares if share is not None)
+        return high >= MIN_ENGLISH_SHARE and low < MAX_FOREIGN_SHARE
 
-    def _share(self, text: str, said: frozenset[str]) -> float | None:
-        """Return the share of known words; None where there are too few."""
-        found = [
+    def _known_share(self, text: str, context_words: frozenset[str]) -> float | None:
+        """Return the share of known words; None if there are too few words."""
+        words = [
             word.casefold()
             for sentence in re.split(r"[.!?:;\n]+", text)
             for number, word in enumerate(re.findall(r"[^\W\d_]+", sentence))
             if number == 0 or not word[0].isupper()
         ]
-        found = [word for word in found if len(word) > 1]
-        if len(found) < MIN_WORDS:
+        words = [word for word in words if len(word) > 1]
+        if len(words) < MIN_WORDS:
             return None
-        return sum(word in said or self._is_known(word) for word in found) / len(found)
+        return sum(word in context_words or self._is_known(word) for word in words) / len(words)
 
     def _look_up(self, word: str) -> bool:
         stems = {word, *(word.removesuffix(end) + put for end, put in _SUFFIXES if word.endswith(end))}
         stems |= {stem[:-1] for stem in stems if len(stem) > 3 and stem[-1] == stem[-2]}
-        return word in _JOINING or any(self._known.has(stem, pos) for stem in stems for pos in _POS)
+        return word in _FUNCTION_WORDS or any(self._lemmas.has(stem, pos) for stem in stems for pos in _POS)
 
 
 def _scripts(text: str) -> frozenset[str]:
@@ -95,7 +96,7 @@ def _scripts(text: str) -> frozenset[str]:
 
 
 def _share_outside(text: str, scripts: frozenset[str]) -> float:
-    """Return the share of letters in other scripts than these; 0 where these are none."""
+    """Return the share of letters in scripts other than ``scripts``; 0 if ``scripts`` is empty."""
     counts = Counter(_script(letter) for letter in text if letter.isalpha())
     if not counts or not scripts:
         return 0.0

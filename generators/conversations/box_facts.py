@@ -1,16 +1,21 @@
-"""What boxes prove of where things are and how large they are, in the picture.
+"""Facts about positions, sizes and numbers in the image that follow from boxes.
 
-A *thing* is a label that has exactly one box, no crowd, and that no caption speaks of in the plural, so "the dog" is
-clear; a *group* is a label with two to nine boxes that the captions bear out ("the two dogs").
+A *thing* is a label with exactly one box, without crowd, that no caption uses in the plural, so "the dog" is
+unambiguous; a *group* is a label with two to nine boxes whose number the captions confirm ("the two dogs").
 
-Stated margins, in parts of the picture:
+Margins, as fractions of the image's width or height:
 
-- one is left of (above) the other when their boxes do not overlap on that axis, the centres are at least 0.18 apart on
-  it, and that is at least twice their distance on the other axis; of groups, when this holds for each member;
-- in a half: all of the box is; in both: it reaches at least 0.05 into either. More or less than a part of the height or
-  width: the box is so by 0.03. Furthest to a side: the centre is 0.1 ahead of the next one's, and both edges are ahead;
-- larger: at least twice the area of the box;
-- reaching an edge: the box does, to 0.004; clear of it: by 0.1 or more.
+- left of (above) another: the boxes do not overlap on that axis, the centres are at least 0.18 apart on it, and at
+  least twice as far as on the other axis; for groups, this holds for each member;
+- in a half: the whole box is; in both: it extends at least 0.05 into each. For counts in a half the box ends 0.02
+  before the middle, and a box in neither half extends 0.02 beyond it on both sides;
+- more or less than a part of the height or width: by 0.03;
+- furthest to a side: the centre is 0.1 ahead of the next one's, and both edges are ahead;
+- larger: at least twice the area of the box. Taking up more of the height or width: by 0.1, only for two things of
+  which neither is larger;
+- reaching an edge: within 0.004; not reaching it: 0.1 or more away. One of several reaches an edge if any box does;
+  none does if every box is 0.1 away;
+- nearer to one edge than to the opposite one: by 0.1, only for things that lie in both halves and reach neither edge.
 """
 
 import random
@@ -27,11 +32,11 @@ MIN_SEPARATION = 0.18
 MIN_AREA_RATIO = 2.0
 MIN_LEAD = 0.1
 AT_EDGE, MIN_EDGE_DISTANCE = 0.004, 0.1
-MAX_LEVEL_OFFSET = 0.04  # so little apart on an axis is neither before nor behind on it
+MAX_LEVEL_OFFSET = 0.04  # centres this close on an axis count as level
 HALF = 0.5
 MIN_CROSSING = 0.05
 PART_MARGIN = 0.03
-MIN_LARGEST_RATIO = 1.5  # of several of a kind
+MIN_LARGEST_RATIO = 1.5  # area of the largest to the second largest of several of a kind
 MAX_PAIRS = 30
 MAX_TRIPLES = 3
 
@@ -46,13 +51,13 @@ Boxes = Mapping[str, tuple[Box, ...]]
 def box_facts(
     things: Sequence[str], groups: Sequence[str], marked: Sequence[str], boxes: Boxes, rng: random.Random
 ) -> list[list[Fact]]:
-    """Return what can be asked, one list a kind.
+    """Return facts about positions and sizes, one list for each kind of question.
 
     Args:
-        things: labels of which there is one.
-        groups: labels of which there are as many as boxes.
-        marked: labels with several boxes, counted or not, of which there is no crowd.
-        boxes: by label.
+        things: labels with exactly one instance.
+        groups: labels with as many instances as boxes.
+        marked: labels with several boxes and no crowd, whether or not the captions confirm the number.
+        boxes: boxes by label.
         rng: draws which of several directions is asked about.
     """
     return [
@@ -69,7 +74,7 @@ def box_facts(
 
 
 def relative_position(one: Box, other: Box) -> str:
-    """Return where ``one`` clearly is as seen from ``other``: "to the left of", ..., or an empty string."""
+    """Return the position of ``one`` relative to ``other`` ("to the left of", ...); empty if it is not clear."""
     across, down = _between(one, other)
     if abs(across) >= MIN_SEPARATION and abs(across) >= 2 * abs(down) and (one.x2 <= other.x1 or other.x2 <= one.x1):
         return "to the left of" if across < 0 else "to the right of"
@@ -83,17 +88,17 @@ def _between(one: Box, other: Box) -> tuple[float, float]:
 
 
 def area(box: Box) -> float:
-    """Return the share of the picture that a box takes up."""
+    """Return the area of a box as a fraction of the image, 0-1."""
     return (box.x2 - box.x1) * (box.y2 - box.y1)
 
 
 def edge_distances(box: Box) -> dict[str, float]:
-    """Return how far a box is from each edge of the picture."""
+    """Return the distance of a box from each edge of the image, 0-1."""
     return {"left": box.x1, "top": box.y1, "right": 1 - box.x2, "bottom": 1 - box.y2}
 
 
 def _label_phrase(label: str, boxes: Boxes) -> tuple[str, str]:
-    """Return what a thing or group is called behind "the", and its verb."""
+    """Return the phrase for a thing or group that follows "the", and its verb."""
     number = len(boxes[label])
     return (label, "is") if number == 1 else (f"{NUMBER_WORDS[number - 1]} {plural_of(label)}", "are")
 
@@ -127,7 +132,7 @@ def _position_facts(labels: Sequence[str], boxes: Boxes, rng: random.Random) -> 
 
 
 def _wrong_positions(one: Box, other: Box, relation: str) -> tuple[str, ...]:
-    """Return the three other places where they are surely wrong: the two are about level on the other axis."""
+    """Return the three other positions; empty unless the two are level on the other axis, so that all are wrong."""
     across, down = _between(one, other)
     if abs(down if relation.startswith("to the") else across) > MAX_LEVEL_OFFSET:
         return ()
@@ -161,7 +166,7 @@ def _half_facts(labels: Sequence[str], boxes: Boxes) -> Iterator[Fact]:
 
 
 def _extent_facts(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
-    """Ask how much of the height or width a thing takes up, where a part can be named on either side of it."""
+    """Ask how much of the height or width a thing takes up, if a named part is clearly below and one clearly above."""
     for thing in things:
         box = boxes[thing][0]
         for extent, size in (("height", box.y2 - box.y1), ("width", box.x2 - box.x1)):
@@ -182,7 +187,7 @@ def _size_facts(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iter
             continue
         larger, smaller = (thing, other) if first > second else (other, thing)
         if rng.random() < 0.5:
-            thing, other = other, thing  # noqa: PLW2901 - which one is named first tells nothing
+            thing, other = other, thing  # noqa: PLW2901 - the order must not give a hint
         fields = {"thing": thing, "other": other, "larger": larger, "smaller": smaller}
         if rng.random() < 0.5:
             yield Fact(
@@ -203,7 +208,7 @@ def _size_facts(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iter
 
 
 def _edge_facts(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
-    """Ask of a thing that is cut off on one side and not on another; of other things every answer would be no."""
+    """Ask about things that reach one edge and not another; for other things every answer would be no."""
     for thing in things:
         room = edge_distances(boxes[thing][0])
         reached = [edge for edge, gap in room.items() if gap <= AT_EDGE]
@@ -224,15 +229,22 @@ def _extreme_facts(things: Sequence[str], boxes: Boxes, rng: random.Random) -> I
             first = min(three, key=lambda label: sign * sum(getattr(boxes[label][0], edge) for edge in edges))
             rest = [boxes[label][0] for label in three if label != first]
             if all(_is_ahead(boxes[first][0], other, sign, edges) for other in rest):
-                told = fields | {"first": first, "side": side}
+                furthest = fields | {"first": first, "side": side}
                 yield Fact(
-                    question_templates.FURTHEST, question_templates.IS_FURTHEST, told, short="the {first}", about=three
+                    question_templates.FURTHEST,
+                    question_templates.IS_FURTHEST,
+                    furthest,
+                    short="the {first}",
+                    about=three,
                 )
         largest = max(three, key=lambda label: area(boxes[label][0]))
         if all(area(boxes[largest][0]) >= MIN_AREA_RATIO * area(boxes[o][0]) for o in three if o != largest):
-            told = fields | {"first": largest}
             yield Fact(
-                question_templates.LARGEST, question_templates.IS_LARGEST, told, short="the {first}", about=three
+                question_templates.LARGEST,
+                question_templates.IS_LARGEST,
+                fields | {"first": largest},
+                short="the {first}",
+                about=three,
             )
 
 
@@ -242,7 +254,7 @@ def _is_ahead(one: Box, other: Box, sign: int, edges: tuple[str, str]) -> bool:
 
 
 def _two_of_a_kind_facts(groups: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
-    """Ask how two of a kind stand to each other, and which of them is larger."""
+    """Ask how two of a kind are arranged, and which of them is larger."""
     for label in groups:
         if len(boxes[label]) != 2:
             continue
@@ -279,7 +291,7 @@ def _two_of_a_kind_facts(groups: Sequence[str], boxes: Boxes, rng: random.Random
 def _any_of_several_facts(
     things: Sequence[str], several: Sequence[str], boxes: Boxes, rng: random.Random
 ) -> Iterator[Fact]:
-    """Ask whether one of several stands in a place where not all of them do, or where surely none does."""
+    """Ask whether one of several is in a position that some but not all have, or that certainly none has."""
     pairs = [(label, thing) for label in several for thing in things if len(boxes[label]) > 1]
     for label, thing in rng.sample(pairs, min(len(pairs), MAX_PAIRS)):
         other = boxes[thing][0]
@@ -297,7 +309,7 @@ def _any_of_several_facts(
 
 
 def _is_opposite(place: str, one: Box, other: Box) -> bool:
-    """Whether ``one`` surely does not stand there: it begins on the other side of the middle of ``other``."""
+    """Return whether ``one`` is certainly not at ``place``: its centre is beyond that of ``other`` on the other side."""
     across, down = _between(one, other)
     sign = -1 if place in {"to the left of", "above"} else 1
     return sign * (across if place.startswith("to the") else down) <= -MIN_CROSSING
@@ -318,9 +330,117 @@ def _largest(several: Sequence[str], boxes: Boxes) -> Iterator[Fact]:
 
 
 def _some_pairs(pairs: list[tuple[str, str]], rng: random.Random) -> list[tuple[str, str]]:
-    """Return every unordered pair once, in random order and direction; at most `MAX_PAIRS`."""
+    """Return each unordered pair once, in random order and direction; at most `MAX_PAIRS`."""
     rng.shuffle(pairs)
     seen: dict[frozenset[str], tuple[str, str]] = {}
     for pair in pairs:
         seen.setdefault(frozenset(pair), pair)
     return list(seen.values())[:MAX_PAIRS]
+
+
+MIN_DISTANCE_DIFFERENCE = 0.1
+MIN_EXTENT_DIFFERENCE = 0.1
+MIDDLE_MARGIN = 0.02
+
+_AXES = (("left", "right", "left", "right"), ("upper", "lower", "top", "bottom"))  # halves, edges
+
+
+def measurement_facts(
+    things: Sequence[str], groups: Sequence[str], boxes: Boxes, rng: random.Random
+) -> list[list[Fact]]:
+    """Return facts about nearer edges, counts in halves, extents and edges; arguments as in `box_facts`."""
+    return [
+        list(_nearer_edge_facts(things, boxes)),
+        list(_count_in_half_facts(groups, boxes, rng)),
+        list(_extent_comparison_facts(things, boxes, rng)),
+        list(_any_at_edge_facts(groups, boxes, rng)),
+    ]
+
+
+def _span(box: Box, axis: int) -> tuple[float, float]:
+    return (box.x1, box.x2) if axis == 0 else (box.y1, box.y2)
+
+
+def _nearer_edge_facts(things: Sequence[str], boxes: Boxes) -> Iterator[Fact]:
+    for thing in things:
+        for axis, (*_, first, second) in enumerate(_AXES):
+            low, high = _span(boxes[thing][0], axis)
+            gaps = (low, 1 - high)
+            if not low < HALF < high or min(gaps) <= AT_EDGE or abs(gaps[0] - gaps[1]) < MIN_DISTANCE_DIFFERENCE:
+                continue
+            side = first if gaps[0] < gaps[1] else second
+            fields = {"thing": thing, "first": first, "second": second, "side": side}
+            yield Fact(
+                question_templates.NEARER_EDGE, question_templates.IS_NEARER, fields, short="{side}", about=(thing,)
+            )
+
+
+def _count_in_half_facts(groups: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
+    """Ask how many of several are in a half, if it is clear for each box and not the same for all."""
+    for label in groups:
+        for axis, (first, second, *_) in enumerate(_AXES):
+            found = [_half_of(*_span(box, axis)) for box in boxes[label]]
+            if None in found or len(set(found)) == 1:
+                continue
+            half = rng.choice((0, 1))
+            count, size = found.count(half), len(found)
+            fields = {
+                "nouns": plural_of(label),
+                "size": NUMBER_WORDS[size - 1],
+                "half": (first, second)[half],
+                "count": NUMBER_WORDS[count - 1].capitalize() if count else "Neither" if size == 2 else "None",
+                "verb": "are" if count > 1 else "is",
+                "number": str(count),
+            }
+            yield Fact(
+                question_templates.HOW_MANY_IN_HALF,
+                question_templates.ARE_IN_HALF,
+                fields,
+                short="{number}",
+                about=(label,),
+            )
+
+
+def _half_of(low: float, high: float) -> int | None:
+    """Return 0 or 1 for a half, 2 for a box that lies in both; None if it is not clear."""
+    if high <= HALF - MIDDLE_MARGIN:
+        return 0
+    if low >= HALF + MIDDLE_MARGIN:
+        return 1
+    return 2 if low <= HALF - MIDDLE_MARGIN and high >= HALF + MIDDLE_MARGIN else None
+
+
+def _extent_comparison_facts(things: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
+    pairs = list(combinations(things, 2))
+    for two in rng.sample(pairs, min(len(pairs), MAX_PAIRS)):
+        sizes = sorted(area(boxes[label][0]) for label in two)
+        if sizes[1] >= MIN_AREA_RATIO * sizes[0]:
+            continue
+        for axis, extent in rng.sample([(0, "width"), (1, "height")], 2):
+            one, other = (high - low for low, high in (_span(boxes[label][0], axis) for label in two))
+            if abs(one - other) < MIN_EXTENT_DIFFERENCE:
+                continue
+            thing, against = rng.sample(two, 2)
+            fields = {"thing": thing, "other": against, "extent": extent, "first": two[0] if one > other else two[1]}
+            yield Fact(
+                question_templates.WHICH_EXTENDS,
+                question_templates.EXTENDS_MORE,
+                fields,
+                short="the {first}",
+                about=two,
+            )
+            break
+
+
+def _any_at_edge_facts(groups: Sequence[str], boxes: Boxes, rng: random.Random) -> Iterator[Fact]:
+    for label in groups:
+        rooms = [edge_distances(box) for box in boxes[label]]
+        least = {edge: min(room[edge] for room in rooms) for edge in rooms[0]}
+        reached = [edge for edge, gap in least.items() if gap <= AT_EDGE]
+        clear = [edge for edge, gap in least.items() if gap >= MIN_EDGE_DISTANCE]
+        if not reached or not clear:
+            continue
+        yes = rng.random() < 0.5
+        fields = {"nouns": plural_of(label), "edge": rng.choice(reached if yes else clear)}
+        answer = question_templates.ONE_AT_EDGE if yes else question_templates.NONE_AT_EDGE
+        yield Fact(question_templates.IS_ANY_AT_EDGE, answer, fields, "yes" if yes else "no", about=(label,))

@@ -1,17 +1,17 @@
-"""What the captions of an image prove, read off their words.
+"""Facts that follow from the words of an image's captions.
 
-All captions are read, without a tagger (tagging them would cost far more than all the rest): by lists of nouns, small
-words and a few patterns, each of which has to fit word by word. So much is missed, and what is found is plain:
+All captions are read, without a tagger (tagging them would cost far more than everything else), by lists of nouns and
+function words and a few patterns that must match word by word. Recall is low, precision high:
 
-- *doing*: "a man riding a horse", of one person or animal, or of several of a kind;
-- *where*: "a laptop on a wooden desk", of a thing that there is one of;
-- *setting*: "in a kitchen", where the captions name one such place;
-- *material*: "a wooden table", likewise;
-- *colour*: "a red car", of a thing that there is one of and that no caption gives another colour;
-- *number*: "two zebras", where nothing says otherwise;
-- *there*: nouns with an article before them.
+- *actions*: "a man riding a horse", of one person or animal, or of several of a kind;
+- *places*: "a laptop on a wooden desk", of a thing that occurs once;
+- *setting*: "in a kitchen", if the captions name exactly one such place;
+- *materials*: "a wooden table", of a thing that occurs once;
+- *colours*: "a red car", of a thing that occurs once and has no other colour in any caption;
+- *numbers*: "two zebras", if neither captions nor boxes contradict it;
+- *objects*: nouns with an article before them.
 
-Captions that speak of what is not there, or of likenesses ("no", "without", "looks like", "statue"), are left aside.
+Captions about absent things or likenesses ("no", "without", "looks like", "statue") are skipped.
 """
 
 import re
@@ -50,29 +50,28 @@ from pairwright.generators.conversations.caption_lexicon import (
     starts_clause,
     verb_complement,
 )
-from pairwright.generators.conversations.fact_consistency import contradictory_person_nouns
-from pairwright.generators.conversations.facts import Fact, label_fields
+from pairwright.generators.conversations.facts import Fact, contradictory_person_nouns, label_fields
 from pairwright.generators.words.attributes import NEIGHBOURS
 from pairwright.generators.words.nouns import OF_PEOPLE, OPEN_PLACES
 from pairwright.generators.words.relations import GROUNDS, INDOORS, OUTDOORS, ROOMS
 
 MAX_PRESENT = 4
 _AND = re.compile(r"(?<=\s)&(?=\s)")
-MAX_WORDS = 14  # of what somebody does
+MAX_WORDS = 14  # of an action or a place
 
 
 @dataclass(frozen=True)
 class CaptionFacts:
-    """What can be asked about the captions of a pair; ``words`` are those of the pair."""
+    """Facts of the captions of a pair; ``words`` are the words of its captions and boxes."""
 
     pair: Pair
     words: ImageWords
 
     @cached_property
     def _clauses(self) -> tuple[tuple[str, ...], ...]:
-        """The clauses of all sure captions, words as written."""
-        said = (strip_html(caption) for caption in (self.pair.caption, *self.pair.captions))
-        captions = dict.fromkeys(_AND.sub("and", caption) for caption in said)
+        """Clauses of all captions without uncertain words; words as written."""
+        cleaned = (strip_html(caption) for caption in (self.pair.caption, *self.pair.captions))
+        captions = dict.fromkeys(_AND.sub("and", caption) for caption in cleaned)
         found = []
         for caption in captions:
             if UNCERTAIN_WORDS.isdisjoint(WORD.findall(caption.lower())):
@@ -84,19 +83,19 @@ class CaptionFacts:
         return tuple(tuple(word.lower() for word in clause) for clause in self._clauses)
 
     def is_one(self, noun: str) -> bool:
-        """Whether there is one of it, as far as boxes and captions tell."""
+        """Return whether neither boxes nor captions show more than one of it."""
         if noun in OF_PEOPLE and self.words.labels.get("person", 0) > 1:
             return False
-        names_of_it = loosely_same(noun) if noun not in OF_PEOPLE else {noun}
-        return not any(self.words.several(name) or name in self.words.crowds for name in names_of_it)
+        synonyms = loosely_same(noun) if noun not in OF_PEOPLE else {noun}
+        return not any(self.words.several(name) or name in self.words.crowds for name in synonyms)
 
     @cached_property
     def _nouns(self) -> tuple[tuple[tuple[str, int, int], ...], ...]:
-        """The known nouns of each clause, as `iter_nouns` gives them."""
+        """Known nouns of each clause, as from `iter_nouns`."""
         return tuple(tuple(iter_nouns(lower)) for lower in self._lower)
 
     def _found(self, known: frozenset[str]) -> Iterator[tuple[int, str, int, int]]:
-        """Yield (number of the clause, noun, start, end) of each noun that is among ``known``."""
+        """Yield (index of the clause, noun, start, end) of each noun in ``known``."""
         for at, nouns in enumerate(self._nouns):
             yield from ((at, noun, start, end) for noun, start, end in nouns if noun in known)
 
@@ -111,21 +110,21 @@ class CaptionFacts:
 
     @cached_property
     def contradictory_nouns(self) -> frozenset[str]:
-        """The names for somebody on which the captions disagree."""
+        """Nouns for people and animals on which the captions disagree."""
         return contradictory_person_nouns(self.words, (noun for _, noun, *_ in self._found(AGENT_NOUNS)))
 
-    def doing(self) -> list[Fact]:
-        """Return what persons and animals do, each question once."""
+    def actions(self) -> list[Fact]:
+        """Return what people and animals do, each question once."""
         facts: dict[tuple[str, str], Fact] = {}
         for number, noun, start, end in self._found(AGENT_NOUNS - self.contradictory_nouns):
             clause, lower = self._clauses[number], self._lower[number]
-            fact = self._deed(noun, lower, clause, start, end)
+            fact = self._action_fact(noun, lower, clause, start, end)
             if fact is not None:
                 action = fact.fields["action"] if fact.wordings is question_templates.ACTING else ""
                 _add_once(facts, fact, action)
         return list(facts.values())
 
-    def _deed(self, noun: str, lower: Sequence[str], clause: Sequence[str], start: int, end: int) -> Fact | None:
+    def _action_fact(self, noun: str, lower: Sequence[str], clause: Sequence[str], start: int, end: int) -> Fact | None:
         several = lower[start:end] != tuple(noun.split())
         at = end + (lower[end : end + 1] in {("is",), ("are",)})
         action = action_of(lower[at] if at < len(lower) else "", several=several and at == end, alone=at == end)
@@ -150,8 +149,8 @@ class CaptionFacts:
             about=(noun,),
         )
 
-    def where(self) -> list[Fact]:
-        """Return where single things are."""
+    def places(self) -> list[Fact]:
+        """Return the places of things that occur once."""
         facts: dict[str, Fact] = {}
         for number, noun, start, end in self._found(CONCRETE_NOUNS - self.contradictory_nouns):
             clause, lower = self._clauses[number], self._lower[number]
@@ -170,7 +169,7 @@ class CaptionFacts:
         return list(facts.values())
 
     def setting(self) -> list[Fact]:
-        """Return the place of the scene, when the captions name one."""
+        """Return the place of the scene, if the captions name exactly one."""
         found: dict[str, str] = {}
         for at, place, start, end in self._found(SETTINGS):
             lower = self._lower[at]
@@ -179,20 +178,20 @@ class CaptionFacts:
                 found.setdefault(place, " ".join((*before, *lower[start:end])))
         if len(found) != 1:
             return []
-        [(place, said)] = found.items()
+        [(place, phrase)] = found.items()
         others = (name for name in SETTINGS if name != place and self.words.has(name))
-        if any(name not in place and place not in name for name in others) or self._is_doubted(place):
+        if any(name not in place and place not in name for name in others) or self._is_contradicted(place):
             return []
-        return [Fact(question_templates.SETTING, question_templates.TAKES_PLACE, {"place": said}, about=(place,))]
+        return [Fact(question_templates.SETTING, question_templates.TAKES_PLACE, {"place": phrase}, about=(place,))]
 
-    def _is_doubted(self, place: str) -> bool:
-        """Whether a caption has a room outdoors, or the open air in a room."""
+    def _is_contradicted(self, place: str) -> bool:
+        """Return whether a caption contradicts a place: an outdoor word for a room, or an indoor word for a field."""
         if place.rpartition(" ")[2] in ROOMS:
             return not (OUTDOORS | GROUNDS).isdisjoint(self.words.all)
         return place in OPEN_PLACES | GROUNDS and not (ROOMS | INDOORS).isdisjoint(self.words.all)
 
     def colours(self) -> list[Fact]:
-        """Return the colours of single things."""
+        """Return the colours of things that occur once."""
         facts: dict[tuple[str, str], Fact] = {}
         for at, noun, start, end in self._found(CONCRETE_NOUNS):
             lower = self._lower[at]
@@ -206,7 +205,7 @@ class CaptionFacts:
         return list(facts.values())
 
     def materials(self) -> list[Fact]:
-        """Return what single things are made of."""
+        """Return the materials of things that occur once."""
         facts: dict[tuple[str, str], Fact] = {}
         for at, noun, start, end in self._found(CONCRETE_NOUNS - AGENT_NOUNS):
             lower = self._lower[at]
@@ -229,10 +228,10 @@ class CaptionFacts:
         return list(facts.values())
 
     def numbers(self, boxes: Mapping[str, int]) -> list[Fact]:
-        """Return how many there are of things that are without boxes, or have as many; at least two.
+        """Return the numbers of things that have no boxes or an equal number of boxes; at least two.
 
         Args:
-            boxes: label -> number of boxes; -1 where there is a crowd.
+            boxes: label -> number of boxes; -1 for a crowd.
         """
         facts: dict[str, Fact] = {}
         for at, noun, start, end in self._found(CONCRETE_NOUNS):
@@ -246,8 +245,8 @@ class CaptionFacts:
                 facts.setdefault(noun, count_fact(noun, number))
         return list(facts.values())
 
-    def there(self) -> list[Fact]:
-        """Return a few single things that captions name and no box has."""
+    def objects(self) -> list[Fact]:
+        """Return at most `MAX_PRESENT` things that captions name in the singular and no box has."""
         facts: dict[str, Fact] = {}
         marked = {word for label in self.words.labels for word in label.split()}
         for at, noun, start, end in self._found(OBJECT_NOUNS):
@@ -269,7 +268,7 @@ class CaptionFacts:
 
 
 def colour_fact(noun: str, colour: str) -> Fact:
-    """Return the question of a colour; its wrong options are no neighbours of the right one."""
+    """Return the question for a colour; wrong options exclude colours close to the right one."""
     concept = COLOURS[colour]
     wrong = tuple(each for each in CONCEPTS if each != concept and frozenset((each, concept)) not in NEIGHBOURS)
     fields = {"noun": noun, "colour": colour}
@@ -279,11 +278,11 @@ def colour_fact(noun: str, colour: str) -> Fact:
 
 
 def count_fact(label: str, number: int) -> Fact:
-    """Return the question of a number, 0 to 9; its wrong options are other numbers near it."""
+    """Return the question for a number, 0 to 9; wrong options are numbers near it."""
     answer = (question_templates.COUNT_NONE, question_templates.COUNT_ONE, question_templates.COUNT_MANY)[
         min(number, 2)
     ]
-    # Of small numbers the options are the same whichever is right; of others, the right one may stand anywhere.
+    # Small numbers share one set of options, so that the options give no hint.
     near = range(4) if number < 4 else range(number - 2, number + 3)
     wrong = tuple(str(other) for other in near if other != number)
     return Fact(
@@ -292,8 +291,8 @@ def count_fact(label: str, number: int) -> Fact:
 
 
 def _add_once(facts: dict[tuple[str, str], Fact], fact: Fact, matter: str = "") -> None:
-    """Add a fact, unless the same is known of what is called the same ("couch", "sofa")."""
+    """Add a fact, unless there is one for a synonym of its noun ("couch", "sofa") on the same matter."""
     [noun] = fact.about
     same = loosely_same(noun)
-    if not any(other in same and asked == matter for other, asked in facts):
+    if not any(other in same and other_matter == matter for other, other_matter in facts):
         facts[noun, matter] = fact

@@ -1,7 +1,7 @@
-"""The words of captions: lists of nouns, verbs and small words, and where in a clause they stand.
+"""Word lists for captions (nouns, verbs, function words) and functions that match them in a clause.
 
-For readings without a tagger (`caption_facts`): a caption is cut into clauses (`CLAUSE`), in which nouns are known from
-lists, and a pattern has to fit word by word. All words are lower-case.
+Used by `caption_facts` instead of a tagger: a caption is split into clauses (`CLAUSE`), nouns are found by list, and a
+pattern must match word by word. All words are in lower case.
 """
 
 import re
@@ -96,12 +96,12 @@ PLURALS |= {"people": "person"}
 
 
 def iter_nouns(lower: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield known nouns with their place, two words before one; of plurals the singular is given."""
+    """Yield (noun in the singular, start, end) of known nouns; two-word nouns take precedence."""
     at = 0
     while at < len(lower):
         if at + 1 < len(lower):
-            said = f"{lower[at]} {lower[at + 1]}"
-            noun = said if said in KNOWN_NOUNS else PLURALS.get(said, "")
+            two_words = f"{lower[at]} {lower[at + 1]}"
+            noun = two_words if two_words in KNOWN_NOUNS else PLURALS.get(two_words, "")
             if noun:
                 yield noun, at, at + 2
                 at += 2
@@ -113,12 +113,12 @@ def iter_nouns(lower: Sequence[str]) -> Iterator[tuple[str, int, int]]:
 
 
 def _is_modifier(lower: Sequence[str], at: int) -> bool:
-    """Whether another noun follows, so that this one only says what kind it is ("a dog house", "an orange star")."""
+    """Return whether another noun follows, so that this one modifies it ("a dog house", "an orange star")."""
     return at + 1 < len(lower) and (lower[at + 1] in CONCRETE_NOUNS or lower[at + 1] in PLURALS)
 
 
 def article_before(lower: Sequence[str], start: int) -> bool:
-    """Whether an article stands before a noun, with at most two words between, none of them small."""
+    """Return whether a noun has an article, with at most two words between, none of them a function word."""
     for back in range(1, 4):
         if start - back < 0:
             return False
@@ -132,17 +132,17 @@ def article_before(lower: Sequence[str], start: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def action_of(word: str, *, several: bool, alone: bool) -> str:
-    """Return what a verb says that somebody is doing: of "riding", "rides", and with several "ride", "riding"."""
+    """Return the present participle of a verb form: "riding" for "riding", "rides" and, in the plural, "ride"; else ""."""
     if word.endswith("ing"):
         return word if word not in NOT_ACTIONS and len(word) > 4 else ""
     if several:
         return inflect(word, "VBG") if word in ACTION_VERBS else ""
-    deed = next((deed for deed in ACTION_VERBS if alone and word == inflect(deed, "VBZ")), "")
-    return inflect(deed, "VBG") if deed else ""
+    verb = next((verb for verb in ACTION_VERBS if alone and word == inflect(verb, "VBZ")), "")
+    return inflect(verb, "VBG") if verb else ""
 
 
 def starts_clause(lower: Sequence[str], start: int) -> bool:
-    """Whether a noun with its article begins the clause, so that what follows is said of it and of nothing before."""
+    """Return whether a noun with its article begins the clause, so that what follows refers to it."""
     opening = 2 if lower[:1] == ("there",) else 0
     return opening < start <= opening + 3 and lower[opening] in ARTICLES and article_before(lower, start)
 
@@ -153,12 +153,12 @@ def _continues_phrase(word: str) -> bool:
 
 
 def ends_noun_phrase(lower: Sequence[str], end: int) -> bool:
-    """Whether a noun phrase surely ends at ``end``: with the clause, or before a small word or a participle."""
+    """Return whether a noun phrase ends at ``end``: with the clause, or before a function word or a participle."""
     return end == len(lower) or _continues_phrase(lower[end])
 
 
 def verb_complement(words: Sequence[str], doers: frozenset[str], *, ands: bool = True) -> list[str] | None:
-    """Return the words that belong to what came before; None where that is not clear, or a word stands there twice."""
+    """Return the words that complete a verb; None if they are incomplete or a word is doubled."""
     rest: list[str] = []
     for at, word in enumerate(words):
         lower = word.lower()
@@ -175,10 +175,10 @@ def verb_complement(words: Sequence[str], doers: frozenset[str], *, ands: bool =
 
 
 def cut_at_participle(rest: Sequence[str]) -> list[str]:
-    """Return the words up to a participle behind a noun, which belongs to somebody else now.
+    """Return the words up to a participle after a noun, whose subject is ambiguous.
 
     In "a woman holding an umbrella walking by" the woman walks; in "the woman is holding an umbrella walking by" the
-    umbrella does. What is said "with" something ("with people watching") goes along.
+    umbrella does. A phrase with "with" before the participle ("with people watching") is cut, too.
     """
     lower = [word.lower() for word in rest]
     cut = next(
@@ -187,26 +187,26 @@ def cut_at_participle(rest: Sequence[str]) -> list[str]:
     )
     if cut == len(rest):
         return list(rest)
-    held = next((at for at in reversed(range(cut)) if lower[at] in FUNCTION_WORDS - ARTICLES - DETERMINED), cut)
-    return list(rest[: held if held < cut and lower[held] == "with" else cut])
+    preposition = next((at for at in reversed(range(cut)) if lower[at] in FUNCTION_WORDS - ARTICLES - DETERMINED), cut)
+    return list(rest[: preposition if preposition < cut and lower[preposition] == "with" else cut])
 
 
 def _is_participle(lower: Sequence[str], at: int) -> bool:
-    """Whether a word says what somebody does, and is no noun ("a railroad | crossing") nor says of which kind one is."""
+    """Return whether a word is a participle used as a verb, not a noun ("a railroad | crossing") or a modifier."""
     word, following = lower[at], lower[at + 1] if at + 1 < len(lower) else ""
     if not word.endswith("ing") or not is_verb(word):
         return False
     acts = word in POSTURE_VERBS or not is_common_noun(word) or lemmatize(word, "VBG") in ACTION_VERBS
-    has_things = word in TRANSITIVE_PARTICIPLES and following.endswith("s")  # "holding umbrellas"
+    has_object = word in TRANSITIVE_PARTICIPLES and following.endswith("s")  # "holding umbrellas"
     return (
-        has_things
+        has_object
         or following in ARTICLES | DETERMINED
         or (acts and following in FUNCTION_WORDS | _BEGIN_PLACES | {""})
     )
 
 
 def is_place(rest: Sequence[str]) -> bool:
-    """Whether the phrase at the start names a place, rather than clothes, a form or a telephone."""
+    """Return whether a phrase names a place, rather than clothes, a shape or a telephone."""
     phrase = takewhile(lambda word: not _continues_phrase(word.lower()), rest[1:])
     nouns = {word.lower() for word in (*rest[1:4], *phrase)}
     return nouns.isdisjoint(WORN) and nouns.isdisjoint(NOT_PLACES) and rest[-1].lower() not in COLOURS

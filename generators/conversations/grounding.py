@@ -1,13 +1,13 @@
-"""What boxes and captions prove about an image, as facts that a question can be asked about.
+"""All facts about an image: those of boxes, those of captions, and those that need both.
 
-`box_facts` and `box_measures` tell what boxes prove of places and sizes, `caption_facts` what captions say; here is what both prove
-together: what is there and what is not, how many, and which colour the parsed caption gives to what.
+`box_facts` covers positions and sizes, `caption_facts` the words of captions; here are presence and absence, numbers,
+and colours from the tagged caption.
 
-Presence, absence and numbers are only asked of labels in `vocabulary`, which the source marks wherever they occur.
-What there is a crowd of (`captions/context.py`) is neither absent nor counted. Labels with ten boxes or more are not counted,
-since sources stop marking crowds one by one. Labels that an English sentence cannot hold (other scripts, line breaks,
-marks such as <image>, more than 60 letters) are not spoken of. Absent labels of a group with something present (`label_sets`) come first
-in half of the questions, being the more plausible ones.
+Presence, absence and numbers are asked only for labels in `vocabulary`, which the source annotates wherever they occur.
+Labels with a crowd (`captions/context.py`) are neither absent nor counted. Labels with ten boxes or more are not
+counted, since sources stop annotating crowds one by one. Labels that cannot be part of an English sentence (other
+scripts, line breaks, tokens such as <image>, more than 60 characters) are not used. Every second absent label shares a
+group (`label_sets`) with a present one, which makes it more plausible.
 """
 
 import random
@@ -21,18 +21,16 @@ from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.context import ImageWords, loosely_same, plural_of
 from pairwright.generators.captions.phrases import NounPhrase, is_plural, noun_phrases
 from pairwright.generators.conversations import question_templates
-from pairwright.generators.conversations.box_facts import MAX_PAIRS, box_facts
-from pairwright.generators.conversations.box_measurements import measurement_facts
+from pairwright.generators.conversations.box_facts import MAX_PAIRS, box_facts, measurement_facts
 from pairwright.generators.conversations.caption_facts import CaptionFacts, colour_fact, count_fact
-from pairwright.generators.conversations.fact_consistency import drop_contradictions
-from pairwright.generators.conversations.facts import Fact, label_fields
+from pairwright.generators.conversations.facts import Fact, drop_contradictions, label_fields
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.words.attributes import COLOUR
 from pairwright.generators.words.label_sets import GROUP_OF
 from pairwright.generators.words.nouns import MASS, PLURAL_ONLY
 
 MAX_COUNT = 9
-MAX_ABSENT = 2  # labels of which one asks how many, and there are none
+MAX_ABSENT = 2  # counting questions whose answer is zero
 ABSENT_OPTIONS = 3
 MAX_EITHER_OR = 2
 
@@ -42,7 +40,7 @@ _COLOURS = {word: concept for concept, words in COLOUR.items() for word in words
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
-    """The context of one image: boxes by label, phrases of the caption, words of all captions."""
+    """Boxes by label, noun phrases of the caption and words of all captions of one image."""
 
     pair: Pair
     boxes: dict[str, tuple[Box, ...]]
@@ -53,7 +51,7 @@ class Grounding:
 
     @classmethod
     def of(cls, pair: Pair, tokens: Sequence[Token], vocabulary: Sequence[str]) -> "Grounding":
-        """Read the context of ``pair``; ``tokens`` are those of its caption."""
+        """Return the grounding of ``pair``; ``tokens`` are the tokens of its caption."""
         boxes: dict[str, list[Box]] = {}
         for box in pair.boxes:
             boxes.setdefault(box.label.strip().lower(), []).append(box)
@@ -62,13 +60,13 @@ class Grounding:
         return cls(pair, found, tokens, noun_phrases(tokens), ImageWords.of(pair), known)
 
     def facts(self, rng: random.Random) -> list[list[Fact]]:
-        """Return what can be asked, one list a kind, the more telling kinds first; the chance draws what is absent."""
-        said = CaptionFacts(self.pair, self.words)
+        """Return the facts, one list for each kind of question, more informative kinds first; ``rng`` draws absent labels."""
+        captions = CaptionFacts(self.pair, self.words)
         present = list(self._present())
         absent = self._absent(rng)
-        if absent:  # without, no "no" could stand against them
-            # A label that is marked wherever it occurs, and here is not, speaks against the caption ("a dog bed").
-            present += (fact for fact in said.there() if fact.about[0] not in self.vocabulary)
+        if absent:  # otherwise no "no" could balance them
+            # An exhaustively annotated label without a box contradicts the caption ("a dog bed").
+            present += (fact for fact in captions.objects() if fact.about[0] not in self.vocabulary)
         counts = list(self._counts())
         counted = {fact.about for fact in counts}
         return drop_contradictions(
@@ -76,14 +74,14 @@ class Grounding:
                 present,
                 [_absence_fact(label, rng) for label in absent[: len(present)]],
                 list(self._either(absent[len(present) + MAX_ABSENT :], rng)),
-                said.doing(),
-                self._colours(said),
-                [*counts, *(fact for fact in said.numbers(self._numbers()) if fact.about not in counted)],
-                said.where(),
+                captions.actions(),
+                self._colours(captions),
+                [*counts, *(fact for fact in captions.numbers(self._numbers()) if fact.about not in counted)],
+                captions.places(),
                 *box_facts(self._things(), self._groups(), self._marked(), self.boxes, rng),
                 *measurement_facts(self._things(), self._groups(), self.boxes, rng),
-                said.materials(),
-                said.setting(),
+                captions.materials(),
+                captions.setting(),
                 list(self._more(rng)),
                 [
                     count_fact(label, 0)
@@ -94,7 +92,7 @@ class Grounding:
         )
 
     def _either(self, absent: Sequence[str], rng: random.Random) -> Iterator[Fact]:
-        """Ask which of two is there: a label that is, and one that is absent."""
+        """Ask which of two labels is present, of which one is absent."""
         countable = [label for label in absent if label not in PLURAL_ONLY | MASS]
         labels = [label for label in self.boxes if label in self.vocabulary and label not in PLURAL_ONLY | MASS]
         for label, other in zip(rng.sample(labels, len(labels))[:MAX_EITHER_OR], countable, strict=False):
@@ -107,13 +105,13 @@ class Grounding:
             )
 
     def which_present(self, rng: random.Random) -> list[Fact]:
-        """Return questions with options: which of several labels is there. One present, the others absent."""
+        """Return multiple-choice questions about which label is present; the other options are absent."""
         absent = self._absent(rng)
         labels = [label for label in self.boxes if label in self.vocabulary]
         facts = []
         for label in rng.sample(labels, min(len(labels), len(absent) // ABSENT_OPTIONS)):
             wrong, absent = absent[:ABSENT_OPTIONS], absent[ABSENT_OPTIONS:]
-            fields = dict(zip("abc", wrong, strict=True)) | {"shown": label}  # labels may hold braces themselves
+            fields = dict(zip("abc", wrong, strict=True)) | {"shown": label}  # labels may contain braces
             options = ("{a}", "{b}", "{c}")
             facts.append(
                 Fact(question_templates.WHICH_PRESENT, "", fields, short="{shown}", wrong=options, about=(label,))
@@ -145,7 +143,7 @@ class Grounding:
         ]
 
     def _marked(self) -> list[str]:
-        """Return the labels of which each has a box, however many there are."""
+        """Return the countable labels with several boxes of nonzero area and no crowd."""
         known = (label for label in self.boxes if label in self.vocabulary and label not in PLURAL_ONLY | MASS)
         several = (label for label in known if len(self.boxes[label]) > 1 and label not in self.words.crowds)
         return [label for label in several if _have_area(self.boxes[label])]
@@ -168,9 +166,9 @@ class Grounding:
             yield Fact(wordings, answer, fields, "yes", about=(label,), presence=True)
 
     def _absent(self, rng: random.Random) -> list[str]:
-        """Return the absent labels in random order, every second one from a group of what is present.
+        """Return the absent labels in random order, every second one from a group with a present label.
 
-        Where nothing at all is marked, it may as well be that nobody looked, and nothing is known to be absent.
+        An image without any annotation may not have been annotated at all, so it has no absent labels.
         """
         if not self.boxes and not self.words.crowds:
             return []
@@ -199,13 +197,13 @@ class Grounding:
             yield Fact(question_templates.MORE_THAN, answer, fields, "yes" if more else "no", about=two)
 
     def _is_counted(self, label: str, number: int) -> bool:
-        """Whether the boxes are all there are, as far as crowds and captions tell."""
+        """Return whether the number of boxes is confirmed: no crowd, and no caption contradicts it."""
         return 1 <= number <= MAX_COUNT and self.words.is_number(label, number)
 
-    def _colours(self, said: CaptionFacts) -> list[Fact]:
+    def _colours(self, captions: CaptionFacts) -> list[Fact]:
         facts = {fact.about: fact for fact in self._parsed_colours()}
         named = {name for about in facts for name in loosely_same(about[0])}
-        facts |= {fact.about: fact for fact in said.colours() if fact.about[0] not in named}
+        facts |= {fact.about: fact for fact in captions.colours() if fact.about[0] not in named}
         return list(facts.values())
 
     def _parsed_colours(self) -> Iterator[Fact]:
@@ -219,7 +217,7 @@ class Grounding:
                 yield colour_fact(noun, colour)
 
     def _colour(self, phrase: NounPhrase) -> str:
-        """Return the one colour of a single thing, or an empty string."""
+        """Return the colour of a singular noun phrase with exactly one, or an empty string."""
         determiner = self.tokens[phrase.determiner].text.lower() if phrase.determiner >= 0 else ""
         if determiner not in {"a", "an", "the"} or phrase.joined or phrase.count >= 0:
             return ""
@@ -237,7 +235,7 @@ class Grounding:
 
 
 def _have_area(boxes: Sequence[Box]) -> bool:
-    """Whether the boxes tell of places and sizes; a line or a point is a slip of whoever drew it."""
+    """Return whether all boxes have a nonzero area; lines and points are annotation errors."""
     return all(box.x2 > box.x1 and box.y2 > box.y1 for box in boxes)
 
 

@@ -1,12 +1,12 @@
-"""Which things a text names that nothing known of the image supports: possible hallucinations, as a score.
+"""Hallucination score: the share of a text's objects that neither captions nor boxes support.
 
-A text's *things* are its nouns that WordNet knows as something to be seen or touched, and proper names; words that
-speak of the picture, of parts, places or amounts (`nouns.FRAMES`) are none. A thing is *supported* when a caption or a
-box label has it, a word that captions use for the same, a synonym, something that is a kind of it ("animal", where
-there is a dog), or a word of the same stem ("surfer", where someone is surfing). A more special word is not ("poodle").
+A text's *objects* are its nouns that WordNet lists under physical entities, and proper names; words for the image
+itself, parts, places or amounts (`nouns.FRAMES`) are excluded. An object is *supported* if a caption or a box label
+contains it, a synonym, a hyponym ("animal" is supported by "dog"), or a word of the same stem ("surfer" by "surfing").
+A more specific word ("poodle") is not.
 
-The score is the share of distinct things that nothing supports. It tells no lie from a good guess: the wheels of a
-bus are not mentioned either. Tags come from a small tagger; a text in which it errs is scored accordingly.
+The score does not distinguish a false statement from a good guess: the wheels of a bus are not mentioned either.
+Errors of the tagger affect it.
 """
 
 import re
@@ -21,11 +21,11 @@ from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.words.nouns import FRAMES
 from pairwright.generators.words.wordlists import word_set
 
-_PHYSICAL = "physical entity"  # WordNet's class of all that is no idea, event, amount or relation
+_PHYSICAL = "physical entity"  # the WordNet hypernym of all objects, as opposed to ideas, events and amounts
 _SENSES = 2
-_STEM = 4  # letters at least
+_MIN_STEM_LENGTH = 4
 _SUFFIX = re.compile(r"(?:ings?|ers?|ors?|ists?|ments?|ness|es|ed|s|y|e)$")
-# What goes without saying, or is no thing although WordNet thinks so.
+# Objects of almost any image, and words that WordNet wrongly lists as objects.
 _ALWAYS_SUPPORTED = word_set(
     "camera viewer photographer observer world environment setting area space location spot part side half quarter row "
     "end piece pair group set thing object item element detail feature subject focus frame scene image picture photo "
@@ -36,10 +36,10 @@ _ALWAYS_SUPPORTED = word_set(
 
 
 class HypernymLookup(Protocol):
-    """What is asked of WordNet; `language.wordnet.WordNet` is one."""
+    """WordNet relations, as provided by `language.wordnet.WordNet`."""
 
     def has(self, lemma: str, pos: str) -> bool:
-        """Return whether the lemma is one of that part of speech."""
+        """Return whether the lemma exists with that part of speech."""
         ...
 
     def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
@@ -47,29 +47,29 @@ class HypernymLookup(Protocol):
         ...
 
     def hypernyms(self, lemma: str, pos: str) -> Iterable[str]:
-        """Return every lemma above the senses that count."""
+        """Return all hypernyms of the relevant senses."""
         ...
 
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:
-        """Return whether the lemma is a kind of ``kind``."""
+        """Return whether ``kind`` is a hypernym of the lemma."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SupportedObjects:
-    """What became of a text's things: all of them, and those that nothing supports, in order."""
+    """Objects of a text in order, and those without support."""
 
     things: tuple[str, ...]
     unsupported: tuple[str, ...]
 
     @property
     def share(self) -> float:
-        """Share of the things that nothing supports, 0-1; 0 where there is no thing."""
+        """Share of unsupported objects, 0-1; 0 without objects."""
         return len(self.unsupported) / len(self.things) if self.things else 0.0
 
 
 class ObjectSupport:
-    """Scores texts against what is known of an image.
+    """Finds unsupported objects in texts about an image.
 
     Args:
         kinds: WordNet.
@@ -82,7 +82,7 @@ class ObjectSupport:
         self._is_thing = lru_cache(maxsize=20_000)(self._is_physical)
 
     def of(self, texts: Sequence[str], context: ImageContext) -> SupportedObjects:
-        """Return the things of all texts together, and which of them nothing supports."""
+        """Return the objects of all texts together."""
         known = [
             *context.captions,
             *dict.fromkeys(box.label for box in context.boxes),
@@ -105,12 +105,12 @@ class ObjectSupport:
                 yield token.text.lower()
 
     def _has(self, thing: str, covered: set[str], stems: frozenset[str]) -> bool:
-        if thing in covered or (_stem(thing) in stems and len(_stem(thing)) >= _STEM):
+        if thing in covered or (_stem(thing) in stems and len(_stem(thing)) >= _MIN_STEM_LENGTH):
             return True
         return any(word in covered for word in (*loosely_same(thing), *self._kinds.synonyms(thing, "NOUN", _SENSES)))
 
     def _covered_by(self, word: str) -> frozenset[str]:
-        """Return what a known word supports beside itself."""
+        """Return the synonyms and hypernyms that a known word supports."""
         return frozenset(
             [*loosely_same(word), *self._kinds.synonyms(word, "NOUN", _SENSES), *self._kinds.hypernyms(word, "NOUN")]
         )
@@ -120,7 +120,7 @@ class ObjectSupport:
 
 
 def _forms(tokens: Sequence[Token]) -> Iterable[str]:
-    """Yield words as written and lemmas, and both words of neighbours together ("fire hydrant")."""
+    """Yield words in lower case, lemmas, and pairs of adjacent words ("fire hydrant")."""
     for at, token in enumerate(tokens):
         if token.text.isalnum() or "-" in token.text:
             yield token.text.lower()
@@ -131,4 +131,4 @@ def _forms(tokens: Sequence[Token]) -> Iterable[str]:
 
 def _stem(word: str) -> str:
     stem = _SUFFIX.sub("", word)
-    return stem[:-1] if len(stem) > _STEM and stem[-1] == stem[-2] else stem
+    return stem[:-1] if len(stem) > _MIN_STEM_LENGTH and stem[-1] == stem[-2] else stem

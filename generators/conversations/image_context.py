@@ -1,13 +1,13 @@
-"""An image as symbols, for models that do not see it (LLaVA, section 3): its captions and its boxes.
+"""Textual context of an image for text-only models (LLaVA, section 3): captions and boxes.
 
-A box is written ``label: [x1, y1, x2, y2]``, corners in 0-1 from the top left, to three decimals. No box at all is
-fine. What is too long for a prompt is cut by a rule, and what was left out is told:
+A box is written ``label: [x1, y1, x2, y2]``, corners in 0-1 from the top left, to three decimals. There may be no box.
+A context that is too long for a prompt is truncated, and the omitted parts are counted:
 
-- captions stand in their order, each once (capitals, spaces and the final mark aside); the last ones go first, when
-  there are more than `ContextLimits.captions` or they have more than `ContextLimits.letters` in all. A first caption
-  that is too long by itself ends at a blank;
-- boxes are taken in rounds, in each the largest one left of every label, labels by first occurrence, until there are
-  `ContextLimits.boxes`; those taken stand in their order. So no label goes while another has two boxes.
+- captions keep their order and are deduplicated (ignoring case, spacing and the final period); the last ones are
+  dropped beyond `ContextLimits.captions` captions or `ContextLimits.letters` characters in total. A first caption that
+  is too long by itself is cut at a space;
+- boxes are selected in rounds, each taking the largest remaining box of every label, labels by first occurrence, up to
+  `ContextLimits.boxes`; the selected boxes keep their order. No label is dropped while another has two boxes.
 """
 
 from collections import Counter
@@ -25,10 +25,10 @@ DECIMALS = 3
 
 @dataclass(frozen=True, slots=True)
 class ContextLimits:
-    """How much of an image is told: at most so many captions, letters of captions, and boxes; each 1 or more.
+    """Maximum number of captions, characters of captions in total, and boxes; each 1 or more.
 
     Raises:
-        UsageError: when one is less.
+        UsageError: a limit is below 1.
     """
 
     captions: int = 10
@@ -43,13 +43,13 @@ class ContextLimits:
 
 @dataclass(frozen=True, slots=True)
 class ImageContext:
-    """What is told of an image.
+    """Captions and boxes of an image, within `ContextLimits`.
 
     Attributes:
         captions: at least one.
         boxes: may be empty.
-        more: labels of boxes that were left out, and how many of each, by first occurrence.
-        captions_left_out: how many captions were left out, those that say the same as another not counted.
+        more: label and number of the omitted boxes, by first occurrence.
+        captions_omitted: number of omitted captions, without duplicates.
     """
 
     captions: tuple[str, ...]
@@ -59,7 +59,7 @@ class ImageContext:
 
     @classmethod
     def of(cls, pair: Pair, limits: ContextLimits | None = None) -> "ImageContext":
-        """Return what is told of a pair's image."""
+        """Return the context of a pair's image."""
         limits = limits or ContextLimits()
         captions = {
             normalize_text(caption).rstrip(" ."): caption.strip()
@@ -83,7 +83,7 @@ class ImageContext:
 
 
 def box_corners(box: Box) -> tuple[float, float, float, float]:
-    """Return x1, y1, x2, y2 as they are told, to three decimals."""
+    """Return x1, y1, x2, y2 to three decimals."""
     return (
         round(float(box.x1), DECIMALS),
         round(float(box.y1), DECIMALS),

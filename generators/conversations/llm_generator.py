@@ -1,15 +1,15 @@
-"""Instruction conversations by asking a model that reads captions and boxes (LLaVA, section 3).
+"""Generator of conversations by a language model that is given captions and boxes (LLaVA, section 3).
 
-Three types, each with a prompt of its name: *conversation* (several turns), *detail* (a long description, the answer to
-a question drawn from the prompt's list) and *reasoning* (one question that takes thought). A pair is asked for every
-type in `LLMConversationOptions.types`, for one of them, drawn by `ratios` (the paper's: `type_mix.PAPER`), or only for
-those whose count it belongs to (`only`).
+Three types, each with a prompt of that name: *conversation* (several turns), *detail* (a long description, in answer to
+a question drawn from the prompt's list) and *reasoning* (one question that requires reasoning). For each pair the model
+is asked for all types in `LLMConversationOptions.types`, for one type drawn by `ratios` (the paper's:
+`type_ratios.PAPER_RATIOS`), or for the types that select the pair in `only`.
 
-Answers become turns, which are checked (`turns.checks`, `turns.languages`), asked for once more where something is wrong, and then kept or
-rejected with the reason. What a kept conversation names without support from captions and boxes is scored, not judged:
-``hallucination`` (share of its things, 0-1) and ``unsupported_things`` (their number), see `support`.
+Answers are parsed into turns, checked (`turn_checks`, `answer_language`), requested once more on an error, and then
+kept or rejected with a reason. Objects without support in captions and boxes are scored, not rejected:
+``hallucination`` (share of the objects, 0-1) and ``unsupported_things`` (their number), see `hallucination`.
 
-Short answers, choices and brief descriptions need no model: `conversations`.
+Short answers, multiple choice and brief descriptions need no model: `template_generator`.
 """
 
 import random
@@ -26,8 +26,7 @@ from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.generators.conversations.answer_language import LanguageDetector
 from pairwright.generators.conversations.hallucination import HypernymLookup, ObjectSupport
 from pairwright.generators.conversations.image_context import ContextLimits, ImageContext
-from pairwright.generators.conversations.rejection_reasons import TURN_REASONS
-from pairwright.generators.conversations.turn_checks import Exchange, check_turns
+from pairwright.generators.conversations.turn_checks import TURN_REASONS, Exchange, check_turns
 from pairwright.generators.conversations.type_ratios import check_ratios, draw_type
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.client.messages import Image, Request
@@ -41,7 +40,7 @@ from pairwright.generators.llm.output.plain_text import TextShape
 from pairwright.generators.prompts.book import Prompt, PromptBook
 
 NAME = "llm-conversations"
-VERSION = 3  # raised when the same answers would give other rows
+VERSION = 3  # raise when the same answers would give other rows
 TYPES = ("conversation", "detail", "reasoning")
 
 Exchanges = tuple[Exchange, ...]
@@ -63,15 +62,15 @@ class WrittenConversation(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LLMConversationOptions:
-    """What to ask for.
+    """Options of `LLMConversations`.
 
     Attributes:
-        types: of `TYPES`.
-        ratios: type -> its part; one type a pair is drawn from them. Empty: every type for every pair.
-        only: type -> keys of the pairs that are asked for it; for a type that it does not name, all are.
-        see_image: send the image as well, for models that see.
-        limits: how much of an image is told.
-        seed: written into the origin of each row.
+        types: requested types, of `TYPES`.
+        ratios: type -> relative frequency; one type is drawn for each pair. Empty: all types for each pair.
+        only: type -> keys of the pairs to ask about; all pairs for a type that is not a key.
+        see_image: send the image as well, for vision models.
+        limits: limits on captions and boxes.
+        seed: stored in the origin of each row.
     """
 
     types: tuple[str, ...] = TYPES
@@ -83,26 +82,26 @@ class LLMConversationOptions:
 
 
 class LLMConversations:
-    """The maker (`protocols.LLMGenerator`) of conversations that a model writes.
+    """Generates conversations with a language model; an `protocols.LLMGenerator`.
 
     Args:
         kinds: WordNet.
         tagger: tags answers and captions.
-        prompts: that hold one of the name of each type.
-        model: its name at the server.
-        options: what to ask for.
-        images: makes the images of messages; only asked with ``see_image``.
+        prompts: prompts, one named after each type.
+        model: model name.
+        options: types, ratios and limits.
+        images: reads images for messages; used only with ``see_image``.
 
     Raises:
-        UsageError: the options name an unknown type or none, the ratios are no ratios, or there is no prompt ``detail``
-            with a list ``questions``.
-        ConfigError: when a prompt file is broken.
+        UsageError: the types are unknown or empty, the ratios invalid, or the prompt ``detail`` has no list
+            ``questions``.
+        ConfigError: a prompt file is invalid.
     """
 
     name = NAME
     version = VERSION
 
-    def __init__(  # noqa: PLR0913 - its materials
+    def __init__(  # noqa: PLR0913 - dependencies
         self,
         kinds: HypernymLookup,
         tagger: Tagger,
@@ -116,20 +115,22 @@ class LLMConversations:
         unknown = sorted(set(self.options.types) - set(TYPES))
         if unknown or not self.options.types:
             raise UsageError(
-                f"a model cannot be asked for {', '.join(unknown) or 'nothing'}. {suggest_alternatives(unknown, TYPES)}. "
-                "brief, short and choice are made by templates."
+                f"no conversation type of model generators: {', '.join(unknown) or 'none given'}. "
+                f"{suggest_alternatives(unknown, TYPES)}. The types brief, short and choice are made by templates."
             )
         check_ratios(self.options.ratios, self.options.types)
         self._prompts = {kind: prompts.get(kind) for kind in dict.fromkeys(self.options.types)}
         if "detail" in self._prompts and not self._prompts["detail"].lists.get("questions"):
-            raise UsageError(f"{self._prompts['detail'].source}: the prompt needs a list 'questions' to draw from.")
+            raise UsageError(
+                f"{self._prompts['detail'].source}: the prompt has no list 'questions'. Add one under 'lists'."
+            )
         self._model = model
         self._images = (images or MessageImages()) if self.options.see_image else None
         self._support, self._languages = ObjectSupport(kinds, tagger), LanguageDetector(kinds)
 
     @property
     def kind(self) -> str:
-        """The first type asked for."""
+        """The first requested type."""
         return self.options.types[0]
 
     @property
@@ -140,19 +141,19 @@ class LLMConversations:
     def annotate(
         self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
     ) -> LLMStep[list[Annotation]]:
-        """Return the talk about ``pair``: one annotation for each type that it is asked for, kept or rejected."""
-        del tokens  # the support of things is sought in all captions
+        """Return the steps that ask about ``pair`` and end in one annotation for each requested type, kept or rejected."""
+        del tokens  # objects may be supported by any caption
         types = (draw_type(self.options.ratios, rng),) if self.options.ratios else tuple(self._prompts)
-        asked_for = [kind for kind in types if pair.key in self.options.only.get(kind, (pair.key,))]
-        rows = [self._row(pair, kind, (), Answer(None, "over_quota")) for kind in types if kind not in asked_for]
-        if not asked_for:
+        selected = [kind for kind in types if pair.key in self.options.only.get(kind, (pair.key,))]
+        rows = [self._row(pair, kind, (), Answer(None, "over_quota")) for kind in types if kind not in selected]
+        if not selected:
             return rows
         context = ImageContext.of(pair, self.options.limits)
         try:
             images = (self._images.read(pair.image),) if self._images is not None else ()
         except (UnusableImageError, InputError):
-            return [*rows, *(self._row(pair, kind, (), Answer(None, "no_image")) for kind in asked_for)]
-        for kind in asked_for:
+            return [*rows, *(self._row(pair, kind, (), Answer(None, "no_image")) for kind in selected)]
+        for kind in selected:
             task = _PromptTask(
                 self._prompts[kind], self._model, pair.key, attempt, context, images, rng, self._languages
             )
@@ -165,7 +166,7 @@ class LLMConversations:
     ) -> Annotation:
         origin = Origin(NAME, VERSION, self.options.seed, self._model, self._prompts[kind].id, answer.key)
         kept = answer.value is not None
-        text = "\n".join(said for each in exchanges for said in (each.question, each.answer)) if kept else answer.raw
+        text = "\n".join(line for each in exchanges for line in (each.question, each.answer)) if kept else answer.raw
         turns = [turn for each in exchanges for turn in (Turn("human", each.question), Turn("assistant", each.answer))]
         return Annotation(
             id=annotation_id(pair.key, kind, origin, kind, text),
@@ -186,7 +187,7 @@ class LLMConversations:
 
 @dataclass(frozen=True, slots=True)
 class _PromptTask:
-    """What is asked about one pair with one prompt."""
+    """One prompt applied to one pair."""
 
     prompt: Prompt
     model: str
@@ -208,12 +209,12 @@ class _PromptTask:
         )
 
     def check(self, kind: str, turns: Exchanges) -> OutputError | None:
-        trouble = check_turns(turns, kind, self.context)
-        if trouble is not None:
-            return trouble
+        error = check_turns(turns, kind, self.context)
+        if error is not None:
+            return error
         for number, turn in enumerate(turns, 1):
             if self.languages.differ(turn.question, turn.answer, self.context.captions):
-                return OutputError("other_language", TURN_REASONS["other_language"].tell, f"turn {number}")
+                return OutputError("other_language", TURN_REASONS["other_language"].retry_hint, f"turn {number}")
         return None
 
 
@@ -252,7 +253,7 @@ def _ask_reasoning(task: _PromptTask) -> _TurnStep:
 
 
 def _to_exchange(question: str, answer: str) -> Exchange:
-    # Again, since escapes within JSON may have brought control characters back.
+    # Escapes within JSON may decode to control characters.
     return Exchange(strip_control_tokens(question)[0].strip(), strip_control_tokens(answer)[0].strip())
 
 

@@ -1,14 +1,14 @@
-"""The wordings of template conversations: our own lists of instructions, questions and answers.
+"""Templates of the instructions, questions and answers of template conversations.
 
-Each kind of question has several wordings of the same meaning; one is drawn a turn. Answers have one wording a kind:
-a full sentence that says again what was asked, so that it can be checked on its own. Fields: `noun` and `nouns` are a
-label in singular and plural, `a_noun` carries its article, `thing` and `other` are what stands behind "the" ("dog",
-"two dogs"), `verb` is "is" or "are", `answer_relation` is "to the left of" and the like.
+Each kind of question has several wordings of the same meaning, of which one is drawn for each turn. Answers have one
+wording: a full sentence that repeats the question, so that it can be checked by itself. Fields: `noun` and `nouns` are a
+label in singular and plural, `a_noun` has its article, `thing` and `other` follow "the" ("dog", "two dogs"), `verb` is
+"is" or "are", `answer_relation` is "to the left of" and the like.
 """
 
 from typing import Literal
 
-PromptPlace = Literal["below", "behind", "above"]  # of the question: where a prompt for a form of answer stands
+PromptPlace = Literal["below", "behind", "above"]  # position of the response-format prompt relative to the question
 PromptTurns = Literal["each", "first"]
 MAX_TURNS = 24  # of a conversation, by default
 
@@ -220,7 +220,7 @@ WHICH_SMALLER = (
     "Which is smaller in the image, the {thing} or the {other}?",
     "Which one is smaller in the picture, the {thing} or the {other}?",
 )
-# Boxes tell sizes in the picture, not in the world: a clock near the camera is no larger than a house.
+# Boxes give sizes in the image, not in the world: a clock near the camera is not larger than a house.
 LARGER = "In the image, the {larger} is larger than the {smaller}."
 SMALLER = "In the image, the {smaller} is smaller than the {larger}."
 
@@ -230,6 +230,6 @@ WHICH_PRESENT = (
     "Which of these is in the picture?",
 )
 
-# The response formats of LLaVA-1.5 (its section on response formatting prompts), as trainers know them.
+# Response-format prompts of LLaVA-1.5.
 SHORT_FORMAT = "Answer the question using a single word or phrase."
 CHOICE_FORMAT = "Answer with the option's letter from the given choices directly."

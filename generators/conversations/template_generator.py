@@ -1,23 +1,22 @@
-"""Instruction conversations by templates: questions whose answers the boxes and the captions prove.
+"""Generator of template conversations: questions whose answers follow from boxes and captions.
 
-Kinds, as LLaVA and LLaVA-1.5 have them, but without a model:
+Types, as in LLaVA and LLaVA-1.5, but without a model:
 
-- *brief*: the naive expansion, an instruction of ours with the caption as the answer;
+- *brief*: the naive expansion, an instruction with the caption as the answer;
 - *conversation*: several grounded turns about one image, answered in sentences;
 - *short*: the same kinds of questions, with the prompt for an answer in a word or phrase;
-- *choice*: questions with four options, with the prompt for the option's letter. Options are shuffled so that in
-  every conversation each letter is right as often as any other, give or take one.
+- *choice*: questions with four options, with the prompt for the option's letter. In every conversation each letter is
+  right equally often, to within one.
 
-What is asked (`grounding`, `box_facts`, `box_measures`, `caption_facts`): presence, numbers, colours, what somebody does, where things
-are, where they stand to each other and in the picture, and which is larger. "No" is said as often as "yes": about
-presence exactly, in every conversation, and only of labels in `vocabulary`, the set that the source marks in every
-image; elsewhere by chance. Without a vocabulary a missing box proves nothing, and presence and numbers of boxes are not
-asked. A label's presence is asked before anything else about it.
+Questions (`grounding`, `box_facts`, `caption_facts`) are about presence, numbers, colours, actions, places, positions
+and sizes. "No" is as frequent as "yes": exactly so for presence, in every conversation and only for labels in
+`vocabulary`, which the source annotates in every image; elsewhere on average. Without a vocabulary a missing box proves
+nothing, and presence and numbers of boxes are not asked about. The presence of a label is asked before anything else
+about it.
 
-Captions are read without HTML's entities and tags. A pair about which nothing can be asked is rejected as `no_context`,
-and so is a brief answer that would be "null" or an address; a caption that holds the mark of an image in
-training as `image_token`. Photographs are flat: left, right, above, below
-and size are those of the picture.
+HTML entities and tags are removed from captions. A pair without facts is rejected as `no_context`, and so is a brief
+answer that would be a placeholder or a URL; a caption with an image token is rejected as `image_token`. Left, right,
+above, below and size refer to the image plane.
 """
 
 import random
@@ -43,24 +42,23 @@ TYPES = ("conversation", "brief", "short", "choice")
 LETTERS = "ABCD"
 
 _Turns = tuple[Turn, ...]
-_Question = tuple[str, tuple[str, ...]]  # what is asked, and the lines of its options
+_Question = tuple[str, tuple[str, ...]]  # question, lines of its options
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationOptions:
-    """What to make.
+    """Options of `TemplateConversations`.
 
     Attributes:
-        types: of `TYPES`.
-        vocabulary: labels (singular) that the source marks in every image where they occur; ``coco`` stands for COCO's
-            80 categories.
-        most_turns: question-answer turns of a conversation at most; 0 for all that can be proved.
-        short_prompt: what asks for a word or phrase, in kind short; empty: nothing.
-        choice_prompt: what asks for the option's letter, in kind choice; empty: nothing.
-        prompt_place: where such a prompt stands: on a line of its own below question and options, on the line of the
-            question behind it, or on a line of its own above it.
-        prompt_turns: whether it stands in each turn, or only in the first, as in LLaVA-1.5's own mixture.
-        seed: written into the origin of each row.
+        types: requested types, of `TYPES`.
+        vocabulary: labels (singular) that the source annotates in every image; ``coco`` means COCO's 80 categories.
+        max_turns: maximum number of question-answer turns; 0 = unlimited.
+        short_prompt: response-format prompt of type short; empty for none.
+        choice_prompt: response-format prompt of type choice; empty for none.
+        prompt_place: position of that prompt: on a line below question and options, after the question on its line, or
+            on a line above it.
+        prompt_turns: add that prompt to each turn or only to the first, as in LLaVA-1.5's mixture.
+        seed: stored in the origin of each row.
     """
 
     types: tuple[str, ...] = ("conversation", "brief")
@@ -74,10 +72,10 @@ class ConversationOptions:
 
 
 class TemplateConversations:
-    """The rule generator (`protocols.RuleGenerator`) of template conversations.
+    """Generates template conversations; a `protocols.RuleGenerator`.
 
     Raises:
-        UsageError: the options name an unknown type, place or turns, or a negative number of turns.
+        UsageError: an option has an unknown or negative value.
     """
 
     name = NAME
@@ -87,7 +85,7 @@ class TemplateConversations:
         self.options = options or ConversationOptions()
         require_known("no such type of conversation:", self.options.types, TYPES)
         if self.options.max_turns < 0:
-            raise UsageError(f"max_turns must be 0 (no limit) or more, not {self.options.max_turns}.")
+            raise UsageError(f"max_turns must be 0 (unlimited) or more, not {self.options.max_turns}.")
         for name, value, known in (
             ("prompt_place", self.options.prompt_place, get_args(PromptPlace)),
             ("prompt_turns", self.options.prompt_turns, get_args(PromptTurns)),
@@ -102,7 +100,7 @@ class TemplateConversations:
         }
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
-        """Return one annotation for each asked type, kept or rejected as ``no_context``."""
+        """Return one annotation for each requested type, kept or rejected."""
         seed = rng.getrandbits(64)
         return [
             self._annotation(pair, kind, self._makers[kind](pair, tokens, make_rng(seed, kind)))
@@ -110,16 +108,16 @@ class TemplateConversations:
         ]
 
     def facts(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Fact]:
-        """Return the facts that a conversation about ``pair`` asks about, in its order."""
+        """Return the facts that a conversation about ``pair`` asks about, in order."""
         return self._chosen(Grounding.of(pair, tokens, self._vocabulary).facts(rng), rng)
 
     def _annotation(self, pair: Pair, kind: str, made: _Turns) -> Annotation:
         marked = any(IMAGE_TOKEN in turn.text for turn in made)
         turns = () if marked else made
         origin = Origin(NAME, VERSION, self.options.seed)
-        said = "\n".join(turn.text for turn in turns)
+        text = "\n".join(turn.text for turn in turns)
         return Annotation(
-            id=annotation_id(pair.key, kind, origin, kind, said),
+            id=annotation_id(pair.key, kind, origin, kind, text),
             key=pair.key,
             kind=kind,
             origin=origin,
@@ -140,28 +138,28 @@ class TemplateConversations:
 
     def _short(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Turns:
         grounding = Grounding.of(pair, tokens, self._vocabulary)
-        asked = [[fact for fact in facts if fact.says or fact.short] for facts in grounding.facts(rng)]
-        facts = self._chosen(asked, rng)
+        kinds = [[fact for fact in facts if fact.says or fact.short] for facts in grounding.facts(rng)]
+        facts = self._chosen(kinds, rng)
         return self._prompted((((fact.question(rng), ()), fact.brief()) for fact in facts), self.options.short_prompt)
 
     def _choice(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> _Turns:
         grounding = Grounding.of(pair, tokens, self._vocabulary)
-        asked = [[fact for fact in facts if len(fact.wrong) >= len(LETTERS) - 1] for facts in grounding.facts(rng)]
-        facts = self._chosen([*asked, grounding.which_present(rng)], rng)
+        kinds = [[fact for fact in facts if len(fact.wrong) >= len(LETTERS) - 1] for facts in grounding.facts(rng)]
+        facts = self._chosen([*kinds, grounding.which_present(rng)], rng)
         right = [letter for _ in range(0, len(facts), len(LETTERS)) for letter in rng.sample(LETTERS, len(LETTERS))]
-        asked_for = ((_format_choice(fact, letter, rng), letter) for fact, letter in zip(facts, right, strict=False))
-        return self._prompted(asked_for, self.options.choice_prompt)
+        exchanges = ((_format_choice(fact, letter, rng), letter) for fact, letter in zip(facts, right, strict=False))
+        return self._prompted(exchanges, self.options.choice_prompt)
 
-    def _prompted(self, said: Iterable[tuple[_Question, str]], prompt: str) -> _Turns:
-        """Return the turns with the prompt for their form of answer where the options want it."""
+    def _prompted(self, exchanges: Iterable[tuple[_Question, str]], prompt: str) -> _Turns:
+        """Return the turns with the response-format prompt, as the options require."""
         only_first = self.options.prompt_turns == "first"
         return _to_turns(
             (_format_question(question, "" if only_first and number else prompt, self.options.prompt_place), answer)
-            for number, (question, answer) in enumerate(said)
+            for number, (question, answer) in enumerate(exchanges)
         )
 
     def _chosen(self, kinds: Sequence[Sequence[Fact]], rng: random.Random) -> list[Fact]:
-        """Return the facts to ask about: kinds take turns, so that a rich image is not asked one thing only."""
+        """Return the facts to ask about, drawn from the kinds in turn for variety."""
         queues = [rng.sample(facts, len(facts)) for facts in kinds if facts]
         most = self.options.max_turns or sum(map(len, queues))
         chosen: list[Fact] = []
@@ -182,32 +180,36 @@ def _balance_yes_no(facts: list[Fact], rng: random.Random) -> list[Fact]:
 
 
 def _presence_first(facts: list[Fact]) -> list[Fact]:
-    """Return the facts so that whether something is there is asked before anything else is said of it."""
+    """Return the facts with questions about presence before other questions about the same thing."""
     ordered: list[Fact] = []
     for fact in facts:
-        said = (at for at, other in enumerate(ordered) if fact.presence and not set(fact.about).isdisjoint(other.about))
-        ordered.insert(next(said, len(ordered)), fact)
+        later = (
+            at for at, other in enumerate(ordered) if fact.presence and not set(fact.about).isdisjoint(other.about)
+        )
+        ordered.insert(next(later, len(ordered)), fact)
     return ordered
 
 
-def _to_turns(said: Iterable[tuple[str, str]]) -> _Turns:
+def _to_turns(exchanges: Iterable[tuple[str, str]]) -> _Turns:
     """Return the turns, each question once."""
     answers: dict[str, str] = {}
-    for question, answer in said:
+    for question, answer in exchanges:
         answers.setdefault(question, answer)
-    return tuple(turn for asked in answers.items() for turn in (Turn("human", asked[0]), Turn("assistant", asked[1])))
+    return tuple(
+        turn for question, answer in answers.items() for turn in (Turn("human", question), Turn("assistant", answer))
+    )
 
 
 def _format_question(question: _Question, prompt: str, place: PromptPlace) -> str:
-    asked, options = question
-    line = f"{asked} {prompt}" if prompt and place == "behind" else asked
+    text, options = question
+    line = f"{text} {prompt}" if prompt and place == "behind" else text
     above = [prompt] if prompt and place == "above" else []
     below = [prompt] if prompt and place == "below" else []
     return "\n".join((*above, line, *options, *below))
 
 
 def _format_choice(fact: Fact, letter: str, rng: random.Random) -> _Question:
-    """Return the question and its four options, the right one at ``letter``."""
+    """Return the question and its four options, with the right one at ``letter``."""
     options = rng.sample(fact.options(), len(LETTERS) - 1)
     options.insert(LETTERS.index(letter), fact.brief())
     lines = tuple(f"{name}. {option}" for name, option in zip(LETTERS, options, strict=True))

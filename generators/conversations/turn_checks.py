@@ -1,12 +1,12 @@
-"""The checks on written turns: is this a conversation about an image, by somebody who sees it?
+"""Checks of generated conversations: form, lengths, and no mention of captions or boxes as the source.
 
-Pure functions of the turns and of what is known of the image (`ImageContext`); each trouble is a word of
-`turns.reasons.REASONS`. What captions themselves speak of is allowed: a picture may show a caption, a box with labels
-on it, or a price of 0.99.
+The checks are functions of the turns and the `ImageContext`; each returns a reason code of `TURN_REASONS`. Words that
+the captions themselves use are allowed: an image may show a caption, a box with labels on it, or a price of 0.99.
 
-Words are English and looked for by patterns, so this errs: a rare sentence about a stamp collector's "descriptions" is
-rejected without need, a clever way to name the captions gets through. What a model says about *things* is not judged
-here but scored (`support`).
+The patterns are English and heuristic: a sentence about a stamp collector's "descriptions" is rejected, and an unusual
+way to mention the captions passes. Which objects an answer mentions is scored, not checked (`hallucination`). Errors of
+the model's output as such (refused, malformed, ...) are in `llm.output.errors`, failed requests in
+`llm.client.request_errors`.
 """
 
 import re
@@ -14,9 +14,57 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pairwright.generators.conversations.image_context import ImageContext, box_corners
-from pairwright.generators.conversations.rejection_reasons import TURN_REASONS
 from pairwright.generators.language.vocabulary import normalize_text
 from pairwright.generators.llm.output.errors import OutputError
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReason:
+    """Meaning of a reason code (a clause), and the sentence sent to the model on retry (empty: no retry)."""
+
+    meaning: str
+    retry_hint: str = ""
+
+
+TURN_REASONS: Mapping[str, TurnReason] = {
+    "no_context": TurnReason("captions and boxes support no question"),
+    "no_image": TurnReason("the image is to be sent, and the pair has no readable image"),
+    "empty_turn": TurnReason("a question or an answer is empty", "A question or an answer is empty."),
+    "too_few_turns": TurnReason("there are fewer turns than requested", "There are too few turns."),
+    "too_many_turns": TurnReason("there are more turns than requested", "There are too many turns."),
+    "not_alternating": TurnReason(
+        "a turn contains another turn, so questions and answers do not alternate",
+        "A question or an answer holds further turns. Write one question and one answer each.",
+    ),
+    "no_question": TurnReason(
+        "a question is neither a question nor an instruction",
+        "What stands as a question has to be one, or an instruction.",
+    ),
+    "image_token": TurnReason("a turn contains an image token such as `<image>`", "Leave out marks such as <image>."),
+    "mentions_source": TurnReason(
+        "a turn mentions captions, descriptions, boxes, labels or the input",
+        "You spoke of what you were given. Write as if you saw the image, and mention no captions, descriptions or boxes.",
+    ),
+    "coordinates": TurnReason(
+        "a turn contains coordinates", "You gave coordinates. Say positions in words, such as 'on the left'."
+    ),
+    "unanswerable": TurnReason(
+        "a question cannot be answered from the captions and boxes",
+        "A question cannot be answered from what is known. Ask only what has a certain answer.",
+    ),
+    "other_language": TurnReason(
+        "an answer is in another language than its question",
+        "An answer is in another language than its question. Write both in the same one.",
+    ),
+    "repeated": TurnReason("a question or a longer answer occurs twice", "A question or an answer is repeated."),
+    "question_too_long": TurnReason("a question is longer than allowed", "A question is too long."),
+    "too_short": TurnReason("an answer is shorter than required", "The answer is too short. Say more."),
+    "too_long": TurnReason("an answer is longer than allowed", "The answer is too long. Be brief."),
+    "list_formatting": TurnReason(
+        "an answer has a list, headings or JSON instead of flowing text",
+        "Write one flowing text, without a list, a heading or JSON.",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +77,14 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """Bounds, ends included: of the number of exchanges, of the words of a question and of an answer.
+    """Inclusive bounds on a conversation of one type.
 
-    ``flowing``: an answer is one text, without list or heading. ``open_ended``: an answer may say that something is
-    not known, as reasoning does.
+    Attributes:
+        turns: number of exchanges.
+        question: words of a question.
+        answer: words of an answer.
+        flowing: an answer must be flowing text, without lists or headings.
+        open_ended: an answer may say that something is unknown, as in reasoning.
     """
 
     turns: tuple[int, int]
@@ -42,7 +94,7 @@ class TurnLimits:
     open_ended: bool = False
 
 
-# By type of conversation. The prompts ask for less than is allowed here, since models count badly.
+# By conversation type; wider than what the prompts request, since models count badly.
 TURN_LIMITS: Mapping[str, TurnLimits] = {
     "conversation": TurnLimits((2, 12), (2, 40), (1, 100)),
     "detail": TurnLimits((1, 1), (2, 40), (15, 300), flowing=True),
@@ -64,7 +116,7 @@ _ASKS = re.compile(
     re.IGNORECASE,
 )
 _GIVEN = r"(?:given|provided|supplied|available|following|above|accompanying|textual|input)"
-# Pattern, and the words by which captions make it a thing to be seen; without such words nothing excuses it.
+# (pattern, words that allow it if a caption uses one of them)
 _SOURCES: tuple[tuple[re.Pattern[str], frozenset[str]], ...] = tuple(
     (re.compile(pattern, re.IGNORECASE), frozenset(words.split()))
     for pattern, words in (
@@ -192,39 +244,45 @@ _OPEN = re.compile(
 _LIST = re.compile(r"^[ \t]*(?:[-*•]|\d{1,2}[.)]|#{1,6}|\*\*[^*\n]+\*\*:?[ \t]*$)[ \t]*", re.MULTILINE)
 _LIST_LINES = 2
 _JSON = re.compile(r"\s*(?:\{\s*[\"'}]|\[\s*[\"'{\[])")
-_MIN_WORDS_COMPARED = 8  # words of an answer that fits one question only
+_MIN_WORDS_COMPARED = 8  # shorter answers may be repeated
 
 
 def check_turns(turns: Sequence[Exchange], kind: str, context: ImageContext) -> OutputError | None:
-    """Return what is wrong with a conversation of a kind of `TURN_LIMITS`; None when nothing is.
+    """Return the first error of a conversation, or None.
 
-    The trouble's detail names the turn, from 1.
+    Args:
+        turns: the exchanges.
+        kind: conversation type, a key of `TURN_LIMITS`.
+        context: what the model was given.
+
+    Returns:
+        The error; its detail names the turn, from 1.
     """
     limits = TURN_LIMITS[kind]
     if len(turns) < limits.turns[0]:
         return _turn_error("too_few_turns", f"{len(turns)} of at least {limits.turns[0]}")
     if len(turns) > limits.turns[1]:
         return _turn_error("too_many_turns", f"{len(turns)} of at most {limits.turns[1]}")
-    said = _ContextText.of(context)
+    context_text = _ContextText.of(context)
     for number, turn in enumerate(turns, 1):
-        word = _check_exchange(turn, limits) or said.trouble(turn, limits)
-        if word:
-            return _turn_error(word, f"turn {number}")
-    told = [turn.answer for turn in turns if len(turn.answer.split()) >= _MIN_WORDS_COMPARED]
+        reason = _check_exchange(turn, limits) or context_text.check(turn, limits)
+        if reason:
+            return _turn_error(reason, f"turn {number}")
+    long_answers = [turn.answer for turn in turns if len(turn.answer.split()) >= _MIN_WORDS_COMPARED]
     if any(
         len({normalize_text(text) for text in texts}) < len(texts)
-        for texts in ([turn.question for turn in turns], told)
+        for texts in ([turn.question for turn in turns], long_answers)
     ):
         return _turn_error("repeated", "")
     return None
 
 
-def _turn_error(word: str, detail: str) -> OutputError:
-    return OutputError(word, TURN_REASONS[word].tell, detail)
+def _turn_error(reason: str, detail: str) -> OutputError:
+    return OutputError(reason, TURN_REASONS[reason].retry_hint, detail)
 
 
 def _check_exchange(turn: Exchange, limits: TurnLimits) -> str:
-    """Return what is wrong with the form of a turn."""
+    """Return the reason code for an error in the form of a turn, or an empty string."""
     both = (turn.question, turn.answer)
     if any(_BLANK.fullmatch(text) for text in both):
         return "empty_turn"
@@ -240,18 +298,18 @@ def _check_exchange(turn: Exchange, limits: TurnLimits) -> str:
 
 
 def _check_length(turn: Exchange, limits: TurnLimits) -> str:
-    asked, told = len(turn.question.split()), len(turn.answer.split())
-    if asked < limits.question[0]:
+    question_words, answer_words = len(turn.question.split()), len(turn.answer.split())
+    if question_words < limits.question[0]:
         return "no_question"
-    if asked > limits.question[1]:
+    if question_words > limits.question[1]:
         return "question_too_long"
-    if told < limits.answer[0]:
+    if answer_words < limits.answer[0]:
         return "too_short"
-    return "too_long" if told > limits.answer[1] else ""
+    return "too_long" if answer_words > limits.answer[1] else ""
 
 
 def _label_reference_pattern(context: ImageContext) -> re.Pattern[str] | None:
-    """Return what speaks of a box by its label: 'labeled "dog"', "one dog instance"; a sign labelled "Stop" is none."""
+    """Return a pattern for boxes named by their label ('labeled "dog"', "one dog instance"); None without labels."""
     labels = {box.label for box in context.boxes} | {name for name, _ in context.more}
     if not labels:
         return None
@@ -266,7 +324,7 @@ def _label_reference_pattern(context: ImageContext) -> re.Pattern[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class _ContextText:
-    """What the captions say, as far as it excuses a word or a number, and the numbers of the boxes."""
+    """Words and numbers of the captions, which a turn may use, and the coordinates of the boxes, which it may not."""
 
     words: frozenset[str]
     text: str
@@ -279,12 +337,12 @@ class _ContextText:
         edges = frozenset(edge for box in context.boxes for edge in box_corners(box))
         return cls(frozenset(re.findall(r"[a-z]+", text)), text, edges, _label_reference_pattern(context))
 
-    def trouble(self, turn: Exchange, limits: TurnLimits) -> str:
-        """Return what is wrong with what a turn says."""
+    def check(self, turn: Exchange, limits: TurnLimits) -> str:
+        """Return the reason code for an error in the content of a turn, or an empty string."""
         for text in (turn.question, turn.answer):
             straight = text.replace("’", "'")
             if any(pattern.search(straight) and self.words.isdisjoint(words) for pattern, words in _SOURCES):
-                # "It is not mentioned": the worse news is that there is no answer.
+                # "It is not mentioned" is both; that there is no answer is the more specific reason.
                 return "unanswerable" if self._is_open(turn, limits) else "mentions_source"
             if self.labelled is not None and self.labelled.search(straight) and "label" not in self.text:
                 return "mentions_source"

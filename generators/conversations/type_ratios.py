@@ -1,10 +1,10 @@
-"""How many rows of each type a model is asked for: drawn pair by pair by ratio, or counted out over the whole set.
+"""Choice of the conversation types that a model is asked for: by ratio, drawn for each pair, or by count over all pairs.
 
-A ratio is a matter of one pair and its own chance, so it costs no second pass; the counts that come out differ from it
-by chance. A count names the pairs beforehand, so that no answer is paid for and then thrown away: as many as are asked
-for, chosen by a hash, each type on its own. What is given may be fewer, since answers are checked.
+A ratio is applied to each pair with the pair's own rng, so it needs no second pass; the resulting counts vary randomly
+around it. A count selects the pairs beforehand by a hash, for each type separately, so that no answer is paid for and
+discarded. Fewer rows may be kept, since answers are validated.
 
-Templates cost nothing: they are made for all pairs, and `balance` keeps as many as are asked for.
+Template conversations cost nothing: they are made for all pairs, and `balance` keeps the requested number.
 """
 
 import heapq
@@ -20,30 +20,30 @@ PAPER_RATIOS: Mapping[str, float] = {"conversation": 58, "detail": 23, "reasonin
 
 
 def check_ratios(ratios: Mapping[str, float], types: Iterable[str]) -> None:
-    """Refuse ratios that are negative, all zero, or of types that are not asked for.
+    """Validate ratios.
 
     Raises:
-        UsageError: likewise.
+        UsageError: a ratio is negative, all are zero, or one is for a type that is not requested.
     """
-    require_known("there is a ratio for what is not among the types:", ratios, types)
+    require_known("a ratio is given for a type that is not requested:", ratios, types)
     if ratios and (min(ratios.values()) < 0 or not 0 < sum(ratios.values()) < float("inf")):
-        raise UsageError(f"ratios are 0 or more, and one is above 0; these are {dict(ratios)}.")
+        raise UsageError(f"ratios must be finite, 0 or more, and at least one above 0; these are {dict(ratios)}.")
 
 
 def draw_type(ratios: Mapping[str, float], rng: random.Random) -> str:
-    """Return one type, each as often as its part of all ratios."""
+    """Return a type drawn with probability proportional to its ratio."""
     sums = list(accumulate(ratios.values()))
     at = rng.random() * sums[-1]
     return next(name for name, upto in zip(ratios, sums, strict=True) if at < upto)
 
 
 def assign_types(keys: Iterable[str], counts: Mapping[str, int], seed: int) -> dict[str, frozenset[str]]:
-    """Return for each type the keys of the pairs to ask about, the same for any order of ``keys``.
+    """Return the keys of the pairs to ask about for each type; independent of the order of ``keys``.
 
     Args:
-        keys: of all pairs.
-        counts: type to how many pairs, 0 or more; all pairs when there are fewer.
-        seed: another one chooses other pairs.
+        keys: keys of all pairs.
+        counts: type -> number of pairs, 0 or more; all pairs if there are fewer.
+        seed: seed of the hash that selects the pairs.
     """
     lowest: dict[str, list[tuple[int, str]]] = {kind: [] for kind in counts}
     for key in keys:

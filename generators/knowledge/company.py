@@ -87,7 +87,7 @@ class Company:
 
     def _plausible(self, word: str, other: str) -> float:
         """Return the plausibility of two words, below zero where they are never seen together: rare ones rarely are."""
-        seen, fit = self._pool.company(word, (other,), SEEN)
+        seen, fit = self._pool.context_fit(word, (other,), SEEN)
         return fit if seen or word == other else min(fit, -SLACK)
 
     def _is_common(self, word: str, beside: str) -> bool:

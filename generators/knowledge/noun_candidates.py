@@ -272,7 +272,7 @@ class NounCandidates:
         rest = [lemma for lemma in context if lemma not in instead_of.split()]
         word = candidate.rsplit(maxsplit=1)[-1]
         ours = not instead_of or candidate in _ANIMALS or candidate in KINDS.get(instead_of, (candidate,))
-        seen, fit = self._pool.company(word, rest, SEEN)
+        seen, fit = self._pool.context_fit(word, rest, SEEN)
         if seen < min(len(rest), 1 if ours and instead_of else 2):
             return False
         if not ours or not instead_of:

@@ -39,7 +39,7 @@ class Pool(Protocol):
         """Return how well a word goes with others, in [-1, 1]; above 0 better than by chance."""
         ...
 
-    def company(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
+    def context_fit(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
         """Return how many words of a context are seen with a word in ``least`` captions, and the plausibility."""
         ...
 

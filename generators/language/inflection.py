@@ -1,8 +1,8 @@
-"""Word forms: number and verb form of a lemma, a or an, and the case of the word that is replaced.
+"""Inflection of lemmas, choice of "a" or "an", and letter case of replaced words.
 
-Forms come from lemminflect, by Penn Treebank tag, with a short table where its first choice is not what
-captions use. "a" or "an" goes by sound: spelling rules, with exceptions for silent h, "yoo" and "w" sounds, and
-letters read by name ("an SUV", "a UFO").
+Forms come from lemminflect, by Penn Treebank tag, with a short table of exceptions for forms that captions use instead
+of its first choice. "a" or "an" depends on the sound: spelling rules, with exceptions for silent h, "yoo" and "w"
+sounds, and initialisms ("an SUV", "a UFO").
 """
 
 import re
@@ -81,12 +81,12 @@ _READ_BY_LETTER: Final = frozenset(
 
 @lru_cache(maxsize=65536)
 def inflect(lemma: str, tag: str) -> str:
-    """Return ``lemma`` in the form of a Penn Treebank tag: ``inflect("man", "NNS") == "men"``.
+    """Return the form of a lemma for a Penn Treebank tag: ``inflect("man", "NNS") == "men"``.
 
-    The last word of a multi-word noun is inflected, the first of a multi-word verb. A base-form tag, and a tag
-    that has no forms (IN, DT, ...), give the lemma unchanged.
+    The last word of a multi-word noun is inflected, and the first of a multi-word verb. Base-form tags and tags without
+    inflected forms (IN, DT, ...) return the lemma.
 
-    Source: lemminflect; see the module for the exceptions.
+    Source: lemminflect, with the exceptions in the module.
     """
     if tag not in _INFLECTED or not lemma:
         return lemma
@@ -105,13 +105,13 @@ def _form(word: str, tag: str) -> str:
 
 
 def _compared(word: str, tag: str) -> str:
-    # Its rules for unknown words would give "beautifuler".
+    # lemminflect's rules for unknown words give "beautifuler".
     forms = import_lemminflect().getInflection(word, tag, inflect_oov=False)
     return str(forms[0]) if forms and forms[0] else f"{_PERIPHRASTIC[tag]} {word}"
 
 
 def article(word: str) -> str:
-    """Return "a" or "an", whichever goes before ``word`` by its sound; only the first word is looked at."""
+    """Return "a" or "an" for ``word``, by the sound of its first word."""
     first = word.strip().split(" ", 1)[0].lstrip("\"'“‘([")
     if not first:
         return "a"
@@ -125,7 +125,7 @@ def article(word: str) -> str:
 
 
 def _is_initialism(word: str) -> bool:
-    # "STOP" and "BUS" are words in capitals, "HDTV" cannot be spoken, "SUV" has to be known.
+    # "STOP" and "BUS" are words in capitals, "HDTV" has no vowel, "SUV" is listed.
     match = _INITIALISM.match(word)
     letters = match[0].rstrip("s") if match else ""
     return bool(letters) and (letters in _READ_BY_LETTER or bool(_WITHOUT_VOWEL.fullmatch(letters)))
@@ -134,7 +134,7 @@ def _is_initialism(word: str) -> bool:
 def match_case(word: str, like: str) -> str:
     """Return ``word`` in the letter case of ``like``: lower, Capitalised or ALL CAPITALS (two letters or more).
 
-    A word with capitals of its own after the first letter ("iPhone", "TVs") stays as it is.
+    A word with capitals after the first letter ("iPhone", "TVs") is returned unchanged.
     """
     if any(letter.isupper() for letter in word[1:]):
         return word

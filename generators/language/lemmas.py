@@ -1,8 +1,8 @@
 """Lemmas and universal tags from words and their Penn Treebank tags.
 
-Both are functions of the tags alone, so they are the same for every tagging pipeline. Lemmas come from
-lemminflect's dictionary (and its rules for unknown words), with a short table of our own for plurals that it
-splits the wrong way. Universal tags come from a table; auxiliaries are told from full verbs by what follows.
+Both are functions of words and tags alone, so they are the same for every tagging pipeline. Lemmas come from
+lemminflect's dictionary (and its rules for unknown words), with a short table of exceptions for plurals. Universal tags
+come from a table; auxiliaries are distinguished from full verbs by the tags that follow.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _UNIVERSAL: Final = {
 _SUBORDINATORS: Final = frozenset(
     ("while", "because", "if", "although", "though", "unless", "whether", "that", "since", "whereas")
 )
-# Plurals that lemminflect gives as another word's, or that have no singular in use.
+# Plurals that lemminflect assigns to another word, or that have no singular.
 _PLURALS: Final = {
     "leaves": "leaf",
     "axes": "axe",
@@ -75,11 +75,9 @@ _BASE_FORMS: Final = frozenset(("NN", "NNP", "JJ", "RB", "VB", "WRB"))
 
 @lru_cache(maxsize=65536)
 def lemmatize(word: str, tag: str) -> str:
-    """Return the dictionary form of ``word`` as tagged, in lower case; the word itself when it is one already.
+    """Return the lemma of a tagged word, in lower case and without invisible characters.
 
-    Letters that nobody sees are none of it.
-
-    Source: lemminflect's dictionary; see the module for the exceptions.
+    Source: lemminflect's dictionary, with the exceptions in the module.
     """
     lower = (remove_invisible(word) or word).lower()
     if tag in {"NNS", "NNPS"} and lower in _PLURALS:
@@ -95,18 +93,18 @@ def lemmatize(word: str, tag: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_common_noun(word: str) -> bool:
-    """Whether a word in lower case is a noun of lemminflect's dictionary, which has no names."""
+    """Return whether a lower-case word is a noun in lemminflect's dictionary, which has no proper nouns."""
     return "NOUN" in import_lemminflect().getAllLemmas(word)
 
 
 @lru_cache(maxsize=4096)
 def is_verb(word: str) -> bool:
-    """Whether a word in lower case is a form of a verb of lemminflect's dictionary."""
+    """Return whether a lower-case word is a form of a verb in lemminflect's dictionary."""
     return "VERB" in import_lemminflect().getAllLemmas(word)
 
 
 def universal_tags(lemmas: Sequence[str], tags: Sequence[str]) -> list[str]:
-    """Return the universal tag of each token of a text, given lemmas and Penn Treebank tags of equal length."""
+    """Return the universal tag of each token, from lemmas and Penn Treebank tags of equal length."""
     result = [_UNIVERSAL.get(tag, "X") for tag in tags]
     for at, (word, tag) in enumerate(zip(lemmas, tags, strict=True)):
         if result[at] == "VERB" and _is_auxiliary(word, at, tags):
@@ -124,9 +122,9 @@ def build_tokens(words: Sequence[str], starts: Sequence[int], tags: Sequence[str
     """Return the tokens of a text.
 
     Args:
-        words: as written.
-        starts: first code point of each.
-        tags: Penn Treebank tag of each.
+        words: the words as written.
+        starts: offset of each word, in code points.
+        tags: Penn Treebank tag of each word.
     """
     lemmas = list(map(lemmatize, words, tags))
     return [
@@ -145,5 +143,5 @@ def _is_auxiliary(word: str, at: int, tags: Sequence[str]) -> bool:
 
 
 def verb_of_participle(participle: str) -> str:
-    """Return the verb of a participle, present or past."""
+    """Return the verb of a present or past participle."""
     return lemmatize(participle, "VBG" if participle.endswith("ing") else "VBN")

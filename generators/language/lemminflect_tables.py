@@ -1,8 +1,8 @@
-"""lemminflect's dictionaries, of which a line is read when its word is asked for.
+"""Lazy lookup in lemminflect's dictionaries.
 
-lemminflect reads both whole when it is first asked: 120,000 lines, which takes each process half a second and some
-hundred megabytes, though it asks for few words. The lines stand in the order of their words, so that those of a word are
-found by bisection; what they mean, and what is not in them, is left to lemminflect.
+lemminflect parses both dictionaries completely at first use: 120,000 lines, which costs each process half a second and
+about 100 MB, although few words are looked up. The lines are sorted by word, so the lines of a word are found by
+bisection; lemminflect parses them and handles unknown words.
 """
 
 import gzip
@@ -14,21 +14,21 @@ from typing import Final
 
 WordForms = dict[str, tuple[str, ...]]
 
-_SORTED: Final = "0.2.3"  # the version whose tables are known to be in order; others are left as they are
+_SORTED: Final = "0.2.3"  # the version whose tables are known to be sorted; other versions are not changed
 
 
 class SortedFormTable:
-    """Stands for a dictionary from words to their forms, as far as lemminflect asks for anything.
+    """Replacement for the dict of word forms that lemminflect uses; implements only ``get``.
 
     Args:
-        path: of a gzipped table, in the order of the words with which its lines begin.
-        forms: of a line, by tag or part of speech.
+        path: a gzipped table whose lines are sorted by their first field, the word.
+        forms: parses a line to forms by tag or part of speech.
         fixed: words whose forms do not come from the table.
     """
 
     def __init__(self, path: Path, forms: Callable[[str], WordForms], fixed: Mapping[str, WordForms]) -> None:
         self._lines = gzip.decompress(path.read_bytes()).decode().split("\n")
-        self._lines.pop()  # what follows the last line's end
+        self._lines.pop()  # empty string after the last newline
         self._forms, self._fixed = forms, fixed
 
     def get(self, word: str, default: WordForms) -> WordForms:
@@ -48,7 +48,7 @@ def _word(line: str) -> str:
 
 
 def load_tables_lazily(lemminflect: ModuleType) -> None:
-    """Have lemminflect read from its tables what it is asked for."""
+    """Replace lemminflect's dictionaries by lazy tables."""
     if lemminflect.__version__ != _SORTED:
         return
     from lemminflect import config

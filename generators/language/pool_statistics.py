@@ -1,19 +1,21 @@
-"""Statistics of a caption pool: how often words occur, and with which other words.
+"""Word and co-occurrence statistics of a caption pool.
 
-Rule-based generators ask these to choose words that the pool uses and that fit the caption. *Counts* are
-gathered part by part and merged (`count`, `PoolCounts.merged`); *statistics* are what is left of them when frozen and
-pruned (`PoolCounts.frozen`): immutable, with a digest that enters manifests and cache keys.
+Rule-based generators use them to choose words that the pool uses and that fit the caption. *Counts* are gathered in
+parts and merged (`count_captions`, `PoolCounts.merged`); *statistics* are the pruned and immutable result
+(`PoolCounts.frozen`), with a digest for manifests and cache keys.
 
-- A *word* here is a lemma. Frequencies are document frequencies: a caption counts once however often it says "dog".
-- *Co-occurrence* counts captions that hold both of two content words (nouns, verbs, adjectives).
-- *Runs* are two forms right after each other, as written but in lower case; the ends of a caption count as a form.
-- *Adjacency* counts, in order: adjective before its noun, verb or noun before its preposition, preposition (of one
-  word or several, `links.WORDINGS`) before the noun that it governs, verb before its object, and doer before what it does ("is" and "who" between).
-- *Links* count which thing, or deed, is said to be where (`links.py`).
+- A *word* is a lemma. Frequencies are document frequencies: a caption counts once, however often it has "dog".
+- *Co-occurrence* counts captions that contain both of two content words (nouns, verbs, adjectives).
+- *Runs* are two adjacent word forms in lower case; the ends of a caption count as a form.
+- *Adjacency* counts ordered pairs: adjective and its noun, verb or noun and its preposition, preposition (of one or
+  several words, `prepositional_links.COMPLEX_PREPOSITIONS`) and the noun that it governs, verb and object, subject and
+  verb (also with "is" or "who" between).
+- *Links* count (noun or verb, preposition, noun) triples (`prepositional_links`).
 
-Memory stays bounded: frozen statistics keep the 20,000 most frequent content words, pairs seen twice or more, and
-the 100,000 most frequent lemmas, forms and links. While merging, pairs, runs and links seen once are dropped whenever there are more
-than two million; below that (some 500,000 captions) the order and size of the parts change nothing.
+Memory is bounded: statistics keep the 20,000 most frequent content words, pairs with a count of at least two, and the
+100,000 most frequent lemmas, forms and links. While merging, pairs, runs and links with a count of one are dropped
+whenever there are more than two million; below that (some 500,000 captions) the result does not depend on the order and
+size of the parts.
 """
 
 import hashlib
@@ -42,7 +44,7 @@ _VOCABULARY, _MOST_TYPES, _LEAST_PAIR = 20_000, 100_000, 2
 _MOST_PAIRS = 2_000_000
 _COLUMNS: Final = ("kind", "a", "b", "count")
 _ACTS: Final = frozenset(("VBG", "VBZ", "VBP", "VBD", "VB"))
-_UNSEEN = 0.5  # added to each pair's count, so that a pair never seen has a finite, negative information
+_SMOOTHING = 0.5  # added to each pair's count, so that the PMI of unseen pairs is finite
 
 _NONE: Final[dict[str, int]] = {}
 Pair = tuple[str, str]
@@ -51,15 +53,15 @@ _Key = TypeVar("_Key", str, Pair, PrepositionalLink)
 
 @dataclass(slots=True)
 class PoolCounts:
-    """Exact counts of some captions; grows by `add`, joins by `merged`."""
+    """Exact counts of some captions."""
 
     captions: int = 0
     lemmas: Counter[Pair] = field(default_factory=Counter)  # (lemma, universal tag)
     forms: Counter[str] = field(default_factory=Counter)  # as written, in lower case
     pairs: Counter[Pair] = field(default_factory=Counter)  # in alphabetical order; (a, a) counts a itself
-    adjacent: Counter[Pair] = field(default_factory=Counter)  # in order of speech
-    runs: Counter[Pair] = field(default_factory=Counter)  # forms right after each other; "" at both ends
-    links: Counter[PrepositionalLink] = field(default_factory=Counter)  # (thing or deed, preposition, where)
+    adjacent: Counter[Pair] = field(default_factory=Counter)  # in order of occurrence
+    runs: Counter[Pair] = field(default_factory=Counter)  # adjacent forms; "" at both ends
+    links: Counter[PrepositionalLink] = field(default_factory=Counter)  # (noun or verb, preposition, noun)
 
     def add(self, tokens: Sequence[Token]) -> None:
         """Count one caption."""
@@ -75,7 +77,7 @@ class PoolCounts:
         self.links.update(set(find_links(tokens)))
 
     def merged(self, other: "PoolCounts") -> "PoolCounts":
-        """Return the counts of both, itself changed to hold them."""
+        """Add the counts of ``other`` in place and return self."""
         self.captions += other.captions
         for name in ("lemmas", "forms", "pairs", "adjacent", "runs", "links"):
             getattr(self, name).update(getattr(other, name))
@@ -90,12 +92,12 @@ class PoolCounts:
         return self
 
     def exact(self) -> "PoolStatistics":
-        """Return all counts, nothing pruned: what a part saves until the parts are merged."""
+        """Return unpruned statistics, in which a part is saved until it is merged."""
         return PoolStatistics(self.captions, self.lemmas, self.forms, self.pairs, self.adjacent, self.runs, self.links)
 
     @classmethod
     def of(cls, part: "PoolStatistics") -> "PoolCounts":
-        """Return the counts that `exact` gave."""
+        """Return the counts from statistics made by `exact`."""
         return cls(
             part.captions,
             Counter(part.lemmas),
@@ -127,7 +129,7 @@ def _top(counts: dict[_Key, int], most: int) -> list[tuple[_Key, int]]:
 
 
 def _by_first(counts: dict[Pair, int]) -> dict[str, dict[str, int]]:
-    """Return counts of pairs by their first word: small tables are found sooner than pairs in a large one."""
+    """Return counts of pairs by their first word; nested dicts are faster than one large dict of pairs."""
     table: dict[str, dict[str, int]] = {}
     for (a, b), count in counts.items():
         table.setdefault(a, {})[b] = count
@@ -135,7 +137,7 @@ def _by_first(counts: dict[Pair, int]) -> dict[str, dict[str, int]]:
 
 
 def _normalised_pmi(one: float, other: float, both: float) -> float:
-    """Return the normalised pointwise mutual information of three log shares, within [-1, 1]."""
+    """Return the normalised pointwise mutual information from three log probabilities, in [-1, 1]."""
     return max(-1.0, min(1.0, (one + other - both) / both))
 
 
@@ -154,7 +156,7 @@ def _adjacent(tokens: Sequence[Token]) -> Iterable[Pair]:
 
 
 def _governed_word(tokens: Sequence[Token], at: int) -> str:
-    """Return the preposition right after a verb or noun; else a verb's object, or what a noun does."""
+    """Return the preposition right after a verb or noun; else a verb's object, or a noun's verb."""
     token, following = tokens[at], tokens[at + 1] if at + 1 < len(tokens) else None
     if following is not None and following.tag in {"IN", "RP"}:
         return following.lemma
@@ -164,7 +166,7 @@ def _governed_word(tokens: Sequence[Token], at: int) -> str:
 
 
 def _verb_after(tokens: Sequence[Token], start: int) -> str:
-    """Return the verb that goes on at ``start``, auxiliaries and "that" between; empty when there is none."""
+    """Return the verb at ``start``, after auxiliaries and relative pronouns; empty if there is none."""
     for token in tokens[start : start + 3]:
         if token.pos == "VERB":
             return token.lemma
@@ -174,7 +176,11 @@ def _verb_after(tokens: Sequence[Token], start: int) -> str:
 
 
 def count_captions(captions: Iterable[Sequence[Token]]) -> PoolCounts:
-    """Return the counts of a part of the pool: captions as their tokens."""
+    """Return the counts of a part of the pool.
+
+    Args:
+        captions: tokens of each caption.
+    """
     counts = PoolCounts()
     for tokens in captions:
         counts.add(tokens)
@@ -183,16 +189,16 @@ def count_captions(captions: Iterable[Sequence[Token]]) -> PoolCounts:
 
 @dataclass(frozen=True)
 class PoolStatistics:
-    """Frozen statistics of a pool; see the module for the nouns.
+    """Immutable statistics of a pool; terms are defined in the module docstring.
 
     Attributes:
-        captions: how many were counted.
+        captions: number of captions.
         lemmas: document frequency of (lemma, universal tag).
         forms: document frequency of lower-case word forms.
-        pairs: captions that hold both content words, in alphabetical order; (a, a) counts a itself.
-        adjacent: captions in which the first word stands before the second, as the module tells.
-        runs: captions in which the first form, in lower case, stands right before the second; "" at their ends.
-        links: captions that say of a noun or verb, by a preposition, that it is at another noun.
+        pairs: document frequency of two content words in alphabetical order; (a, a) counts a itself.
+        adjacent: document frequency of adjacent words (adjacency).
+        runs: document frequency of runs; "" at the ends of a caption.
+        links: document frequency of links.
     """
 
     captions: int
@@ -204,44 +210,43 @@ class PoolStatistics:
     links: dict[PrepositionalLink, int]
 
     def frequency(self, lemma: str, pos: str) -> int:
-        """Return how many captions hold the lemma with that universal tag."""
+        """Return the number of captions with the lemma and that universal tag."""
         return self.lemmas.get((lemma, pos), 0)
 
     def form_frequency(self, form: str) -> int:
-        """Return how many captions hold the word form, in any letter case."""
+        """Return the number of captions with the word form, in any letter case."""
         return self.forms.get(form.lower(), 0)
 
     def common(self, pos: str, minimum: int = 1) -> list[str]:
-        """Return the lemmas of that tag in at least ``minimum`` captions, the most frequent first."""
+        """Return the lemmas with that tag in at least ``minimum`` captions, most frequent first."""
         return [lemma for lemma, frequency in self._by_pos.get(pos, ()) if frequency >= minimum]
 
     def cooccurrence(self, a: str, b: str) -> int:
-        """Return how many captions hold both content words; of a word with itself, how many hold it."""
-        return self._beside.get(a, _NONE).get(b, 0)
+        """Return the number of captions with both content words; for a word with itself, with that word."""
+        return self._cooccurring.get(a, _NONE).get(b, 0)
 
     def adjacency(self, first: str, second: str) -> int:
-        """Return in how many captions ``first`` goes with ``second``: adjective and noun, word and preposition."""
+        """Return the number of captions in which ``first`` is adjacent to ``second`` (see the module)."""
         return self._following.get(first, _NONE).get(second, 0)
 
     def run(self, first: str, second: str) -> int:
-        """Return in how many captions the form ``first`` stands right before ``second``; "" is a caption's end."""
+        """Return the number of captions with the form ``first`` right before ``second``; "" is an end of a caption."""
         return self._running.get(first, _NONE).get(second, 0)
 
     def linked(self, left: str, preposition: str, noun: str) -> int:
-        """Return how many captions put a noun or verb, by a preposition, at a noun; "" stands for whatever is there."""
+        """Return the number of captions with the link; "" matches anything."""
         return self._linked.get((left, preposition, noun), 0)
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:
-        """Return how well a content word fits others: mean normalised pointwise mutual information, in [-1, 1].
+        """Return the mean normalised pointwise mutual information of a content word with others, in [-1, 1].
 
-        Context words that the pool does not know are passed over; without any, or for an unknown word, 0.
-        Above 0: the words are seen together more often than by chance. Source: Bouma 2009, with 0.5 added to
-        each pair's count.
+        Unknown context words are skipped; 0 if none is left, or for an unknown word. Positive values mean that the
+        words co-occur more often than independent words. Source: Bouma 2009, with 0.5 added to each pair's count.
         """
-        return self.company(word, context)[1]
+        return self.context_fit(word, context)[1]
 
-    def company(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
-        """Return how many of a context stand beside a word in ``least`` captions or more, and its `plausibility`."""
+    def context_fit(self, word: str, context: Iterable[str], least: int = 2) -> tuple[int, float]:
+        """Return the number of context words that co-occur with a word in at least ``least`` captions, and `plausibility`."""
         own, alone = self._alone.get(word), self._alone
         if own is None:
             return 0, 0.0
@@ -260,35 +265,35 @@ class PoolStatistics:
         return seen, total / known if known else 0.0
 
     def _fits(self, word: str) -> dict[str, tuple[int, float]]:
-        """Return, for each word that stands beside one, in how many captions and how well the two fit."""
+        """Return for each co-occurring word the number of captions and the normalised PMI."""
         found = self._fits_of.get(word)
         if found is None:
             own, alone, whole = self._alone[word], self._alone, math.log(self.captions + 1)
             found = self._fits_of[word] = {
-                other: (both, _normalised_pmi(own, alone[other], math.log(both + _UNSEEN) - whole))
-                for other, both in self._beside[word].items()
+                other: (both, _normalised_pmi(own, alone[other], math.log(both + _SMOOTHING) - whole))
+                for other, both in self._cooccurring[word].items()
                 if other in alone
             }
         return found
 
     @cached_property
     def _never(self) -> float:
-        """Log of the share of captions that hold two words which are never seen together."""
-        return math.log(_UNSEEN) - math.log(self.captions + 1)
+        """Smoothed log probability of a pair that never co-occurs."""
+        return math.log(_SMOOTHING) - math.log(self.captions + 1)
 
     @cached_property
     def _fits_of(self) -> dict[str, dict[str, tuple[int, float]]]:
-        """What `_fits` found so far; never more than the pairs, both ways."""
+        """Cache of `_fits`; at most two entries for each pair."""
         return {}
 
     @cached_property
     def _alone(self) -> dict[str, float]:
-        """Log of the share of captions that hold each content word."""
+        """Log probability of each content word."""
         return {a: math.log(count / self.captions) for (a, b), count in self.pairs.items() if a == b}
 
     @cached_property
-    def _beside(self) -> dict[str, dict[str, int]]:
-        """The pairs by word, both ways: small tables of words are found sooner than pairs in a large one."""
+    def _cooccurring(self) -> dict[str, dict[str, int]]:
+        """Counts of pairs by either word; nested dicts are faster than one large dict of pairs."""
         table: dict[str, dict[str, int]] = {}
         for (a, b), count in self.pairs.items():
             table.setdefault(a, {})[b] = count
@@ -305,7 +310,7 @@ class PoolStatistics:
 
     @cached_property
     def _linked(self) -> dict[PrepositionalLink, int]:
-        """The links, and the sums over each of their parts and over two of them."""
+        """Counts of links, and their sums over every combination of parts replaced by ""."""
         table: dict[PrepositionalLink, int] = {}
         for (left, preposition, noun), count in self.links.items():
             for key in product((left, ""), (preposition, ""), (noun, "")):
@@ -321,7 +326,7 @@ class PoolStatistics:
 
     @cached_property
     def digest(self) -> str:
-        """128 bits in hex over everything counted: equal for equal statistics."""
+        """Hash of all counts, 32 hex digits; equal for equal statistics."""
         hasher = hashlib.blake2b(digest_size=16)
         for row in self._rows():
             hasher.update("\x1f".join(map(str, row)).encode("utf-8", "surrogatepass") + b"\x1e")
@@ -339,8 +344,8 @@ class PoolStatistics:
         ]
 
     def save(self, path: Path) -> None:
-        """Write the statistics as one Parquet file, whole or not at all: rows of kind, a, b, count."""
-        import polars as pl  # a while to import, and counting does without
+        """Write the statistics atomically to a Parquet file with the columns kind, a, b, count."""
+        import polars as pl  # slow to import, and not needed for counting
 
         frame = pl.DataFrame(self._rows(), schema=_schema(), orient="row")
         with replace_atomically(path) as temporary:
@@ -348,10 +353,10 @@ class PoolStatistics:
 
     @classmethod
     def load(cls, path: Path) -> "PoolStatistics":
-        """Return the statistics of a file that `save` wrote.
+        """Read the statistics that `save` wrote.
 
         Raises:
-            StorageError: the file is missing, torn or something else.
+            StorageError: the file is missing, corrupt or of another format.
         """
         import polars as pl
 
@@ -359,10 +364,10 @@ class PoolStatistics:
             frame = pl.read_parquet(path)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise StorageError(
-                f"{path} holds no pool statistics ({error}). A build writes some: statistics/words.parquet."
+                f"{path}: not pool statistics ({error}). A build writes them to statistics/words.parquet."
             ) from error
         if dict(frame.schema) != _schema() or frame.height == 0:
-            raise StorageError(f"{path} holds no pool statistics. A build writes some: statistics/words.parquet.")
+            raise StorageError(f"{path}: not pool statistics. A build writes them to statistics/words.parquet.")
         kinds: dict[str, list[tuple[Pair, int]]] = {
             "captions": [],
             "lemma": [],
@@ -386,7 +391,7 @@ class PoolStatistics:
 
 
 def _split_place(place: str) -> tuple[str, str]:
-    """Return the preposition and the noun of a place as it is saved ("in front of house")."""
+    """Return the preposition and the noun of a saved place ("in front of house")."""
     preposition, _, noun = place.rpartition(" ")
     return preposition, noun
 

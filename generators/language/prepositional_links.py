@@ -1,6 +1,7 @@
-"""Which thing captions put where: a noun or a verb, a preposition, and the noun after it.
+"""Extraction of prepositional links from captions: (noun or verb, preposition, governed noun).
 
-"A cat sitting on the table" *links* "cat" and "sit" with "on table". Prepositions may be of several words (`COMPLEX_PREPOSITIONS`).
+"A cat sitting on the table" links "cat" and "sit" with "on table". Prepositions may have several words
+(`COMPLEX_PREPOSITIONS`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ COMPLEX_PREPOSITIONS: Final = tuple(
     )
 )  # fmt: skip
 LAST_WORDS_OF_PREPOSITIONS: Final = frozenset(words[-1] for words in COMPLEX_PREPOSITIONS)
-_MAX_DISTANCE = 4  # tokens between a preposition and the thing that it is said of
+_MAX_DISTANCE = 4  # tokens between a preposition and its governor
 _BETWEEN: Final = frozenset(("AUX", "ADV"))
 _BETWEEN_TAGS: Final = frozenset(("WDT", "WP", "RP"))
 
@@ -48,7 +49,7 @@ def _governors(tokens: Sequence[Token], start: int) -> Iterator[str]:
 
 
 def preposition_ending_at(tokens: Sequence[Token], at: int) -> tuple[int, str]:
-    """Return where the preposition that ends with the token ``at`` begins, and the whole of it ("in front of")."""
+    """Return the first token index and the text ("in front of") of the preposition that ends with token ``at``."""
     if tokens[at].lemma in LAST_WORDS_OF_PREPOSITIONS:
         for words in COMPLEX_PREPOSITIONS:
             start = at + 1 - len(words)
@@ -58,7 +59,7 @@ def preposition_ending_at(tokens: Sequence[Token], at: int) -> tuple[int, str]:
 
 
 def head_noun_after(tokens: Sequence[Token], start: int) -> str:
-    """Return the head (the last noun) of the noun phrase that goes on at ``start``; empty when there is none."""
+    """Return the head (the last noun) of the noun phrase that continues at ``start``; empty if there is none."""
     head = ""
     for token in tokens[start:]:
         if token.pos in {"NOUN", "PROPN"}:

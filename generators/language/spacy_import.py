@@ -1,16 +1,15 @@
-"""Imports spaCy without what tagging does not need, which takes three quarters of the time that the import takes.
+"""Fast imports of spaCy and lemminflect, without the parts that tagging and inflection do not need.
 
-``spacy/__init__.py`` imports one name from ``spacy.cli.info``, and with it all commands, an HTTP client and a
-project manager. While spaCy is imported a stand-in module answers for that name; then it is taken away, so that whoever
-imports ``spacy.cli`` later gets the real one.
+``spacy/__init__.py`` imports one name from ``spacy.cli.info``, and with it all commands, an HTTP client and a project
+manager, which take three quarters of the import time. During the import a stand-in module provides that name; it is
+removed afterwards, so that later imports of ``spacy.cli`` get the real module.
 
-thinc, on which spaCy stands, imports PyTorch where it is installed, for pipelines with transformers: two seconds, and a
-fifth of a gigabyte in each process. Where nothing is installed that makes such pipelines run, and nobody has imported
-PyTorch before, it is told that there is none. PyTorch itself can be imported afterwards as ever.
+thinc, on which spaCy is based, imports PyTorch if installed, for transformer pipelines: two seconds and 200 MB in each
+process. Unless a package for such pipelines is installed or PyTorch is already imported, it is hidden from thinc.
+PyTorch can still be imported afterwards.
 
-lemminflect imports spaCy too, to give its tokens two methods that nothing here uses. So that words can be inflected
-where none are tagged, it is told that there is no spaCy, unless somebody has imported it before; and its dictionaries are
-read as they are asked (`form_tables.py`).
+lemminflect imports spaCy to add two unused methods to its tokens. Unless spaCy is already imported, it is hidden from
+lemminflect, so that inflection does not load it; and its dictionaries are read lazily (`lemminflect_tables`).
 """
 
 import importlib
@@ -27,11 +26,11 @@ from typing import Any, Final
 from pairwright.generators.language.lemminflect_tables import load_tables_lazily
 
 _COMMANDS, _INFO = "spacy.cli", "spacy.cli.info"
-_ASK_TORCH: Final = ("spacy_transformers", "spacy_curated_transformers")
+_TRANSFORMER_PACKAGES: Final = ("spacy_transformers", "spacy_curated_transformers")
 
 
 def import_spacy() -> Any:
-    """Return the module ``spacy``."""
+    """Import and return the module ``spacy``."""
     if "spacy" in sys.modules:
         return sys.modules["spacy"]
     commands, info = ModuleType(_COMMANDS), ModuleType(_INFO)
@@ -50,7 +49,7 @@ def import_spacy() -> Any:
 
 @cache
 def import_lemminflect() -> Any:
-    """Return the module ``lemminflect``."""
+    """Import and return the module ``lemminflect``."""
     with _block_import("spacy"):
         lemminflect = importlib.import_module("lemminflect")
     load_tables_lazily(lemminflect)
@@ -58,12 +57,12 @@ def import_lemminflect() -> Any:
 
 
 def _lazy_info(*arguments: Any, **named: Any) -> Any:
-    """Stand for ``spacy.info``: the real one, imported when it is called."""
+    """Stand-in for ``spacy.info`` that imports the real one when called."""
     return importlib.import_module(_INFO).info(*arguments, **named)
 
 
 class _BlockedImport(MetaPathFinder):
-    """Finds no package of a name for the thread that made it; others may be importing it meanwhile."""
+    """Import hook that hides a package from the thread that created the hook."""
 
     def __init__(self, package: str) -> None:
         self._package, self._thread = package, threading.get_ident()
@@ -75,7 +74,7 @@ class _BlockedImport(MetaPathFinder):
 
 @contextmanager
 def _block_import(package: str) -> Iterator[None]:
-    """Hide a package that nobody has imported yet."""
+    """Hide a package from this thread, unless it is already imported."""
     if package in sys.modules:
         yield
         return
@@ -89,7 +88,7 @@ def _block_import(package: str) -> Iterator[None]:
 
 @contextmanager
 def _block_torch() -> Iterator[None]:
-    if any(map(find_spec, _ASK_TORCH)):
+    if any(map(find_spec, _TRANSFORMER_PACKAGES)):
         yield
         return
     with _block_import("torch"):

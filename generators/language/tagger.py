@@ -1,11 +1,11 @@
-"""The English tagger: spaCy's tokens and Penn Treebank tags, lemmas and universal tags from `lemmas.py`.
+"""English tagger: tokens and Penn Treebank tags from spaCy, lemmas and universal tags from `lemmas`.
 
-Which pipeline: the one named (argument, else ``PAIRWRIGHT_SPACY_MODEL``); else ``en_core_web_sm``, ``_md`` or
-``_lg`` when installed; else the small one that comes with pairwright, trained on UD English EWT
-(``models/en_ewt_small/card.json`` tells how well it does). What a pipeline has beside its tagger is not loaded.
+The pipeline is the named one (argument, or ``PAIRWRIGHT_SPACY_MODEL``); otherwise ``en_core_web_sm``, ``_md`` or
+``_lg`` if installed; otherwise the small bundled one, trained on UD English EWT (accuracy in
+``models/en_ewt_small/card.json``). Components other than the tagger are not loaded.
 
-spaCy is imported when the first tagger is loaded. A tagger pickles by name, so each worker process loads its
-own; within a process threads may share it, since each call makes its own documents.
+spaCy is imported when the first tagger is loaded. A tagger pickles by name, so each worker process loads its own;
+threads may share one, since each call creates its own documents.
 """
 
 import errno
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 BUNDLED_PIPELINE: Final = Path(__file__).parent / "models" / "en_ewt_small"
 _SIBLINGS: Final = ("en_core_web_sm", "en_core_web_md", "en_core_web_lg")
-_SYSTEM_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})  # no flaw of the pipeline
+_SYSTEM_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN})  # not caused by the pipeline
 _UNUSED_COMPONENTS: Final = (
     "parser",
     "ner",
@@ -44,30 +44,30 @@ _UNUSED_COMPONENTS: Final = (
     "entity_ruler",
 )
 _BATCH: Final = 256
-_MAX_LENGTH: Final = 100_000_000  # spaCy's limit is for parsers, which need more memory a character
-_FEW: Final = 5  # letters
-_CAPITALS_SHARE: Final = 0.8  # share of the letters in capitals
+_MAX_LENGTH: Final = 100_000_000  # characters; spaCy's lower default is for parsers
+_MAX_INITIALISM_LETTERS: Final = 5  # up to here, capitals may be an initialism
+_MIN_CAPITALS_SHARE: Final = 0.8  # of the letters
 _NAMES_TO_NOUNS: Final = {"NNP": "NN", "NNPS": "NNS"}
 _NAMES: Final = frozenset(_NAMES_TO_NOUNS)
-_NAMES_AS_WELL: Final = frozenset(("china", "turkey", "mac"))
+_COMMON_OR_PROPER: Final = frozenset(("china", "turkey", "mac"))
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class SpacyTagger:
-    """A `Tagger` over a spaCy pipeline; built by `load_tagger`."""
+    """A `Tagger` with a spaCy pipeline; created by `load_tagger`."""
 
     def __init__(self, source: str, nlp: "Language") -> None:
         self._source, self._nlp = source, nlp
 
     @property
     def name(self) -> str:
-        """Name and version of the pipeline, as ``en_ewt_small 1.0.0``."""
+        """Name and version of the pipeline, such as ``en_ewt_small 1.0.0``."""
         return f"{self._nlp.meta['lang']}_{self._nlp.meta['name']} {self._nlp.meta['version']}"
 
     def tag(self, texts: Sequence[str]) -> list[list[Token]]:
-        """Return the tokens of each text, in order; spaces are not tokens."""
+        """Return the tokens of each text; white space is no token."""
         with limit_blas_to_one_thread():
-            if len(texts) == 1:  # setting up a pipe costs more than the tagging
+            if len(texts) == 1:  # cheaper than `pipe`
                 return [_tokens(texts[0], self._nlp(_normalize_capitals(texts[0])))]
             docs = self._nlp.pipe((_normalize_capitals(text) for text in texts), batch_size=_BATCH)
             return [_tokens(text, doc) for text, doc in zip(texts, docs, strict=True)]
@@ -77,23 +77,27 @@ class SpacyTagger:
 
 
 def _normalize_capitals(text: str) -> str:
-    """Return what one sees of a text, in the same length, as the tagger knows texts: CAPITALS seem names to it."""
-    # Half a surrogate pair, which torn files hold, is no text to spaCy; another sign stands in, at the same place.
-    whole = text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", remove_invisible(text))
-    if whole[1:].islower() or not _is_all_capitals(whole):
-        return whole
-    lower = whole.lower()
-    return lower if len(lower) == len(whole) else whole  # a few letters are two in lower case
+    """Return the visible text, in lower case if it is in capitals, which would be tagged as proper nouns."""
+    # spaCy rejects lone surrogates, which occur in corrupt files; the replacement keeps the offsets.
+    visible = text if text.isascii() else _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", remove_invisible(text))
+    if visible[1:].islower() or not _is_all_capitals(visible):
+        return visible
+    lower = visible.lower()
+    return lower if len(lower) == len(visible) else visible  # some letters become two in lower case
 
 
 def _is_all_capitals(text: str) -> bool:
-    """Whether nearly all letters of several words are capitals."""
+    """Return whether nearly all letters of several words are capitals."""
     capitals = sum(map(str.isupper, text))
-    return capitals > _FEW and capitals >= _CAPITALS_SHARE * sum(map(str.isalpha, text)) and " " in text.strip()
+    return (
+        capitals > _MAX_INITIALISM_LETTERS
+        and capitals >= _MIN_CAPITALS_SHARE * sum(map(str.isalpha, text))
+        and " " in text.strip()
+    )
 
 
 def _tokens(source: str, doc: "Doc") -> list[Token]:
-    # One array of all attributes is much faster than asking token by token.
+    # One array of all attributes is much faster than access by token.
     strings = doc.vocab.strings
     rows = doc.to_array(["IDX", "LENGTH", "TAG", "IS_SPACE"]).tolist()
     found = [row for row in rows if not row[3]]
@@ -107,7 +111,7 @@ def _tokens(source: str, doc: "Doc") -> list[Token]:
 
 
 def _correct_proper_nouns(words: Sequence[str], tags: list[str]) -> list[str]:
-    """Return tags by which no noun in lower case is a name ("a snow covered | slope"), where a text writes capitals."""
+    """Return the tags with lower-case nouns as common nouns ("a snow covered | slope"), if the text uses capitals."""
     if not _NAMES.isdisjoint(tags) and words[0][:1].isupper():
         return [
             _NAMES_TO_NOUNS[tag] if tag in _NAMES and word.islower() and _is_common_noun_word(word) else tag
@@ -117,11 +121,11 @@ def _correct_proper_nouns(words: Sequence[str], tags: list[str]) -> list[str]:
 
 
 def _is_common_noun_word(word: str) -> bool:
-    return is_common_noun(word) and word not in _NAMES_AS_WELL
+    return is_common_noun(word) and word not in _COMMON_OR_PROPER
 
 
 def choose_pipeline(name: str = "") -> str:
-    """Return what will be loaded: a package or folder name, or the path of the carried pipeline; loads nothing."""
+    """Return the pipeline to load: a package or folder name, or the path of the bundled pipeline."""
     named = name or os.environ.get("PAIRWRIGHT_SPACY_MODEL", "")
     if named:
         return named
@@ -129,13 +133,13 @@ def choose_pipeline(name: str = "") -> str:
 
 
 def load_tagger(name: str = "") -> Tagger:
-    """Return the tagger; later calls with the same choice share it.
+    """Load a tagger; cached by pipeline.
 
     Args:
-        name: a spaCy pipeline (package or folder); empty for the order that the module tells.
+        name: a spaCy pipeline (package or folder); empty for the default (see the module).
 
     Raises:
-        MissingResource: the named pipeline is not installed.
+        MissingResourceError: the named pipeline is not installed.
         UsageError: the pipeline has no tagger.
     """
     return _load(choose_pipeline(name))
@@ -156,7 +160,7 @@ def _load(source: str) -> SpacyTagger:
         if isinstance(error, OSError) and error.errno in _SYSTEM_ERRORS:
             raise
         raise MissingResourceError(
-            f"The spaCy pipeline {source!r} does not load ({error}): install it again."
+            f"The spaCy pipeline {source!r} cannot be loaded ({error}): reinstall it."
         ) from error
     if "tagger" not in nlp.pipe_names:
         raise UsageError(f"The spaCy pipeline {source!r} has no tagger: name one that gives Penn Treebank tags.")
@@ -166,7 +170,7 @@ def _load(source: str) -> SpacyTagger:
 
 @contextmanager
 def _use_numpy_matmul() -> Iterator[None]:
-    """Let models that are loaded meanwhile multiply by NumPy, which is three times as fast as thinc's BLIS."""
+    """Make models loaded in the context use NumPy for matrix products, three times as fast as thinc's BLIS."""
     from thinc.api import NumpyOps, get_current_ops, set_current_ops
 
     before = get_current_ops()
@@ -179,13 +183,13 @@ def _use_numpy_matmul() -> Iterator[None]:
 
 
 def tagger_status(name: str = "") -> tuple[bool, str]:
-    """Return whether the tagger that would be used is there, and one line about it; loads no spaCy."""
+    """Return whether the tagger is installed, and one line about it, without importing spaCy."""
     source = choose_pipeline(name)
     if source == str(BUNDLED_PIPELINE):
         card = json.loads((BUNDLED_PIPELINE / "card.json").read_text(encoding="utf-8"))
         return (
             True,
-            f"{card['name']} {card['version']} (carried; {card['xpos_accuracy']:.1%} of tags right on {card['measured_on']})",
+            f"{card['name']} {card['version']} (bundled; {card['xpos_accuracy']:.1%} of tags right on {card['measured_on']})",
         )
     if Path(source).is_dir():
         return True, f"{source} (folder)"

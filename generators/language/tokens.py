@@ -1,7 +1,6 @@
-"""What the rest of pairwright knows of English parsing: tokens with tags and lemmas, and who gives them.
+"""Tokens with tags and lemmas, and the protocol of taggers.
 
-Only Penn Treebank tags, universal tags and lemmas are relied on, since dependency labels differ between
-parsing schemes.
+Only Penn Treebank tags, universal tags and lemmas are used, since dependency labels differ between parsing schemes.
 """
 
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from typing import Final, Protocol
 
 from pairwright.datasets.progress import open_step
 
-BATCH: Final = 1_024  # texts between two reports of progress
+BATCH: Final = 1_024  # texts between progress reports
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +17,12 @@ class Token:
     """A token of a text.
 
     Attributes:
-        text: as written, ``source[start:end]``.
-        start: first code point in the source text. What nobody sees (`language.unseen`) begins and ends no token.
-        end: one past the last code point.
+        text: the token as written, ``source[start:end]``.
+        start: offset in the source text, in code points; tokens do not begin or end with invisible characters.
+        end: end offset, exclusive.
         tag: Penn Treebank tag (NN, NNS, JJ, IN, VBG, ...).
         pos: universal tag (NOUN, ADJ, ADP, VERB, ...).
-        lemma: dictionary form, lower case, of what one sees.
+        lemma: dictionary form, lower case, without invisible characters.
     """
 
     text: str
@@ -35,20 +34,20 @@ class Token:
 
 
 class Tagger(Protocol):
-    """Splits texts into tagged, lemmatised tokens."""
+    """Splits texts into tagged and lemmatised tokens."""
 
     @property
     def name(self) -> str:
-        """Name and version of the pipeline, as it enters manifests and cache keys."""
+        """Name and version of the pipeline, used in manifests and cache keys."""
         ...
 
     def tag(self, texts: Sequence[str]) -> list[list[Token]]:
-        """Return the tokens of each text, in order; spaces are not tokens."""
+        """Return the tokens of each text; white space is no token."""
         ...
 
 
 def tag_all(tagger: Tagger, texts: Sequence[str]) -> list[list[Token]]:
-    """Return the tokens of each text, in order, and report progress."""
+    """Return the tokens of each text, and report progress."""
     tokens: list[list[Token]] = []
     with open_step("tagging", len(texts), "captions") as done:
         for start in range(0, len(texts), BATCH):

@@ -1,7 +1,6 @@
-"""Reads CoNLL-U treebanks: what the carried tagger is trained on and measured with.
+"""Reader for CoNLL-U treebanks, on which the bundled tagger is trained and evaluated.
 
-A *sentence* is a list of words with their Penn Treebank tags and whether a space follows each. Multi-word
-tokens ("don't" = "do" + "n't") come as their words; empty nodes of the enhanced layer are left out.
+Multi-word tokens ("don't" = "do" + "n't") are returned as their words; empty nodes of the enhanced layer are skipped.
 Only the columns FORM, XPOS and MISC are read. Format: universaldependencies.org/format.html.
 """
 
@@ -16,7 +15,7 @@ _ID, _FORM, _XPOS, _MISC, _COLUMNS = 0, 1, 4, 9, 10
 
 @dataclass(frozen=True, slots=True)
 class TreebankSentence:
-    """A tagged sentence; the three tuples are of one length."""
+    """A tagged sentence: words, Penn Treebank tags, and whether a space follows each word."""
 
     words: tuple[str, ...]
     tags: tuple[str, ...]
@@ -32,12 +31,12 @@ def read_treebank(path: Path) -> list[TreebankSentence]:
     """Return the sentences of a CoNLL-U file.
 
     Raises:
-        MissingResource: the file is not there.
-        InputError: a line has not ten columns.
+        MissingResourceError: the file does not exist.
+        InputError: a line does not have ten columns.
     """
     if not path.is_file():
         raise MissingResourceError(
-            f"{path} is not there: give a folder with train.conllu and dev.conllu of UD English EWT."
+            f"{path} does not exist: pass a folder with train.conllu and dev.conllu of UD English EWT."
         )
     sentences = (_sentence(lines) for lines in _blocks(path))
     return [sentence for sentence in sentences if sentence.words]
@@ -64,7 +63,7 @@ def _blocks(path: Path) -> Iterator[list[list[str]]]:
 
 def _sentence(rows: list[list[str]]) -> TreebankSentence:
     words, tags, spaces = [], [], []
-    inside_until, range_spaced = 0, True  # the multi-word token that we are in, and what follows it
+    inside_until, range_spaced = 0, True  # last word of the current multi-word token, and whether a space follows it
     for row in rows:
         if "-" in row[_ID]:
             inside_until, range_spaced = int(row[_ID].split("-")[1]), _spaced(row)

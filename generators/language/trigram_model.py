@@ -1,15 +1,15 @@
-"""A trigram language model of captions: how usual is this run of words?
+"""Trigram language model of captions.
 
-Interpolated Kneser-Ney smoothing with three discounts an order (Chen and Goodman, 1998, section 4.2). The
-probability of a word is estimated from the two words before it; where those are rare, from one; where that is
-rare, from the number of different words that it follows; and a small share is spread evenly over the
-vocabulary, so that an unknown word has a probability too.
+Interpolated Kneser-Ney smoothing with three discounts for each order (Chen and Goodman, 1998, section 4.2). The
+probability of a word is estimated from the two words before it, interpolated with the estimate from one word, from the
+number of different words that it follows, and with a uniform distribution over the vocabulary, so that unknown words
+have a probability, too.
 
-Nouns: a *key* is two or three word ids packed into one integer; a *context* is the words before. Counts are
-sorted arrays of keys, so fitting is sorting and scoring is binary search: no Python loop over words beyond
-splitting the text. A fitted model never changes; its fingerprint names exactly what it knows.
+A *key* is two or three word ids packed into one integer; a *context* is the preceding words. Counts are sorted arrays of
+keys, so fitting is sorting and scoring is binary search, without a Python loop over words. A fitted model is immutable;
+its fingerprint is a hash of its contents.
 
-Limits: words are interned as in `vocabulary.py`; about 30 bytes a distinct trigram of the captions.
+Memory: about 30 bytes for each distinct trigram; word ids as in `vocabulary`.
 """
 
 import hashlib
@@ -54,15 +54,15 @@ _ARRAYS = (
 
 @dataclass(frozen=True, eq=False)
 class TrigramModel:
-    """A fitted model; make one with `fit` or `load`.
+    """A fitted model; created by `fit` or `load`.
 
     Attributes:
-        vocabulary: the words that it knows.
+        vocabulary: the known words.
         unigrams: natural log-probability of each id without context, float64.
-        bigrams: ascending keys of the word pairs seen; ``bigram_log`` their interpolated log-probability.
-        contexts1: ascending ids of the one-word contexts; ``backoff1`` the log of the share left to shorter ones.
-        trigrams: ascending keys of the triples seen; ``trigram_log`` their interpolated log-probability.
-        contexts2: ascending keys of the two-word contexts; ``backoff2`` the log of the share left to shorter ones.
+        bigrams: ascending keys of the observed word pairs; ``bigram_log`` their interpolated log-probability.
+        contexts1: ascending ids of the one-word contexts; ``backoff1`` the log of their backoff weight.
+        trigrams: ascending keys of the observed triples; ``trigram_log`` their interpolated log-probability.
+        contexts2: ascending keys of the two-word contexts; ``backoff2`` the log of their backoff weight.
     """
 
     vocabulary: Vocabulary
@@ -78,17 +78,17 @@ class TrigramModel:
 
     @classmethod
     def fit(cls, captions: Sequence[str]) -> "TrigramModel":
-        """Return the model of ``captions``; their order does not matter. Of none, every word is equally likely."""
+        """Fit a model to captions, in any order; without captions it is uniform."""
         tokens = [tokenize(caption) for caption in captions]
         vocabulary = Vocabulary.of(tokens)
         return cls.of_counts(vocabulary, *sum_by_key(trigram_keys(*vocabulary.encode(tokens))[0]))
 
     @classmethod
     def of_counts(cls, vocabulary: Vocabulary, trigrams: IntArray, count3: IntArray) -> "TrigramModel":
-        """Return the model of counted words: ascending keys as of `trigram_keys`, and how often each was seen."""
+        """Fit a model to counts: ascending keys as of `trigram_keys`, and the count of each."""
         pairs = trigrams & _LAST_TWO
-        # A pair is counted by the number of words before it; at the start of a caption there is only one such
-        # "word", so there the captions are counted.
+        # The count of a pair is the number of distinct words before it; at the start of a caption, where there is only
+        # the start token, it is the number of captions.
         at_start = pairs >> ID_BITS == START
         bigrams, count2 = sum_by_key(pairs, np.where(at_start, count3, 1))
         unigrams = _unigram_probabilities(np.bincount(bigrams & _LAST, minlength=len(vocabulary)))
@@ -97,26 +97,26 @@ class TrigramModel:
         contexts2, share2, left2 = _apply_discounts(trigrams, count3)
         shorter = bigram[np.searchsorted(bigrams, pairs)]
         trigram = share2 + left2[np.searchsorted(contexts2, trigrams >> ID_BITS)] * shorter
-        with np.errstate(divide="ignore"):  # no word is ever the start mark: its log-probability is -inf
+        with np.errstate(divide="ignore"):  # the start token has probability 0
             logs = [np.log(values) for values in (unigrams, bigram, left1, trigram, left2)]
         return cls(vocabulary, logs[0], bigrams, logs[1], contexts1, logs[2], trigrams, logs[3], contexts2, logs[4])
 
     def log_prob(self, captions: Sequence[str]) -> tuple[FloatArray, IntArray]:
-        """Return the total natural log-probability of each caption and the number of tokens it is over.
+        """Return the total natural log-probability and the number of tokens of each caption.
 
         Returns:
-            float64 (n,), each below 0, and int64 (n,): words, punctuation marks and the end of the caption.
+            float64 (n,), each below 0, and int64 (n,), counting words, punctuation marks and the end of the caption.
         """
         return self.log_prob_encoded(*self.vocabulary.encode([tokenize(caption) for caption in captions]))
 
     def log_prob_encoded(self, flat: IntArray, lengths: IntArray) -> tuple[FloatArray, IntArray]:
-        """Return the same as `log_prob` of captions that the vocabulary has encoded."""
+        """Return `log_prob` of captions encoded by the vocabulary."""
         keys, owner = trigram_keys(flat, lengths)
         total = np.bincount(owner, weights=self._log_prob_of(keys), minlength=len(lengths))
         return np.asarray(total, np.float64), lengths + 1
 
     def next_word(self, before: str) -> dict[str, float]:
-        """Return what may follow the text ``before``, and how likely; the probabilities sum to one.
+        """Return the probability of each word after the text ``before``; the probabilities sum to one.
 
         Keys are the known words, ``<end>`` for the end of the caption and ``<unknown>`` for any other word.
         """
@@ -136,14 +136,14 @@ class TrigramModel:
 
     @property
     def fingerprint(self) -> str:
-        """32 hex digits over all that the model knows: equal models, equal fingerprints."""
+        """Hash of the model, 32 hex digits; equal for equal models."""
         hasher = hashlib.blake2b("\n".join(self.vocabulary.words).encode("utf-8", "surrogatepass"), digest_size=16)
         for name in _ARRAYS:
             hasher.update(getattr(self, name).tobytes())
         return hasher.hexdigest()
 
     def save(self, path: Path) -> None:
-        """Write the model to the ``.npz`` file ``path``, whole or not at all; equal models give equal bytes."""
+        """Write the model to a ``.npz`` file atomically; equal models give equal bytes."""
         text = "\n".join(self.vocabulary.words).encode("utf-8", "surrogatepass")
         arrays = {name: getattr(self, name) for name in _ARRAYS}
         with replace_atomically(path) as temporary, temporary.open("wb") as handle:
@@ -157,10 +157,10 @@ class TrigramModel:
 
     @classmethod
     def load(cls, path: Path) -> "TrigramModel":
-        """Return the model that `save` wrote.
+        """Read a model that `save` wrote.
 
         Raises:
-            StorageError: when the file is missing, torn, of another format, or its content was changed.
+            StorageError: the file is missing, corrupt, of another format, or modified.
         """
         try:
             with np.load(path, allow_pickle=False) as stored:
@@ -177,9 +177,9 @@ class TrigramModel:
 
 
 def trigram_keys(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-    """Return the key of each word, and of the end, of encoded captions, and the number of its caption.
+    """Return the trigram key of each word and end of encoded captions, and the index of its caption.
 
-    Contexts reach back over two start marks, never into the caption before.
+    Each caption is padded with two start tokens.
     """
     owner_of_word = np.repeat(np.arange(len(lengths)), lengths)
     padded = np.full(len(flat) + 3 * len(lengths), START, dtype=np.int64)
@@ -192,8 +192,8 @@ def trigram_keys(flat: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]
 
 
 def _discounts(counts: IntArray) -> FloatArray:
-    # What is taken off a count of 0, 1, 2, and 3 or more, from how many n-grams were counted 1 to 4 times. Tiny
-    # corpora lack some of these: then half a count.
+    # Discounts for counts of 0, 1, 2, and 3 or more, from the numbers of n-grams with counts of 1 to 4; 0.5 if a tiny
+    # corpus lacks one of these.
     n1, n2, n3, n4 = (int(np.count_nonzero(counts == number)) for number in (1, 2, 3, 4))
     if not all((n1, n2, n3, n4)):
         return np.array([0.0, 0.5, 0.5, 0.5])
@@ -203,7 +203,7 @@ def _discounts(counts: IntArray) -> FloatArray:
 
 
 def _apply_discounts(keys: IntArray, counts: IntArray) -> tuple[IntArray, FloatArray, FloatArray]:
-    # (contexts, share of each key in its context after the discount, share of each context left for shorter ones)
+    # (contexts, discounted probability of each key in its context, backoff weight of each context)
     taken = _discounts(counts)[np.minimum(counts, 3)]
     contexts, owner = np.unique(keys >> ID_BITS, return_inverse=True)
     total = np.bincount(owner, weights=counts, minlength=len(contexts))

@@ -1,12 +1,12 @@
-"""Words of captions as small integers, so that counting millions of them is NumPy's work.
+"""Tokenisation of captions and vocabularies of integer word ids, for counting with NumPy.
 
-A *word* here is a run of letters and digits (with inner apostrophes) or a single other character, lower-cased;
-so "A man's hat." is ``a``, ``man's``, ``hat``, ``.``. Nothing is stemmed and nothing is left out: a model that
-looks for traces of a writer must see the final period too.
+A *word* is a run of letters and digits (with inner apostrophes) or a single other character, in lower case; "A man's
+hat." is ``a``, ``man's``, ``hat``, ``.``. There is no stemming and no stop list, since models of writing style need
+every token, including the final period.
 
-A vocabulary is frozen and depends on the counts alone, never on the order of the captions. Ids 0 to 2 are
-taken: unknown word, start of caption, end of caption. It holds at most ``MAX_WORDS`` words, the most frequent
-ones, so that three ids fit into one 63-bit key.
+A vocabulary is immutable and depends only on the counts, not on the order of the captions. Ids 0 to 2 are reserved:
+unknown word, start and end of a caption. It has at most ``MAX_WORDS`` words, the most frequent ones, so that three ids
+fit into a 63-bit key.
 """
 
 import re
@@ -36,13 +36,13 @@ def tokenize(text: str) -> list[str]:
     return list(_words(text))
 
 
-@lru_cache(maxsize=16_384)  # each scorer and each fold asks for the same texts again
+@lru_cache(maxsize=16_384)  # scorers and folds tokenize the same texts
 def _words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(text.lower()))
 
 
 def normalize_text(text: str) -> str:
-    """Return what two captions share when they are equal but for case and spacing."""
+    """Return the text in lower case with single spaces between tokens, for comparison."""
     return " ".join(tokenize(text))
 
 
@@ -57,18 +57,18 @@ class Vocabulary:
         object.__setattr__(self, "_ids", {word: number for number, word in enumerate(self.words, SPECIAL)})
 
     def __len__(self) -> int:
-        """Number of ids, the three special ones among them."""
+        """Number of ids, including the three special ones."""
         return len(self.words) + SPECIAL
 
     @classmethod
     def of(cls, tokens: Iterable[Sequence[str]]) -> "Vocabulary":
-        """Return the vocabulary of tokenised captions, most frequent word first, ties by the alphabet."""
+        """Return the vocabulary of tokenised captions, most frequent word first, ties in alphabetical order."""
         counts = Counter(chain.from_iterable(tokens))
         ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         return cls(tuple(word for word, _ in ranked[:MAX_WORDS]))
 
     def encode(self, tokens: Sequence[Sequence[str]]) -> tuple[IntArray, IntArray]:
-        """Return tokenised captions as (ids of all words in one row, number of words of each caption)."""
+        """Return (concatenated ids of all captions, number of words of each caption)."""
         ids, known = self._ids, chain.from_iterable(tokens)
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         flat = np.fromiter((ids.get(word, UNKNOWN) for word in known), dtype=np.int64, count=int(lengths.sum()))
@@ -76,14 +76,14 @@ class Vocabulary:
 
 
 def encode_names(names: Sequence[str]) -> tuple[list[str], IntArray]:
-    """Return the distinct ``names`` in the order of their code points, and the place of each name among them."""
+    """Return the sorted distinct ``names``, and the index of each name among them."""
     distinct = sorted(set(names))
     place = {name: number for number, name in enumerate(distinct)}
     return distinct, np.fromiter((place[name] for name in names), dtype=np.int64, count=len(names))
 
 
 def sum_by_key(keys: IntArray, weights: IntArray | None = None) -> tuple[IntArray, IntArray]:
-    """Return the distinct ``keys``, ascending, and the sum of the ``weights`` (or the number) of each."""
+    """Return the ascending distinct ``keys``, and the sum of the ``weights`` (or the number) of each."""
     if weights is None:
         distinct, counts = np.unique(keys, return_counts=True)
         return distinct, counts.astype(np.int64)
@@ -95,7 +95,7 @@ def sum_by_key(keys: IntArray, weights: IntArray | None = None) -> tuple[IntArra
 def lookup_sorted(
     keys: IntArray, values: npt.NDArray[Any], wanted: IntArray, otherwise: npt.ArrayLike
 ) -> npt.NDArray[Any]:
-    """Return the value of each ``wanted`` key; where it is not among the ascending ``keys``, ``otherwise``."""
+    """Return the value of each ``wanted`` key; ``otherwise`` if it is not among the ascending ``keys``."""
     if not len(keys):
         return np.broadcast_to(np.asarray(otherwise), wanted.shape).copy()
     place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)

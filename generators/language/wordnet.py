@@ -1,13 +1,13 @@
-"""WordNet as a neighbour table: synonyms, antonyms, co-hyponyms and what-is-a-what, without loading NLTK.
+"""WordNet relations without NLTK: synonyms, antonyms, co-hyponyms, hypernyms and hyponyms.
 
-The table (`wordnet_table.py`) is compiled once from WordNet 3.0, at set-up (`wordnet_setup.py`).
+The table (`wordnet_table`) is compiled once from WordNet 3.0, at set-up (`wordnet_setup`).
 
 - A lemma is in lower case with spaces ("fire hydrant"); pos is NOUN, VERB, ADJ or ADV.
-- Which sense of a word is meant goes by frequency: `wordnet_senses.py`.
-- A *co-hyponym* shares a hypernym within ``levels`` steps up from both. They come ordered by steps, then by
-  frequency, then by spelling, so the order is the same everywhere. Left out are broad classes a step nearer to
-  the shared hypernym ("vehicle" for "bus") and, where the word or the candidate is a general word for people
-  ("man", "child"), everything but antonyms: a man may well be a host, a professional and a friend.
+- The sense of a word is chosen by frequency: `wordnet_senses`.
+- A *co-hyponym* shares a hypernym within ``levels`` steps up from both. Co-hyponyms are ordered by steps, then
+  frequency, then spelling, so the order is deterministic. Excluded are broad classes a step nearer to the shared
+  hypernym ("vehicle" for "bus") and, if the word or the candidate is a general word for people ("man", "child"),
+  everything but antonyms: a man may also be a host, a professional and a friend.
 """
 
 import importlib.util
@@ -31,16 +31,16 @@ _BROAD: Final = 40  # hyponyms
 
 
 def wordnet_status() -> tuple[bool, str]:
-    """Return whether the table is set up, and one line about it; loads nothing."""
+    """Return whether the table is set up, and one line about it, without loading it."""
     path = table_path()
     if path.is_file():
         return True, f"WordNet 3.0 table, {path.stat().st_size / 1e6:.1f} MB, {path}"
-    reader = "NLTK is there to read it" if importlib.util.find_spec("nltk") else "NLTK is not installed"
+    reader = "NLTK is installed" if importlib.util.find_spec("nltk") else "NLTK is not installed"
     return False, f"WordNet is not set up ({reader}): run `pairwright doctor --fix`"
 
 
 class WordNet:
-    """The graph of words; see the module's docstring for senses and order. Unknown words have no neighbours."""
+    """WordNet relations by lemma; unknown words have none. Senses and order: see the module docstring."""
 
     def __init__(self, graph: WordGraph, path: Path) -> None:
         self._path = path
@@ -56,13 +56,14 @@ class WordNet:
         return _cached, (self._path,)
 
     def has(self, lemma: str, pos: str) -> bool:
-        """Return whether WordNet has the lemma as that part of speech."""
+        """Return whether WordNet has the lemma with that part of speech."""
         return bool(self._graph.senses(self._graph.number(lemma), pos))
 
     def synonyms(self, lemma: str, pos: str, senses: int = 1) -> list[str]:
-        """Return the lemmas that share one of the first ``senses`` counting senses, in WordNet's order.
+        """Return the lemmas of the first ``senses`` relevant senses, in WordNet's order.
 
-        They usually mean it (`Senses.usually_means`): an icon may be any picture, but hardly any text says it so.
+        Only lemmas that usually have the sense (`SenseWeights.usually_means`): "icon" may mean any picture, but rarely
+        does.
         """
         word = self._graph.number(lemma)
         synsets = self._senses.counting(word, pos)[:senses]
@@ -72,56 +73,61 @@ class WordNet:
         )
 
     def antonyms(self, lemma: str, pos: str) -> list[str]:
-        """Return the direct antonyms; the relation is symmetric."""
+        """Return the direct antonyms; a symmetric relation."""
         word = self._graph.number(lemma)
         means = self._senses.means
         return self._graph.words(
             other
             for sense, other, other_sense in self._graph.antonyms(word)
-            # One of them must mean what is opposed: "bear" and "bull" are opposites but on the stock exchange.
+            # At least one must usually have the opposed sense: "bear" and "bull" are opposites only on the stock exchange.
             if means(word, pos, sense, COUNTING_SHARE) or means(other, pos, other_sense, COUNTING_SHARE)
         )
 
     def co_hyponyms(
         self, lemma: str, pos: str, levels: int = 2, keep: Callable[[str], bool] | None = None
     ) -> list[str]:
-        """Return words of the same kind that do not mean the same, nearest first.
+        """Return the co-hyponyms of a lemma, nearest first; never a synonym, hypernym or hyponym.
 
-        Nouns and verbs share a hypernym within ``levels`` steps. Adjectives have instead the satellites of the
-        same head, and, when the word is also a noun (colours), the noun's co-hyponyms that are adjectives too.
-        Never a synonym, hypernym or hyponym of the word. With ``keep``, only the words that it takes: asked
-        first, since most of WordNet's nouns are in no caption; such answers are not remembered here.
+        Nouns and verbs share a hypernym within ``levels`` steps. Adjectives share a head, and, if the word is also a
+        noun (colours), their co-hyponyms are those of the noun that are adjectives, too.
+
+        Args:
+            lemma: the lemma.
+            pos: its part of speech.
+            levels: maximum number of steps up.
+            keep: filter for candidates, applied early, since most of WordNet's nouns are in no caption; filtered
+                results are not cached.
         """
         if keep is not None:
             return list(self._find_co_hyponyms(lemma, pos, levels, keep))
         return list(self._co_hyponyms(lemma, pos, levels))
 
     def hypernyms(self, lemma: str, pos: str) -> set[str]:
-        """Return every lemma above the counting senses, up to the root; their synonyms included."""
+        """Return all hypernyms of the relevant senses, up to the root, with their synonyms."""
         return self._closure(lemma, pos, "up")
 
     def hyponyms(self, lemma: str, pos: str) -> set[str]:
-        """Return every lemma below the counting senses; their synonyms included."""
+        """Return all hyponyms of the relevant senses, with their synonyms."""
         return self._closure(lemma, pos, "down")
 
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:
-        """Return whether a counting sense of ``lemma`` lies under (or is) a counting sense of ``kind``."""
+        """Return whether a relevant sense of ``lemma`` is, or is below, a relevant sense of ``kind``."""
         kinds = self._meant(kind, pos)
         return any(not self._above(start).isdisjoint(kinds) for start in self._meant(lemma, pos))
 
     def related(self, a: str, b: str, pos: str) -> bool:
-        """Return whether the two are the same word, synonyms, or one is a kind of the other."""
+        """Return whether the two are the same word, synonyms, or one is a hypernym of the other."""
         return a == b or self.is_a(a, b, pos) or self.is_a(b, a, pos)
 
     def count(self, lemma: str, pos: str) -> int:
-        """Return how often the lemma was tagged in WordNet's sense-tagged texts; 0 for most words."""
+        """Return the count of the lemma in WordNet's sense-tagged texts; 0 for most words."""
         return sum(self._graph.counts(self._graph.number(lemma), pos))
 
     def _find_meant(self, lemma: str, pos: str) -> tuple[int, ...]:
         return tuple(self._senses.counting(self._graph.number(lemma), pos))
 
     def _find_above(self, synset: int) -> frozenset[int]:
-        """Return the synsets above one, itself among them."""
+        """Return a synset and all synsets above it."""
         return frozenset(above for above, _ in self._graph.walk(synset, "up"))
 
     def _closure(self, lemma: str, pos: str, relation: str) -> set[str]:
@@ -150,7 +156,7 @@ class WordNet:
         return tuple(name for name in names if name != lemma and not (pos == "NOUN" and name in _GENERAL_PEOPLE))
 
     def _near(self, start: int, levels: int) -> list[tuple[int, int]]:
-        """Return the synsets that share a hypernym with ``start``, with their steps up and down, nearest first."""
+        """Return the synsets that share a hypernym with ``start``, with their number of steps, nearest first."""
         nearest: dict[int, int] = {}
         for ancestor, up in self._graph.walk(start, "up", levels):
             for synset, down in self._graph.walk(ancestor, "down", levels) if up else ():
@@ -164,7 +170,7 @@ class WordNet:
         return next(islice(self._graph.walk(synset, "down"), _BROAD, None), None) is not None
 
     def _near_adjectives(self, word: int, start: int) -> list[tuple[int, int]]:
-        """Return the satellites that share a head with ``start``; of a colour, the other colours."""
+        """Return the satellites that share a head with ``start``; for a colour, the other colours."""
         colours = [synset for synset in self._graph.senses(word, "NOUN") if self._is_colour(synset)]
         if colours:
             return [(other, steps) for other, steps in self._near(colours[0], 2) if self._is_colour(other)]
@@ -198,13 +204,13 @@ def _cached(path: Path) -> WordNet:
 
 
 def load_wordnet() -> WordNet:
-    """Return the WordNet of this environment; later calls share it.
+    """Load the WordNet of this environment; cached.
 
     Raises:
-        MissingResource: it was not set up.
-        StorageError: its table is torn.
+        MissingResourceError: it is not set up.
+        StorageError: its table is corrupt.
     """
     path = table_path()
     if not path.is_file():
-        raise MissingResourceError(f"WordNet is not set up ({path} is not there): run `pairwright doctor --fix`.")
+        raise MissingResourceError(f"WordNet is not set up ({path} does not exist): run `pairwright doctor --fix`.")
     return _cached(path)

@@ -1,8 +1,8 @@
-"""Compiles WordNet's files, read through NLTK, to the neighbour table of `wordnet_table.py`.
+"""Compiler from WordNet's files, read with NLTK, to the table of `wordnet_table`.
 
-Synsets are numbered by part of speech and offset, lemmas by their bytes, and every row is sorted where WordNet gives
-no order of its own, so the same WordNet gives the same bytes. Instances (people and places by name) are nobody's sense:
-"crane" is not a writer. Takes about 15 seconds.
+Synsets are numbered by part of speech and offset, lemmas by their bytes, and every row without an order in WordNet is
+sorted, so the output is deterministic. Instances (named people and places) are excluded: "crane" is not a writer. Takes
+about 15 seconds.
 """
 
 import io
@@ -24,14 +24,14 @@ _WORDNET_POS: Final = ("n", "v", "a", "r")  # in the order of POS; "s", a satell
 
 @dataclass(frozen=True, slots=True)
 class _Graph:
-    """WordNet's synsets in NLTK's objects, numbered in the order of part of speech and offset."""
+    """NLTK synset objects, numbered by part of speech and offset, and lemma numbers."""
 
     synsets: list[Any]
     number: dict[tuple[str, int], int]
     words: dict[str, int]
 
     def numbers(self, synsets: Iterable[Any]) -> list[int]:
-        return sorted(self.number[_identity(synset)] for synset in synsets)  # NLTK's own order is that of a set
+        return sorted(self.number[_identity(synset)] for synset in synsets)  # NLTK's order is that of a set
 
 
 def _identity(synset: Any) -> tuple[str, int]:
@@ -43,7 +43,7 @@ def _spelling(lemma: Any) -> str:
 
 
 def compile_table(root: Any, path: Path) -> None:
-    """Read WordNet by NLTK from ``root`` (a folder or NLTK's pointer) and write the neighbour table to ``path``."""
+    """Read WordNet from ``root`` (an NLTK path pointer) and write the table to ``path``."""
     reader = _reader(root)
     synsets = sorted(
         reader.all_synsets(), key=lambda synset: (_WORDNET_POS.index(_identity(synset)[0]), synset.offset())
@@ -61,24 +61,26 @@ def compile_table(root: Any, path: Path) -> None:
 
 
 def _reader(root: Any) -> Any:
-    """Return NLTK's reader of English alone, over files held in memory: NLTK reads its own streams slowly."""
+    """Return NLTK's reader for English only, with files in memory, since NLTK's own streams are slow."""
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
     class EnglishReader(WordNetCorpusReader):  # type: ignore[misc]
         def open(self, file: str) -> io.StringIO:
             with root.join(file).open() as handle:
-                return io.StringIO(handle.read().decode("latin-1"))  # a letter a byte: offsets stay those of the file
+                return io.StringIO(
+                    handle.read().decode("latin-1")
+                )  # one character for each byte keeps the file offsets
 
         def map_wn(self, version: str = "wordnet") -> None:
-            """Map no senses to those of other versions: only other languages need it."""
+            """Skip the mapping to other versions, needed only for other languages."""
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns that other languages are not there; none is wanted
+        warnings.simplefilter("ignore")  # about missing other languages
         return EnglishReader(root, None)
 
 
 def _rows(name: str, rows: list[list[int]]) -> dict[str, NDArray[Any]]:
-    """Return rows of unequal length as one flat array and where each begins."""
+    """Return rows of unequal length as one flat array and the start of each row."""
     lengths = np.cumsum([0, *(len(row) for row in rows)], dtype=np.uint32)
     return {f"{name}_at": lengths, name: np.array([value for row in rows for value in row], dtype=np.uint32)}
 
@@ -101,7 +103,7 @@ def _sense_arrays(reader: Any, graph: _Graph) -> dict[str, NDArray[Any]]:
             word = graph.words[lemma.replace("_", " ").lower()]
             slot = word * len(POS) + _WORDNET_POS.index(pos)
             if graph.synsets[graph.number[pos, int(offset)]].instance_hypernyms():
-                continue  # a writer named Crane is not what "crane" means
+                continue  # an instance
             senses[slot].append((int(rank), graph.number[pos, int(offset)], counted.get(key, 0)))
     rows = [sorted(senses.get(slot, ())) for slot in range(len(graph.words) * len(POS))]
     table = _rows("sense", [[synset for _, synset, _ in row] for row in rows])
@@ -123,7 +125,7 @@ def _synset_arrays(graph: _Graph) -> dict[str, NDArray[Any]]:
 
 
 def _antonym_arrays(graph: _Graph) -> dict[str, NDArray[Any]]:
-    """Return for each lemma its antonyms: in which of its synsets, which lemma, in which synset of that."""
+    """Return the antonyms of each lemma as (its synset, other lemma, synset of the other lemma)."""
     rows: list[list[tuple[int, int, int]]] = [[] for _ in graph.words]
     for number, synset in enumerate(graph.synsets):
         for lemma in synset.lemmas():

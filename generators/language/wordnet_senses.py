@@ -1,10 +1,10 @@
-"""Which sense of a word a caption means: told by frequency, since the caption does not say.
+"""Choice of word senses by frequency.
 
 The *main* sense of a noun is its most frequent one in a visible domain (animal, artifact, food, person, ...), unless
-its first sense has four times the count, or the one that `_CAPTION_SENSES` names; of other words the most frequent.
-A sense *counts* when it is the main one or has a tenth of the lemma's count; a lemma without any count has its first
-two. A word *means* a sense that is its main one or has a quarter of its count: hence "circle" never gives "lap", nor
-"ride" its rare synonym "sit".
+its first sense has four times the count, or `_CAPTION_SENSES` lists another; for other words it is the most frequent.
+A sense is *relevant* if it is the main one or has a tenth of the lemma's count; a lemma without counts has its first
+two. A word *means* a sense that is its main one or has a quarter of its count: so "lap" is no synonym of "circle", and
+"sit" none of "ride".
 """
 
 from functools import lru_cache
@@ -28,7 +28,7 @@ _VISIBLE = frozenset(
         "substance",
     )
 )
-# The rank (from 0) of the sense that captions mean, where it is neither the first nor the most frequent visible one.
+# Rank (from 0) of the sense in captions, if it is neither the first nor the most frequent visible one.
 _CAPTION_SENSES: Final = {
     "bat": 4,  # of baseball
     "bike": 1,  # the bicycle
@@ -54,7 +54,7 @@ _CAPTION_SENSES: Final = {
 }
 _PLANT: Final = LEXICAL_DOMAINS.index("noun.plant")
 _FOOD: Final = LEXICAL_DOMAINS.index("noun.food")
-_DOMINANCE_RATIO = 4  # a sense outside the visible domains is the main one from this many times the count on
+_DOMINANCE_RATIO = 4  # count of the first sense to that of a visible one, from which the first is the main one
 COUNTING_SHARE, _NEAR_MAIN = (
     0.10,
     0.25,
@@ -63,18 +63,18 @@ _UNCOUNTED_SENSES = 2
 
 
 class SenseWeights:
-    """The senses of words, weighed; synsets and words are numbers of the graph."""
+    """Senses of words with their weights; synsets and words are numbers of the graph."""
 
     def __init__(self, graph: WordGraph) -> None:
         self._graph = graph
         self._weighed = lru_cache(maxsize=65536)(self._weigh)
 
     def main(self, word: int, pos: str) -> int:
-        """Return the main sense; -1 when there is none."""
+        """Return the main sense; -1 if there is none."""
         return self._weighed(word, pos)[0]
 
     def counting(self, word: int, pos: str) -> list[int]:
-        """Return the senses that count, the main one first."""
+        """Return the relevant senses, the main one first."""
         main, shares = self._weighed(word, pos)
         others = [synset for synset, share in shares if share >= COUNTING_SHARE and synset != main]
         return [main, *others] if main >= 0 else []
@@ -109,9 +109,9 @@ class SenseWeights:
         return synset == main or dict(shares).get(synset, 0.0) >= least
 
     def usually_means(self, word: int, pos: str, synset: int) -> bool:
-        """Return whether texts show that the word means the synset; without any count, it is WordNet's first sense.
+        """Return whether the word means the synset according to counts; without counts, only WordNet's first sense.
 
-        A sense that captions are known to mean (`_CAPTION_SENSES`) needs no other evidence.
+        A sense of `_CAPTION_SENSES` needs no counts.
         """
         counted = sum(self._graph.counts(word, pos)) > 0 or self._graph.encoded(word).decode() in _CAPTION_SENSES
         return self.means(word, pos, synset) and (counted or self._graph.senses(word, pos)[0] == synset)

@@ -1,12 +1,12 @@
-"""Gets WordNet 3.0 once and compiles it to the neighbour table that `wordnet.py` reads.
+"""Set-up of WordNet 3.0: download and compilation to the table that `wordnet` reads.
 
-Where the files come from, in order: NLTK's own folders (``NLTK_DATA`` and the like); WordNet as Debian
-installs it (``/usr/share/wordnet``); ``nltk.download`` where its server answers; Debian's packages
-``wordnet-base`` and ``wordnet-sense-index``, downloaded by apt-get and unpacked by dpkg-deb, which needs no
-root. Debian's files lack ``lexnames``, which NLTK wants, and NLTK reads only folders on its path; so they go to
-``<environment>/share/nltk_data/corpora/wordnet`` beside a ``lexnames`` that is written here.
+Sources of the files, in order: NLTK's folders (``NLTK_DATA`` and the like); Debian's installation
+(``/usr/share/wordnet``); ``nltk.download`` if its server is reachable; Debian's packages ``wordnet-base`` and
+``wordnet-sense-index``, downloaded with apt-get and unpacked with dpkg-deb, without root. Debian's files lack
+``lexnames``, which NLTK requires, and NLTK reads only folders on its path; so they are copied to
+``<environment>/share/nltk_data/corpora/wordnet`` and ``lexnames`` is added.
 
-Only `set_up_language`, which the user asks for (`pairwright doctor --fix`), uses the network.
+Only `set_up_language` (`pairwright doctor --fix`) uses the network.
 """
 
 import os
@@ -33,21 +33,21 @@ ProgressCallback = Callable[[str], None]
 
 
 def set_up_language(progress: ProgressCallback, prefix: Path | None = None) -> Path:
-    """Get WordNet and compile its table, unless a whole table is there.
+    """Get WordNet and compile its table, unless there is a valid one.
 
     Args:
-        progress: told one line at each step.
-        prefix: the environment's folder; by default that of this Python.
+        progress: called with one line at each step.
+        prefix: the environment's folder; default: that of this Python.
 
     Returns:
-        The table's path.
+        The path of the table.
 
     Raises:
-        MissingResource: WordNet could not be had, or a folder cannot be written; the message says what to do.
+        MissingResourceError: WordNet is not available, or a folder is not writable; the message says what to do.
     """
     path = table_path(prefix)
     if _is_complete(path):
-        progress(f"WordNet's table is there: {path}")
+        progress(f"WordNet table found: {path}")
         return path
     try:
         with _with_nltk_path(_corpora_folder(prefix)):
@@ -56,10 +56,10 @@ def set_up_language(progress: ProgressCallback, prefix: Path | None = None) -> P
             compile_table(root, path)
     except PermissionError as error:
         raise MissingResourceError(
-            f"{error.filename or path} cannot be written: run as the owner of {prefix or sys.prefix}, or name a file "
-            "of your own in PAIRWRIGHT_WORDNET and a folder of your own in NLTK_DATA."
+            f"{error.filename or path} is not writable: run as the owner of {prefix or sys.prefix}, or set "
+            "PAIRWRIGHT_WORDNET to a writable file and NLTK_DATA to a writable folder."
         ) from error
-    progress(f"WordNet's table is ready: {path}")
+    progress(f"WordNet table written: {path}")
     return path
 
 
@@ -69,12 +69,12 @@ def _is_complete(path: Path) -> bool:
     try:
         read_graph(path)
     except StorageError:
-        return False  # torn, or of another version: made anew
+        return False  # corrupt or of another version
     return True
 
 
 def _corpora_folder(prefix: Path | None) -> Path:
-    """Return NLTK's data folder to install into: the first of ``NLTK_DATA``, else the environment's."""
+    """Return the NLTK data folder to install into: the first of ``NLTK_DATA``, or the environment's."""
     named = os.environ.get("NLTK_DATA", "").split(os.pathsep)[0]
     if named and prefix is None:
         return Path(named)
@@ -83,7 +83,7 @@ def _corpora_folder(prefix: Path | None) -> Path:
 
 @contextmanager
 def _with_nltk_path(folder: Path) -> Iterator[None]:
-    """Put ``folder`` on NLTK's path for a while: it refuses to read folders that are not."""
+    """Put ``folder`` on NLTK's path temporarily, since NLTK reads only folders on its path."""
     import nltk.data
 
     before = list(nltk.data.path)
@@ -95,14 +95,14 @@ def _with_nltk_path(folder: Path) -> Iterator[None]:
 
 
 def find_wordnet(progress: ProgressCallback, prefix: Path | None = None) -> Any:
-    """Return NLTK's pointer to a folder (or zip) of WordNet files, getting them when there is none."""
+    """Return NLTK's pointer to the folder (or zip) of WordNet files, after getting them if necessary."""
     found = _find_in_nltk()
     if found is None:
         _get_wordnet(progress, _corpora_folder(prefix))
         found = _find_in_nltk()
     if found is None:
         raise MissingResourceError(
-            f"NLTK does not find WordNet under {_corpora_folder(prefix)} although it was put there."
+            f"NLTK does not find WordNet under {_corpora_folder(prefix)}, where it was just installed."
         )
     return found
 
@@ -121,9 +121,9 @@ def _find_in_nltk() -> Any:
 
 def _get_wordnet(progress: ProgressCallback, corpora: Path) -> None:
     target = corpora / "corpora" / "wordnet"
-    target.mkdir(parents=True, exist_ok=True)  # a folder that cannot be written is told before the download
+    target.mkdir(parents=True, exist_ok=True)  # fail before the download if not writable
     if (_DEBIAN_FOLDER / "index.sense").is_file():
-        progress(f"taking WordNet from {_DEBIAN_FOLDER}")
+        progress(f"copying WordNet from {_DEBIAN_FOLDER}")
         _install(_DEBIAN_FOLDER, target)
     elif not _nltk_download(progress, corpora):
         with tempfile.TemporaryDirectory(prefix="pairwright-wordnet-") as scratch:
@@ -136,15 +136,15 @@ def _nltk_download(progress: ProgressCallback, corpora: Path) -> bool:
     server = Downloader.DEFAULT_URL
     try:
         with urlopen(server, timeout=_REACHABLE_SECONDS):  # noqa: S310 - NLTK's own https address
-            progress(f"downloading WordNet by NLTK into {corpora}")
+            progress(f"downloading WordNet with NLTK into {corpora}")
     except OSError as error:  # URLError and timeouts are OSErrors
-        progress(f"NLTK's server is out of reach ({error}); trying Debian's packages")
+        progress(f"NLTK's server is unreachable ({error}); trying Debian's packages")
         return False
     return bool(Downloader().download("wordnet", download_dir=str(corpora), quiet=True))
 
 
 def _install(source: Path, target: Path) -> None:
-    """Copy WordNet's files to ``target`` and add ``lexnames``, which comes last: with it the folder is whole."""
+    """Copy WordNet's files to ``target``, and add ``lexnames`` last, which marks the folder as complete."""
     for file in sorted(source.iterdir()):
         if file.is_file() and file.name != "lexnames":
             shutil.copyfile(file, target / file.name)
@@ -152,7 +152,7 @@ def _install(source: Path, target: Path) -> None:
 
 
 def lexnames_content() -> str:
-    """Return the file ``lexnames``: number, lexicographer file and part-of-speech number (1 noun ... 4 adverb)."""
+    """Return the content of ``lexnames``: number, lexicographer file and part-of-speech number (1 noun ... 4 adverb)."""
     numbers = {"noun": 1, "verb": 2, "adj": 3, "adv": 4}
     lines = (f"{at:02}\t{name}\t{numbers[name.split('.')[0]]}\n" for at, name in enumerate(LEXICAL_DOMAINS))
     return "".join(lines)
@@ -162,13 +162,13 @@ def _from_debian(progress: ProgressCallback, scratch: Path) -> Path:
     """Download Debian's packages into ``scratch`` and return the folder with WordNet's files."""
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         raise MissingResourceError(
-            "WordNet is not there, NLTK cannot download it, and this is no Debian or Ubuntu: get NLTK's corpus "
+            "WordNet is not installed, NLTK cannot download it, and this is not Debian or Ubuntu: get NLTK's corpus "
             "`wordnet`, put it under NLTK_DATA, and run `pairwright doctor --fix` again."
         )
     progress(f"downloading Debian's packages {' and '.join(_PACKAGES)} (8 MB)")
     apt = ["apt-get", "-q", "-o", "APT::Sandbox::User="]
     if not _run_command([*apt, "download", *_PACKAGES], scratch):
-        progress("refreshing apt's package lists in a folder of our own")
+        progress("refreshing apt's package lists in a temporary folder")
         apt += _apt_options(scratch / "apt")
         for command in ([*apt, "update"], [*apt, "download", *_PACKAGES]):
             if not _run_command(command, scratch):
@@ -183,7 +183,7 @@ def _from_debian(progress: ProgressCallback, scratch: Path) -> Path:
 
 
 def _apt_options(folder: Path) -> list[str]:
-    """Return apt options that keep its lists and caches under ``folder``, so that no root is needed."""
+    """Return apt options that put lists and caches under ``folder``, so that root is not needed."""
     for name in ("lists/partial", "cache/archives/partial"):
         (folder / name).mkdir(parents=True)
     settings = {"Dir::State": folder, "Dir::State::lists": folder / "lists", "Dir::Cache": folder / "cache"}

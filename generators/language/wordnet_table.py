@@ -1,10 +1,10 @@
-"""The file behind `wordnet.py`: WordNet's bare graph in flat arrays, and the reader of it.
+"""WordNet's graph in flat arrays, and the reader of its file.
 
-Lemmas and synsets are numbers. A lemma is in lower case with spaces; lemmas are in the order of their bytes, so that
-a lemma is found by bisection and no dictionary of 147,000 strings is built. Rows of unequal length (the senses of a
-lemma, the members of a synset, its hypernyms ``up``, hyponyms ``down``, ``similar`` adjectives and grouped verbs,
-the antonyms of a lemma) are one flat array and one of where each row begins. The file is an uncompressed .npz of
-unsigned integers, about 10 MB, that loads in some 50 ms. It is written by `wordnet_compile.py`.
+Lemmas and synsets are numbers. A lemma is in lower case with spaces; lemmas are sorted by their bytes, so that a lemma
+is found by bisection, without a dict of 147,000 strings. Rows of unequal length (the senses of a lemma, the members of
+a synset, its hypernyms ``up``, hyponyms ``down``, ``similar`` adjectives and grouped verbs, the antonyms of a lemma) are
+a flat array and an array of row starts. The file is an uncompressed .npz of unsigned integers, about 10 MB, that loads
+in some 50 ms. It is written by `wordnet_compiler`.
 """
 
 import os
@@ -36,7 +36,7 @@ Arrays = dict[str, NDArray[np.unsignedinteger[Any]]]
 
 
 def table_path(prefix: Path | None = None) -> Path:
-    """Return where the table is: ``PAIRWRIGHT_WORDNET``, else under ``prefix`` (default: this environment)."""
+    """Return the path of the table: ``PAIRWRIGHT_WORDNET``, or under ``prefix`` (default: this environment)."""
     named = os.environ.get("PAIRWRIGHT_WORDNET", "")
     if named and prefix is None:
         return Path(named)
@@ -44,7 +44,7 @@ def table_path(prefix: Path | None = None) -> Path:
 
 
 class WordGraph:
-    """Lemmas, senses and edges by number; an unknown lemma has the number -1 and no senses."""
+    """Lemmas, senses and edges by number; an unknown lemma is -1 and has no senses."""
 
     def __init__(self, arrays: Arrays) -> None:
         self._blob = arrays["lemma_bytes"].tobytes()
@@ -57,10 +57,10 @@ class WordGraph:
         self._antonym_at, *self._antonym = _views(arrays, "antonym_at", "antonym_from", "antonym_to", "antonym_sense")
         self.number = lru_cache(maxsize=20_000)(self._find_number)  # a search in 150,000 spellings
         self.spelling = lru_cache(maxsize=20_000)(self._find_spelling)
-        (self.domain,) = _views(arrays, "domain")  # of each synset: its place in LEXICAL_DOMAINS
+        (self.domain,) = _views(arrays, "domain")  # of each synset, an index in LEXICAL_DOMAINS
 
     def _find_number(self, lemma: str) -> int:
-        """Return the number of a lemma; -1 when WordNet has it not."""
+        """Return the number of a lemma; -1 if it is unknown."""
         wanted = lemma.encode("utf-8", "surrogatepass")
         at = bisect_left(range(len(self._lemma_at) - 1), wanted, key=self.encoded)
         return at if at < len(self._lemma_at) - 1 and self.encoded(at) == wanted else -1
@@ -89,7 +89,7 @@ class WordGraph:
         return self._sense_synset[start:end].tolist()
 
     def counts(self, word: int, pos: str) -> list[int]:
-        """Return how often each sense was tagged, in the order of `senses`."""
+        """Return the count of each sense, in the order of `senses`."""
         start, end = self._slot(word, pos)
         return self._sense_count[start:end].tolist()
 
@@ -98,7 +98,7 @@ class WordGraph:
         return self._member[self._member_at[synset] : self._member_at[synset + 1]].tolist()
 
     def antonyms(self, word: int) -> list[tuple[int, int, int]]:
-        """Return the direct antonyms of a lemma: in which of its synsets, which lemma, in which synset of that."""
+        """Return the direct antonyms of a lemma as (its synset, other lemma, synset of the other lemma)."""
         if word < 0:
             return []
         rows = slice(self._antonym_at[word], self._antonym_at[word + 1])
@@ -111,7 +111,7 @@ class WordGraph:
         return targets[starts[synset] : starts[synset + 1]].tolist()
 
     def walk(self, start: int, relation: str, steps: int = sys.maxsize) -> Iterator[tuple[int, int]]:
-        """Yield each synset within ``steps`` with its distance, nearest first, ``start`` itself at 0."""
+        """Yield each synset within ``steps`` with its distance, nearest first, beginning with ``start`` at 0."""
         starts, targets = self._edges[relation]
         seen, layer, distance = {start}, [start], 0
         while layer:
@@ -130,20 +130,22 @@ class WordGraph:
 
 
 def _views(arrays: Arrays, *names: str) -> tuple["memoryview[int]", ...]:
-    # Indexing a memoryview gives a Python int and is several times faster than indexing an array.
+    # Indexing a memoryview returns a Python int and is several times faster than indexing an array.
     return tuple(arrays[name].data for name in names)
 
 
 def read_graph(path: Path) -> WordGraph:
-    """Return the graph of a table file.
+    """Read the graph of a table file.
 
     Raises:
-        StorageError: the file is torn or not a table of this version.
+        StorageError: the file is corrupt or of another version.
     """
     try:
         with np.load(path, allow_pickle=False) as file:
             if int(file["version"]) != TABLE_VERSION:
-                raise StorageError(f"{path} is of version {int(file['version'])}: run `pairwright doctor --fix`.")
+                raise StorageError(
+                    f"{path}: version {int(file['version'])}, expected {TABLE_VERSION}: run `pairwright doctor --fix`."
+                )
             return WordGraph({name: file[name] for name in file.files if name != "version"})
     except (ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise StorageError(f"{path} is not a whole WordNet table: run `pairwright doctor --fix`.") from error
+        raise StorageError(f"{path}: corrupt WordNet table: run `pairwright doctor --fix`.") from error

@@ -1,4 +1,4 @@
-"""Conversations, descriptions and reasoning about an image, from its captions and boxes by templates."""
+"""Template answers to the conversation prompts, from captions and boxes."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -9,12 +9,12 @@ from pairwright.generators.captions.phrases import noun_phrases
 from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
 from pairwright.generators.language.tokens import Tagger
 
-MAX_TURNS = 5  # behind the first one
+MAX_TURNS = 5  # after the first one
 SEED = "plausible"
 
 
 class ConversationWriter:
-    """Writes what a model is asked for about an image.
+    """Writes conversations, descriptions and reasoning about an image.
 
     Args:
         tagger: tags captions.
@@ -26,11 +26,11 @@ class ConversationWriter:
         self._tagged = lru_cache(maxsize=10_000)(lambda caption: self._tagger.tag([caption])[0])
 
     def turns(self, captions: Sequence[str], boxes: Sequence[Box]) -> list[tuple[str, str]]:
-        """Return questions and answers, two at least.
+        """Return at least two questions with answers.
 
         Args:
-            captions: of one image, one at least.
-            boxes: of the image.
+            captions: captions of one image, at least one.
+            boxes: boxes of the image.
         """
         things = self._things(captions[0])
         turns = [("What does the picture show?", f"It shows this: {_sentence(captions[0])}")]
@@ -40,17 +40,17 @@ class ConversationWriter:
         return turns
 
     def detail(self, captions: Sequence[str], boxes: Sequence[Box]) -> str:
-        """Return a description of some sentences; arguments as in `turns`."""
-        said = [_sentence(caption) for caption in dict.fromkeys(captions)]
-        said += [answer for _, answer in self._facts(captions, boxes)]
+        """Return a description of several sentences; arguments as in `turns`."""
+        sentences = [_sentence(caption) for caption in dict.fromkeys(captions)]
+        sentences += [answer for _, answer in self._facts(captions, boxes)]
         things = self._things(captions[0])
-        said.append(f"What stands out first is {things[0]}, and it takes up a good part of the scene.")
+        sentences.append(f"What stands out first is {things[0]}, and it takes up a good part of the scene.")
         if len(things) > 1:
-            said.append(f"Then the eye goes on to {things[-1]}.")
-        return " ".join(said)
+            sentences.append(f"Then the eye goes on to {things[-1]}.")
+        return " ".join(sentences)
 
     def reasoning(self, captions: Sequence[str], boxes: Sequence[Box]) -> tuple[str, str]:
-        """Return a question that takes thought, and its answer; arguments as in `turns`."""
+        """Return a question that requires reasoning, and its answer; arguments as in `turns`."""
         things = self._things(captions[0])
         facts = " ".join(answer for _, answer in self._facts(captions, boxes)[:2])
         answer = (
@@ -69,12 +69,12 @@ class ConversationWriter:
         return [(fact.question(rng), fact.full()) for fact in self._templates.facts(pair, self._tagged(caption), rng)]
 
     def _things(self, caption: str) -> list[str]:
-        """Return the things that a caption names, with their articles; the scene where it names none."""
+        """Return the objects of a caption with "the"; "the scene" if it has none."""
         tokens = self._tagged(caption)
         return [f"the {tokens[phrase.head].text.lower()}" for phrase in noun_phrases(tokens)] or ["the scene"]
 
 
 def _sentence(caption: str) -> str:
-    """Return a caption with a capital and a full stop."""
-    said = " ".join(caption.split()).rstrip(" .")
-    return f"{said[:1].upper()}{said[1:]}."
+    """Return a caption as a sentence with a capital and a full stop."""
+    text = " ".join(caption.split()).rstrip(" .")
+    return f"{text[:1].upper()}{text[1:]}."

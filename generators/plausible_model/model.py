@@ -1,8 +1,8 @@
-"""A stand-in for a language model, for trying out pairwright without one: `pairwright dev llm-server --plausible`.
+"""Rule-based stand-in for a language model, for trying out pairwright: `pairwright dev llm-server --plausible`.
 
-`PlausibleModel` answers pairwright's own prompts with what its rules make of the caption in the prompt, in the form that
-the prompt asks for. Most answers pass the checks. They are no better than the rules: they show the way through the
-commands, not what a model writes. Any other request gets the test server's usual answer.
+`PlausibleModel` answers pairwright's own prompts with rule-based edits of the caption in the prompt, in the requested
+format. Most answers pass validation. They are no better than the rules: they demonstrate the commands, not a model. Other
+requests get the test server's default answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,10 +16,8 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.chat_request import ChatRequest, content_text
 from pairwright.generators.negatives import FOR_BENCHMARKS
-from pairwright.generators.plausible_model import additions
 from pairwright.generators.plausible_model.conversations import ConversationWriter
-from pairwright.generators.plausible_model.edit import ModelEdit
-from pairwright.generators.plausible_model.edits import RuleEdits
+from pairwright.generators.plausible_model.edits import ModelEdit, RuleEdits, add_attributes
 from pairwright.generators.plausible_model.prompt_recognition import PromptRecognizer, RecognizedPrompt
 from pairwright.generators.plausible_model.rationales import (
     image_text_matching,
@@ -33,19 +31,17 @@ _CORNERS = 4
 
 
 class PlausibleModel:
-    """Answers chat requests (`llm.server.answers.Answerer`); loads WordNet and the tagger when it is made.
+    """Answers chat requests of the test server (`llm.testing.answers`); loads WordNet and the tagger.
 
     Raises:
-        MissingResource: WordNet or the tagger is not there.
+        MissingResourceError: WordNet or the tagger is missing.
     """
 
     def __init__(self) -> None:
         wordnet, tagger = load_wordnet(), load_tagger()
-        self._reader, self._edits, self._talks = (
-            PromptRecognizer(),
-            RuleEdits(wordnet, tagger),
-            ConversationWriter(tagger),
-        )
+        self._recognizer = PromptRecognizer()
+        self._edits = RuleEdits(wordnet, tagger)
+        self._conversations = ConversationWriter(tagger)
         self._answers: Mapping[str, Callable[[RecognizedPrompt], Any]] = {
             "negatives-at-once": self._negatives,
             **{f"positive-{kind}": self._positive for kind in ("replace-object", "replace-attribute", "replace-relation", "swap")},
@@ -54,76 +50,78 @@ class PlausibleModel:
             **{f"{kind}-propose": self._propose for kind in FOR_BENCHMARKS if not kind.startswith("swap")},
             **{f"{kind}-compose": self._compose for kind in FOR_BENCHMARKS if not kind.startswith("swap")},
             "conversation": self._conversation,
-            "detail": lambda asked: self._talks.detail(*_image(asked)),
+            "detail": lambda prompt: self._conversations.detail(*_image(prompt)),
             "reasoning": self._reasoning,
-            "rationale-itm": lambda asked: image_text_matching(
-                asked.texts("known"), asked.text("caption"), asked.text("label"), self._edits
+            "rationale-itm": lambda prompt: image_text_matching(
+                prompt.texts("known"), prompt.text("caption"), prompt.text("label"), self._edits
             ),
-            "rationale-nli": lambda asked: natural_language_inference(
-                asked.text("premise"), asked.text("hypothesis"), asked.text("label")
+            "rationale-nli": lambda prompt: natural_language_inference(
+                prompt.text("premise"), prompt.text("hypothesis"), prompt.text("label")
             ),
-            "rationale-mcqa": lambda asked: multiple_choice(asked.text("question"), asked.texts("choices"), asked.text("label")),
-            "rationale-math": lambda asked: math_problem(asked.text("problem"), asked.text("label")),
+            "rationale-mcqa": lambda prompt: multiple_choice(prompt.text("question"), prompt.texts("choices"), prompt.text("label")),
+            "rationale-math": lambda prompt: math_problem(prompt.text("problem"), prompt.text("label")),
         }  # fmt: skip
 
     def __call__(self, request: ChatRequest) -> ServerAnswer | None:
-        """Return the answer to a request that a prompt of pairwright made; None to any other."""
-        asked = self._reader.read([(str(m.get("role")), content_text(m.get("content"))) for m in request.messages()])
-        answer = self._answers.get(asked.prompt.name) if asked is not None else None
-        if asked is None or answer is None:
+        """Return the answer to a request made from a prompt of pairwright; None for other requests."""
+        prompt = self._recognizer.read(
+            [(str(m.get("role")), content_text(m.get("content"))) for m in request.messages()]
+        )
+        answer = self._answers.get(prompt.name) if prompt is not None else None
+        if prompt is None or answer is None:
             return None
-        said = answer(asked)
-        return ServerAnswer(said if isinstance(said, str) else orjson.dumps(said).decode())
+        content = answer(prompt)
+        return ServerAnswer(content if isinstance(content, str) else orjson.dumps(content).decode())
 
-    def _negatives(self, asked: RecognizedPrompt) -> dict[str, Any]:
-        found = self._edits.negatives(asked.text("caption"), asked.texts("known"))
-        wanted = asked.texts("types") or FOR_BENCHMARKS
+    def _negatives(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        found = self._edits.negatives(prompt.text("caption"), prompt.texts("known"))
+        wanted = prompt.texts("types") or FOR_BENCHMARKS
         entries = [
             {"type": kind, **_fields(found[kind][0])} for kind in FOR_BENCHMARKS if kind in wanted and found.get(kind)
         ]
         return {"negatives": entries}
 
-    def _positive(self, asked: RecognizedPrompt) -> dict[str, Any]:
-        kind = asked.prompt.name.removeprefix("positive-")
-        found = self._edits.positives(asked.text("caption")).get("swap-object" if kind == "swap" else kind)
+    def _positive(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        kind = prompt.name.removeprefix("positive-")
+        found = self._edits.positives(prompt.text("caption")).get("swap-object" if kind == "swap" else kind)
         return _rewritten(found)
 
-    def _swap(self, asked: RecognizedPrompt) -> dict[str, Any]:
-        return _rewritten(self._edits.negatives(asked.text("caption")).get(asked.prompt.name))
+    def _swap(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        return _rewritten(self._edits.negatives(prompt.text("caption")).get(prompt.name))
 
-    def _find(self, asked: RecognizedPrompt) -> dict[str, Any]:
-        """Return what there is to replace, as far as the rules know another word for it."""
-        kind = asked.prompt.name.removesuffix("-find")
-        found = self._edits.negatives(asked.text("caption"))
+    def _find(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        """Return the words that the rules can replace."""
+        kind = prompt.name.removesuffix("-find")
+        found = self._edits.negatives(prompt.text("caption"))
         described = found.get("add-attribute", []) if kind == "replace-object" else []
         concepts = [edit.old for edit in found.get(kind, [])] or [edit.described for edit in described]
         return {"concepts": list(dict.fromkeys(each for each in concepts if each))}
 
-    def _propose(self, asked: RecognizedPrompt) -> dict[str, Any]:
-        known = " ".join(asked.texts("known")).casefold()
-        for edit in self._of_concept(asked, asked.prompt.name.removesuffix("-propose")):
+    def _propose(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        known = " ".join(prompt.texts("known")).casefold()
+        for edit in self._of_concept(prompt, prompt.name.removesuffix("-propose")):
             if edit.concept.casefold() not in known:
                 return {"concept": edit.concept}
         return {"concept": ""}
 
-    def _compose(self, asked: RecognizedPrompt) -> dict[str, Any]:
-        new = asked.text("new_concept")
-        found = self._of_concept(asked, asked.prompt.name.removesuffix("-compose"))
+    def _compose(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        new = prompt.text("new_concept")
+        found = self._of_concept(prompt, prompt.name.removesuffix("-compose"))
         return {"caption": next((edit.caption for edit in found if edit.concept == new), "")}
 
-    def _of_concept(self, asked: RecognizedPrompt, kind: str) -> list[ModelEdit]:
-        """Return the edits of a type that change or describe the concept that is asked about, if any is."""
-        caption, concept = asked.text("caption"), asked.text("concept")
+    def _of_concept(self, prompt: RecognizedPrompt, kind: str) -> list[ModelEdit]:
+        """Return the edits of a type for the concept in the prompt, or all edits of the type without a concept."""
+        caption, concept = prompt.text("caption"), prompt.text("concept")
         found = self._edits.negatives(caption).get(kind, [])
         found = [edit for edit in found if not concept or concept in {edit.old, edit.described}]
-        return found or (list(additions.add_attributes(caption, concept)) if kind == "add-attribute" else [])
+        return found or (list(add_attributes(caption, concept)) if kind == "add-attribute" else [])
 
-    def _conversation(self, asked: RecognizedPrompt) -> dict[str, Any]:
-        turns = self._talks.turns(*_image(asked))
+    def _conversation(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        turns = self._conversations.turns(*_image(prompt))
         return {"turns": [{"question": question, "answer": answer} for question, answer in turns]}
 
-    def _reasoning(self, asked: RecognizedPrompt) -> dict[str, Any]:
-        question, answer = self._talks.reasoning(*_image(asked))
+    def _reasoning(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        question, answer = self._conversations.reasoning(*_image(prompt))
         return {"question": question, "answer": answer}
 
 
@@ -135,12 +133,12 @@ def _rewritten(found: list[ModelEdit] | None) -> dict[str, Any]:
     return {"possible": bool(found), **_fields(found[0] if found else IMPOSSIBLE_EDIT)}
 
 
-def _image(asked: RecognizedPrompt) -> tuple[tuple[str, ...], list[Box]]:
-    """Return the captions and boxes that a prompt shows of an image."""
-    shown = asked.values.get("boxes")
+def _image(prompt: RecognizedPrompt) -> tuple[tuple[str, ...], list[Box]]:
+    """Return the captions and boxes in a prompt."""
+    listed = prompt.values.get("boxes")
     boxes = [
         Box(label, *map(float, corners))
-        for label, corners in (shown if isinstance(shown, list) else [])
+        for label, corners in (listed if isinstance(listed, list) else [])
         if isinstance(label, str) and isinstance(corners, list) and len(corners) == _CORNERS
     ]
-    return asked.texts("captions") or ("",), boxes
+    return prompt.texts("captions") or ("",), boxes

@@ -1,4 +1,4 @@
-"""Recognition of pairwright's own prompts in a chat request, and of the values that they were filled with."""
+"""Recognition of pairwright's own prompts, and of their values, in chat requests."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 
 from pairwright.generators.prompts.book import PromptBook
-from pairwright.generators.prompts.prompt import Prompt
 
 _VALUE = re.compile(r"(?P<label>.+?)\s*\{\{ (?P<name>\w+) \}\}")
 _LOOP = re.compile(r"\{% for [\w, ]+ in (?P<name>\w+) %\}")
@@ -17,25 +16,25 @@ _PAIR = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*"): (?P<value>.+)')
 
 @dataclass(frozen=True, slots=True)
 class RecognizedPrompt:
-    """A prompt, and the values of one row that it was filled with; a value that the request does not show is absent."""
+    """Name of a prompt, and the values that appear in the request."""
 
-    prompt: Prompt
+    name: str
     values: Mapping[str, Any]
 
     def text(self, name: str) -> str:
-        """Return a value that is a text; empty where it is absent."""
+        """Return a text value; empty if absent."""
         value = self.values.get(name)
         return value if isinstance(value, str) else ""
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a value that is a list of texts; empty where it is absent."""
+        """Return a value that is a list of texts; empty if absent."""
         value = self.values.get(name)
         return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()
 
 
 @dataclass
 class PromptRecognizer:
-    """Recognizes requests that prompts of a book made.
+    """Recognizes requests made from the prompts of a book.
 
     Attributes:
         book: the prompts.
@@ -44,32 +43,32 @@ class PromptRecognizer:
     book: PromptBook = field(default_factory=PromptBook)
 
     def __post_init__(self) -> None:
-        """Read the prompts, longest system text first: one may begin as another does."""
+        """Load the prompts, longest system text first, since one may be a prefix of another."""
         prompts = self.book.listing()
         self._prompts = sorted(prompts, key=lambda prompt: -len(prompt.messages[0].text))
         self._layouts = {prompt.name: _PromptLayout.of(prompt.user) for prompt in prompts}
 
     def read(self, messages: Sequence[tuple[str, str]]) -> RecognizedPrompt | None:
-        """Return the prompt of a request and its values; None where it is none of the book's.
+        """Return the prompt of a request and its values; None if it is not in the book.
 
         Args:
-            messages: role and text of each. The last user message that has the prompt's values counts: behind it may
-                stand an answer and what was wrong with it.
+            messages: role and text of each message. The last user message with values is used; an answer and a repair
+                request may follow it.
         """
-        said = "\n".join(text for role, text in messages if role in {"system", "developer"}) or messages[0][1]
-        prompt = next((each for each in self._prompts if each.messages[0].text in said), None)
+        system = "\n".join(text for role, text in messages if role in {"system", "developer"}) or messages[0][1]
+        prompt = next((each for each in self._prompts if each.messages[0].text in system), None)
         if prompt is None:
             return None
         for role, text in reversed(messages):
             values = self._layouts[prompt.name].read(text) if role == "user" else {}
             if values:
-                return RecognizedPrompt(prompt, values)
+                return RecognizedPrompt(prompt.name, values)
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class _PromptLayout:
-    """Where a template writes its values: on a line behind a label, or a line each below a heading."""
+    """Positions of values in a template: on a line after a label, or one on each line below a heading."""
 
     labels: Mapping[str, str]
     headings: Mapping[str, str]

@@ -1,7 +1,7 @@
-"""Reading and checking a prompt file; `prompting.files` tells what its keys are.
+"""Parser for prompt files (keys: `prompts.book`); errors name file and line.
 
-Whatever is wrong with a file is told with its line, and before anything is sent: unknown keys, wrong types, a template
-that asks for a value that nobody gives, a demonstration that lacks one or whose answer is of the wrong kind.
+A file is validated completely before anything is sent: unknown keys, wrong types, templates with undeclared values,
+demonstrations with missing values or answers of the wrong type.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +18,7 @@ from pairwright.generators.prompts.templates import Template, TemplateError
 
 _REQUIRED = ("version", "about", "system", "user", "answer")
 _OPTIONAL = ("values", "demonstrations", "lists", "schema", "typical")
-# name -> lowest, highest, whether a whole number
+# name -> minimum, maximum, whether it is an integer
 _NUMBERS: Mapping[str, tuple[float, float, bool]] = {
     "temperature": (0, 2, False),
     "top_p": (0, 1, False),
@@ -29,27 +29,27 @@ PROMPT_KEYS = (*_REQUIRED, *_OPTIONAL, *_NUMBERS, "stop")
 
 
 def load_prompt(path: Path) -> Prompt:
-    """Read a prompt file; the prompt's name is the file's.
+    """Read a prompt file; its name without the extension is the prompt's name.
 
     Raises:
-        ConfigError: when it is broken, with file and line.
-        OSError: when it cannot be read.
+        ConfigError: it is invalid; the message names file and line.
+        OSError: it cannot be read.
     """
     try:
         content, lines = read_yaml(path.read_bytes())
     except YamlError as error:
-        raise ConfigError(f"{path}:{error.line}: {error.what}. Mend the file.") from None
+        raise ConfigError(f"{path}:{error.line}: {error.what}. Fix the file.") from None
     return _PromptParser(path, content, lines).prompt()
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return `` Did you mean 'dog'?`` where a known word is near; else nothing."""
+    """Return `` Did you mean 'dog'?`` if a known word is similar; else an empty string."""
     hint = did_you_mean([word], known, mark="'")
     return f" {hint}" if hint else ""
 
 
 class _PromptParser:
-    """Reads one file, part by part."""
+    """Parser of one prompt file."""
 
     def __init__(self, path: Path, content: Mapping[str, Any], lines: Mapping[NodePath, int]) -> None:
         self._path, self._content, self._lines = path, content, lines
@@ -69,7 +69,7 @@ class _PromptParser:
             self._refuse(
                 ("user",),
                 f"'{needed}' is not among the values.{suggestion(needed, values)}"
-                f" Add it under 'values', with what it means, such as {{{needed}: the {needed}}}.",
+                f" Add it under 'values' with a description, such as {{{needed}: the {needed}}}.",
             )
         answer = cast("Literal['text', 'json']", self._choice("answer", ("text", "json")))
         turns = self._demonstrations(template, answer)
@@ -100,7 +100,7 @@ class _PromptParser:
             value = value[step]
         if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
             where = ".".join(map(str, place))
-            self._refuse(place, f"'{where}' is no {called}. Write one{_SUCH_AS.get(called, '')}.")
+            self._refuse(place, f"'{where}' is not a {called}. Write a {called}{_SUCH_AS.get(called, '')}.")
         return value
 
     def _text(self, *place: str | int) -> str:
@@ -134,7 +134,7 @@ class _PromptParser:
             return {}
         for name in self._mapping("values"):
             if not name.isidentifier() or name.startswith("_") or name == "loop":
-                self._refuse(("values", name), f"'{name}' is no name for a value. Use letters, digits and '_'.")
+                self._refuse(("values", name), f"'{name}' is not a valid name of a value. Use letters, digits and '_'.")
         return {name: self._line("values", name) for name in self._mapping("values")}
 
     def _template(self) -> Template:
@@ -143,9 +143,9 @@ class _PromptParser:
             return Template(source)
         except TemplateError as error:
             first = self._lines.get(("user",), 1)
-            # The lines of a block ('user: |') stand below its key.
+            # The lines of a block ('user: |') start below its key.
             line = first + error.line if "\n" in self._content["user"] else first
-            raise ConfigError(f"{self._path}:{line}: {error.what}. Mend the template.") from None
+            raise ConfigError(f"{self._path}:{line}: {error.what}. Fix the template.") from None
 
     def _demonstrations(self, template: Template, answer: str) -> list[Message]:
         turns: list[Message] = []
@@ -153,12 +153,12 @@ class _PromptParser:
             place = ("demonstrations", at)
             if (keys := set(self._mapping(*place))) != {"values", "answer"}:
                 wrong = ", ".join(sorted(keys ^ {"values", "answer"}))
-                self._refuse(place, f"a demonstration has 'values' and 'answer', no more and no less ({wrong}).")
+                self._refuse(place, f"a demonstration has exactly the keys 'values' and 'answer' ({wrong}).")
             values = self._mapping(*place, "values")
             for needed in sorted(template.needs - values.keys()):
                 self._refuse((*place, "values"), f"the value '{needed}' is missing. Add it.")
             for name in sorted(values.keys() - set(self._content.get("values", ()))):
-                self._refuse((*place, "values", name), f"'{name}' is not among the values. Take it out.")
+                self._refuse((*place, "values", name), f"'{name}' is not among the values. Remove it.")
             question = self._tried((*place, "values"), lambda given=values: template.render(given))  # type: ignore[misc]
             turns += [Message("user", question), Message("assistant", self._answer((*place, "answer"), answer))]
         return turns
@@ -172,14 +172,14 @@ class _PromptParser:
     def _answer(self, place: NodePath, kind: str) -> str:
         if kind == "text":
             return self._text(*place)
-        given = self._at(place, (dict, list), "mapping")
-        return dumps(given, ensure_ascii=False)
+        value = self._at(place, (dict, list), "mapping")
+        return dumps(value, ensure_ascii=False)
 
     def _typical(self, answer: str, turns: list[Message]) -> str:
         if "typical" in self._content:
             return self._answer(("typical",), answer)
         if not turns:
-            self._refuse((), "without demonstrations 'typical' is missing: plans reckon by it. Add it.")
+            self._refuse((), "'typical' is required without demonstrations, for cost estimates. Add it.")
         return turns[1].text
 
     def _lists(self) -> dict[str, tuple[str, ...]]:
@@ -188,7 +188,7 @@ class _PromptParser:
             count = len(self._at(("lists", name), list, "list"))
             found[name] = tuple(self._text("lists", name, at) for at in range(count))
             if not count or len(set(found[name])) < count:
-                self._refuse(("lists", name), f"the list '{name}' is empty or says something twice. Mend it.")
+                self._refuse(("lists", name), f"the list '{name}' is empty or has duplicates. Fix it.")
         return found
 
     def _parameters(self) -> dict[str, Any]:

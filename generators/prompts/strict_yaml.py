@@ -1,8 +1,8 @@
-"""Prompt files as YAML: read strictly, with the line of each part for errors.
+"""Strict YAML reader that also returns the line of each part, for error messages.
 
-Only plain data is read. ``on``, ``off``, ``yes`` and ``no`` are words, as they are in YAML 1.2 (a caption may hold
-them), and so are dates and times; ``true``, ``false``, ``null`` and numbers are what they look like. A key given twice
-is an error, and so are anchors and aliases, with which a small file can be made to mean a huge one.
+Only plain data is read. ``on``, ``off``, ``yes`` and ``no`` are strings, as in YAML 1.2 (a caption may contain them),
+and so are dates and times; ``true``, ``false``, ``null`` and numbers have their types. Duplicate keys are errors, and so
+are anchors and aliases, with which a small file can expand to a huge one.
 """
 
 import re
@@ -18,7 +18,7 @@ NodePath = tuple[str | int, ...]
 
 
 class YamlError(Exception):
-    """A file that cannot be read so; ``line`` counts from 1."""
+    """Invalid YAML; ``line`` counts from 1."""
 
     def __init__(self, what: str, line: int) -> None:
         super().__init__(what)
@@ -26,14 +26,14 @@ class YamlError(Exception):
 
 
 class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - so declared in PyYAML
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - declared so in PyYAML
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Refuse, before it is built, what would be dear to build."""
+        """Reject anchors, aliases and deep nesting before they are constructed."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise YamlError("anchors (&) and aliases (*) are not allowed; write the part out", _line(event.start_mark))
+            raise YamlError("anchors (&) and aliases (*) are not allowed; write the value out", _line(event.start_mark))
         if self.depth > MAX_DEPTH:
             raise YamlError(f"it is nested deeper than {MAX_DEPTH} levels", _line(event.start_mark))
         self.depth += 1
@@ -54,16 +54,16 @@ _Loader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(str(node.va
 
 
 def read_yaml(content: bytes) -> tuple[dict[str, Any], dict[NodePath, int]]:
-    """Return the mapping that a file holds, and the line of every part of it, by its place.
+    """Parse a YAML mapping.
 
     Args:
         content: the file's bytes, UTF-8.
 
     Returns:
-        The mapping; and place -> line, from 1, where a place is the keys and positions that lead to it.
+        The mapping; and path -> line, from 1, where a path is a tuple of keys and indices.
 
     Raises:
-        YamlFault: when it is too large, no UTF-8, no YAML, no mapping, or holds what the module's text rules out.
+        YamlError: the content is too large, not UTF-8, not YAML, not a mapping, or uses a rejected feature.
     """
     if len(content) > MAX_BYTES:
         raise YamlError(f"it is larger than {MAX_BYTES:,} bytes", 1)
@@ -77,9 +77,11 @@ def read_yaml(content: bytes) -> tuple[dict[str, Any], dict[NodePath, int]]:
         mark = error.problem_mark or error.context_mark
         raise YamlError(f"it is not YAML: {error.problem or error.context}", _line(mark)) from None
     except yaml.reader.ReaderError as error:
-        raise YamlError(f"it holds a letter that YAML does not allow (U+{_code(error.character):04X})", 1) from None
+        raise YamlError(
+            f"it contains a character that YAML does not allow (U+{_code(error.character):04X})", 1
+        ) from None
     except ValueError:
-        raise YamlError("it holds a number that is too long", 1) from None
+        raise YamlError("it contains a number that is too long", 1) from None
 
 
 def _line(mark: Any) -> int:
@@ -94,7 +96,7 @@ def _read(text: str) -> tuple[dict[str, Any], dict[NodePath, int]]:
     loader = _Loader(text)
     node = loader.get_single_node()
     if not isinstance(node, yaml.MappingNode):
-        raise YamlError("it holds no keys", 1)
+        raise YamlError("it is not a mapping", 1)
     lines = dict(_lines(node, ()))
     value: dict[str, Any] = loader.construct_document(node)
     return value, lines
@@ -110,9 +112,9 @@ def _lines(node: yaml.Node, place: NodePath) -> Iterator[tuple[NodePath, int]]:
         for key, inner in node.value:
             line = _line(key.start_mark)
             if not isinstance(key, yaml.ScalarNode) or key.tag != "tag:yaml.org,2002:str":
-                raise YamlError("a key is no plain word", line)
+                raise YamlError("a key is not a string", line)
             if key.value in seen:
-                raise YamlError(f"the key '{key.value}' is given twice", line)
+                raise YamlError(f"duplicate key '{key.value}'", line)
             seen.add(key.value)
             yield from _lines(inner, (*place, key.value))
             yield (*place, key.value), line

@@ -1,20 +1,20 @@
-"""The template of a prompt's user message: a small part of Jinja2, in which values can only ever be data.
+"""Templates of a prompt's user message: a safe subset of Jinja2.
 
-A template may print a value, walk through one and ask about one, and nothing else:
+A template may print a value, loop over one and test one, and nothing else:
 
     Caption: {{ caption }}
     {% for label, box in boxes %}
     {{ label }}: {{ box }}
     {% endfor %}
 
-**Values are data, not instructions.** Whatever a template prints is written as JSON, so a text stands in double quotes
-with the quotes inside it escaped: no caption can end its own string, whatever it says. Line breaks, invisible and
-bidirectional marks and half surrogates are written as escapes, so none of them shapes the message either. It happens
-to every value, behind the author's back: there is no way to print one otherwise. Values are never read as templates.
+**Values are data, not instructions.** Every printed value is written as JSON, so a text is in double quotes with inner
+quotes escaped: no caption can end its own string. Line breaks, invisible and bidirectional characters and lone
+surrogates are escaped, so none of them affects the layout of the message. This applies to every value and cannot be
+turned off. Values are never parsed as templates.
 
-**Templates are anybody's files.** They are checked against a list of what is allowed before they are compiled: no
-call, no filter, no attribute, no arithmetic, no include, and a loop inside a loop only over what the outer one gives,
-so the work grows no faster than the values. What is left runs in Jinja's sandbox, and stops at `MAX_LENGTH` letters.
+**Templates are untrusted.** They are checked against a list of allowed nodes before compilation: no calls, filters,
+attributes, arithmetic or includes, and a nested loop only over an item of the outer loop, so the output grows linearly
+with the values. The rest runs in Jinja's sandbox, and rendering stops at `MAX_LENGTH` characters.
 """
 
 import json
@@ -33,9 +33,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.request_errors import RequestError
 
-MAX_LENGTH = 1_000_000  # letters of one message
+MAX_LENGTH = 1_000_000  # characters of one message
 
-_RESERVED = frozenset({"self", "super", "caller", "varargs", "kwargs"})  # names that Jinja gives a meaning
+_RESERVED = frozenset({"self", "super", "caller", "varargs", "kwargs"})  # special names of Jinja
 _LOOP = frozenset({"index", "first", "last"})
 _ALLOWED_COMPARISONS = frozenset({"eq", "ne", "lt", "lteq", "gt", "gteq"})
 _ALLOWED = (
@@ -50,8 +50,8 @@ _NAMES: Mapping[type[nodes.Node], str] = {
     nodes.FilterBlock: "'filter'", nodes.With: "'with'", nodes.Scope: "'autoescape'",
 }  # fmt: skip
 
-# What a reader does not see, or what turns the order of what he sees: controls, invisible and bidirectional marks,
-# line and paragraph separators, fillers, half surrogates, tag letters. Variation selector 16 belongs to emoji.
+# Invisible or reordering characters: controls, zero-width and bidirectional characters, line and paragraph separators,
+# fillers, surrogates, tag characters. Variation selector 16 is part of emoji.
 _HIDDEN = re.compile(
     "[\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0e\ufeff\uffa0\ufff0-\uffff\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -60,30 +60,30 @@ _HIDDEN = re.compile(
 
 
 class TemplateError(Exception):
-    """A template that may not be; ``line`` counts from 1 in the template."""
+    """Invalid or disallowed template; ``line`` counts from 1 in the template."""
 
     def __init__(self, what: str, line: int | None) -> None:
         super().__init__(what)
-        self.what, self.line = what, line or 1  # the parser leaves some parts without one
+        self.what, self.line = what, line or 1  # some nodes have no line
 
 
 def json_for_prompt(value: Any) -> str:
-    """Return a value as it stands in a message: JSON on one line, hidden letters as escapes.
+    """Return a value as one line of JSON with invisible characters escaped.
 
     Raises:
-        TypeError: for what is no text, number, truth value, list or mapping.
-        ValueError: for a number that JSON cannot write.
+        TypeError: the value is no text, number, bool, list or mapping.
+        ValueError: a number is not finite.
     """
     kind = type(value)
     if kind is str:
-        quoted = encode_basestring(value)  # what `json.dumps` calls, without the encoder that it makes each time
+        quoted = encode_basestring(value)  # called by `json.dumps`, without creating an encoder
         return quoted if value.isascii() and value.isprintable() else _HIDDEN.sub(_escape, quoted)
     if kind is float:
         return repr(value) if isfinite(value) else json.dumps(value, allow_nan=False)  # raises
     if kind is int or kind is bool:
         return repr(value).lower()
     if isinstance(value, Undefined):
-        return str(value)  # raises, naming what is missing
+        return str(value)  # raises with the name of the missing value
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(json_for_prompt, value)) + "]"
     if isinstance(value, Mapping):
@@ -110,14 +110,14 @@ class Template:
     """A checked and compiled template.
 
     Attributes:
-        needs: names of the values that it may ask for.
+        needs: names of the values that it uses.
     """
 
     def __init__(self, source: str) -> None:
-        """Check and compile.
+        """Check and compile the template.
 
         Raises:
-            TemplateFault: where it is broken or holds what is not allowed.
+            TemplateError: it is invalid or uses a disallowed feature.
         """
         try:
             tree = _ENVIRONMENT.parse(source)
@@ -130,19 +130,19 @@ class Template:
             raise TemplateError("it is nested too deeply", 1) from None
 
     def render(self, values: Mapping[str, object]) -> str:
-        """Return the message, without white space around it.
+        """Return the message, stripped of surrounding white space.
 
         Raises:
-            UsageError: when a value is missing or of a kind that the template cannot use.
-            Failure: ``request_too_large`` beyond `MAX_LENGTH` letters, ``bad_request`` for a number like NaN.
+            UsageError: a value is missing or of a type that the template cannot use.
+            RequestError: ``request_too_large`` beyond `MAX_LENGTH` characters, ``bad_request`` for NaN or infinity.
         """
         try:
             text = "".join(_limit_length(self._compiled.root_render_func(self._compiled.new_context(dict(values)))))
         except TemplateRuntimeError as error:
-            raise UsageError(f"the template asks for what is not there: {error.message}.") from None
+            raise UsageError(f"the template uses a missing value: {error.message}.") from None
         except ValueError as error:
             if "JSON compliant" in str(error):
-                raise RequestError("bad_request", "a value is no finite number") from None
+                raise RequestError("bad_request", "a value is not a finite number") from None
             raise UsageError(f"the template does not fit the values: {error}.") from None
         except TypeError as error:
             raise UsageError(f"the template does not fit the values: {error}.") from None
@@ -154,12 +154,12 @@ def _limit_length(pieces: Iterator[str]) -> Iterator[str]:
     for piece in pieces:
         letters += len(piece)
         if letters > MAX_LENGTH:
-            raise RequestError("request_too_large", f"a message of more than {MAX_LENGTH:,} letters")
+            raise RequestError("request_too_large", f"a message of more than {MAX_LENGTH:,} characters")
         yield piece
 
 
 def _check(node: nodes.Node, loop: frozenset[str] | None) -> None:
-    """Refuse what is not allowed. ``loop``: names that the innermost loop around gives; None outside of loops."""
+    """Reject disallowed nodes. ``loop``: names bound by the innermost loop; None outside of loops."""
     if not isinstance(node, _ALLOWED):
         raise TemplateError(f"{_NAMES.get(type(node), type(node).__name__)} is not allowed in a prompt", node.lineno)
     if isinstance(node, nodes.Getattr) and not (_is_name(node.node, "loop") and node.attr in _LOOP and loop):
@@ -169,7 +169,7 @@ def _check(node: nodes.Node, loop: frozenset[str] | None) -> None:
     if isinstance(node, nodes.Operand) and node.op not in _ALLOWED_COMPARISONS:
         raise TemplateError(f"'{node.op}' is not allowed in a prompt", node.lineno)
     if isinstance(node, nodes.Name) and (node.name.startswith("_") or node.name in _RESERVED):
-        raise TemplateError(f"'{node.name}' is no name of a value", node.lineno)
+        raise TemplateError(f"'{node.name}' is not a valid name of a value", node.lineno)
     if isinstance(node, nodes.For):
         _check_loop(node, loop)
         loop = frozenset(name.name for name in node.target.find_all(nodes.Name)) | _loop_targets(node.target)
@@ -182,9 +182,11 @@ def _check_loop(node: nodes.For, around: frozenset[str] | None) -> None:
     while isinstance(over, nodes.Getitem):
         over = over.node
     if not isinstance(over, nodes.Name) or node.recursive or node.test is not None:
-        raise TemplateError("a loop goes over a value: {% for item in items %}", node.lineno)
+        raise TemplateError("a loop must iterate over a value: {% for item in items %}", node.lineno)
     if around is not None and over.name not in around:
-        raise TemplateError(f"a loop inside a loop goes over what the outer one gives, not '{over.name}'", node.lineno)
+        raise TemplateError(
+            f"a nested loop must iterate over an item of the outer loop, not '{over.name}'", node.lineno
+        )
 
 
 def _loop_targets(target: nodes.Node) -> frozenset[str]:

@@ -1,15 +1,15 @@
-"""Arithmetic as models write it, by a parser of our own: no text is ever evaluated as code.
+"""Parser for arithmetic in model output; no text is evaluated as code.
 
-Understood are numbers (``1,200``, ``.5``, ``1e3``), ``+ - * /`` with their usual strength, brackets, and other signs for
-the same (``× · x ÷ −``). Values are exact fractions, so 0.1 + 0.2 is 0.3. Powers are not understood: a short text must
-not mean a huge number.
+The grammar has numbers (``1,200``, ``.5``, ``1e3``), ``+ - * /`` with the usual precedence, brackets, and alternative
+operator signs (``× · x ÷ −``). Values are exact fractions, so 0.1 + 0.2 is 0.3. Powers are not supported, since a short
+text could then denote a huge number.
 
-    value_of("(10 - (3 + 6))")              -> Fraction(1)
-    number_in("$1,200 in all")              -> Fraction(1200)
-    number_in("(8 cups + 10 mugs) * 4")     -> Fraction(72): units behind numbers count for nothing
-    stated("some - 8", "So some - 8 = 6.")  -> Fraction(6): what a text says that a calculation with a word comes to
-    several_in("(8 / 4) and (6 / 4)")       -> [Fraction(2), Fraction(3, 2)]
-    equations("10 * 45 = 460 seeds")        -> [Equation(Fraction(450), Fraction(460), ...)]
+    evaluate_expression("(10 - (3 + 6))")                 -> Fraction(1)
+    parse_number("$1,200 in all")                         -> Fraction(1200)
+    parse_number("(8 cups + 10 mugs) * 4")                -> Fraction(72); units are ignored
+    solve_stated_unknown("some - 8", "So some - 8 = 6.")  -> Fraction(6), the value that the text states
+    find_differing_numbers("(8 / 4) and (6 / 4)")         -> [Fraction(2), Fraction(3, 2)]
+    find_equations("10 * 45 = 460 seeds")                 -> [Equation(Fraction(450), Fraction(460), ...)]
 """
 
 import re
@@ -19,17 +19,17 @@ from fractions import Fraction
 
 from pairwright.generators.rationales.multiple_answers import Mention, listed_answers
 
-MAX_LENGTH = 400  # letters of an expression
-MAX_DEPTH = 30  # brackets in brackets
+MAX_LENGTH = 400  # characters of an expression
+MAX_DEPTH = 30  # nested brackets
 MAX_DIGITS = 30  # of a number
 
 _NUMBER = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,2})?"
 _TOKEN = re.compile(rf"\s*(?:(?P<number>{_NUMBER})|(?P<sign>[-+*/()×·÷−–xX]))")
 _SIGNS = {"×": "*", "·": "*", "x": "*", "X": "*", "÷": "/", "−": "-", "–": "-"}
 _MONEY = re.compile(r"[$€£¥]\s?(?=[\d.(-])")
-_UNKNOWN = re.compile(r"[^\W\d]\s*[-+*/×÷](?!\w)|[-+*/×÷]\s*[^\W\dxX]")  # "some - 9": a calculation with a word
-# "8 action figures + 10", "some bags + 4": up to three words behind a number, two behind the word of an unknown, and before
-# a sign or a bracket, name the unit; but for those that calculate, join or count themselves.
+_UNKNOWN = re.compile(r"[^\W\d]\s*[-+*/×÷](?!\w)|[-+*/×÷]\s*[^\W\dxX]")  # "some - 9": a calculation with an unknown
+# "8 action figures + 10", "some bags + 4": up to three words after a number, or two after an unknown, before an operator
+# or a bracket are a unit, except for words that calculate, join or count.
 _NO_UNIT = (
     r"(?!(?:and|or|to|than|more|less|fewer|of|plus|minus|times|divided|by|half|dozens?|hundreds?|thousands?|millions?|"
     r"percent|per|x|some|not|is|are|was|were|equals?)\b)"
@@ -41,7 +41,7 @@ _UNIT_OF_WORD = re.compile(
     rf"((?<![^\s(])[^\W\d_]+)\s+(?:{_NO_UNIT}[^\W\d_]+\s*){{1,2}}(?=[-+*/×÷)]|\Z)", re.IGNORECASE
 )
 _WORD = re.compile(r"[^\W\d_]+")
-_PLACEHOLDER_VALUES = ("10007", "20011", "30011")  # numbers for an unknown, which no text calculates with
+_PLACEHOLDER_VALUES = ("10007", "20011", "30011")  # numbers in place of an unknown, which do not occur in texts
 # An expression in running text: it begins and ends with a number or a bracket.
 _EXPRESSION = rf"[(]*-?\s?[(]*(?:{_NUMBER})(?:\s?[()]*\s?[-+*/×·÷−x]\s?[(]*\s?-?(?:{_NUMBER})[)]*)*"
 _EQUATION = re.compile(
@@ -57,21 +57,21 @@ _PLAIN = re.compile(rf"(?<![\w.,])-?{_NUMBER}(?![\w]|[.,]\d)")
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """A calculation in a text: the value of its left side, what the text says that it is, and where it stands."""
+    """A calculation in a text: the value of its left side, the stated result, and its span in characters."""
 
     value: Fraction
-    said: Fraction
+    stated: Fraction
     start: int
     end: int
 
     @property
     def holds(self) -> bool:
-        """Whether both sides are the same but for rounding."""
-        return is_close(self.value, self.said)
+        """Whether both sides are equal up to rounding."""
+        return is_close(self.value, self.stated)
 
 
 def evaluate_expression(expression: str) -> Fraction | None:
-    """Return the value of an expression; None when the text is none, or it cannot be worked out."""
+    """Return the value of an expression; None if the text is no expression or divides by zero."""
     text = _MONEY.sub("", expression.strip())
     if not text or len(text) > MAX_LENGTH:
         return None
@@ -85,9 +85,10 @@ def evaluate_expression(expression: str) -> Fraction | None:
 
 
 def parse_number(text: str) -> Fraction | None:
-    """Return the number that a short text says: an expression, one with a unit, or the right side of an equation.
+    """Return the number of a short text: an expression, with or without unit, or the right side of an equation.
 
-    ``None`` when there is none, or when there are several that differ.
+    Returns:
+        The number; None if there is none, or several that differ.
     """
     text = text.strip()[:MAX_LENGTH].strip(" .*_`'\"")
     first = text.casefold().partition(" ")[0]
@@ -106,9 +107,10 @@ def parse_number(text: str) -> Fraction | None:
 
 
 def find_differing_numbers(text: str) -> list[Fraction]:
-    """Return the numbers of a text that gives several that differ ("(8 / 4) and (6 / 4)", "14, 21", "5 apples or 6").
+    """Return the numbers of a text that lists several different ones ("(8 / 4) and (6 / 4)", "14, 21", "5 apples or 6").
 
-    Empty where it gives one number, or numbers that are no list.
+    Returns:
+        The numbers; empty if the text has one number, or numbers that are not a list.
     """
     text = _MONEY.sub("", text.strip(" .*_`'\"")[:MAX_LENGTH])
     while text.startswith("(") and text.endswith(")") and _is_bracketed(text):
@@ -122,10 +124,12 @@ def find_differing_numbers(text: str) -> list[Fraction]:
 
 
 def solve_stated_unknown(expression: str, text: str) -> Fraction | None:
-    """Return what a text says that an expression with one unknown comes to, as "some - 8 = 6" does of "(some - 8)".
+    """Return the value that a text states for an expression with one unknown ("some - 8 = 6" for "(some - 8)").
 
-    The expression is not solved for its unknown. Brackets may differ where they change nothing, units count for
-    nothing. ``None`` when the text does not say it, or says several numbers.
+    The expression is not solved for its unknown. Units and redundant brackets are ignored.
+
+    Returns:
+        The value; None if the text states none or several.
     """
     expression = _of_one_word(_MONEY.sub("", expression.strip(" .*_`'\"")[:MAX_LENGTH]))
     unknown = set(_WORD.findall(expression)) - {"x", "X"} or set(_WORD.findall(expression))
@@ -166,7 +170,7 @@ def _of_one_word(text: str) -> str:
 
 
 def _is_bracketed(text: str) -> bool:
-    """Return whether the first bracket closes with the last one."""
+    """Return whether the first bracket matches the last one."""
     depth = 0
     for at, letter in enumerate(text):
         depth += (letter == "(") - (letter == ")")
@@ -183,7 +187,7 @@ def find_numbers(text: str) -> list[Fraction]:
 
 
 def find_calculations(text: str) -> list[Fraction]:
-    """Return the values of the calculations that a text holds, with or without their result, in order."""
+    """Return the values of the calculations in a text, with or without a stated result, in order."""
     text = _MONEY.sub("", text)
     found = (
         evaluate_expression(_balanced(match[0]))
@@ -194,36 +198,36 @@ def find_calculations(text: str) -> list[Fraction]:
 
 
 def find_equations(text: str) -> list[Equation]:
-    """Return the calculations with a result that a text holds, in order."""
+    """Return the calculations with a stated result in a text, in order."""
     text = _MONEY.sub("", text)
     found: list[Equation] = []
     for match in _EQUATION.finditer(text):
-        left, said = evaluate_expression(_balanced(match["left"])), evaluate_expression(match["right"])
-        if left is not None and said is not None and _CALCULATED.search(match["left"]):
-            found.append(Equation(left, said, match.start(), match.end()))
+        left, stated = evaluate_expression(_balanced(match["left"])), evaluate_expression(match["right"])
+        if left is not None and stated is not None and _CALCULATED.search(match["left"]):
+            found.append(Equation(left, stated, match.start(), match.end()))
     return found
 
 
 def is_close(one: Fraction, other: Fraction) -> bool:
-    """Return whether two numbers are the same but for rounding of one that is written with decimals.
+    """Return whether two numbers are equal, or one is a decimal to which the other rounds.
 
-    3.33 is ten thirds, and 0.7 two thirds; 37.9 is not 38.
+    3.33 is close to ten thirds, and 0.7 to two thirds; 37.9 is not close to 38.
     """
     return one == other or _rounds_to(one, other) or _rounds_to(other, one)
 
 
-def _rounds_to(exact: Fraction, said: Fraction) -> bool:
-    if said.denominator == 1:
+def _rounds_to(exact: Fraction, decimal: Fraction) -> bool:
+    if decimal.denominator == 1:
         return False
-    digits = next((digits for digits in range(1, MAX_DIGITS) if 10**digits % said.denominator == 0), 0)
+    digits = next((digits for digits in range(1, MAX_DIGITS) if 10**digits % decimal.denominator == 0), 0)
     if not digits:
         return False
-    off, unit = abs(exact - said), Fraction(1, 10**digits)
-    return 2 * off <= unit or (digits > 1 and off < unit)  # rounded, or cut off
+    error, unit = abs(exact - decimal), Fraction(1, 10**digits)
+    return 2 * error <= unit or (digits > 1 and error < unit)  # rounded or truncated
 
 
 def format_number(value: Fraction) -> str:
-    """Return a number as people write it: ``450``, ``2.5``; at most six digits where it does not end."""
+    """Return a number as text: ``450``, ``2.5``; six significant digits if it is no integer."""
     if value.denominator == 1:
         return str(value.numerator)
     return f"{float(value):.6g}"
@@ -242,7 +246,7 @@ def _found_within(text: str) -> Iterator[tuple[int, int, Fraction]]:
 
 
 def _balanced(text: str) -> str:
-    """Return the text without brackets that nothing opens or closes at its ends."""
+    """Return the text without unmatched brackets at its ends."""
     text = text.strip()
     while text.count("(") > text.count(")") and text.startswith("("):
         text = text[1:].strip()
@@ -271,7 +275,7 @@ def _tokens(text: str) -> list[str] | None:
 
 
 class _Parser:
-    """Reads sums of products of factors, from left to right."""
+    """Recursive-descent parser of sums of products of factors."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens, self._at, self._depth = tokens, 0, 0

@@ -1,13 +1,12 @@
-"""Reading a chain of thought: the rationale, the marker ("So the answer is"), the label; and nothing behind it.
+"""Parser for chain-of-thought output: rationale, marker ("So the answer is") and label.
 
-Models that are shown demonstrations go on after their answer: with the next question, their answer to that, and so on.
-What counts ends where the first invented question begins: at a line, or a sentence, that begins as a turn of the prompt
-does (``Q:``, ``Premise:``, ``Human:``, ``###``), or as a field of the task. In what is left the answer is what stands
-behind the first marker whose label can be read; the rationale is what stands before that. Where the answer is a
-calculation with a word ("some - 8"), it is what the rationale says that this comes to ("some - 8 = 6"), if it says so:
-the model's own number, right or wrong, and never one that we solved for.
+After its answer a model may continue with further questions and answers, as in the demonstrations. Parsing ends at the
+first such question: a line or sentence that begins like a turn of the prompt (``Q:``, ``Premise:``, ``Human:``,
+``###``) or like a field of the task. The label follows the first marker after which a label can be read; the rationale
+is the text before the marker. If the answer is a calculation with an unknown ("some - 8"), the label is the value that
+the rationale states for it ("some - 8 = 6"), right or wrong; the unknown is never solved for.
 
-Nothing of the text is evaluated.
+No text is evaluated as code.
 """
 
 import re
@@ -18,11 +17,11 @@ from functools import lru_cache
 from pairwright.generators.llm.output.boilerplate import starts_new_turn
 from pairwright.generators.rationales.labels import MAX_LENGTH, Labels
 
-# Reasons of an answer that cannot be used.
+# Reason codes of unusable answers.
 NO_ANSWER = "no_answer"  # no marker before the first invented question
-UNREADABLE_LABEL = "unreadable_label"  # a marker, but none of the task's labels behind it
-SEVERAL_ANSWERS = "several_answers"  # two markers with two labels, or alternatives behind the last: "either (c) or (d)"
-NO_RATIONALE = "no_rationale"  # a label alone
+UNREADABLE_LABEL = "unreadable_label"  # a marker without a label of the task after it
+SEVERAL_ANSWERS = "several_answers"  # markers with different labels, or alternatives after the last one
+NO_RATIONALE = "no_rationale"  # a label only
 
 _ANSWER = (
     r"(?:(?<![\w'])(?:and\s+)?(?:so|thus|therefore|hence|then|consequently)\b[,:]?\s+)?"
@@ -33,7 +32,7 @@ _MARKER = re.compile(
     rf"{_ANSWER}is\b(?:\s+(?:therefore|thus|then))?\s*:?\s*" + r"|\\boxed\s*\{|(?:^|\n)\s*####\s+(?=[-$\d])",
     re.IGNORECASE,
 )
-# "The answer must be a place where ..." begins many a rationale, so this counts only where no other marker stands.
+# "The answer must be a place where ..." often begins a rationale, so this is used only without another marker.
 _HYPOTHETICAL = re.compile(rf"{_ANSWER}(?:would|should|must)\s+be\b\s*:?\s*", re.IGNORECASE)
 _ASKED = re.compile(r"\b(?:what|whether|if|how)\s+\Z", re.IGNORECASE)  # "asks what the answer is": no answer yet
 _LABELLED = re.compile(r"(?:^|\n)[ \t>*#_]*(?:final\s+)?(?:answer|label)[ \t*_]*:[ \t*_]*", re.IGNORECASE)
@@ -53,49 +52,49 @@ _TRAILING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedRationale:
-    """What was read.
+    """A parsed model output.
 
     Attributes:
         rationale: one line, without marker and label.
-        label: in the task's own form; empty with a reason.
-        said: the label as the model wrote it; empty where no marker was found.
-        reason: why it cannot be used, else empty.
+        label: the label in its canonical form; may be empty with a reason.
+        raw_label: the label as the model wrote it; empty without a marker.
+        reason: reason code if it is unusable, else empty.
     """
 
     rationale: str = ""
     label: str = ""
-    said: str = ""
+    raw_label: str = ""
     reason: str = ""
 
     @property
     def parsed(self) -> bool:
-        """Whether there is an answer whose label can be read."""
+        """Whether a label could be read."""
         return bool(self.label)
 
 
 @dataclass(frozen=True, slots=True)
 class _StatedAnswer:
     start: int
-    said: str
+    raw_label: str
     labels: tuple[str, ...]
 
     @property
     def label(self) -> str:
-        """The label, empty where none or several can be read."""
+        """The label; empty if none or several can be read."""
         return self.labels[0] if len(self.labels) == 1 else ""
 
 
 def parse_chain_of_thought(
     text: str, labels: Labels, *, choices: Sequence[str] = (), fields: Sequence[str] = (), question: str = ""
 ) -> ParsedRationale:
-    """Read a model's output.
+    """Parse a model's output.
 
     Args:
-        text: of one answer, with whatever it runs on into.
-        labels: of the task.
-        choices: of the row, for labels of the kind ``choice``.
-        fields: names of the task's inputs: a line that begins with one of them and a colon is an invented question.
-        question: what was asked: a model may say that again before it answers.
+        text: one output, including anything after the answer.
+        labels: labels of the task.
+        choices: choices of the row, for labels of kind ``choice``.
+        fields: names of the task's fields; a line that begins with one of them and a colon is an invented question.
+        question: the input, which a model may repeat before it answers.
     """
     own = _strip_question_echo(text, question, tuple(fields))
     own = own[_opening_end(own) :]
@@ -108,28 +107,29 @@ def parse_chain_of_thought(
     rationale = _rationale(own[: chosen.start])
     if not readable:
         reason = SEVERAL_ANSWERS if len(chosen.labels) > 1 else UNREADABLE_LABEL
-        return ParsedRationale(rationale, said=chosen.said, reason=reason)
-    unresolved = len(answers[-1].labels) > 1  # "either (c) or (d)" may be narrowed down later, but not be the last word
+        return ParsedRationale(rationale, raw_label=chosen.raw_label, reason=reason)
+    unresolved = len(answers[-1].labels) > 1  # "either (c) or (d)" must be resolved by a later answer
     if unresolved or not all(labels.same(answer.label, chosen.label) for answer in readable):
-        return ParsedRationale(rationale, said=chosen.said, reason=SEVERAL_ANSWERS)
-    return ParsedRationale(rationale, chosen.label, chosen.said, "" if re.search(r"\w", rationale) else NO_RATIONALE)
+        return ParsedRationale(rationale, raw_label=chosen.raw_label, reason=SEVERAL_ANSWERS)
+    reason = "" if re.search(r"\w", rationale) else NO_RATIONALE
+    return ParsedRationale(rationale, chosen.label, chosen.raw_label, reason)
 
 
 def _strip_question_echo(text: str, question: str, fields: tuple[str, ...]) -> str:
-    """Return the text without the question said again at its start, as often as it is.
+    """Return the text without repetitions of the question at its start.
 
-    That is what stands before ``A:``, or in lines that begin with the names of the task's fields, and is all part of
-    the question.
+    A repetition is text before ``A:``, or a line that begins with the name of a field, whose words are all in the
+    question.
     """
-    asked = _words(question)
-    while asked and (found := _REPLY.search(text)) is not None:
+    question_words = _words(question)
+    while question_words and (found := _REPLY.search(text)) is not None:
         echo = _words(text[: found.start()])
-        if not echo or echo not in asked:
+        if not echo or echo not in question_words:
             break
         text = text[found.end() :]
-    while asked and (named := _field_line(fields).match(text)) is not None:
+    while question_words and (named := _field_line(fields).match(text)) is not None:
         line, _, rest = text[named.end() :].partition("\n")
-        if not rest or _words(line) not in asked:
+        if not rest or _words(line) not in question_words:
             break
         text = rest
     return text
@@ -142,12 +142,12 @@ def _words(text: str) -> str:
 def _opening_end(text: str) -> int:
     found = _OPENING.match(text)
     end = found.end() if found else 0
-    # "Answer: B" alone is an answer, no opening.
+    # "Answer: B" alone is an answer, not an opening.
     return end if "\n" in text[end:].strip() or _MARKER.search(text, end) else 0
 
 
 def _invented_question_start(text: str, fields: tuple[str, ...]) -> int:
-    """Return where the first invented question begins; the text's length where there is none."""
+    """Return the start of the first invented question; the text's length if there is none."""
     inline = _turns(fields).search(text)
     end = inline.start() if inline else len(text)
     at = 0
@@ -164,7 +164,7 @@ def _begins_question(line: str, fields: tuple[str, ...]) -> bool:
 
 @lru_cache(maxsize=32)
 def _turns(fields: tuple[str, ...]) -> re.Pattern[str]:
-    """Return what begins a question in the middle of a line, behind the end of a sentence."""
+    """Return the pattern for the start of a question within a line, after the end of a sentence."""
     names = "|".join(["Q", "Question", "Premise", "Problem", "Human", "User", *(_field_words(name) for name in fields)])
     return re.compile(rf"(?<=[.!?)\"”])\s+(?:{names})\s?:\s")
 
@@ -182,10 +182,10 @@ def _field_words(name: str) -> str:
 def _answers(text: str, labels: Labels, choices: Sequence[str]) -> list[_StatedAnswer]:
     markers = [match for match in _MARKER.finditer(text) if not _ASKED.search(text[: match.start()][-20:])]
     found = [_answer(text, match, labels, choices) for match in markers]
-    found = [answer for answer in found if re.search(r"[^\W_]", answer.said)]
+    found = [answer for answer in found if re.search(r"[^\W_]", answer.raw_label)]
     if found:
         return found
-    # Else "Answer: neutral" at the start of a line, where it is no opening of more reasoning, or "would be".
+    # Otherwise accept "Answer: neutral" at the start of a line, or "would be", if a label can be read.
     weaker = [
         _answer(text, match, labels, choices) for each in (_LABELLED, _HYPOTHETICAL) for match in each.finditer(text)
     ]
@@ -194,17 +194,17 @@ def _answers(text: str, labels: Labels, choices: Sequence[str]) -> list[_StatedA
 
 def _answer(text: str, match: re.Match[str], labels: Labels, choices: Sequence[str]) -> _StatedAnswer:
     behind = text[match.end() : match.end() + 2 * MAX_LENGTH].lstrip()
-    said = behind[: _label_end(behind)].strip()
-    found = labels.answers(said, choices)
-    if not found and (stated := labels.read_stated(said, text[: match.start()])):
+    raw_label = behind[: _label_end(behind)].strip()
+    found = labels.answers(raw_label, choices)
+    if not found and (stated := labels.read_stated(raw_label, text[: match.start()])):
         found = [stated]
-    return _StatedAnswer(match.start(), said, tuple(found))
+    return _StatedAnswer(match.start(), raw_label, tuple(found))
 
 
 def _label_end(text: str) -> int:
     for end in _END.finditer(text):
         if end.start() and (end[0] != "." or not re.fullmatch(r"\(?[A-Za-z]", text[: end.start()].strip())):
-            return end.start()  # "B. oven" is one answer, and its stop is no end
+            return end.start()  # the stop of "B. oven" is no end
     return len(text)
 
 

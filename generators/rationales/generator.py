@@ -1,19 +1,19 @@
-"""Rationales: why a row has the label that it has, in the words of a model (Distilling step-by-step, section 2.3.1).
+"""Generator of rationales for labels (Distilling step-by-step, section 2.3.1).
 
-A model is shown demonstrations of input, rationale and label, and writes a rationale and a label for a new input. The
-label is *asked for* (and held against the right one, where that is known) or *given*, and then only explained. With
-several samples the labels vote (self-consistency), and the rationale of the first sample that says the winner counts.
+The model gets demonstrations of input, rationale and label, and writes a rationale and a label for a new input. The
+label is predicted (and compared with the gold label, if known), or given and only explained. With several samples the
+labels vote (self-consistency), and the rationale of the first sample with the winning label is used.
 
-What becomes of a row, in one word:
-    (kept)            rationale and label can be trained on
+Reason codes of a row:
+    (kept)            rationale and label are usable for training
     no_answer         no "So the answer is" before the first invented question
-    unreadable_label  it is none of the task's answers
-    several_answers   answers that differ: behind two markers, or as alternatives behind one ("either (c) or (d)")
-    no_rationale      a label alone
-    tied_vote         several samples, and no label that more of them say than any other
-    wrong_label       it is not the right one; such rows are kept apart, with the model's label
-    inconsistent      the rationale contradicts its own label, or calculates wrongly (`rationales.consistency`)
-and the words of `llm.troubles` and `llm.failures` where a model gave no such answer at all.
+    unreadable_label  the answer is none of the task's labels
+    several_answers   different answers, after two markers or as alternatives after one ("either (c) or (d)")
+    no_rationale      a label without a rationale
+    tied_vote         several samples without a most frequent label
+    wrong_label       the label is not the gold label; such rows are stored separately, with the model's label
+    inconsistent      the rationale contradicts its own label or has a wrong calculation (`labels.check_agreement`)
+and the codes of `llm.output.errors` and `llm.client.request_errors`, if there is no usable answer at all.
 """
 
 import re
@@ -38,21 +38,20 @@ from pairwright.generators.rationales.chain_of_thought import (
     ParsedRationale,
     parse_chain_of_thought,
 )
-from pairwright.generators.rationales.label_consistency import Agreement, check_agreement
-from pairwright.generators.rationales.labels import Labels
+from pairwright.generators.rationales.labels import Agreement, Labels, check_agreement
 from pairwright.generators.rationales.tasks import TaskDefinition, TaskRow
 
 NAME = "rationales"
-VERSION = 3  # raised when the same rows and answers would give other examples
+VERSION = 3  # raise when the same rows and answers would give other examples
 
 WRONG_LABEL = "wrong_label"
 INCONSISTENT = "inconsistent"
 TIED_VOTE = "tied_vote"
 REASONS = (NO_ANSWER, UNREADABLE_LABEL, SEVERAL_ANSWERS, NO_RATIONALE, TIED_VOTE, WRONG_LABEL, INCONSISTENT)
 
-VALIDATION_SHARE = 0.1  # share of the rows, where the source has no split of its own
+VALIDATION_SHARE = 0.1  # share of the rows, if the source has no split
 
-_WHOLE = re.compile(r"(?:.*[.!?][\"”’)]*\s)?", re.DOTALL)  # a text's sentences that something follows
+_COMPLETE_SENTENCES = re.compile(r"(?:.*[.!?][\"”’)]*\s)?", re.DOTALL)
 
 _REPAIR_INSTRUCTIONS = {
     NO_ANSWER: 'Your answer does not end in "So the answer is X.", with the answer in place of X.',
@@ -65,15 +64,15 @@ _REPAIR_INSTRUCTIONS = {
 
 @dataclass(frozen=True)
 class RationaleSettings:
-    """How rationales are asked for and judged.
+    """Settings of `RationaleGenerator`.
 
     Attributes:
-        label_given: the model is told the right label and explains it.
-        samples: answers a row; more than one vote on the label.
-        wrong_labels: ``apart``: a row whose label is wrong is rejected; ``keep``: it is kept with the right label and
-            the model's rationale, as in the paper.
-        validation: share of the rows, 0-1.
-        seed: of the split.
+        label_given: give the model the gold label to explain.
+        samples: samples for each row; several samples vote on the label.
+        wrong_labels: ``apart``: reject a row with a wrong label; ``keep``: keep it with the gold label and the model's
+            rationale, as in the paper.
+        validation: share of the rows in the validation split, 0-1.
+        seed: seed of the split.
     """
 
     label_given: bool = False
@@ -85,32 +84,32 @@ class RationaleSettings:
 
 @dataclass(frozen=True)
 class JudgedExample:
-    """A row that has been worked on.
+    """An example with statistics of its answers.
 
     Attributes:
         example: the record, kept or rejected.
-        parsed: whether a label can be read in what the model said.
-        correct: whether its label is the right one; None where that is not known, or nothing was parsed.
-        says: whether the rationale agrees with the label that it comes with.
-        agreement: share of the samples that say the label; 0.0 where none can be used.
+        parsed: whether a label could be read in the output.
+        correct: whether the label is the gold label; None if that is unknown or no label was read.
+        consistency: whether the rationale agrees with its own label.
+        agreement: share of the samples with the chosen label; 0.0 if none is usable.
     """
 
     example: Example
     parsed: bool
     correct: bool | None
-    says: Agreement
+    consistency: Agreement
     agreement: float = 1.0
 
 
 @dataclass(frozen=True)
 class RationaleGenerator:
-    """Makes the examples of a task.
+    """Generates the examples of a task.
 
     Attributes:
-        task: which.
-        settings: how.
-        prompt: by which a model is asked; None for outputs that are there already.
-        model: its name at the server.
+        task: the task.
+        settings: settings of generation and judging.
+        prompt: prompt for the model; None for imported outputs.
+        model: model name.
     """
 
     task: TaskDefinition
@@ -119,42 +118,42 @@ class RationaleGenerator:
     model: str = ""
 
     def ask(self, item: TaskRow, *, ordinal: int = 0, row: str = "", attempt: int = 0) -> LLMStep[JudgedExample]:
-        """Return the talk about a row, which ends in its example.
+        """Return the steps that ask about a row and end in its example.
 
         Args:
             item: the row.
-            ordinal: tells rows with the same content apart.
-            row: its name in messages.
-            attempt: from 0; a higher one asks anew.
+            ordinal: distinguishes rows with the same content.
+            row: name of the row in messages.
+            attempt: from 0; a higher number draws new samples.
         """
         answers = yield from request_answers(
-            self.requests(item, row, attempt), TextShape("text"), check=lambda text: self._trouble(item, text)
+            self.requests(item, row, attempt), TextShape("text"), check=lambda text: self._check(item, text)
         )
         thoughts = [self._of_answer(item, answer) for answer in answers]
         return self._judged(item, thoughts, ordinal, next((each.key for each in answers if each.key), ""))
 
     def judge(self, item: TaskRow, outputs: Sequence[str], *, ordinal: int = 0, request: str = "") -> JudgedExample:
-        """Return the example of a row for which a model's outputs are there already.
+        """Return the example of a row from existing model outputs.
 
         Args:
             item: the row.
-            outputs: one, or several that vote.
-            ordinal: tells rows with the same content apart.
-            request: what they came from, for the record.
+            outputs: one output, or several that vote.
+            ordinal: distinguishes rows with the same content.
+            request: source of the outputs, stored in the origin.
         """
         return self._judged(item, [self.read(item, output) for output in outputs], ordinal, request)
 
     def read(self, item: TaskRow, output: str) -> ParsedRationale:
-        """Return what one output says about a row."""
+        """Parse one output for a row."""
         task = self.task
         return parse_chain_of_thought(
-            output, task.labels, choices=item.choices, fields=tuple(task.fields), question=task.asked(item)
+            output, task.labels, choices=item.choices, fields=tuple(task.fields), question=task.question(item)
         )
 
     def requests(self, item: TaskRow, row: str, attempt: int) -> list[Request]:
-        """Return what is asked about a row: one request a sample."""
+        """Return the requests for a row, one for each sample."""
         if self.prompt is None:
-            raise TypeError("no prompt: these rationales are imported")
+            raise TypeError("imported rationales have no prompt")
         label = item.gold if self.settings.label_given else ""
         values = {name: list(each) if isinstance(each, tuple) else each for name, each in item.values.items()}
         first = attempt * self.settings.samples
@@ -163,7 +162,7 @@ class RationaleGenerator:
             for number in range(self.settings.samples)
         ]
 
-    def _trouble(self, item: TaskRow, text: str) -> OutputError | None:
+    def _check(self, item: TaskRow, text: str) -> OutputError | None:
         thought = self.read(item, text)
         reason = thought.reason
         if (
@@ -176,13 +175,13 @@ class RationaleGenerator:
         return OutputError(reason, _REPAIR_INSTRUCTIONS[reason]) if reason else None
 
     def _of_answer(self, item: TaskRow, answer: Answer[str]) -> ParsedRationale:
-        said = answer.value if answer.value is not None else answer.raw
-        if answer.reason == "truncated":  # what was cut off may be the next question: whole sentences count
-            said = _WHOLE.match(said)[0]  # type: ignore[index]  # matches any text
-        thought = self.read(item, said)
-        cut_behind = answer.reason == "truncated" and not thought.reason
-        if answer.value is None and answer.reason not in REASONS and not cut_behind:
-            return ParsedRationale(thought.rationale, reason=answer.reason)  # refused, truncated, no answer at all
+        text = answer.value if answer.value is not None else answer.raw
+        if answer.reason == "truncated":  # the truncated sentence may belong to an invented question
+            text = _COMPLETE_SENTENCES.match(text)[0]  # type: ignore[index]  # matches any text
+        thought = self.read(item, text)
+        truncated_after_answer = answer.reason == "truncated" and not thought.reason
+        if answer.value is None and answer.reason not in REASONS and not truncated_after_answer:
+            return ParsedRationale(thought.rationale, reason=answer.reason)  # refused, truncated or no answer
         return thought
 
     def _judged(self, item: TaskRow, thoughts: Sequence[ParsedRationale], ordinal: int, request: str) -> JudgedExample:
@@ -190,31 +189,34 @@ class RationaleGenerator:
         chosen, agreement = majority_vote(thoughts, labels, item.choices)
         parsed = chosen.parsed
         correct = labels.same(chosen.label, item.gold) if parsed and item.gold else None
-        told = check_agreement(chosen.rationale, chosen.label, labels, item.choices) if chosen.label else "silent"
+        consistency: Agreement = (
+            check_agreement(chosen.rationale, chosen.label, labels, item.choices) if chosen.label else "silent"
+        )
         reason = chosen.reason
         if not reason and correct is False and self.settings.wrong_labels == "apart":
             reason = WRONG_LABEL
-        if not reason and told == "contradicts":
+        if not reason and consistency == "contradicts":
             reason = INCONSISTENT
-        # A wrong label stays with its rationale; else the label is the source's own.
+        # A rejected wrong label is stored with its rationale; otherwise the gold label is used.
         use_gold = bool(item.gold) and reason != WRONG_LABEL
         example = Example(
             id="",
             task=self.task.name,
             input=item.input,
             origin=self._origin(request),
-            label=item.gold if use_gold else chosen.label or chosen.said,
-            label_source="gold" if use_gold else "model" if chosen.said else "",
+            label=item.gold if use_gold else chosen.label or chosen.raw_label,
+            label_source="gold" if use_gold else "model" if chosen.raw_label else "",
             rationale=chosen.rationale,
             split=assign_split(item, self.settings),
             key=item.key,
             status="rejected" if reason else "kept",
             reason=reason,
         )
-        return JudgedExample(replace(example, id=self._id(item, example, ordinal)), parsed, correct, told, agreement)
+        example = replace(example, id=self._id(item, example, ordinal))
+        return JudgedExample(example, parsed, correct, consistency, agreement)
 
-    def broken_off(self, item: TaskRow, reason: str, ordinal: int = 0) -> JudgedExample:
-        """Return the rejected example of a row whose talk ended in an error."""
+    def failed_example(self, item: TaskRow, reason: str, ordinal: int = 0) -> JudgedExample:
+        """Return the rejected example of a row whose request failed."""
         return self._judged(item, [ParsedRationale(reason=reason)], ordinal, "")
 
     def _origin(self, request: str) -> Origin:
@@ -229,10 +231,10 @@ class RationaleGenerator:
 def majority_vote(
     thoughts: Sequence[ParsedRationale], labels: Labels, choices: Sequence[str] = ()
 ) -> tuple[ParsedRationale, float]:
-    """Return the thought that counts, and the share of all that say its label.
+    """Return the chosen output and the share of all outputs with its label.
 
-    The label said most often wins; its first rationale that does not contradict it is taken. Where none can be used,
-    the first thought is returned with its reason; where two labels are said equally often, with ``tied_vote``.
+    The most frequent label wins, with its first rationale that does not contradict it. If no output is usable, the
+    first is returned with its reason; if two labels are equally frequent, the reason is ``tied_vote``.
     """
     usable = [thought for thought in thoughts if not thought.reason]
     if not usable:
@@ -257,11 +259,11 @@ def majority_vote(
 
 
 def row_key(item: TaskRow) -> str:
-    """Return what stands for a row's content: 32 hex digits over its fields, its key and its label."""
+    """Return the content key of a row: 32 hex digits over its fields, its pair's key and its label."""
     return pair_key(item.key, item.gold, compact_json(dict(item.values)))
 
 
 def assign_split(item: TaskRow, settings: RationaleSettings) -> Literal["train", "validation"]:
-    """Return the split of a row, by its pair's key, else by its input: equal inputs are never in both."""
-    drawn = make_rng(settings.seed, 0, NAME, VERSION, item.key or item.input, "split").random()
-    return "validation" if drawn < settings.validation else "train"
+    """Return the split of a row by its pair's key or else its input, so that equal inputs share a split."""
+    draw = make_rng(settings.seed, 0, NAME, VERSION, item.key or item.input, "split").random()
+    return "validation" if draw < settings.validation else "train"

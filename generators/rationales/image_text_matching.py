@@ -1,8 +1,8 @@
-"""Rows of image-text matching out of hard negatives: does this caption fit the image, and why not?
+"""Rows of the image-text matching task, made from hard negatives.
 
-Every negative gives a row whose answer is "no". The true text that it competes with (its hard positive, else the
-caption) gives one whose answer is "yes"; once, however many negatives it has. What is known of the image for certain
-are its captions and the labels of its boxes; a caption that is judged is not told among them, unless it is all there is.
+Each negative gives a row with the answer "no". The true text that it competes with (its hard positive, or else the
+caption) gives one row with the answer "yes", however many negatives it has. The known facts of a row are the image's
+captions and box labels; the caption that is judged is not among them, unless it is the only one.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ RawRow = tuple[Mapping[str, Any], str]
 
 
 def rows_from_sample(sample: Sample) -> Iterator[RawRow]:
-    """Give the rows of a sample's hard negatives and of the texts that they compete with."""
+    """Yield the rows of a sample's hard negatives and of the texts that they compete with."""
     pair, judged = sample.pair, dict[str, None]()
     captions = (pair.caption, *pair.captions)
     labels = tuple(dict.fromkeys(box.label for box in pair.boxes))
@@ -30,11 +30,11 @@ def rows_from_sample(sample: Sample) -> Iterator[RawRow]:
 
 
 def rows_from_candidate(candidate: Mapping[str, Any], judged: set[tuple[str, str]]) -> Iterator[RawRow]:
-    """Give the rows of a candidate row (caption, negative, positive, ...).
+    """Yield the rows of a candidate row (caption, negative, positive, ...).
 
     Args:
-        candidate: with the columns of candidate rows; kept ones only make sense.
-        judged: (image, text) of the "yes" rows that there are already; added to.
+        candidate: a kept candidate row.
+        judged: (image, text) of existing "yes" rows; extended in place.
     """
     caption, true = candidate["caption"], candidate["positive"] or candidate["caption"]
     yield _row((caption,), candidate["negative"], "no", candidate["key"])

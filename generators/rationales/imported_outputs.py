@@ -1,7 +1,7 @@
-"""A model's outputs that are there already: files of texts in the order of the rows that they were made for.
+"""Readers of existing model outputs: files of texts in the order of their rows.
 
-A file is a JSON list, or JSON Lines, of texts, of lists of texts (samples of one row), or of objects with a text under
-``output``, ``text``, ``response``, ``completion`` or ``generation``. Several files are either parts, one behind the other
+A file is a JSON list or JSON Lines of texts, of lists of texts (samples of one row), or of objects with a text under
+``output``, ``text``, ``response``, ``completion`` or ``generation``. Several files are either consecutive parts
 (``train_CoT_0.json`` with 500 and ``train_CoT_1.json`` with 300 outputs of 800 rows), or samples, each for all rows.
 """
 
@@ -20,26 +20,30 @@ TEXT_FIELDS = ("output", "text", "response", "completion", "generation")
 
 @dataclass(frozen=True, slots=True)
 class RowOutputs:
-    """What a model said about one row: one text, or several samples; and in which file the first stands."""
+    """Outputs for one row (one text, or several samples), and the file of the first."""
 
     texts: tuple[str, ...]
     file: str
 
 
 def read_outputs(path: Path) -> list[tuple[str, ...]]:
-    """Return the outputs of a file, in order, each with its samples.
+    """Return the outputs of a file in order, each with its samples.
 
     Raises:
-        InputError: when the file cannot be read, or a place in it holds no output.
+        InputError: the file cannot be read, or an entry is no output.
     """
     return [_texts(value, f"{path}: {place}") for place, value in _values(read_text_bytes(path), path)]
 
 
 def read_row_outputs(rows: int, paths: Sequence[Path]) -> list[RowOutputs]:
-    """Return what was said about each of so many rows.
+    """Return the outputs of each row.
+
+    Args:
+        rows: number of rows.
+        paths: the files.
 
     Raises:
-        UsageError: when the files fit the rows neither as parts nor as samples.
+        UsageError: the files match the number of rows neither as parts nor as samples.
         InputError: as in `read_outputs`.
     """
     files = [(path.name, read_outputs(path)) for path in paths]
@@ -47,35 +51,36 @@ def read_row_outputs(rows: int, paths: Sequence[Path]) -> list[RowOutputs]:
     if sum(counts) == rows:
         return [RowOutputs(texts, name) for name, outputs in files for texts in outputs]
     if counts and all(count == rows for count in counts):
-        alike = zip(*(outputs for _, outputs in files), strict=True)
-        return [RowOutputs(tuple(text for texts in each for text in texts), files[0][0]) for each in alike]
-    told = ", ".join(f"{name} {len(outputs):,}" for name, outputs in files)
+        samples = zip(*(outputs for _, outputs in files), strict=True)
+        return [RowOutputs(tuple(text for texts in row for text in texts), files[0][0]) for row in samples]
+    sizes = ", ".join(f"{name} {len(outputs):,}" for name, outputs in files)
     raise UsageError(
-        f"{rows:,} rows, but outputs: {told}. Give files that hold all of them in order, or one output a row each."
+        f"{rows:,} rows, but outputs: {sizes}. Give files whose outputs add up to the rows, or files with one output "
+        "for each row."
     )
 
 
 def _values(content: bytes, path: Path) -> list[tuple[str, Any]]:
     try:
-        whole = orjson.loads(content)
-    except orjson.JSONDecodeError as flaw:
+        values = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
         if content.lstrip().startswith(b"["):
-            raise InputError(f"broken JSON ({flaw})", where=str(path), fix="Correct the file.") from None
+            raise InputError(f"invalid JSON ({error})", where=str(path), fix="Correct the file.") from None
         return [
             (f"line {number}", _line(line, path, number))
             for number, line in enumerate(content.splitlines(), 1)
             if line.strip()
         ]
-    if not isinstance(whole, list):
-        whole = [whole]
-    return [(f"output {number}", value) for number, value in enumerate(whole)]
+    if not isinstance(values, list):
+        values = [values]
+    return [(f"output {number}", value) for number, value in enumerate(values)]
 
 
 def _line(line: bytes, path: Path, number: int) -> Any:
     try:
         return orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise InputError(f"broken JSON ({error})", where=f"{path}:{number}", fix="Correct the line.") from None
+        raise InputError(f"invalid JSON ({error})", where=f"{path}:{number}", fix="Correct the line.") from None
 
 
 def _texts(value: Any, place: str) -> tuple[str, ...]:
@@ -86,4 +91,4 @@ def _texts(value: Any, place: str) -> tuple[str, ...]:
     if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
         return tuple(value)
     fix = f"Give texts, lists of texts, or objects with a text under one of: {', '.join(TEXT_FIELDS)}."
-    raise InputError("no output of a model", where=place, fix=fix)
+    raise InputError("not a model output", where=place, fix=fix)

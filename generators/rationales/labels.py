@@ -1,13 +1,22 @@
-"""The answers that a task allows: read out of what a model says, read out of the user's rows, and compared.
+"""Labels of rationale tasks: parsing, comparison, and consistency with a rationale.
 
-Four kinds:
-- ``set``: one of the task's values (entailment, neutral, contradiction), or a word that stands for one.
-- ``choice``: one of the row's own choices, by its text or its letter.
-- ``number``: a number, or a calculation, which a small parser works out (`arithmetic`).
+Four kinds of labels:
+- ``set``: one of the task's values (entailment, neutral, contradiction), or an alias.
+- ``choice``: one of the row's choices, by its text or its letter.
+- ``number``: a number or a calculation (`arithmetic`).
 - ``text``: any short text.
 
-What cannot be read for certain is not guessed: "not entailment", "(b) oven" where (b) is something else. Where a text
-gives several labels as alternatives ("3 or 4", "either (c) or (d)"), all of them are returned (`alternatives`).
+Ambiguous labels are not guessed: "not entailment", "(b) oven" if (b) is something else. If a text gives alternatives
+("3 or 4", "either (c) or (d)"), all of them are returned (`multiple_answers`).
+
+`check_agreement` compares a label with the last sentences of its rationale, without a model; only a certain
+contradiction counts against a row:
+- ``number``: the value must occur in the rationale, as a number or a calculation, and every calculation must be right
+  ("10 * 45 = 460" is not). If it occurs nowhere, a different result of a calculation contradicts it.
+- ``set``: a value named in the last sentence must be the label. Most rationales name none: they are *silent*.
+- ``choice``: the label's text must occur in the rationale, or at least the last sentence must not name only another
+  choice.
+- ``text``: the label must occur in the rationale, or else the rationale is silent.
 """
 
 import re
@@ -18,8 +27,12 @@ from functools import cached_property
 from typing import Any, Literal
 
 from pairwright.generators.rationales.arithmetic import (
+    NUMBER_NAMES,
     evaluate_expression,
+    find_calculations,
     find_differing_numbers,
+    find_equations,
+    find_numbers,
     format_number,
     is_close,
     parse_number,
@@ -30,8 +43,8 @@ from pairwright.generators.rationales.multiple_answers import find_choice_mentio
 LabelKind = Literal["set", "choice", "number", "text"]
 LABEL_KINDS: tuple[LabelKind, ...] = ("set", "choice", "number", "text")
 
-MAX_LENGTH = 300  # letters of a label
-MISSING_LABELS = frozenset({"", "-", "-1", "none", "null", "nan"})  # what data sets write where nobody knows the answer
+MAX_LENGTH = 300  # characters of a label
+MISSING_LABELS = frozenset({"", "-", "-1", "none", "null", "nan"})  # values of unknown labels in data sets
 
 _WRAPPED = re.compile(r"[\s\"'“”‘’`*_.,;:!]+")
 _ARTICLE = re.compile(r"(?:an?|the)\s+", re.IGNORECASE)
@@ -44,12 +57,12 @@ _DENIED = re.compile(r"\b(?:not|isn't|neither|never|cannot)\b", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Labels:
-    """The answers of a task.
+    """The labels of a task.
 
     Attributes:
         kind: see the module.
-        values: of a ``set``, in the order by which rows number them from 0.
-        also: of a ``set``: value -> other words for it.
+        values: values of a ``set``, in the order in which rows number them from 0.
+        also: aliases of the values of a ``set``: value -> words.
     """
 
     kind: LabelKind
@@ -57,21 +70,21 @@ class Labels:
     also: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def read(self, text: str, choices: Sequence[str] = ()) -> str:
-        """Return the label that a model's answer says, in its plain form; empty when none can be read.
+        """Return the label of a model's answer in its canonical form; empty if none or several can be read.
 
         Args:
-            text: what stands behind the marker.
-            choices: of the row, for the kind ``choice``.
+            text: the text after the marker.
+            choices: choices of the row, for kind ``choice``.
         """
         found = self.answers(text, choices)
         return found[0] if len(found) == 1 else ""
 
     def answers(self, text: str, choices: Sequence[str] = ()) -> list[str]:
-        """Return the labels that a model's answer gives: one, several alternatives, or none that can be read.
+        """Return the labels of a model's answer: one, several alternatives, or none.
 
         Args:
-            text: what stands behind the marker.
-            choices: of the row, for the kind ``choice``.
+            text: the text after the marker.
+            choices: choices of the row, for kind ``choice``.
         """
         text = text[:MAX_LENGTH].strip()
         bare = _strip_decoration(text)
@@ -91,22 +104,22 @@ class Labels:
         return [label] if label else []
 
     def read_stated(self, text: str, rationale: str) -> str:
-        """Return the number that a rationale says that a calculation with a word comes to; empty when it says none.
+        """Return the number that a rationale states for a calculation with an unknown; empty if it states none.
 
-        That is 6 for "some - 8", where the rationale says "some - 8 = 6". Nothing is solved. Only for numbers.
+        That is 6 for "some - 8" if the rationale has "some - 8 = 6". Only for kind ``number``.
         """
         value = solve_stated_unknown(text[:MAX_LENGTH], rationale) if self.kind == "number" else None
         return format_number(value) if value is not None else ""
 
     def gold(self, given: Any, choices: Sequence[str] = ()) -> str:
-        """Return the label that the user's row gives; empty where it says that nobody knows.
+        """Return the gold label of a row in its canonical form; empty if it is marked as unknown.
 
         Args:
-            given: a text or a number: the label, its number or its letter.
-            choices: of the row.
+            given: the label, its number or its letter, as text or number.
+            choices: choices of the row.
 
         Raises:
-            ValueError: when it is none of the task's; the message says what it is.
+            ValueError: it is not a label of the task.
         """
         text = " ".join(str(given if given is not None else "").split())
         if not text or (self.kind != "number" and text.casefold() in MISSING_LABELS):
@@ -119,29 +132,29 @@ class Labels:
         ):
             place = int(float(text))
             if place >= len(numbered):
-                raise ValueError(f"label {text}: there are {len(numbered)} of them, numbered from 0")
+                raise ValueError(f"label {text}: there are {len(numbered)} labels, numbered from 0")
             return numbered[place]
         if self.kind == "number":
             return text.removesuffix(".0") if evaluate_expression(text) is not None else _gold_number(text)
         found = self.read(text, choices)
         if not found:
-            raise ValueError(f"label {text[:60]!r} is none of: {', '.join(numbered)}")
+            raise ValueError(f"label {text[:60]!r} is not one of: {', '.join(numbered)}")
         return found
 
     def same(self, one: str, other: str) -> bool:
-        """Return whether two labels, as `read` or `gold` gives them, are the same answer."""
+        """Return whether two canonical labels are equal."""
         if self.kind == "number":
             a, b = evaluate_expression(one), evaluate_expression(other)
             return a is not None and b is not None and is_close(a, b)
         return _folded(one) == _folded(other)
 
     def value(self, label: str) -> Fraction | None:
-        """Return the number that a label of the kind ``number`` stands for; None for other kinds."""
+        """Return the value of a label of kind ``number``; None for other kinds."""
         return evaluate_expression(label) if self.kind == "number" else None
 
     @cached_property
     def words(self) -> Mapping[str, str]:
-        """Every way to say a value of a ``set`` -> the value."""
+        """Values and aliases of a ``set`` -> the value."""
         return {_folded(word): value for value in self.values for word in (value, *self.also.get(value, ()))}
 
     def _member(self, bare: str) -> str:
@@ -168,7 +181,7 @@ class Labels:
 
 
 def find_mentioned(labels: Labels, text: str) -> list[str]:
-    """Return the values of a ``set`` that a text names, in order; words that say many other things are left out."""
+    """Return the values of a ``set`` that a text names, in order; ambiguous words are ignored."""
     folded = text.casefold()
     found = [
         (match.start(), value)
@@ -180,7 +193,7 @@ def find_mentioned(labels: Labels, text: str) -> list[str]:
 
 
 def _is_word(word: str) -> bool:
-    return len(word) >= 7 and " " not in word  # "no", "true", "fits" stand in any sentence
+    return len(word) >= 7 and " " not in word  # "no", "true", "fits" occur in any sentence
 
 
 def _contains_word(text: str, word: str) -> bool:
@@ -196,7 +209,7 @@ def _folded(text: str) -> str:
 
 
 def _strip_decoration(text: str) -> str:
-    """Return a text without quotes, stars and stops around it, and without an article before it."""
+    """Return a text without surrounding quotes, asterisks and punctuation, and without a leading article."""
     text = text.strip()
     begin = _WRAPPED.match(text)
     text = text[begin.end() :] if begin else text
@@ -215,15 +228,15 @@ def _number(text: str) -> str:
 
 
 def _gold_number(text: str) -> str:
-    # "... #### 1,200" is how worked solutions end in some data sets.
+    # Worked solutions in some data sets end in "#### 1,200".
     value = parse_number(text.rpartition("####")[2])
     if value is None:
-        raise ValueError(f"label {text[:60]!r} is no number")
+        raise ValueError(f"label {text[:60]!r} is not a number")
     return format_number(value)
 
 
 def _without_outer(text: str) -> str:
-    """Return an expression without a pair of brackets around all of it."""
+    """Return an expression without enclosing brackets."""
     if not (text.startswith("(") and text.endswith(")")):
         return text
     depth = 0
@@ -254,3 +267,67 @@ def _choice(text: str, bare: str, choices: Sequence[str]) -> str:
     # "blotters" is the choice "blotter".
     alike = [choice for word, choice in by_text.items() if word.removesuffix("s") == folded.removesuffix("s")]
     return alike[0] if len(alike) == 1 else ""
+
+
+Agreement = Literal["agrees", "contradicts", "silent"]
+
+_SENTENCE = re.compile(r"(?<=[.!?])[\"”’)]*\s+(?=\S)")
+_NEGATED = re.compile(r"\b(?:not|no|never|neither|nor|cannot|without)\b|n['’]t\b", re.IGNORECASE)
+_SPELLED = re.compile(rf"\b(?:{'|'.join(NUMBER_NAMES)})\b", re.IGNORECASE)
+
+
+def check_agreement(rationale: str, label: str, labels: Labels, choices: Sequence[str] = ()) -> Agreement:
+    """Return whether a rationale agrees with a label, contradicts it, or is silent.
+
+    Args:
+        rationale: the rationale, without marker and label.
+        label: the label in its canonical form.
+        labels: labels of the task.
+        choices: choices of the row, for kind ``choice``.
+    """
+    if labels.kind == "number":
+        return _check_number(rationale, labels.value(label))
+    if labels.kind == "set":
+        return _check_member(rationale, label, labels)
+    if labels.kind == "choice":
+        return _check_choice(rationale, label, choices)
+    return "agrees" if _names(rationale, label) else "silent"
+
+
+def _check_number(rationale: str, value: Fraction | None) -> Agreement:
+    if value is None:
+        return "silent"
+    results = find_equations(rationale)
+    if not all(equation.holds for equation in results):
+        return "contradicts"
+    numbers = [
+        *find_numbers(rationale),
+        *(Fraction(NUMBER_NAMES.index(word.lower())) for word in _SPELLED.findall(rationale)),
+    ]
+    if any(is_close(each, value) or is_close(-each, value) for each in (*numbers, *find_calculations(rationale))):
+        return "agrees"
+    return "contradicts" if results else "silent"
+
+
+def _check_member(rationale: str, label: str, labels: Labels) -> Agreement:
+    last = _sentences(rationale)[-1:]
+    named = find_mentioned(labels, last[0]) if last else []
+    if not named or _NEGATED.search(last[0]):
+        return "silent"
+    return "agrees" if named[-1] == label else "contradicts"
+
+
+def _check_choice(rationale: str, label: str, choices: Sequence[str]) -> Agreement:
+    if _names(rationale, label):
+        return "agrees"
+    last = _sentences(rationale)[-1:]
+    named = [choice for choice in choices if last and _names(last[0], choice)]
+    return "contradicts" if len(named) == 1 and not _NEGATED.search(last[0]) else "silent"
+
+
+def _sentences(text: str) -> list[str]:
+    return [sentence for sentence in _SENTENCE.split(text) if sentence.strip()]
+
+
+def _names(text: str, label: str) -> bool:
+    return bool(label) and re.search(rf"(?<!\w){re.escape(label)}(?!\w)", text, re.IGNORECASE) is not None

@@ -1,9 +1,9 @@
 """Detection of answers that are given as alternatives: "(c) or (d)", "entailment and neutral", "5 apples or 6".
 
-A text is reduced to its *mentions* of answers, in order. Two mentions are alternatives when the words between them are
-a list: a comma, a slash, "and", "or", and nothing else but articles and hedges ("or possibly the"). Where a mention is
-only the beginning of what it names (the letter before a paraphrased choice, the number before a unit), a few more words
-may stand before the conjunction: "(d) front yard or (e) garage".
+A text is reduced to its *mentions* of answers, in order. Two mentions are alternatives if only a list separator is
+between them: a comma, a slash, "and" or "or", with articles and hedges ("or possibly the"). If a mention is followed by
+more words of the answer (a letter before a paraphrased choice, a number before a unit), a few words may precede the
+conjunction: "(d) front yard or (e) garage".
 """
 
 import re
@@ -29,8 +29,8 @@ class Mention:
 
     Attributes:
         start, end: its span, in code points.
-        answer: the answer that it names.
-        whole: whether the span is all that is said of the answer, as opposed to a letter or a number before more words.
+        answer: the answer.
+        whole: whether the span is the complete answer, not a letter or number followed by more words.
     """
 
     start: int
@@ -40,11 +40,11 @@ class Mention:
 
 
 def listed_answers(text: str, mentions: Sequence[Mention]) -> list[str]:
-    """Return the different answers of the list that begins with the first mention; one answer where there is no list.
+    """Return the distinct answers of the list that begins with the first mention; one answer if there is no list.
 
     Args:
-        text: of an answer, the spans of the mentions being within it.
-        mentions: in order, not overlapping.
+        text: the text.
+        mentions: non-overlapping mentions in the text, in order.
     """
     if not mentions or _DENIED.search(text[: mentions[0].start]):
         return []
@@ -57,7 +57,7 @@ def listed_answers(text: str, mentions: Sequence[Mention]) -> list[str]:
         conjoined = conjoined or _CONJOINED.fullmatch(gap) is not None
         listed.append(after)
     if not conjoined and re.search(r"\w", text[listed[-1].end :]):
-        listed = listed[:1]  # "(b), (c) is too warm": a comma alone makes a list only where nothing follows
+        listed = listed[:1]  # "(b), (c) is too warm": a comma makes a list only at the end of the text
     return list(dict.fromkeys(mention.answer for mention in listed))
 
 
@@ -74,7 +74,7 @@ def _joins_list_items(gap: str, before: Mention, after: Mention) -> bool:
 
 
 def find_choice_mentions(text: str, choices: Sequence[str]) -> list[Mention]:
-    """Return the choices that a text mentions, by their texts or their letters."""
+    """Return the mentions of choices in a text, by their texts or letters."""
     letters = {chr(ord("A") + at): choice for at, choice in enumerate(choices[:26])}
     by_text = {" ".join(choice.casefold().split()): choice for choice in choices}
     texts = "|".join(
@@ -108,11 +108,11 @@ def _stands_alone(text: str, end: int) -> bool:
 
 
 def find_word_mentions(text: str, words: dict[str, str]) -> list[Mention]:
-    """Return the values of a set that a text mentions.
+    """Return the mentions of the values of a set in a text.
 
     Args:
-        text: case-folded, as are the words.
-        words: every way to say a value -> the value.
+        text: case-folded text.
+        words: case-folded word -> its value.
     """
     names = "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True) if word)
     pattern = re.compile(rf"(?<![\w-])(?:{names or '(?!)'})(?![\w-])")

@@ -1,17 +1,17 @@
-"""Tasks of rationales as files: what a row holds, which answers there are, how the student's input reads.
+"""Rationale tasks: the fields of a row, its labels, the student's input and the prompt.
 
-Ours stand under ``generators/tasks`` (nli, mcqa, math, itm); a user's own is any YAML file. The keys:
+The built-in tasks (nli, mcqa, math, itm) are under ``generators/tasks``; a user's task is any YAML file. The keys:
 
-    like             a task of ours: whatever this file leaves out is taken from there
+    like             a built-in task whose values are the defaults of this file
     about            one line
-    fields           name -> where it stands in a row: a column, or a list of columns of which the first that is there
-                     counts; ``question.stem`` looks into an object, and a list in the list joins columns
+    fields           name -> column, or a list of columns of which the first present one is used; ``question.stem`` is a
+                     key in an object, and a list in the list joins columns
     label            kind: set, choice, number or text (see `rationales.labels`); columns: as in fields; values and also
-                     (value -> other words) of a set; of: the field that holds the choices
-    input            the student's input; ``{name}`` stands for a field
-    prompt           a prompt's name, or a prompt file beside this one
-    instructions     in place of a prompt: what the model is told; a prompt is made of it
-    demonstrations   the user's own, in place of the prompt's: a list of {each field, label, rationale}
+                     (value -> aliases) for a set; of: the field with the choices
+    input            the student's input; ``{name}`` is replaced by a field
+    prompt           a prompt's name, or a prompt file in the folder of this file
+    instructions     instead of a prompt: instructions from which a prompt is made
+    demonstrations   instead of the prompt's demonstrations: a list of {each field, label, rationale}
 
 The values of a prompt are the task's fields and ``label``.
 """
@@ -42,16 +42,16 @@ _RULES = (
 _PARAMETERS = {"temperature": 0.7, "max_tokens": 300}
 
 Columns = tuple[tuple[str, ...], ...]
-"""Where a value may stand, the first that is there counts; each is one column, or several that are joined."""
+"""Alternative columns of a value, of which the first present one is used; each is one column or several joined ones."""
 
 
 class TaskRowError(ValueError):
-    """A row lacks a field, or holds what cannot be."""
+    """A row lacks a field or has an invalid value."""
 
 
 @dataclass(frozen=True)
 class Demonstration:
-    """An example with its rationale and its label, as the user gives it."""
+    """A demonstration of a task file."""
 
     values: Mapping[str, Any]
     rationale: str
@@ -63,11 +63,11 @@ class TaskRow:
     """A row of a task.
 
     Attributes:
-        values: of the fields: texts, or lists of texts.
-        input: what the student reads.
-        gold: the right label; empty where nobody knows it.
-        choices: of the row, for labels of the kind ``choice``.
-        key: of its pair, for image-text matching; else empty.
+        values: field -> text or tuple of texts.
+        input: input of the student.
+        gold: the gold label; empty if unknown.
+        choices: choices of the row, for labels of kind ``choice``.
+        key: key of its pair, for image-text matching; else empty.
     """
 
     values: Mapping[str, Any]
@@ -79,19 +79,19 @@ class TaskRow:
 
 @dataclass(frozen=True)
 class TaskDefinition:
-    """A task, read and checked.
+    """A validated task.
 
     Attributes:
-        name: nli, mcqa, math, itm, or the name of the user's file.
+        name: file name without extension.
         about: one line.
-        fields: name -> where it stands.
-        labels: the answers that there are.
-        label_columns: where the right one stands.
-        choices_in: the field that holds a row's choices; empty where they are the same for all.
+        fields: field -> columns.
+        labels: the labels.
+        label_columns: columns of the gold label.
+        choices_in: field with a row's choices; empty for other kinds of labels.
         input: template of the student's input.
-        prompt: of the book, or the user's file; empty: made of ``instructions``.
+        prompt: name of a prompt, or a file; empty: made from ``instructions``.
         instructions: see the module.
-        demonstrations: the user's, in place of the prompt's.
+        demonstrations: demonstrations that replace those of the prompt.
         source: the file.
     """
 
@@ -108,10 +108,14 @@ class TaskDefinition:
     source: Path = field(compare=False)
 
     def item(self, row: Mapping[str, Any], key: str = "") -> TaskRow:
-        """Return a row as an item of the task.
+        """Return the task row of a row of the source.
+
+        Args:
+            row: column -> value.
+            key: key of the row's pair, or empty.
 
         Raises:
-            RowFault: when a field is missing, or the label is none of the task's.
+            TaskRowError: a field is missing, or the label is not a label of the task.
         """
         values = {name: self._value(name, row) for name in self.fields}
         choices = tuple(values[self.choices_in]) if self.choices_in else ()
@@ -119,26 +123,26 @@ class TaskDefinition:
             gold = self.labels.gold(_found(row, self.label_columns), choices)
         except ValueError as error:
             raise TaskRowError(str(error)) from None
-        return TaskRow(values, self.said(values), gold, choices, key)
+        return TaskRow(values, self.render_input(values), gold, choices, key)
 
-    def said(self, values: Mapping[str, Any]) -> str:
+    def render_input(self, values: Mapping[str, Any]) -> str:
         """Return the student's input."""
         return _PLACE.sub(lambda found: _plain(values[found[1]]), self.input).strip()
 
-    def asked(self, item: TaskRow) -> str:
-        """Return the texts of an item, as a model may say them again."""
+    def question(self, item: TaskRow) -> str:
+        """Return the texts of a row, which a model may repeat."""
         return " ".join(_plain(value) for value in item.values.values())
 
-    def prompt_of(self, book: PromptBook, *, label_given: bool) -> Prompt:
-        """Return the prompt by which a model is asked.
+    def build_prompt(self, book: PromptBook, *, label_given: bool) -> Prompt:
+        """Return the prompt of the task.
 
         Args:
-            book: where prompts are looked up by name.
-            label_given: whether it is told the right label; the user's demonstrations then are, too.
+            book: prompts by name.
+            label_given: whether the prompt shows the gold label; then own demonstrations show theirs, too.
 
         Raises:
-            UsageError: when there is no such prompt.
-            ConfigError: when it is broken.
+            UsageError: there is no such prompt.
+            ConfigError: the prompt is invalid.
         """
         prompt = self._made() if not self.prompt else self._named(book)
         if not self.demonstrations:
@@ -181,13 +185,13 @@ class TaskDefinition:
         if isinstance(found, list | tuple) and all(isinstance(each, str) for each in found) and found:
             return tuple(found)
         if isinstance(found, bool) or not isinstance(found, str | int | float) or not str(found).strip():
-            told = " or ".join("+".join(columns) for columns in self.fields[name])
-            raise TaskRowError(f"no {name} (a text in the column {told})")
+            columns = " or ".join("+".join(joined) for joined in self.fields[name])
+            raise TaskRowError(f"no {name} (a text in the column {columns})")
         return str(found).strip()
 
 
 def _found(row: Mapping[str, Any], places: Columns) -> Any:
-    """Return what stands at the first of the places that the row has; None where it has none."""
+    """Return the value of the first alternative whose columns are all present, or None."""
     for columns in places:
         values = [_at(row, column) for column in columns]
         if all(value is not None for value in values):
@@ -207,19 +211,19 @@ def _at(row: Mapping[str, Any], column: str) -> Any:
 
 
 def _choices(found: Any, name: str) -> tuple[str, ...]:
-    """Return the choices of a row: a list of texts, of objects with ``text``, or an object with a list ``text``."""
+    """Return the choices of a row from a list of texts or of objects with ``text``, or an object with a list ``text``."""
     if isinstance(found, str):
         try:
             found = orjson.loads(found)
         except orjson.JSONDecodeError:
-            raise TaskRowError(f"{name} is no list (as JSON, in a text)") from None
+            raise TaskRowError(f"{name} is not a JSON list") from None
     if isinstance(found, Mapping):
         found = found.get("text")
     if isinstance(found, list | tuple):
         texts = [str(each.get("text", "") if isinstance(each, Mapping) else each).strip() for each in found]
         if len(texts) > 1 and all(texts):
             return tuple(texts)
-    raise TaskRowError(f"{name} is no list of two texts or more")
+    raise TaskRowError(f"{name} is not a list of at least two texts")
 
 
 def _plain(value: Any) -> str:
@@ -231,12 +235,12 @@ def _title(name: str) -> str:
 
 
 def template_fields(template: str) -> Iterator[str]:
-    """Give the names of the fields that a student's input asks for."""
+    """Yield the fields of a template of the student's input."""
     yield from _PLACE.findall(template)
 
 
 def parse_columns(given: Any) -> Columns | None:
-    """Return where a value may stand, as a task file writes it; None when it is not written so."""
+    """Return the columns of a value as given in a task file; None if they are invalid."""
     places: Sequence[Any] = given if isinstance(given, list) else [given]
     found = [tuple(place) if isinstance(place, list) else (place,) for place in places]
     if not found or not all(columns and all(isinstance(column, str) for column in columns) for columns in found):

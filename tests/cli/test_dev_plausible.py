@@ -167,7 +167,7 @@ def test_the_values_of_a_request_are_read_as_they_were_written(name: str) -> Non
     for behind in ([], repair):
         read = PromptRecognizer().read([*((each.role, each.text) for each in request.messages), *behind])
         assert read is not None
-        assert read.prompt.name == name
+        assert read.name == name
         wanted = {key: values[key] for key in prompt.needs if values[key] not in ([], False)}
         assert {key: [list(each) if isinstance(each, tuple) else each for each in value] if isinstance(value, list) else value for key, value in read.values.items()} == wanted  # fmt: skip
 

@@ -74,7 +74,7 @@ def test_render_takes_values_as_json_from_the_line_or_stdin(run: Run, tmp_path: 
 
 def test_render_takes_what_a_file_lacks_from_values(run: Run, captions: Path) -> None:
     done = run("prompts", "render", "replace-object-propose", "--sample", captions, ok=False)
-    assert (done.returncode, done.stderr.count("concept is missing: the thing to replace")) == (2, 1)
+    assert (done.returncode, done.stderr.count("missing value: concept (concept: the thing to replace")) == (2, 1)
     sent = printed(run, "render", "replace-object-propose", "--sample", captions, "--value", "concept=bus")
     assert sent["messages"][-1]["content"].endswith('Replace: "bus"')
     sent = printed(run, "render", "swap-object", "--sample", captions, "--value", 'caption=["a", "b"]')
@@ -96,7 +96,7 @@ def test_wrong_usage_exits_2_with_what_to_write(run: Run, captions: Path, tmp_pa
     (folder / "positive-swap.yaml").write_text((folder / "positive-swap.yaml").read_text().replace("about:", "abuot:"))
     calls: list[tuple[list[object], str]] = [
         (["show", "swap-objct"], "Did you mean 'swap-object'?"),
-        (["list", "--prompts", "none"], "there is no such folder"),
+        (["list", "--prompts", "none"], "no such folder"),
         (["list", "--prompts", folder], "positive-swap.yaml:2: unknown key 'abuot'. Did you mean 'about'?"),
         (["render", "swap-object", "--sample", "{"], "--sample: invalid JSON"),
         (["render", "swap-object", "--sample", captions, "--value", "dog"], "such as concept=dog"),

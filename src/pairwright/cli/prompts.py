@@ -210,7 +210,7 @@ def _sample(text: str) -> dict[str, Any]:
         UsageError: for invalid JSON, JSON that is no object, or a file without pairs.
     """
     from pairwright.datasets.records import Pair
-    from pairwright.generators.prompts.pair_values import pair_values
+    from pairwright.generators.prompts.prompt import pair_values
 
     if text != "-" and not text.lstrip().startswith("{"):
         options = replace(InputOptions(on_error="skip").read_options(text), batch_size=1)

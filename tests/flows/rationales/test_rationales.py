@@ -171,7 +171,7 @@ def test_outputs_that_do_not_fit_the_rows_are_refused(problems: Path, tmp_path: 
     with pytest.raises(UsageError, match=r"6 rows, but outputs: a.json 4"):
         import_rationales(request(problems, tmp_path / "out.jsonl"), [tmp_path / "a.json"])
     (tmp_path / "a.json").write_text(json.dumps([3] * 6))
-    with pytest.raises(InputError, match="output 0: no output of a model"):
+    with pytest.raises(InputError, match="output 0: not a model output"):
         import_rationales(request(problems, tmp_path / "out.jsonl"), [tmp_path / "a.json"])
     assert not (tmp_path / "out.jsonl").exists()
 

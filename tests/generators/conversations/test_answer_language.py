@@ -1,4 +1,4 @@
-"""Answers in another language than their question's are told; English of any kind is not."""
+"""Detection of answers in another language than their question."""
 
 import json
 from itertools import islice
@@ -30,11 +30,11 @@ def languages() -> LanguageDetector:
         "الكلب يركض على الشاطئ",
     ],
 )
-def test_an_answer_in_another_language_is_told(languages: LanguageDetector, answer: str) -> None:
+def test_an_answer_in_another_language_is_detected(languages: LanguageDetector, answer: str) -> None:
     assert languages.differ(ASKED, answer)
 
 
-def test_a_question_in_another_language_than_its_answer_is_told(languages: LanguageDetector) -> None:
+def test_a_question_in_another_language_than_its_answer_is_detected(languages: LanguageDetector) -> None:
     assert languages.differ("¿Qué está haciendo el perro en esta playa?", "The dog is running along the beach.")
 
 
@@ -57,7 +57,7 @@ def test_an_answer_in_the_language_of_its_question_is_kept(
     assert not languages.differ(question, answer)
 
 
-def test_captions_excuse_their_own_words(languages: LanguageDetector) -> None:
+def test_words_of_the_captions_are_known(languages: LanguageDetector) -> None:
     answer = "Bibimbap, kimchi, japchae, tteokbokki, bulgogi and mandu are served."
     assert languages.differ("What is on the table in front of her?", answer)
     caption = "A table with bibimbap, kimchi, japchae, tteokbokki, bulgogi, mandu."

@@ -1,4 +1,4 @@
-"""Which things of a text nothing supports."""
+"""Objects of a text without support in captions and boxes."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def support() -> ObjectSupport:
         "No.",
     ],
 )
-def test_plain_true_sentences_name_nothing_unsupported(support: ObjectSupport, text: str) -> None:
+def test_true_sentences_have_no_unsupported_object(support: ObjectSupport, text: str) -> None:
     assert support.of([text], CONTEXT).unsupported == ()
     assert support.of([text], CONTEXT).share == 0
 
@@ -51,7 +51,9 @@ def test_plain_true_sentences_name_nothing_unsupported(support: ObjectSupport, t
         ("A man is near the Eiffel Tower.", ("eiffel", "tower")),
     ],
 )
-def test_things_that_nobody_spoke_of_are_found(support: ObjectSupport, text: str, expected: tuple[str, ...]) -> None:
+def test_objects_that_are_not_mentioned_are_unsupported(
+    support: ObjectSupport, text: str, expected: tuple[str, ...]
+) -> None:
     assert support.of([text], CONTEXT).unsupported == expected
 
 

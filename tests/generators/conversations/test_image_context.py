@@ -1,4 +1,4 @@
-"""An image as symbols."""
+"""Textual context of an image within limits."""
 
 import pytest
 from hypothesis import given
@@ -23,21 +23,21 @@ def test_boxes_are_written_with_three_decimals() -> None:
     assert '"dog": [0.333, 0.667, 0.5, 1.0]' in said(pair_of("a dog", boxes=(Box("dog", 1 / 3, 2 / 3, 0.5, 1),)))
 
 
-def test_without_boxes_none_are_spoken_of() -> None:
+def test_a_context_without_boxes_mentions_none() -> None:
     assert said(pair_of("a dog", "a brown dog")) == 'Captions:\n"a dog"\n"a brown dog"'
 
 
-def test_thirty_eight_boxes_are_all_told() -> None:
+def test_all_of_thirty_eight_boxes_are_included() -> None:
     text = said(pair_of("people", boxes=tuple(Box("person", n / 40, 0.1, n / 40 + 0.02, 0.2) for n in range(38))))
     assert text.count('"person": [') == 38
     assert "More" not in text
 
 
-def test_a_caption_that_says_the_same_is_told_once() -> None:
+def test_equal_captions_are_included_once() -> None:
     assert ImageContext.of(pair_of("A dog.", "a  dog", "a cat")).captions == ("A dog.", "a cat")
 
 
-def test_of_too_many_boxes_the_largest_of_each_label_are_told_and_the_others_counted() -> None:
+def test_beyond_the_limit_the_largest_boxes_of_each_label_are_included_and_the_others_counted() -> None:
     small = tuple(Box("cup", n / 10, 0.1, n / 10 + 0.05 - n / 100, 0.11) for n in range(5))
     boxes = (*small[:3], Box("cup", 0, 0, 0.9, 0.9), *small[3:], Box("dog", 0, 0, 0.1, 0.1))
     context = ImageContext.of(pair_of("x", boxes=boxes), ContextLimits(boxes=3))
@@ -46,7 +46,7 @@ def test_of_too_many_boxes_the_largest_of_each_label_are_told_and_the_others_cou
     assert 'More things, without their boxes:\n"cup": 4' in said(pair_of("x", boxes=boxes), ContextLimits(boxes=3))
 
 
-def test_captions_beyond_the_limits_are_left_out_from_the_end() -> None:
+def test_captions_beyond_the_limits_are_dropped_from_the_end() -> None:
     pair = pair_of("a dog", "a cat", "a cow", "a pig")
     assert ImageContext.of(pair, ContextLimits(captions=2)).captions == ("a dog", "a cat")
     few = ImageContext.of(pair, ContextLimits(letters=11))
@@ -60,7 +60,7 @@ def test_limits_below_one_are_refused() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 1), st.floats(0, 1)), max_size=30), st.integers(1, 12))
-def test_boxes_told_and_left_out_are_all_there_are(drawn: list[tuple[str, float, float]], most: int) -> None:
+def test_included_and_omitted_boxes_add_up_to_all(drawn: list[tuple[str, float, float]], most: int) -> None:
     boxes = tuple(Box(label, 0, 0, x, y) for label, x, y in drawn)
     context = ImageContext.of(pair_of("x", boxes=boxes), ContextLimits(boxes=most))
     assert len(context.boxes) == min(most, len(boxes))

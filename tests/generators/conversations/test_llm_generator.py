@@ -1,4 +1,4 @@
-"""Conversations that a model writes: asked of recorded and of hostile answers, in process and over a server."""
+"""Conversations by a model: recorded and hostile answers, in process and over a server."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -14,7 +14,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.conversations.llm_generator import LLMConversationOptions, LLMConversations
-from pairwright.generators.conversations.rejection_reasons import TURN_REASONS
+from pairwright.generators.conversations.turn_checks import TURN_REASONS
 from pairwright.generators.conversations.type_ratios import PAPER_RATIOS, assign_types
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.llm.client import request_errors
@@ -117,13 +117,13 @@ def test_all_types_are_made_of_one_pair() -> None:
     assert [prompt.partition("@")[0] for prompt in generator.prompts] == ["conversation", "detail", "reasoning"]
 
 
-def test_what_is_wrong_is_told_once_and_mended() -> None:
+def test_an_invalid_answer_is_repaired_by_one_retry() -> None:
     seen: list[Request] = []
 
     def answer(request: Request) -> RequestOutcome:
         seen.append(request)
-        told = conversation(("What is it?", "The caption says a dog."), ("Is it brown?", "Yes."))
-        return Reply(json.dumps(told if len(seen) == 1 else GOOD), "stop", "", Usage(1, 1), "m")
+        invalid = conversation(("What is it?", "The caption says a dog."), ("Is it brown?", "Yes."))
+        return Reply(json.dumps(invalid if len(seen) == 1 else GOOD), "stop", "", Usage(1, 1), "m")
 
     [row] = run_step(maker().annotate(PAIR, (), make_rng(1)), answer)
     assert row.status == "kept"
@@ -170,7 +170,7 @@ def test_a_bad_answer_is_rejected_with_its_reason(kind: str, said: object, reaso
     assert row.text == (said if isinstance(said, str) else json.dumps(said))
 
 
-def test_control_characters_in_a_value_do_not_get_through() -> None:
+def test_control_characters_are_removed_from_values() -> None:
     [row] = rows(conversation(("What\x00 is it?", "A d\x07og."), ("Is it brown?", "Yes.")), types=("conversation",))
     assert [turn.text for turn in row.turns] == ["What is it?", "A dog.", "Is it brown?", "Yes."]
 
@@ -178,13 +178,13 @@ def test_control_characters_in_a_value_do_not_get_through() -> None:
 def test_the_same_answers_over_a_server_end_the_same(tmp_path: Path) -> None:
     cases = [("conversation", GOOD, ""), ("detail", DETAIL, ""), ("reasoning", REASONING, ""), *HOSTILE]
     said = [said if isinstance(said, str) else json.dumps(said) for _, said, _ in cases]
-    # A model of its own for each case, so that the repair is answered like the first request.
+    # One model for each case, so that the repair is answered like the first request.
     script = ServerScript(rules=[AnswerRule(model=f"m{n}", text=text) for n, text in enumerate(said)])
 
-    def talk(number: int, attempt: int) -> LLMStep[list[Annotation]]:
+    def ask(number: int, attempt: int) -> LLMStep[list[Annotation]]:
         return maker(f"m{number}", types=(cases[number][0],)).annotate(PAIR, (), make_rng(1), attempt=attempt)
 
-    work: Iterable[LLMRow[list[Annotation]]] = [LLMRow(str(n), partial(talk, n)) for n in range(len(cases))]
+    work: Iterable[LLMRow[list[Annotation]]] = [LLMRow(str(n), partial(ask, n)) for n in range(len(cases))]
     with (
         serve_in_thread(ServerApp(script)) as server,
         Session(settings(server.url), cache=tmp_path / "cache.sqlite") as session,
@@ -194,7 +194,7 @@ def test_the_same_answers_over_a_server_end_the_same(tmp_path: Path) -> None:
     assert [row.status for row in ended] == ["rejected" if reason else "kept" for _, _, reason in cases]
 
 
-def test_typical_answers_can_be_planned_with() -> None:
+def test_typical_answers_are_valid() -> None:
     rounds: list[Request] = []
 
     def answer(request: Request) -> RequestOutcome:
@@ -206,12 +206,12 @@ def test_typical_answers_can_be_planned_with() -> None:
     assert len(rounds) == 3
 
 
-def test_a_failure_of_the_server_is_the_reason() -> None:
+def test_a_request_error_is_the_reason() -> None:
     [row] = run_step(maker().annotate(PAIR, (), make_rng(1)), lambda _: RequestError("server_error", "HTTP 500"))
     assert (row.status, row.reason) == ("rejected", "server_error")
 
 
-def test_things_that_nothing_supports_are_scored() -> None:
+def test_unsupported_objects_are_scored() -> None:
     [plain] = rows(conversation(("What animal is it?", "A hound, a mammal."), ("Where is it?", "On a beach.")))
     assert plain.scores == {"hallucination": 0.0, "unsupported_things": 0.0}
     [made_up] = rows(
@@ -225,15 +225,15 @@ def test_types_are_drawn_by_ratio() -> None:
     generator = maker(types=tuple(PAPER_RATIOS), ratios=PAPER_RATIOS)
     drawn = []
     for number in range(600):
-        talk = generator.annotate(PAIR, (), make_rng(number))
-        [request] = next(talk)
+        step = generator.annotate(PAIR, (), make_rng(number))
+        [request] = next(step)
         drawn.append(request.schema.name if request.schema else "detail")
     assert abs(drawn.count("WrittenConversation") / 600 - 58 / 158) < 0.07
     assert abs(drawn.count("detail") / 600 - 23 / 158) < 0.07
     assert abs(drawn.count("WrittenTurn") / 600 - 77 / 158) < 0.07
 
 
-def test_counts_choose_as_many_pairs_for_each_type_whatever_their_order() -> None:
+def test_counts_select_that_many_pairs_of_each_type_in_any_order() -> None:
     keys = [f"{n:032x}" for n in range(60)]
     counts = {"conversation": 20, "detail": 0, "reasoning": 100}
     chosen = assign_types(keys, counts, 1)
@@ -254,7 +254,7 @@ def test_a_pair_over_its_count_is_not_asked_about() -> None:
     assert (row.reason, row.origin.request) == ("over_quota", "")
 
 
-def test_another_attempt_asks_anew() -> None:
+def test_another_attempt_draws_a_new_sample() -> None:
     [first] = next(maker().annotate(PAIR, (), make_rng(1)))
     [second] = next(maker().annotate(PAIR, (), make_rng(1), attempt=2))
     assert (first.sample, second.sample) == (0, 2)
@@ -283,12 +283,12 @@ def test_a_pair_without_a_readable_image_is_not_asked_when_the_image_is_to_be_se
     "options",
     [{"types": ("brief",)}, {"types": ()}, {"ratios": {"detail": 1}}, {"ratios": {"conversation": -1.0}}, {"ratios": {"conversation": 0}}],
 )  # fmt: skip
-def test_what_cannot_be_asked_for_is_refused(options: dict[str, Any]) -> None:
+def test_invalid_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         maker(**options)
 
 
-def test_an_answer_in_another_language_is_told_and_then_rejected() -> None:
+def test_an_answer_in_another_language_is_retried_and_then_rejected() -> None:
     strange = conversation(("What is the dog doing?", "Running."), ("Where is the dog?", "Собака бежит по пляжу."))
     [row] = rows(strange)
     assert (row.status, row.reason) == ("rejected", "other_language")

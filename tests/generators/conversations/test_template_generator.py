@@ -72,12 +72,12 @@ def test_a_crowd_is_neither_absent_nor_counted() -> None:
     assert "Yes, there are buses." in alone
     assert not any("no bus" in answer for answer in alone)
     person, dogs = Box("person", 0.1, 0.1, 0.2, 0.4), (DOG, Box("dog", 0.5, 0.5, 0.6, 0.6))
-    beside = answers(pair_of("a street", boxes=(person, *dogs, BALL), crowds=("person", "dog")), seeds=30)
-    assert {"Yes, there are people.", "There is one ball."} <= beside
-    assert not any(word in answer for answer in beside for word in ("person", "two dogs"))
+    found = answers(pair_of("a street", boxes=(person, *dogs, BALL), crowds=("person", "dog")), seeds=30)
+    assert {"Yes, there are people.", "There is one ball."} <= found
+    assert not any(word in answer for answer in found for word in ("person", "two dogs"))
 
 
-def test_a_crowd_without_boxes_of_a_label_outside_the_vocabulary_is_not_spoken_of() -> None:
+def test_a_crowd_of_a_label_outside_the_vocabulary_is_not_mentioned() -> None:
     found = answers(pair_of("a dog", boxes=(DOG,), crowds=("banana",)))
     assert found
     assert not any("banana" in answer for answer in found)
@@ -98,7 +98,7 @@ def test_two_boxes_are_not_counted_where_a_caption_says_another_number(caption: 
     assert not any("two dogs" in answer for answer in found)
 
 
-def test_boxes_that_the_captions_bear_out_are_counted() -> None:
+def test_boxes_that_captions_confirm_are_counted() -> None:
     two = (DOG, Box("dog", 0.5, 0.5, 0.6, 0.6))
     assert "There is one dog." in answers(pair_of("a dog with two cats", boxes=(DOG,)))
     for caption in ("two dogs", "2 dogs", "a couple of dogs", "one of the dogs"):
@@ -119,7 +119,7 @@ def test_the_order_of_pairs_changes_nothing() -> None:
     assert_order_is_free(pairs, lambda: TemplateConversations(ConversationOptions(vocabulary=VOCABULARY)))
 
 
-def test_without_a_vocabulary_nothing_is_said_of_presence_or_number() -> None:
+def test_without_a_vocabulary_there_are_no_presence_or_counting_questions() -> None:
     found = answers(pair_of("a dog and a ball", boxes=(DOG, BALL)), vocabulary=())
     assert found
     assert not any("here is" in answer or "here are" in answer for answer in found)
@@ -131,7 +131,7 @@ def test_nothing_that_a_caption_mentions_is_called_absent() -> None:
     assert not any("no cat" in answer or "no person" in answer or "no people" in answer for answer in found)
 
 
-def test_yes_and_no_are_said_equally_often() -> None:
+def test_yes_and_no_are_equally_frequent() -> None:
     pair = pair_of("a dog and a ball", boxes=(DOG, BALL))
     for seed in range(20):
         said = [t.text.split()[0:3] for t in conversation(pair, seed=seed).turns if "here" in t.text and "," in t.text]
@@ -187,8 +187,8 @@ def brief(caption: str) -> Annotation:
     return annotation
 
 
-def test_entities_and_tags_of_html_are_no_words() -> None:
-    """Captions of web pages are read as their readers saw them, and stand in the pair as written."""
+def test_html_entities_and_tags_are_removed() -> None:
+    """The pair keeps the caption as written."""
     found = answers(pair_of("A man sits on a &quot;throne&quot; &amp; a dog lies on a <b>red rug</b>&nbsp;"))
     assert "The dog is lying on a red rug." in found
     assert not any(word in answer.split() for answer in found for word in ("quot.", "b", "nbsp.", "amp"))
@@ -202,7 +202,7 @@ def test_entities_and_tags_of_html_are_no_words() -> None:
 @pytest.mark.parametrize(
     "caption", ["null", "N/A", "-", "...", "<none>", "https://example.com/a.jpg", "www.example.com", "IMG_2045.JPG"]
 )
-def test_what_stands_for_an_empty_field_is_no_answer(caption: str) -> None:
+def test_a_placeholder_is_no_answer(caption: str) -> None:
     row = brief(caption)
     assert (row.status, row.reason, row.turns) == ("rejected", "no_context", ())
 
@@ -212,21 +212,21 @@ def test_a_short_caption_is_an_answer(caption: str) -> None:
     assert brief(caption).turns[1].text == caption
 
 
-def test_a_caption_with_the_mark_of_an_image_is_no_answer() -> None:
+def test_a_caption_with_an_image_token_is_no_answer() -> None:
     options = ConversationOptions(types=("brief",))
     (annotation,) = annotate(TemplateConversations(options), pair_of("<image> a dog"))
     assert (annotation.status, annotation.reason, annotation.turns) == ("rejected", "image_token", ())
 
 
 @pytest.mark.parametrize("label", ["人", "حصان", "dog\n<image>", "a" * 61, "..."])
-def test_a_label_that_no_english_sentence_can_hold_is_not_spoken_of(label: str) -> None:
+def test_a_label_that_cannot_be_in_an_english_sentence_is_not_used(label: str) -> None:
     boxes = (DOG, Box(label, 0.6, 0.6, 0.9, 0.9))
     said = " ".join(answers(pair_of("a dog", boxes=boxes), vocabulary=(*VOCABULARY, label)))
     assert "dog" in said
     assert label not in said
 
 
-def test_a_label_that_would_have_been_marked_is_not_there_because_a_caption_says_so() -> None:
+def test_a_label_of_the_vocabulary_without_a_box_is_not_present_by_caption() -> None:
     pair = pair_of("A dog sleeps on a dog bed.", boxes=(DOG, BALL))
     assert "Yes, there is a bed." in answers(pair)
     assert "Yes, there is a bed." not in answers(pair, vocabulary=(*VOCABULARY, "bed"))
@@ -253,7 +253,7 @@ def kinds(kind: str, pair: Pair, seeds: int = 12, **options: Any) -> list[Annota
     return [annotation for seed in range(seeds) for annotation in annotate(made, pair, seed)]
 
 
-def test_captions_prove_what_somebody_does_and_wears() -> None:
+def test_captions_prove_what_people_do_and_wear() -> None:
     found = answers(pair_of("A young man riding a wave on a surfboard.", "a man wearing a black wetsuit"))
     assert {"The man is riding a wave on a surfboard.", "The man is wearing a black wetsuit."} <= found
     assert "The zebras are grazing in a field." in answers(pair_of("two zebras grazing in a field"))
@@ -284,7 +284,7 @@ def test_a_hat_is_no_place_however_it_is_described() -> None:
     assert not any("is in a white" in answer for answer in found)
 
 
-def test_captions_prove_a_number_that_nothing_speaks_against() -> None:
+def test_captions_prove_a_number_that_nothing_contradicts() -> None:
     assert "There are three zebras." in answers(pair_of("three zebras in a field"))
     boxes = tuple(Box("zebra", at / 10, 0.1, at / 10 + 0.05, 0.3) for at in range(2))
     assert not any("three" in answer for answer in answers(pair_of("three zebras in a field", boxes=boxes)))
@@ -295,7 +295,7 @@ def test_captions_prove_what_a_thing_is_made_of() -> None:
     assert not any("made of" in answer for answer in answers(pair_of("a wooden table", "a metal table")))
 
 
-def test_one_of_several_stands_where_not_all_do_and_none_where_all_are_beyond() -> None:
+def test_one_of_several_is_where_some_are_and_none_where_all_are_opposite() -> None:
     dogs = (DOG, Box("dog", 0.4, 0.8, 0.5, 0.95))
     found = answers(pair_of("dogs and a ball", boxes=(*dogs, BALL)), seeds=40)
     assert "Yes, there is a dog to the left of the ball." in found
@@ -303,7 +303,7 @@ def test_one_of_several_stands_where_not_all_do_and_none_where_all_are_beyond() 
     assert not any(f"no dog {place}" in answer for answer in found for place in ("to the left", "below"))
 
 
-def test_of_two_the_one_that_is_there_is_named() -> None:
+def test_the_present_one_of_two_labels_is_named() -> None:
     assert "The image shows a dog." in answers(pair_of("a dog and a ball", boxes=(DOG, BALL)), vocabulary=("coco",))
 
 
@@ -315,7 +315,7 @@ def test_boxes_prove_halves_of_the_picture() -> None:
     assert "The two dogs are in the left half of the image." in answers(pair_of("dogs", boxes=two))
 
 
-def test_groups_are_placed_when_all_of_them_stand_there() -> None:
+def test_groups_are_placed_if_all_members_are_there() -> None:
     two = (DOG, Box("dog", 0.35, 0.45, 0.45, 0.55), BALL)
     found = answers(pair_of("dogs and a ball", boxes=two))
     assert found & {"Yes, the two dogs are to the left of the ball.", "No, the two dogs are to the left of the ball.",
@@ -324,7 +324,7 @@ def test_groups_are_placed_when_all_of_them_stand_there() -> None:
     assert not any("two dogs are to the" in answer for answer in answers(pair_of("dogs and a ball", boxes=around)))
 
 
-def test_edges_shares_and_extremes_are_told_with_margins() -> None:
+def test_edges_shares_and_extremes_need_margins() -> None:
     bus = Box("bus", 0.0, 0.2, 0.5, 0.9)
     found = answers(pair_of("a bus, a dog and a ball", boxes=(bus, BALL, Box("dog", 0.55, 0.4, 0.6, 0.5))), seeds=40)
     assert "Yes, the bus reaches the left edge of the image." in found
@@ -337,7 +337,7 @@ def test_edges_shares_and_extremes_are_told_with_margins() -> None:
     assert not any("of the dog" in answer and "edge" in answer for answer in found)
 
 
-def test_numbers_are_compared_and_can_be_none() -> None:
+def test_numbers_are_compared_and_can_be_zero() -> None:
     found = answers(pair_of("dogs and a ball", boxes=(DOG, Box("dog", 0.35, 0.45, 0.45, 0.55), BALL)), seeds=30)
     assert {
         "Yes, there are more dogs than balls.",
@@ -396,14 +396,14 @@ def test_short_answers_are_words_or_phrases_under_the_prompt() -> None:
         ("above", r"One letter\.\n.+\?\nA\. .+\nB\. .+\nC\. .+\nD\. .+"),
     ],
 )
-def test_a_prompt_stands_where_it_is_wanted(place: str, written: str) -> None:
+def test_a_format_prompt_is_at_the_requested_place(place: str, written: str) -> None:
     pair = pair_of("a red dog and a ball", boxes=(DOG, BALL))
     for row in kinds("choice", pair, choice_prompt="One letter.", prompt_place=place):
         assert row.turns
         assert all(re.fullmatch(written, turn.text) for turn in row.turns if turn.role == "human")
 
 
-def test_a_prompt_for_the_first_turn_stands_in_no_other() -> None:
+def test_a_format_prompt_for_the_first_turn_is_in_no_other() -> None:
     pair = pair_of("a red dog and a ball", boxes=(DOG, BALL))
     for row in kinds("short", pair, short_prompt="One word.", prompt_turns="first"):
         asked = [turn.text for turn in row.turns if turn.role == "human"]
@@ -456,7 +456,7 @@ LABELS = st.sampled_from(["dog", "Tv ", "sports ball", "skis", "{0}", "{x} of {"
     st.integers(0, 2**32),
 )
 @settings(max_examples=examples(60))
-def test_anything_can_be_asked_about(
+def test_any_pair_gives_valid_turns(
     captions: list[str], drawn: list[tuple[str, float, float, float]], seed: int
 ) -> None:
     boxes = tuple(Box(label, x, y, x + side, y + side) for label, x, y, side in drawn)
@@ -478,10 +478,10 @@ def test_real_images_with_boxes_give_a_median_of_fifteen_turns(real_data: Path) 
 
 
 @pytest.mark.parametrize("corners", [(0.5, 0.5, 0.5, 0.5), (0.2, 0.3, 0.2, 0.9), (0.1, 0.4, 0.8, 0.4)])
-def test_a_box_without_extent_proves_that_something_is_there_and_not_where(corners: tuple[float, ...]) -> None:
-    told = answers(pair_of("A field.", boxes=(Box("zebra", *corners),)), ("zebra", "dog", "cat"))
-    assert "Yes, there is a zebra." in told
-    assert not any(word in text for text in told for word in ("half", "takes up", "edge", "nearer"))
+def test_a_box_without_area_proves_presence_and_not_position(corners: tuple[float, ...]) -> None:
+    found = answers(pair_of("A field.", boxes=(Box("zebra", *corners),)), ("zebra", "dog", "cat"))
+    assert "Yes, there is a zebra." in found
+    assert not any(word in text for text in found for word in ("half", "takes up", "edge", "nearer"))
 
 
 def test_with_near_relatives_counted_once_the_median_is_still_fifteen(real_data: Path) -> None:
@@ -491,8 +491,8 @@ def test_with_near_relatives_counted_once_the_median_is_still_fifteen(real_data:
     assert spec.loader is not None
     benchmark = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(benchmark)
-    told = benchmark.of_contexts(str(real_data / "llava_caps_boxes/caps_boxes.jsonl"))
-    assert told["once, at most 24"] >= 15
+    medians = benchmark.of_contexts(str(real_data / "llava_caps_boxes/caps_boxes.jsonl"))
+    assert medians["once, at most 24"] >= 15
 
 
 @pytest.mark.parametrize(
@@ -509,7 +509,7 @@ def test_with_near_relatives_counted_once_the_median_is_still_fifteen(real_data:
 def test_answers_of_one_conversation_do_not_contradict_each_other(
     captions: tuple[str, ...], said: str, unsaid: str
 ) -> None:
-    """Where captions disagree, what most of them say is asked about, and of equally many nothing."""
+    """Where captions disagree, the majority is used, and nothing on a tie."""
     found = " ".join(answers(pair_of(*captions)))
     assert said in found
     assert not re.search(rf"\b({unsaid})\b", found)

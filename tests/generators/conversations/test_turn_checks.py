@@ -1,4 +1,4 @@
-"""What the checks on written turns let through, and what they do not."""
+"""Checks of generated turns: what is accepted and what is rejected."""
 
 import time
 
@@ -6,8 +6,7 @@ import pytest
 
 from pairwright.datasets.records import Box
 from pairwright.generators.conversations.image_context import ImageContext
-from pairwright.generators.conversations.rejection_reasons import TURN_REASONS
-from pairwright.generators.conversations.turn_checks import Exchange, check_turns
+from pairwright.generators.conversations.turn_checks import TURN_REASONS, Exchange, check_turns
 from pairwright.generators.prompts.book import PromptBook
 
 CONTEXT = ImageContext(("A dog runs on a beach.",), (Box("dog", 0.5, 0.25, 0.75, 0.9),))
@@ -16,9 +15,9 @@ LONG = "The dog is running along a wide beach, close to the water, and looks as 
 
 
 def word(*turns: Exchange, kind: str = "conversation", context: ImageContext = CONTEXT) -> str:
-    trouble = check_turns(turns, kind, context)
-    assert trouble is None or trouble.word in TURN_REASONS
-    return trouble.word if trouble else ""
+    error = check_turns(turns, kind, context)
+    assert error is None or error.word in TURN_REASONS
+    return error.word if error else ""
 
 
 def of_answer(answer: str, question: str = "Where is the dog?", context: ImageContext = CONTEXT) -> str:
@@ -54,7 +53,7 @@ def of_answer(answer: str, question: str = "Where is the dog?", context: ImageCo
         "Two boxes stand on the sand, and the crate beside them is labeled with a number.",
     ],
 )
-def test_what_somebody_says_who_sees_the_image_is_kept(answer: str) -> None:
+def test_answers_about_the_image_are_accepted(answer: str) -> None:
     assert of_answer(answer) == ""
 
 
@@ -97,12 +96,12 @@ def test_what_somebody_says_who_sees_the_image_is_kept(answer: str) -> None:
         "There are two instances of dogs.",
     ],
 )
-def test_speaking_of_what_was_given_is_told(answer: str) -> None:
+def test_a_mention_of_the_input_is_rejected(answer: str) -> None:
     assert of_answer(answer) == "mentions_source"
     assert of_answer("On the beach.", f"Is it true? {answer}") == "mentions_source"
 
 
-def test_words_that_the_captions_themselves_have_are_no_giveaway() -> None:
+def test_words_of_the_captions_are_accepted() -> None:
     meme = ImageContext(("A funny photo with a caption about 0.75 beers.",), ())
     assert of_answer("The caption makes fun of 0.75 beers.", context=meme) == ""
 
@@ -123,7 +122,7 @@ def test_words_that_the_captions_themselves_have_are_no_giveaway() -> None:
         "It reaches from 10% to 30% of the width.",
     ],
 )
-def test_coordinates_are_told(answer: str) -> None:
+def test_coordinates_are_rejected(answer: str) -> None:
     assert of_answer(answer) == "coordinates"
 
 
@@ -141,7 +140,7 @@ def test_coordinates_are_told(answer: str) -> None:
         "The image does not indicate where it is.",
     ],
 )
-def test_questions_without_an_answer_are_told(answer: str) -> None:
+def test_questions_without_an_answer_are_rejected(answer: str) -> None:
     assert of_answer(answer) == "unanswerable"
 
 
@@ -201,7 +200,7 @@ def test_the_questions_of_our_own_prompt_pass() -> None:
 @pytest.mark.parametrize(
     "bit", ["the ", "[0.1, ", "0.1, ", "no more ", "\n- ", "a: ", ". Q", "is described as the ", "x = ", "((", "not "]
 )
-def test_long_answers_are_checked_in_good_time(bit: str) -> None:
+def test_long_answers_are_checked_in_linear_time(bit: str) -> None:
     started = time.perf_counter()
     word(GOOD, Exchange("Is it?" + bit * 20_000, bit * 20_000), kind="conversation")
     word(Exchange("Describe the image in detail.", bit * 20_000), kind="detail")

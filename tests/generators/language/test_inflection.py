@@ -79,7 +79,7 @@ def test_plural_and_back_gives_the_same_noun(word: str) -> None:
 @pytest.mark.parametrize(
     ("expected", "word"), [(expected, word) for expected, words in ARTICLES.items() for word in words.split()]
 )
-def test_the_article_goes_by_sound(expected: str, word: str) -> None:
+def test_the_article_depends_on_the_sound(expected: str, word: str) -> None:
     assert article(word) == expected
 
 
@@ -92,7 +92,7 @@ def test_a_replacement_keeps_the_letter_case_of_what_it_replaces() -> None:
     assert match_case("TVs", "radios") == "TVs"
 
 
-def test_auxiliaries_are_told_from_full_verbs() -> None:
+def test_auxiliaries_are_distinguished_from_full_verbs() -> None:
     assert universal_tags(["a", "man", "have", "eat"], ["DT", "NN", "VBZ", "VBN"])[2] == "AUX"
     assert universal_tags(["a", "man", "have", "a", "dog"], ["DT", "NN", "VBZ", "DT", "NN"])[2] == "VERB"
     assert universal_tags(["to", "eat"], ["TO", "VB"])[0] == "PART"

@@ -1,4 +1,4 @@
-"""What is read of lemminflect's dictionaries as it is asked for is what lemminflect reads."""
+"""Lazy tables give the forms that lemminflect gives."""
 
 from itertools import islice
 from types import ModuleType

@@ -1,4 +1,4 @@
-"""Pool statistics: what is counted, that parts add up to the whole, and what is plausible."""
+"""Pool statistics: counts, merging of parts, plausibility, and files."""
 
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def test_runs_are_forms_right_after_each_other_and_the_ends_count() -> None:
     assert statistics.run("a", "wave") == 0, "seen once"
 
 
-def test_links_tell_what_is_put_where_by_which_preposition() -> None:
+def test_links_are_governor_preposition_and_noun() -> None:
     statistics = count_captions(map(caption, [*HOME, "a dog in front of the couch"])).frozen()
     assert statistics.linked("dog", "on", "couch") == statistics.linked("sit", "on", "couch") - 1 == 2
     assert statistics.linked("cat", "", "couch") == 1

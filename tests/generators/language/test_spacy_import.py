@@ -1,4 +1,4 @@
-"""spaCy is imported without its command line, and nobody else notices."""
+"""spaCy is imported without its command line, without side effects on other imports."""
 
 import subprocess
 import sys

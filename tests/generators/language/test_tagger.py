@@ -46,7 +46,7 @@ def test_tokens_carry_universal_tags_and_lemmas() -> None:
 @settings(max_examples=examples(100))
 @given(st.lists(st.text(max_size=60), max_size=4))
 def test_spans_are_the_text_in_order_without_overlap(texts: list[str]) -> None:
-    """Any text at all: each token is what its span says, spaces and letters that nobody sees apart nothing is lost."""
+    """Each token equals its span, and nothing but spaces and invisible characters is lost."""
     for text, tokens in zip(texts, load_tagger().tag(texts), strict=True):
         assert all(text[token.start : token.end] == token.text for token in tokens)
         assert all(left.end <= right.start for left, right in pairwise(tokens))
@@ -83,7 +83,7 @@ def test_a_missing_pipeline_gives_one_line_that_says_how_to_install_it() -> None
 
 
 def test_a_folder_that_is_no_pipeline_gives_one_line(tmp_path: Path) -> None:
-    with pytest.raises(MissingResourceError, match="does not load"):
+    with pytest.raises(MissingResourceError, match="cannot be loaded"):
         load_tagger(str(tmp_path))
 
 
@@ -95,7 +95,7 @@ def test_a_pipeline_without_a_tagger_is_refused(tmp_path: Path) -> None:
         load_tagger(str(tmp_path / "blank"))
 
 
-def test_the_carried_pipeline_is_chosen_when_nothing_else_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bundled_pipeline_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PAIRWRIGHT_SPACY_MODEL")
     monkeypatch.setattr(tagger, "_SIBLINGS", ("en_nowhere_sm",))
     there, line = tagger_status()
@@ -103,13 +103,13 @@ def test_the_carried_pipeline_is_chosen_when_nothing_else_is_there(monkeypatch: 
     assert line.startswith("en_ewt_small")
 
 
-def test_an_installed_sibling_is_chosen_before_the_carried_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_pipeline_precedes_the_bundled_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PAIRWRIGHT_SPACY_MODEL")
     monkeypatch.setattr(tagger, "_SIBLINGS", ("en_nowhere_sm", "json"))
     assert tagger.choose_pipeline() == "json"
 
 
-def test_the_carried_pipeline_is_small_and_says_its_licence() -> None:
+def test_the_bundled_pipeline_is_small_and_states_its_licence() -> None:
     assert sum(path.stat().st_size for path in BUNDLED_PIPELINE.rglob("*") if path.is_file()) < 8_000_000
     assert "Attribution-ShareAlike 4.0" in (BUNDLED_PIPELINE / "NOTICE").read_text()
 
@@ -122,7 +122,7 @@ def test_a_treebank_line_with_missing_columns_is_named(tmp_path: Path) -> None:
 
 
 def test_a_treebank_sentence_reads_as_written(tmp_path: Path) -> None:
-    """Multi-word tokens come as words without a space between; empty nodes are left out."""
+    """Multi-word tokens come as words without a space between; empty nodes are skipped."""
     rows = [
         "1-2\tdon't\t_\t_\t_\t_\t_\t_\t_\t_",
         "1\tdo\tdo\tAUX\tVBP\t_\t0\troot\t_\t_",
@@ -153,7 +153,7 @@ def test_at_least_93_percent_of_the_treebank_tags_are_right() -> None:
     assert sum(given == gold for given, gold in pairs) / len(pairs) >= 0.93
 
 
-def test_capitals_throughout_are_tagged_as_small_letters_are() -> None:
+def test_text_in_capitals_is_tagged_like_lower_case() -> None:
     text = "a yellow bus pulled up to the curb by a hedge with 2 \N{SLIGHTLY SMILING FACE}."
     small, capitals = (load_tagger().tag([each])[0] for each in (text, text.upper()))
     assert [(token.start, token.end, token.tag, token.lemma) for token in small] == [
@@ -162,12 +162,12 @@ def test_capitals_throughout_are_tagged_as_small_letters_are() -> None:
     assert all(token.text == text.upper()[token.start : token.end] for token in capitals)
 
 
-def test_letters_that_grow_in_small_letters_keep_their_places() -> None:
+def test_letters_that_grow_in_lower_case_keep_their_offsets() -> None:
     text = "A DOG IN \N{LATIN CAPITAL LETTER I WITH DOT ABOVE}ZM\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}R"
     assert all(text[token.start : token.end] == token.text for token in load_tagger().tag([text])[0])
 
 
-def test_a_word_in_small_letters_is_no_name_where_a_caption_writes_capitals() -> None:
+def test_a_lower_case_word_is_no_proper_noun_in_a_caption_with_capitals() -> None:
     def tags(caption: str) -> dict[str, str]:
         return {token.text: token.tag for token in load_tagger().tag([caption])[0]}
 

@@ -1,4 +1,4 @@
-"""The trigram language model, held against sums and counts done by hand."""
+"""Trigram language model, compared with sums and counts by hand."""
 
 import json
 import math
@@ -20,7 +20,7 @@ captions = st.lists(st.lists(st.sampled_from("abcde"), max_size=6).map(" ".join)
 
 @settings(deadline=None)  # it fits models: no time limit on an example
 @given(captions, st.lists(st.sampled_from("abcdexyz"), max_size=3).map(" ".join))
-def test_what_may_follow_a_text_has_probabilities_that_sum_to_one(pool: list[str], before: str) -> None:
+def test_probabilities_of_the_next_word_sum_to_one(pool: list[str], before: str) -> None:
     following = TrigramModel.fit(pool).next_word(before)
     assert math.isclose(sum(following.values()), 1.0, abs_tol=1e-9)
     assert all(0 < probability <= 1 for probability in following.values())
@@ -77,7 +77,7 @@ def test_a_saved_model_comes_back_the_same_and_in_the_same_bytes(tmp_path: Path)
     assert loaded.log_prob(POOL)[0].tolist() == model.log_prob(POOL)[0].tolist()
 
 
-def test_a_model_of_no_captions_can_be_saved_and_finds_every_text_of_a_length_alike(tmp_path: Path) -> None:
+def test_a_model_without_captions_is_uniform_and_can_be_saved(tmp_path: Path) -> None:
     TrigramModel.fit([]).save(tmp_path / "empty.npz")
     one, other = TrigramModel.load(tmp_path / "empty.npz").log_prob(["a dog", "two cats"])[0]
     assert one == other

@@ -1,4 +1,4 @@
-"""WordNet's neighbours: what counts as a synonym, an opposite, another of the same kind; and the set-up."""
+"""WordNet relations and set-up."""
 
 import re
 import shutil
@@ -62,7 +62,7 @@ def test_co_hyponyms_are_never_the_word_its_synonyms_or_its_kind(wordnet: WordNe
 
 
 @needs_table
-def test_rare_senses_are_passed_over(wordnet: WordNet) -> None:
+def test_rare_senses_are_skipped(wordnet: WordNet) -> None:
     assert "lap" not in {*wordnet.co_hyponyms("circle", "NOUN", 4), *wordnet.synonyms("circle", "NOUN", 9)}
     assert "sit" not in wordnet.synonyms("ride", "VERB")
     assert "bull" not in wordnet.antonyms("bear", "NOUN")
@@ -118,7 +118,7 @@ def test_synonyms_are_those_of_the_meant_sense(wordnet: WordNet) -> None:
 
 
 @needs_table
-def test_kinds_are_told_through_the_hierarchy(wordnet: WordNet) -> None:
+def test_is_a_follows_the_hierarchy(wordnet: WordNet) -> None:
     assert wordnet.is_a("dog", "animal", "NOUN")
     assert not wordnet.is_a("animal", "dog", "NOUN")
     assert "animal" in wordnet.hypernyms("dog", "NOUN")
@@ -181,7 +181,7 @@ def test_lexnames_has_a_line_for_each_domain_in_the_form_that_nltk_reads() -> No
     assert all(re.fullmatch(r"\d\d\t(noun|verb|adj|adv)\.\w+\t[1-4]", line) for line in lines)
 
 
-def test_where_wordnet_cannot_be_had_one_line_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_download_is_one_error_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No NLTK corpus, no answer from its server, no apt-get."""
     import nltk.data
     from nltk.downloader import Downloader
@@ -190,10 +190,10 @@ def test_where_wordnet_cannot_be_had_one_line_says_so(tmp_path: Path, monkeypatc
     monkeypatch.setattr(Downloader, "DEFAULT_URL", "http://127.0.0.1:9/index.xml")
     monkeypatch.setattr(wordnet_setup, "_DEBIAN_FOLDER", tmp_path / "none")
     monkeypatch.setattr(shutil, "which", lambda _: None)
-    said: list[str] = []
+    lines: list[str] = []
     with pytest.raises(MissingResourceError, match="get NLTK's corpus `wordnet`"):
-        set_up_language(said.append, tmp_path)
-    assert any("out of reach" in line for line in said)
+        set_up_language(lines.append, tmp_path)
+    assert any("unreachable" in line for line in lines)
 
 
 @pytest.mark.slow

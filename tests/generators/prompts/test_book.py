@@ -1,4 +1,4 @@
-"""Prompt files: what may stand in them, what is sent, and that data stays data."""
+"""Prompt files: allowed content, requests, and values as data."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from pairwright.datasets.records import Box, Pair
 from pairwright.generators.llm.client.messages import Image, Schema
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.prompts.book import BUILT_IN, Prompt, PromptBook, load_prompt
-from pairwright.generators.prompts.pair_values import pair_values
+from pairwright.generators.prompts.prompt import pair_values
 from pairwright.generators.prompts.templates import MAX_LENGTH, json_for_prompt
 
 PLAIN = """\
@@ -82,7 +82,7 @@ def test_every_system_text_says_that_strings_are_material(write: Write) -> None:
         assert "never an instruction" in prompt.messages[0].text
 
 
-def test_parameters_are_overridden_and_left_out_by_request(write: Write) -> None:
+def test_parameters_can_be_overridden_and_omitted(write: Write) -> None:
     request = load_prompt(write()).request({"caption": "x"}, model="m", seed=3, temperature=None, max_tokens=5)
     assert dict(request.parameters) == {"seed": 3, "max_tokens": 5}
 
@@ -93,7 +93,7 @@ def test_images_go_with_the_last_message(write: Write) -> None:
     assert [len(message.images) for message in request.messages] == [0, 0, 0, 1]
 
 
-def test_the_callers_schema_counts_before_the_files(write: Write) -> None:
+def test_the_callers_schema_precedes_that_of_the_file(write: Write) -> None:
     prompt = load_prompt(write(("system:", "schema: {type: object}\nsystem:")))
     request = prompt.request({"caption": "x"}, model="m")
     assert request.schema == Schema("mine", {"type": "object"})
@@ -105,8 +105,8 @@ def test_typical_is_the_first_demonstrations_answer_unless_given(write: Write) -
     assert load_prompt(path).typical == '{"done": false, "why": "it is long"}'
 
 
-def test_a_missing_value_is_named_with_its_meaning(write: Write) -> None:
-    with pytest.raises(UsageError, match="prompt mine: caption is missing: the caption"):
+def test_a_missing_value_is_named_with_its_description(write: Write) -> None:
+    with pytest.raises(UsageError, match="prompt mine: missing value: caption"):
         load_prompt(write()).request({"captions": []}, model="m")
 
 
@@ -155,7 +155,7 @@ def test_any_text_is_one_json_string_on_one_visible_line(text: str) -> None:
     data.encode("utf-8")
 
 
-def test_no_invisible_letter_is_sent_as_it_is() -> None:
+def test_invisible_characters_are_escaped() -> None:
     hidden = "\u200b\u200e\u200f\u202a\u202e\u2066\u2069\u2060\ufeff\u00ad\u061c\U000e0041\U000e0100\u3164\x7f\x9b\x1b"
     assert json_for_prompt(hidden).isascii()
     assert json.loads(json_for_prompt(hidden)) == hidden
@@ -168,20 +168,20 @@ def test_lists_mappings_and_numbers_are_json_too(write: Write) -> None:
     assert sent(prompt, captions=['a"b', 1, 0.25, True, {"k\n": ["x"]}]) == '["a\\"b", 1, 0.25, true, {"k\\n": ["x"]}]'
 
 
-def test_what_is_no_data_is_refused(write: Write) -> None:
+def test_values_that_are_no_data_are_refused(write: Write) -> None:
     with pytest.raises(UsageError, match="type object"):
         sent(load_prompt(write()), caption=object())
     with pytest.raises(UsageError, match="type NoneType"):
         sent(load_prompt(write()), caption=None)
 
 
-def test_a_number_that_json_lacks_is_the_rows_fault(write: Write) -> None:
+def test_a_number_that_json_lacks_is_a_bad_request(write: Write) -> None:
     with pytest.raises(RequestError) as caught:
         sent(load_prompt(write()), caption=float("nan"))
     assert caught.value.code == "bad_request"
 
 
-def test_a_caption_of_100_000_letters_is_sent_and_a_message_beyond_the_bound_is_the_rows_fault(write: Write) -> None:
+def test_a_long_caption_is_sent_and_a_message_beyond_the_limit_is_too_large(write: Write) -> None:
     prompt = load_prompt(write())
     assert len(sent(prompt, caption='"' * 100_000)) == 200_011
     with pytest.raises(RequestError) as caught:
@@ -193,7 +193,7 @@ def test_a_loop_stops_at_the_bound_before_it_fills_the_memory(write: Write) -> N
     prompt = load_prompt(
         write(("Caption: {{ caption }}", "{% for c in captions %}{{ caption }}{% endfor %}")),
     )
-    with pytest.raises(RequestError, match="letters"):
+    with pytest.raises(RequestError, match="more than 1,000,000"):
         sent(prompt, caption="x" * 10_000, captions=range(10**12))
 
 
@@ -219,7 +219,7 @@ def test_what_templates_may_do(write: Write, template: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "said"),
+    ("template", "message"),
     [
         ("{{ ''.__class__ }}", "'.__class__' is not allowed"),
         ("{{ caption.__class__.__mro__ }}", "is not allowed"),
@@ -227,7 +227,7 @@ def test_what_templates_may_do(write: Write, template: str, text: str) -> None:
         ("{{ caption|upper }}", "No filter named 'upper'|a filter is not allowed"),
         ("{{ caption['__class__'] }}", None),
         ("{{ caption['format'] }}", None),
-        ("{% for i in range(1000000000) %}x{% endfor %}", "a loop goes over a value"),
+        ("{% for i in range(1000000000) %}x{% endfor %}", "a loop must iterate over a value"),
         ("{{ 'x' * 1000000000 }}", "Mul is not allowed"),
         ("{{ 10 ** 10 ** 10 }}", "Pow is not allowed"),
         ("{{ caption ~ caption }}", "'~' is not allowed"),
@@ -238,29 +238,29 @@ def test_what_templates_may_do(write: Write, template: str, text: str) -> None:
         ("{% macro m() %}{% endmacro %}", "'macro' is not allowed"),
         ("{% with x = 1 %}{% endwith %}", "'with' is not allowed"),
         ("{% autoescape true %}{{ caption }}{% endautoescape %}", "'autoescape' is not allowed"),
-        ("{% for a in captions %}{% for b in captions %}x{% endfor %}{% endfor %}", "a loop inside a loop"),
+        ("{% for a in captions %}{% for b in captions %}x{% endfor %}{% endfor %}", "a nested loop"),
         (
             "{% for a in captions %}{% for b in a %}{% for c in a %}x{% endfor %}{% endfor %}{% endfor %}",
-            "a loop inside",
+            "a nested loop",
         ),
-        ("{% for a in captions recursive %}x{% endfor %}", "a loop goes over a value"),
+        ("{% for a in captions recursive %}x{% endfor %}", "a loop must iterate over a value"),
         ("{{ 'a' in caption }}", "'in' is not allowed"),
         ("{{ caption is defined }}", "is not allowed|No test named"),
-        ("{{ self }}", "'self' is no name of a value"),
+        ("{{ self }}", "'self' is not a valid name"),
         ("{{ captoin }}", "'captoin' is not among the values. Did you mean 'caption'"),
-        ("{{ other }}", "Add it under 'values', with what it means, such as {other: the other}."),
+        ("{{ other }}", "Add it under 'values' with a description, such as {other: the other}."),
         ("{{ " + "(" * 5000 + ")" * 5000 + " }}", "nested too deeply"),
         ("{% if caption %}", "end of template|endif"),
         ("{{ caption", "expected token|end of"),
     ],
 )
-def test_what_templates_may_not_do(write: Write, template: str, said: str | None) -> None:
+def test_what_templates_may_not_do(write: Write, template: str, message: str | None) -> None:
     path = write(("Caption: {{ caption }}", template))
-    if said is not None:
-        with pytest.raises(ConfigError, match=said):
+    if message is not None:
+        with pytest.raises(ConfigError, match=message):
             load_prompt(path)
         return
-    with pytest.raises((ConfigError, UsageError)):  # a part that a text does not have
+    with pytest.raises((ConfigError, UsageError)):  # texts have no items
         sent(load_prompt(path), caption="x", captions=[])
 
 
@@ -275,37 +275,37 @@ def test_a_broken_template_is_named_by_its_line(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "message"),
     [
         ("temperature: 0", "temprature: 0", "4: unknown key 'temprature'. Did you mean 'temperature'"),
-        ("version: 1", "version: one", "1: 'version' is no whole number"),
-        ("version: 1", "version: true", "1: 'version' is no whole number"),
+        ("version: 1", "version: one", "1: 'version' is not a whole number"),
+        ("version: 1", "version: true", "1: 'version' is not a whole number"),
         ("about: A test.\n", "", "the key 'about' is missing"),
         ("answer: json", "answer: yaml", "3: 'answer' is neither text nor json"),
         ("temperature: 0", "temperature: 3", "4: 'temperature' is not between 0 and 2"),
         ("temperature: 0", "max_tokens: 0", "4: 'max_tokens' is not between"),
         ("temperature: 0", "stop: []", "4: 'stop' takes one to four texts"),
-        ("temperature: 0", "about: Again.", "4: the key 'about' is given twice"),
+        ("temperature: 0", "about: Again.", "4: duplicate key 'about'"),
         ("temperature: 0", "temperature: &a 0", "4: anchors"),
-        ("temperature: 0", "lists: {questions: [a, a]}", "4: the list 'questions' is empty or says something twice"),
-        ("temperature: 0", "lists: [a]", "'lists' is no mapping. Write one, such as {caption: the caption}."),
-        ("temperature: 0", "stop: a", "'stop' is no list. Write one, such as [a, b]."),
-        ("temperature: 0", "top_p: .nan", "4: 'top_p' is no number"),
+        ("temperature: 0", "lists: {questions: [a, a]}", "4: the list 'questions' is empty or has duplicates"),
+        ("temperature: 0", "lists: [a]", "'lists' is not a mapping. Write a mapping, such as {caption: the caption}."),
+        ("temperature: 0", "stop: a", "'stop' is not a list. Write a list, such as [a, b]."),
+        ("temperature: 0", "top_p: .nan", "4: 'top_p' is not a number"),
         ("temperature: 0", "temperature: [0", "it is not YAML"),
         ("temperature: 0", "temperature: !!python/object:os.system {}", "it is not YAML"),
         ("  Do something.", "", "'system' is empty"),
         ("{caption: A cat., captions: [A cat., Cats.]}", "{}", "13: the value 'caption' is missing"),
         (", captions: [A cat., Cats.]", ", other: x", "13: 'other' is not among the values"),
         ("{caption: A cat.,", "{caption: ,", "13: the template does not fit"),
-        ("answer: {done: true}", "answer: done", "14: 'demonstrations.0.answer' is no mapping"),
-        ("    answer: {done: true}\n", "", "13: a demonstration has 'values' and 'answer'"),
-        ("  captions: all of them", "  __class__: all", "7: '__class__' is no name for a value"),
+        ("answer: {done: true}", "answer: done", "14: 'demonstrations.0.answer' is not a mapping"),
+        ("    answer: {done: true}\n", "", "13: a demonstration has exactly the keys 'values' and 'answer'"),
+        ("  captions: all of them", "  __class__: all", "7: '__class__' is not a valid name"),
     ],
 )
-def test_a_broken_file_is_named_with_its_line_and_what_to_do(write: Write, old: str, new: str, said: str) -> None:
+def test_a_broken_file_is_named_with_its_line_and_what_to_do(write: Write, old: str, new: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         load_prompt(write((old, new)))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert str(caught.value).startswith(str(write())[:-5])
     assert caught.value.exit_code == 2
 
@@ -325,14 +325,14 @@ def test_a_broken_file_is_named_with_its_line_and_what_to_do(write: Write, old: 
     ],
     ids=["empty", "list", "no UTF-8", "two documents", "deep", "NUL", "number as key", "large", "long number"],
 )
-def test_what_is_no_prompt_file_is_one_error(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_file_is_one_error(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "mine.yaml"
     path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"mine\.yaml:\d+: "):
         load_prompt(path)
 
 
-def test_words_that_old_yaml_takes_for_something_else_stay_words(write: Write) -> None:
+def test_words_that_yaml_1_1_converts_stay_text(write: Write) -> None:
     path = write(("{done: true}", "{a: on, b: off, c: yes, d: no, e: 12:30, f: 2020-01-01, g: 010, h: 1.5, i: true}"))
     assert json.loads(load_prompt(path).typical) == {
         "a": "on", "b": "off", "c": "yes", "d": "no", "e": "12:30", "f": "2020-01-01", "g": 10, "h": 1.5, "i": True,
@@ -380,7 +380,7 @@ def test_the_id_does_not_change_with_what_is_not_sent(write: Write) -> None:
 # The book
 
 
-def test_a_users_file_replaces_ours_and_a_new_name_is_added(tmp_path: Path) -> None:
+def test_a_users_file_replaces_a_built_in_one_and_a_new_name_is_added(tmp_path: Path) -> None:
     shutil.copy(Path(__file__).parents[2] / "plugins/prompts/positive-swap.yaml", tmp_path)
     shutil.copy(BUILT_IN / "swap-object.yaml", tmp_path / "swap-anything.yaml")
     book = PromptBook(tmp_path)
@@ -396,36 +396,36 @@ def test_an_unknown_prompt_is_named_with_the_nearest() -> None:
         PromptBook().get("swap-objects")
 
 
-def test_a_broken_file_of_the_user_is_told_when_the_book_is_opened(write: Write, tmp_path: Path) -> None:
+def test_a_broken_file_is_an_error_when_the_book_is_opened(write: Write, tmp_path: Path) -> None:
     write(("version: 1", "version: one"))
     with pytest.raises(ConfigError, match=r"mine\.yaml:1: "):
         PromptBook(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ([("  captions:", "  words:"), ("{{ caption }}", "{{ words }}"), ("{caption: A cat., captions: [A cat., Cats.]}", "{words: A cat.}")],
-         "'words' is not given to this prompt"),
-        ([("answer: json", "answer: text"), ("answer: {done: true}", "answer: done")], "the answer has to be json"),
+         "'words' is not a value of this prompt"),
+        ([("answer: json", "answer: text"), ("answer: {done: true}", "answer: done")], "the answer must be json"),
     ],
 )  # fmt: skip
 def test_a_replacement_that_the_caller_could_not_use_is_refused(
-    write: Write, tmp_path: Path, changes: list[tuple[str, str]], said: str
+    write: Write, tmp_path: Path, changes: list[tuple[str, str]], message: str
 ) -> None:
     write(*changes, name="positive-swap")
-    with pytest.raises(ConfigError, match=said):
+    with pytest.raises(ConfigError, match=message):
         PromptBook(tmp_path)
 
 
-def test_a_replacement_has_to_hold_the_lists_that_are_drawn_from(tmp_path: Path) -> None:
+def test_a_replacement_must_have_the_lists_of_the_built_in_prompt(tmp_path: Path) -> None:
     text = (BUILT_IN / "detail.yaml").read_text()
     (tmp_path / "detail.yaml").write_text(text.replace("  questions:", "  wordings:"))
-    with pytest.raises(ConfigError, match="the list 'questions' is drawn from"):
+    with pytest.raises(ConfigError, match="the list 'questions' is missing"):
         PromptBook(tmp_path)
 
 
-def test_other_endings_and_missing_folders_are_told(tmp_path: Path) -> None:
+def test_other_endings_and_missing_folders_are_errors(tmp_path: Path) -> None:
     (tmp_path / "mine.yml").write_text(PLAIN)
     with pytest.raises(ConfigError, match=r"end in \.yaml"):
         PromptBook(tmp_path)
@@ -436,7 +436,7 @@ def test_other_endings_and_missing_folders_are_told(tmp_path: Path) -> None:
 # What a pair gives
 
 
-def test_a_pair_gives_the_values_that_our_prompts_ask_for() -> None:
+def test_a_pair_gives_the_values_of_the_built_in_prompts() -> None:
     boxes = (Box("dog", 0.12345, 0, 0.5, 1), Box("dog", 0.5, 0.5, 0.75, 0.9996))
     values = pair_values(Pair("k", "A dog.", captions=("Two dogs.", "A dog."), boxes=boxes))
     expected: dict[str, Any] = {

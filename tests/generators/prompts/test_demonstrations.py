@@ -1,4 +1,4 @@
-"""The demonstrations of our prompts keep the rules that the prompts give: a model does as it is shown."""
+"""Demonstrations of the built-in prompts follow the rules of their prompts."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from pairwright.generators.language.inflection import article
 from pairwright.generators.prompts.book import Prompt, PromptBook
 
 BOOK = PromptBook()
-JUDGING = {"judge", "judge-answers"}  # what to weigh is told; an example would lean to a side
+JUDGING = {"judge", "judge-answers"}  # a demonstration would bias the judgement
 EDITING = [p.name for p in BOOK.listing() if p.name.endswith("-compose") or p.name.startswith(("swap-", "positive-"))]
 TYPES = (
     "replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute", "add-object",
@@ -22,7 +22,7 @@ _WORD = re.compile(r"[\w'-]+|[^\w\s]")
 
 
 def shown(prompt: Prompt) -> Iterator[tuple[dict[str, Any], Any]]:
-    """Yield each demonstration: what it is given, and its answer."""
+    """Yield the values and the answer of each demonstration."""
     turns = prompt.messages[1:]
     for question, answer in zip(turns[::2], turns[1::2], strict=True):
         given = {name: json.loads(data) for name, data in _FIELD.findall(question.text)}
@@ -30,7 +30,7 @@ def shown(prompt: Prompt) -> Iterator[tuple[dict[str, Any], Any]]:
 
 
 def words(text: str) -> list[str]:
-    """Return words and marks, lower-case, articles left out: they follow the edit."""
+    """Return words and punctuation in lower case without articles, which depend on the edit."""
     return [word for word in _WORD.findall(text.lower()) if word not in {"a", "an"}]
 
 
@@ -55,7 +55,7 @@ def swapped(source: str, one: str, other: str) -> list[str]:
 
 
 def check_form(source: str, text: str) -> None:
-    """Check what an edit has to leave as it is, and what it has to mend."""
+    """Check that an edit keeps the form of the caption and adapts articles."""
     assert text != source
     assert text[:1].isupper() == source[:1].isupper()
     assert re.findall(r"\W*$", text) == re.findall(r"\W*$", source)
@@ -80,7 +80,7 @@ def check_edit(source: str, form: str, change: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("name", [p.name for p in BOOK.listing()])
-def test_there_are_enough_and_none_says_the_same_twice(name: str) -> None:
+def test_there_are_enough_demonstrations_without_duplicates(name: str) -> None:
     questions = [message.text for message in BOOK.get(name).messages[1::2]]
     assert len(set(questions)) == len(questions)
     if name in JUDGING:
@@ -163,7 +163,7 @@ def test_the_answer_with_all_types_shows_each_type_at_least_seven_times_in_its_o
 
 
 @pytest.mark.parametrize("name", ["conversation", "detail", "reasoning"])
-def test_instruction_data_never_speaks_of_its_sources(name: str) -> None:
+def test_conversations_never_mention_their_sources(name: str) -> None:
     for message in BOOK.get(name).messages[2::2]:
         assert not re.search(
             r"\b(captions?|bounding|box(es)?|coordinates?|descriptions?|labels?|0\.\d)\b", message.text

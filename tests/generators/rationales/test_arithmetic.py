@@ -1,4 +1,4 @@
-"""Arithmetic as models write it: worked out exactly, and never by running it."""
+"""Exact arithmetic in model output."""
 
 from fractions import Fraction
 
@@ -69,7 +69,7 @@ def test_what_is_no_expression_has_no_value(text: str) -> None:
     lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(lambda parts: f"({parts[0]} {parts[1]} {parts[2]})"),
     max_leaves=12,
 ))  # fmt: skip
-def test_expressions_mean_what_they_mean_to_python(text: str) -> None:
+def test_expressions_have_the_value_that_python_gives(text: str) -> None:
     try:
         # The test's own strings of digits and signs.
         wanted = eval("".join(f"Fraction({part})" if part.isdigit() else part for part in _parts(text)))  # noqa: S307
@@ -83,7 +83,7 @@ def _parts(text: str) -> list[str]:
 
 
 @given(st.text("0123456789+-*/()., x=$abc", max_size=60))
-def test_nothing_that_is_written_breaks_it(text: str) -> None:
+def test_any_expression_is_read_without_an_error(text: str) -> None:
     evaluate_expression(text)
     parse_number(text)
     find_equations(text)
@@ -127,9 +127,9 @@ def test_an_answer_that_is_no_one_number_is_none(text: str) -> None:
     assert parse_number(text) is None
 
 
-def test_equations_are_found_in_running_text_and_held_against_their_results() -> None:
+def test_equations_are_found_in_running_text_and_checked() -> None:
     found = find_equations("So 18 + 8 = 26. Then 10 - (3 + 6) = 2 emails, and x = 5.")
-    assert [(int(equation.said), equation.holds) for equation in found] == [(26, True), (2, False)]
+    assert [(int(equation.stated), equation.holds) for equation in found] == [(26, True), (2, False)]
 
 
 @pytest.mark.parametrize("text", ["26 * x = 37", "52 - 26 * x = 5", "5 = 5", "2 + 3 = 5 + 1", "7 * 36 is 252"])
@@ -151,7 +151,7 @@ def test_numbers_and_calculations_of_a_text() -> None:
     assert find_calculations(text) == [60]
 
 
-def test_numbers_are_written_as_people_write_them() -> None:
+def test_numbers_are_formatted_briefly() -> None:
     assert [format_number(Fraction(*pair)) for pair in ((450, 1), (5, 2), (10, 3))] == ["450", "2.5", "3.33333"]
 
 
@@ -173,7 +173,7 @@ def test_numbers_are_written_as_people_write_them() -> None:
         ("5, not 6", []),
     ],
 )
-def test_several_numbers_are_told_from_what_is_none(text: str, found: list[Fraction]) -> None:
+def test_lists_of_different_numbers_are_found(text: str, found: list[Fraction]) -> None:
     assert find_differing_numbers(text) == found
 
 
@@ -196,13 +196,13 @@ def test_several_numbers_are_told_from_what_is_none(text: str, found: list[Fract
         ("10 - 4", "So 10 - 4 = 7.", None),
     ],
 )
-def test_a_calculation_with_a_word_comes_to_what_the_text_says_and_is_never_solved(
+def test_a_calculation_with_an_unknown_has_the_value_that_the_text_states(
     expression: str, text: str, value: Fraction | None
 ) -> None:
     assert solve_stated_unknown(expression, text) == value
 
 
 @given(st.text("0123456789+-*/()., x=$abcs", max_size=60), st.text("0123456789+-*/()., x=$abcs", max_size=80))
-def test_nothing_that_is_stated_breaks_it(expression: str, text: str) -> None:
+def test_any_statement_is_read_without_an_error(expression: str, text: str) -> None:
     solve_stated_unknown(expression, f"{expression} = 5. {text}")
     find_differing_numbers(expression)

@@ -1,4 +1,4 @@
-"""Reading a chain of thought: what stands before the marker and behind it, and nothing of what a model ran on into."""
+"""Parsing of chain-of-thought output: rationale, label, and text after the answer."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def test_the_marker_is_found_in_any_case_and_wording(marker: str) -> None:
         "\nHuman: and now? So the answer is neutral.",
     ],
 )
-def test_what_a_model_runs_on_into_is_cut(behind: str) -> None:
+def test_text_after_the_answer_is_cut(behind: str) -> None:
     assert nli(f"A dog is an animal. So the answer is entailment.{behind}") == ParsedRationale(
         "A dog is an animal.", "entailment", "entailment"
     )
@@ -64,7 +64,7 @@ def test_an_answer_to_an_invented_question_is_no_answer() -> None:
     assert not found.parsed
 
 
-def test_the_question_said_again_is_passed_over_and_not_taken_for_an_invented_one() -> None:
+def test_a_repeated_question_is_skipped_and_not_taken_for_an_invented_one() -> None:
     said = "Tom has 3 eggs.\nHow many are left?\nA: He eats 2, so 3 - 2 = 1. The answer is (3 - 2)."
     assert math(said, question="Tom has 3 eggs. How many are left?") == ParsedRationale(
         "He eats 2, so 3 - 2 = 1.", "3 - 2", "(3 - 2)"
@@ -90,14 +90,14 @@ def test_of_two_markers_the_one_with_a_label_counts() -> None:
     )
 
 
-def test_two_answers_that_differ_are_none() -> None:
+def test_two_different_answers_are_rejected() -> None:
     assert math("At first the answer is 5. No, 3 + 3 = 6. So the answer is 6.").reason == "several_answers"
     assert math("It is 5 + 1. The answer is 5 + 1. So the answer is 6.").label == "5 + 1"
 
 
 def test_an_output_whose_label_cannot_be_read_is_not_parsed() -> None:
     found = math("He had some and lost 9. The answer is (some - 9).")
-    assert found == ParsedRationale("He had some and lost 9.", said="(some - 9)", reason="unreadable_label")
+    assert found == ParsedRationale("He had some and lost 9.", raw_label="(some - 9)", reason="unreadable_label")
     assert not found.parsed
 
 
@@ -135,7 +135,7 @@ def test_alternatives_behind_one_marker_are_several_answers(marker: str, behind:
         ("(c) oven or (c)", "oven"),
     ],
 )
-def test_one_choice_beside_another_that_is_no_alternative_is_one_answer(behind: str, label: str) -> None:
+def test_a_choice_with_another_that_is_no_alternative_is_one_answer(behind: str, label: str) -> None:
     choices = ["cupboard", "refrigerator", "oven", "front yard", "stove", "oven and stove"]
     found = parse_chain_of_thought(f"It is cold there. So the answer is {behind}.", MCQA.labels, choices=choices)
     assert (found.label, found.reason, found.parsed) == (label, "", True)
@@ -188,7 +188,7 @@ def test_a_marker_within_a_sentence_leaves_the_sentence_before_it() -> None:
         ("It is cold there. \\boxed{refrigerator}", "refrigerator"),
     ],
 )
-def test_answers_in_other_dress(text: str, label: str) -> None:
+def test_answers_in_other_formats_are_read(text: str, label: str) -> None:
     found = parse_chain_of_thought(text, MCQA.labels, choices=["cupboard", "refrigerator", "oven"])
     assert found.label == label
     assert found.rationale == "It is cold there."
@@ -212,7 +212,7 @@ words = st.lists(
 
 
 @given(words, st.sampled_from(NLI.labels.values), st.sampled_from(["So", "so"]), words)
-def test_any_rationale_comes_back_without_what_stands_behind_its_label(
+def test_any_rationale_is_returned_without_the_text_after_its_label(
     before: list[str], label: str, so: str, behind: list[str]
 ) -> None:
     rationale = f"It {' '.join(before)} dog."
@@ -221,7 +221,7 @@ def test_any_rationale_comes_back_without_what_stands_behind_its_label(
 
 
 @given(st.text(max_size=200))
-def test_nothing_that_is_said_breaks_it(text: str) -> None:
+def test_any_text_is_parsed_without_an_error(text: str) -> None:
     for labels in (NLI.labels, MATH.labels, Labels("text")):
         found = parse_chain_of_thought(text, labels, fields=("premise",), question=text[:50])
         assert "\n" not in found.rationale
@@ -229,7 +229,7 @@ def test_nothing_that_is_said_breaks_it(text: str) -> None:
 
 @pytest.mark.parametrize("unit", ["so the answer is ", "A: ", "\nA:", "(", "The answer ", "****", "Q: \n", "and so "])
 @pytest.mark.parametrize("times", [1_000, pytest.param(5_000, marks=pytest.mark.slow)])
-def test_long_outputs_take_no_longer_than_their_length(unit: str, times: int) -> None:
+def test_long_outputs_are_parsed_in_linear_time(unit: str, times: int) -> None:
     assert parse_chain_of_thought(unit * times, MATH.labels, fields=("problem",), question=unit * 100) is not None
 
 
@@ -272,7 +272,7 @@ def test_a_calculation_with_a_word_has_the_number_that_the_rationale_states() ->
     found = parse_chain_of_thought("She spent 8. So some - 8 = 6. So the answer is (some - 8).", MATH.labels)
     assert (found.label, found.reason) == ("6", "")
     found = parse_chain_of_thought("She spent 8. So the answer is (some - 8). So some - 8 = 6.", MATH.labels)
-    assert found.reason == "unreadable_label", "what stands behind the answer is no reasoning"
+    assert found.reason == "unreadable_label", "text after the answer is not part of the rationale"
 
 
 def test_two_numbers_behind_one_marker_are_several_answers() -> None:

@@ -1,4 +1,4 @@
-"""Rationales by talk and by outputs that are there: what is kept, what is rejected and why, and how samples vote."""
+"""Rationales from a model and from existing outputs: reasons of rejection, and votes of samples."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -29,21 +29,21 @@ def reply(text: str, finish: str = "stop", refusal: str = "") -> Reply:
 
 def maker(**settings: object) -> RationaleGenerator:
     given = RationaleSettings(**settings)  # type: ignore[arg-type]
-    return RationaleGenerator(MATH, given, MATH.prompt_of(PromptBook(), label_given=given.label_given), "m")
+    return RationaleGenerator(MATH, given, MATH.build_prompt(PromptBook(), label_given=given.label_given), "m")
 
 
-def asked(item: TaskRow, answer: Callable[[Request], RequestOutcome], **settings: object) -> JudgedExample:
+def run(item: TaskRow, answer: Callable[[Request], RequestOutcome], **settings: object) -> JudgedExample:
     return run_step(maker(**settings).ask(item), answer)
 
 
 def test_a_good_answer_is_kept_with_its_origin() -> None:
-    judged = asked(SEVEN, lambda _: reply(GOOD))
+    judged = run(SEVEN, lambda _: reply(GOOD))
     example = judged.example
     assert (example.status, example.label, example.label_source) == ("kept", "7", "gold")
     assert example.rationale == "He has 3 + 4 = 7 eggs."
     assert (example.origin.model, example.origin.request) == ("m", "f" * 32)
     assert example.origin.prompt.startswith("rationale-math@")
-    assert (judged.parsed, judged.correct, judged.says) == (True, True, "agrees")
+    assert (judged.parsed, judged.correct, judged.consistency) == (True, True, "agrees")
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_a_good_answer_is_kept_with_its_origin() -> None:
         GOOD.replace("So the", "so the"),
     ],
 )
-def test_run_on_text_and_other_dress_leave_the_same_row(text: str) -> None:
-    assert asked(SEVEN, lambda _: reply(text)).example.rationale == "He has 3 + 4 = 7 eggs."
+def test_trailing_text_and_other_formats_give_the_same_row(text: str) -> None:
+    assert run(SEVEN, lambda _: reply(text)).example.rationale == "He has 3 + 4 = 7 eggs."
 
 
 @pytest.mark.parametrize(
@@ -76,56 +76,56 @@ def test_run_on_text_and_other_dress_leave_the_same_row(text: str) -> None:
     ],
 )
 def test_every_other_answer_is_rejected_with_its_reason(answer: RequestOutcome, reason: str, parsed: bool) -> None:  # noqa: FBT001 - a parameter of the test
-    judged = asked(SEVEN, lambda _: answer)
+    judged = run(SEVEN, lambda _: answer)
     assert (judged.example.status, judged.example.reason, judged.parsed) == ("rejected", reason, parsed)
 
 
-def test_an_answer_that_breaks_off_in_the_next_question_is_whole() -> None:
+def test_an_answer_truncated_in_an_invented_question_is_complete() -> None:
     said = "He has 3 + 4 = 7 eggs. So the answer is 7. He might also"
-    assert asked(SEVEN, lambda _: reply(said, "length")).example.status == "kept"
+    assert run(SEVEN, lambda _: reply(said, "length")).example.status == "kept"
     assert (
-        asked(SEVEN, lambda _: reply("He has 3 + 4 = 7 eggs. So the answer is 7.", "length")).example.reason
+        run(SEVEN, lambda _: reply("He has 3 + 4 = 7 eggs. So the answer is 7.", "length")).example.reason
         == "truncated"
     )
 
 
-def test_a_wrong_label_stays_apart_with_the_model_s_own_or_is_replaced_when_asked_for() -> None:
+def test_a_wrong_label_is_rejected_or_replaced_by_the_gold_label() -> None:
     wrong = reply("He has 3 + 5 = 8 eggs. So the answer is 8.")
-    apart = asked(SEVEN, lambda _: wrong).example
+    apart = run(SEVEN, lambda _: wrong).example
     assert (apart.label, apart.label_source, apart.status) == ("8", "model", "rejected")
-    kept = asked(SEVEN, lambda _: wrong, wrong_labels="keep").example
+    kept = run(SEVEN, lambda _: wrong, wrong_labels="keep").example
     assert (kept.label, kept.label_source, kept.status) == ("7", "gold", "kept")
 
 
-def test_without_a_right_label_the_model_s_own_is_taken() -> None:
-    judged = asked(MATH.item({"problem": "Tom has 3 eggs and gets 4."}), lambda _: reply(GOOD))
+def test_without_a_gold_label_the_label_of_the_model_is_used() -> None:
+    judged = run(MATH.item({"problem": "Tom has 3 eggs and gets 4."}), lambda _: reply(GOOD))
     assert (judged.example.label, judged.example.label_source, judged.correct) == ("7", "model", None)
 
 
-def test_what_telling_may_mend_is_asked_for_once_more() -> None:
+def test_an_invalid_answer_is_requested_once_more() -> None:
     requests: list[Request] = []
 
     def answer(request: Request) -> RequestOutcome:
         requests.append(request)
         return reply(GOOD if len(requests) > 1 else "He has seven eggs.")
 
-    assert asked(SEVEN, answer).example.status == "kept"
+    assert run(SEVEN, answer).example.status == "kept"
     assert 'does not end in "So the answer is X."' in requests[1].messages[-1].text
 
 
-def test_a_label_that_is_given_is_told_to_the_model_and_has_to_come_back() -> None:
+def test_a_given_label_is_sent_to_the_model_and_must_be_returned() -> None:
     requests: list[Request] = []
 
     def answer(request: Request) -> RequestOutcome:
         requests.append(request)
         return reply("He has 3 + 5 = 8 eggs. So the answer is 8.")
 
-    judged = asked(SEVEN, answer, label_given=True)
+    judged = run(SEVEN, answer, label_given=True)
     assert 'Right answer: "7"' in requests[0].messages[-1].text
     assert "not the right answer" in requests[1].messages[-1].text
     assert judged.example.reason == "wrong_label"
     requests.clear()
-    asked(SEVEN, answer)
+    run(SEVEN, answer)
     assert "Right answer" not in requests[0].messages[-1].text
     assert len(requests) == 1  # a wrong label is no flaw of form: it is not asked for again
 
@@ -159,12 +159,12 @@ def test_samples_vote_and_the_first_sound_rationale_of_the_winner_counts(
 def test_the_expected_answer_of_a_plan_has_a_rationale_and_a_label() -> None:
     for name in ("nli", "math", "mcqa", "itm"):
         task = open_task(name)
-        made = RationaleGenerator(task, RationaleSettings(), task.prompt_of(PromptBook(), label_given=False), "m")
+        made = RationaleGenerator(task, RationaleSettings(), task.build_prompt(PromptBook(), label_given=False), "m")
         row = {"premise": "A.", "hypothesis": "B.", "problem": "C.", "question": "D?", "choices": ["e", "f"], "known": ["G."], "caption": "H."}  # fmt: skip
         [request] = made.requests(task.item(row), "", 0)
         thought = made.read(task.item(row), request.expects)
         assert thought.rationale
-        assert thought.reason in {"", "unreadable_label"}, "a choice of the demonstration is none of this row's"
+        assert thought.reason in {"", "unreadable_label"}, "a choice of the demonstration is not a choice of this row"
 
 
 def test_splits_hold_a_tenth_go_by_the_key_and_never_share_an_input() -> None:
@@ -180,7 +180,7 @@ def test_splits_hold_a_tenth_go_by_the_key_and_never_share_an_input() -> None:
     assert {assign_split(item, RationaleSettings(validation=0)) for item in rows[:500]} == {"train"}
 
 
-def test_equal_rows_have_ids_of_their_own_and_the_same_run_gives_the_same() -> None:
+def test_equal_rows_have_different_ids_that_are_reproducible() -> None:
     first, again, second = (maker().judge(SEVEN, [GOOD], ordinal=n).example for n in (0, 0, 1))
     assert first == again
     assert first.id != second.id

@@ -1,8 +1,8 @@
-"""Labels: read where they are certain, else not; the user's own in the forms that data sets have."""
+"""Labels: parsing, gold labels of data sets, and consistency with rationales."""
 
 import pytest
 
-from pairwright.generators.rationales.labels import Labels
+from pairwright.generators.rationales.labels import Labels, check_agreement
 from pairwright.generators.rationales.task_files import open_task
 
 NLI = open_task("nli").labels
@@ -12,7 +12,7 @@ PLACES = ["cupboard", "refrigerator", "oven"]
 
 
 @pytest.mark.parametrize(
-    ("said", "label"),
+    ("text", "label"),
     [
         ("entailment.", "entailment"),
         ("**Contradiction**", "contradiction"),
@@ -26,12 +26,12 @@ PLACES = ["cupboard", "refrigerator", "oven"]
         ("71", ""),
     ],
 )
-def test_a_label_of_a_set_is_read_where_it_is_certain(said: str, label: str) -> None:
-    assert NLI.read(said) == label
+def test_a_label_of_a_set_is_read_if_it_is_unambiguous(text: str, label: str) -> None:
+    assert NLI.read(text) == label
 
 
 @pytest.mark.parametrize(
-    ("said", "label"),
+    ("text", "label"),
     [
         ("No", "no"),
         ("no, it is a dog", "no"),
@@ -41,12 +41,12 @@ def test_a_label_of_a_set_is_read_where_it_is_certain(said: str, label: str) -> 
         ("not yes", ""),
     ],
 )
-def test_short_labels_are_not_found_inside_of_words(said: str, label: str) -> None:
-    assert ITM.read(said) == label
+def test_short_labels_are_not_found_inside_of_words(text: str, label: str) -> None:
+    assert ITM.read(text) == label
 
 
 @pytest.mark.parametrize(
-    ("said", "label"),
+    ("text", "label"),
     [
         ("(b)", "refrigerator"),
         ("B", "refrigerator"),
@@ -60,16 +60,16 @@ def test_short_labels_are_not_found_inside_of_words(said: str, label: str) -> No
         ("fridge", ""),
     ],
 )
-def test_a_choice_is_read_by_text_or_letter_and_they_must_agree(said: str, label: str) -> None:
-    assert CHOICE.read(said, PLACES) == label
+def test_a_choice_is_read_by_text_or_letter_and_they_must_agree(text: str, label: str) -> None:
+    assert CHOICE.read(text, PLACES) == label
 
 
 @pytest.mark.parametrize(
-    ("said", "label"),
+    ("text", "label"),
     [("(10 * 45).", "10 * 45"), ("42 books", "42"), ("nine", "9"), ("x = 3", "3"), ("some - 9", ""), ("3 or 4", "")],
 )
-def test_a_number_may_be_a_calculation(said: str, label: str) -> None:
-    assert NUMBER.read(said) == label
+def test_a_number_may_be_a_calculation(text: str, label: str) -> None:
+    assert NUMBER.read(text) == label
 
 
 def test_numbers_are_the_same_by_their_value_and_texts_but_for_case_and_articles() -> None:
@@ -103,6 +103,50 @@ def test_gold_labels_come_in_the_forms_that_data_sets_have(labels: Labels, given
 @pytest.mark.parametrize(
     ("labels", "given"), [(NLI, "maybe"), (NLI, 3), (CHOICE, 9), (CHOICE, "garden"), (NUMBER, "many")]
 )
-def test_a_gold_label_that_cannot_be_is_refused(labels: Labels, given: object) -> None:
+def test_an_invalid_gold_label_is_refused(labels: Labels, given: object) -> None:
     with pytest.raises(ValueError, match="label"):
         labels.gold(given, PLACES)
+
+
+@pytest.mark.parametrize(
+    ("rationale", "label", "expected"),
+    [
+        ("There are 8 trays with 12 rolls. 8 * 12 = 96 rolls.", "96", "agrees"),
+        ("There are 8 trays with 12 rolls. So there are 8 * 12 rolls.", "96", "agrees"),
+        ("The seven dwarfs less one are six.", "7 - 1", "agrees"),
+        ("Half of 7 is 3.50.", "3.5", "agrees"),
+        ("8 * 12 = 98 rolls, near 96.", "96", "contradicts"),
+        ("She has 5 - 2 = 3 pears.", "4", "contradicts"),
+        ("She has some pears.", "4", "silent"),
+        ("They paid $133 / 19 = $6.95 each.", "7", "contradicts"),
+        ("Each gets 10 / 3 = 3.33.", "10 / 3", "agrees"),
+    ],
+)
+def test_a_rationale_must_state_the_number_and_calculate_correctly(rationale: str, label: str, expected: str) -> None:
+    assert check_agreement(rationale, label, NUMBER) == expected
+
+
+@pytest.mark.parametrize(
+    ("rationale", "expected"),
+    [
+        ("A dog is an animal.", "silent"),
+        ("A dog is an animal. That is entailment.", "agrees"),
+        ("It seems entailment at first. But nothing is said of it, so it is neutral.", "contradicts"),
+        ("That does not contradict the premise.", "silent"),
+    ],
+)
+def test_another_value_in_the_last_sentence_contradicts_a_label_of_a_set(rationale: str, expected: str) -> None:
+    assert check_agreement(rationale, "entailment", NLI) == expected
+
+
+@pytest.mark.parametrize(
+    ("rationale", "expected"),
+    [
+        ("Of the choices only the refrigerator is cold.", "agrees"),
+        ("Milk is kept in the oven.", "contradicts"),
+        ("It is not the oven.", "silent"),
+        ("Milk has to be cold.", "silent"),
+    ],
+)
+def test_a_choice_is_contradicted_if_only_another_is_named(rationale: str, expected: str) -> None:
+    assert check_agreement(rationale, "refrigerator", Labels("choice"), ["refrigerator", "oven"]) == expected

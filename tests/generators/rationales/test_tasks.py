@@ -1,4 +1,4 @@
-"""Tasks as files: ours, a user's like ours, and a user's own; what is wrong with one is told with its line."""
+"""Task files: built-in tasks, tasks based on them, own tasks, and errors with their line."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.rationales.chain_of_thought import parse_chain_of_thought
-from pairwright.generators.rationales.label_consistency import check_agreement
+from pairwright.generators.rationales.labels import check_agreement
 from pairwright.generators.rationales.task_files import built_in_tasks, load_task, open_task
 from pairwright.generators.rationales.tasks import TaskRowError
 
@@ -23,14 +23,14 @@ demonstrations:
 """
 
 
-def test_ours_are_there() -> None:
+def test_built_in_tasks_are_found() -> None:
     assert built_in_tasks() == ("itm", "math", "mcqa", "nli")
 
 
 @pytest.mark.parametrize("name", built_in_tasks())
 def test_the_demonstrations_of_our_prompts_are_rationales_that_we_would_keep(name: str) -> None:
     task = open_task(name)
-    turns = task.prompt_of(BOOK, label_given=False).messages[1:]
+    turns = task.build_prompt(BOOK, label_given=False).messages[1:]
     for question, answer in zip(turns[::2], turns[1::2], strict=True):
         choices: list[str] = []
         if name == "mcqa":
@@ -60,15 +60,15 @@ def test_rows_of_known_data_sets_are_items(name: str, row: dict[str, object], sa
 
 
 @pytest.mark.parametrize(
-    ("row", "told"),
+    ("row", "message"),
     [
         ({"premise": "A dog."}, "no hypothesis"),
         ({"premise": " ", "hypothesis": "It runs."}, "no premise"),
         ({"premise": "A dog.", "hypothesis": "It runs.", "label": 7}, "label 7"),
     ],
 )
-def test_a_row_that_lacks_a_part_is_told(row: dict[str, object], told: str) -> None:
-    with pytest.raises(TaskRowError, match=told):
+def test_an_incomplete_row_is_an_error(row: dict[str, object], message: str) -> None:
+    with pytest.raises(TaskRowError, match=message):
         open_task("nli").item(row)
 
 
@@ -78,23 +78,23 @@ def test_a_user_s_own_task_has_instructions_demonstrations_and_labels(tmp_path: 
     task = open_task(str(path))
     item = task.item({"body": "Dull and {long}.", "stars": 0})
     assert (task.name, item.input, item.gold) == ("reviews", "review: Dull and {long}.", "harsh")
-    prompt = task.prompt_of(BOOK, label_given=True)
+    prompt = task.build_prompt(BOOK, label_given=True)
     system, question, answer, asked = prompt.request({**item.values, "label": item.gold}, model="m").messages
     assert system.text.startswith("Say whether the review is kind or harsh.\n\nThe answer is one of: harsh, kind.")
     assert question.text == 'Review: "I loved it."\nRight answer: "kind"'
     assert answer.text == "To love a thing is praise. So the answer is kind."
     assert asked.text == 'Review: "Dull and {long}."\nRight answer: "harsh"'
-    assert "Right answer" not in task.prompt_of(BOOK, label_given=False).messages[1].text
+    assert "Right answer" not in task.build_prompt(BOOK, label_given=False).messages[1].text
 
 
-def test_a_task_like_ours_takes_from_it_what_it_leaves_out(tmp_path: Path) -> None:
+def test_a_task_takes_missing_keys_from_the_task_that_it_is_like(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(
         "like: nli\ndemonstrations:\n"
         '  - {premise: "It rains.", hypothesis: "It is wet.", label: 0, rationale: "Rain makes wet."}\n'
     )
     task = load_task(path)
-    prompt = task.prompt_of(BOOK, label_given=False)
+    prompt = task.build_prompt(BOOK, label_given=False)
     assert prompt.messages[0] == BOOK.get("rationale-nli").messages[0]
     assert [turn.text for turn in prompt.messages[1:]] == [
         'Premise: "It rains."\nHypothesis: "It is wet."',
@@ -104,27 +104,25 @@ def test_a_task_like_ours_takes_from_it_what_it_leaves_out(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "told"),
+    ("was", "becomes", "message"),
     [
         ("about:", "abuot:", r":1: unknown key 'abuot'. Did you mean 'about'"),
-        ("{review}", "{reveiw}", r":4: 'reveiw' is no field. Did you mean 'review'"),
-        ("kind: set", "kind: sort", r":3: 'kind' is none of"),
+        ("{review}", "{reveiw}", r":4: 'reveiw' is not a field. Did you mean 'review'"),
+        ("kind: set", "kind: sort", r":3: 'kind' is not one of"),
         ("[harsh, kind]", "[]", r":3: 'values'"),
-        ("label: kind}", "label: nice}", r":7: label 'nice' is none of: harsh, kind"),
-        ('review: "I loved it.", ', "", r":7: a demonstration has label, rationale, review"),
+        ("label: kind}", "label: nice}", r":7: label 'nice' is not one of: harsh, kind"),
+        ('review: "I loved it.", ', "", r":7: a demonstration has exactly the keys label, rationale, review"),
         ("instructions:", "prompt: nli\ninstructions:", "either 'prompt' or 'instructions'"),
         ("[text, body]", "3", r":2: 'review' names no columns"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_a_task_file_is_told_with_its_line(
-    tmp_path: Path, was: str, becomes: str, told: str
-) -> None:
+def test_an_error_in_a_task_file_names_its_line(tmp_path: Path, was: str, becomes: str, message: str) -> None:
     path = tmp_path / "reviews.yaml"
     path.write_text(OWN.replace(was, becomes, 1))
-    with pytest.raises(ConfigError, match=told):
+    with pytest.raises(ConfigError, match=message):
         load_task(path)
 
 
-def test_a_task_that_is_neither_ours_nor_a_file_is_told() -> None:
+def test_an_unknown_task_is_an_error() -> None:
     with pytest.raises(UsageError, match="Did you mean 'nli'"):
         open_task("nlii")
