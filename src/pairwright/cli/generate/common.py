@@ -96,8 +96,7 @@ def run_request(
     access = add_context(asked.asking(request.out, request.seed), context or ContextOptions(), request.out)
     if not asked.sends_nothing:
         check_outputs(request.out, reads=reads)
-    from pairwright.flows.commands.generate_with_model import run_llm_generator
-    from pairwright.flows.llm.planning import plan_llm_generator
+    from pairwright.flows.commands.generate_with_model import plan_llm_generator, run_llm_generator
 
     result = cancel_plan_or_run(
         asked,
