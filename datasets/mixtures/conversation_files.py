@@ -40,7 +40,7 @@ def open_conversation_files(path: Path) -> tuple[SampleSource, Path]:
             if isinstance(judged, Conversation):
                 yield _sample(judged, number)
         if number < 0:
-            raise InputError("there are no rows", where=str(path), fix="Give a file with conversations.")
+            raise InputError("no rows", where=str(path), fix="Give a file with conversations.")
 
     return SampleSource(samples), _root(found)
 

@@ -45,6 +45,6 @@ def test_wrong_calls_end_with_code_2_and_a_line_that_helps(run: Run, tmp_path: P
     (tmp_path / "m.yaml").write_text("sources:\n- {path: a.jsonl, count: 5}\n")
     (tmp_path / "a.jsonl").write_text('{"question": "Q", "answer": "A"}')
     done = run("mix", "m.yaml", "--out", "out.json", ok=False)
-    assert (done.returncode, "5 rows asked, 1 there" in done.stderr) == (2, True)
+    assert (done.returncode, "5 rows requested, 1 available" in done.stderr) == (2, True)
     done = run("mix", "m.yaml", "--out", "out.txt", ok=False)
     assert (done.returncode, "ends in .json, .jsonl, .parquet, nothing (a folder)" in done.stderr) == (2, True)

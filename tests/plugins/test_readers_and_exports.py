@@ -161,7 +161,7 @@ def test_export_writes_the_format_of_an_installed_export(install: Install, tmp_p
     [
         (["--out", "train.json"], r"ends in \.tsv"),
         (["--out", "train.tsv", "--samples", "5"], "--samples and --megabytes are for webdataset|hf"),
-        (["--out", "train.tsv", "--image-format", "png"], "names images and writes none"),
+        (["--out", "train.tsv", "--image-format", "png"], "writes no images"),
     ],
 )
 def test_options_that_an_installed_export_does_not_use_are_refused(

@@ -55,12 +55,12 @@ CALL = {"id": "1", "type": "function", "function": {"name": "look_up", "argument
 ENDS: dict[str, tuple[Behaviour, str, str]] = {
     "refusal": (lambda *_: completion({"content": "I'm sorry, but I can't help with that."}), "refused", "the model"),
     "refusal apart": (lambda *_: completion({"content": None, "refusal": "No."}), "refused", "the model refused"),
-    "empty": (lambda *_: completion({"content": ""}), "empty_answer", "the model said nothing. Look at the prompt"),
+    "empty": (lambda *_: completion({"content": ""}), "empty_answer", "the answer is empty. Check the prompt"),
     "length": (lambda right, _: completion({"content": right[:9]}, "length"), "truncated", "Raise max_tokens."),
     "thought": (
         lambda *_: completion({"content": None, "reasoning_content": "Well, the dog"}, "length"),
         "reasoning_only",
-        "the model ended in its reasoning and gave no answer. Raise the token limit with --parameter max_tokens=N,",
+        "the model stopped within its reasoning, without an answer. Raise the token limit with --parameter max_tokens=N,",
     ),
     "another tool": (lambda *_: completion({"content": None, "tool_calls": [CALL]}, "tool_calls"), "", ""),
     "400 as vLLM": (

@@ -130,7 +130,7 @@ def test_reasoning_that_used_up_the_tokens_is_named_as_the_cause() -> None:
     with serving(faults={"reasoning_used_up": 1.0}, rules=[{"text": "x" * 800}]) as server:
         result = ran(server.url)
     assert result.exit_code == 3
-    assert "reasoning_only: the model ended in its reasoning and gave no answer" in printed(result)
+    assert "reasoning_only: the model stopped within its reasoning, without an answer" in printed(result)
     assert "(200 of 200 completion tokens were reasoning). Raise the token limit" in printed(result)
 
 

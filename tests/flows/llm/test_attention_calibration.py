@@ -159,7 +159,7 @@ def test_a_model_that_cannot_be_calibrated_ends_the_run_in_one_line(
     build_index_from_pairs(lambda: [[Pair(pair_key("", "", text), text) for text in [*CAPTIONS, *TEXTS]]], index)
     # As models do that have attention functions of their own.
     monkeypatch.setattr(LlamaForCausalLM, "set_attn_implementation", lambda *_: None)
-    with pytest.raises(UsageError, match="LlamaForCausalLM does not take its attention") as error:
+    with pytest.raises(UsageError, match="LlamaForCausalLM does not use transformers' attention") as error:
         run(folder, tmp_path, ContextOptions(3, index, calibrate=True))
     assert "\n" not in str(error.value)
 
