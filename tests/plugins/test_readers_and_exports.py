@@ -161,7 +161,7 @@ def test_export_writes_the_format_of_an_installed_export(install: Install, tmp_p
     [
         (["--out", "train.json"], r"ends in \.tsv"),
         (["--out", "train.tsv", "--samples", "5"], "--samples and --megabytes are for webdataset|hf"),
-        (["--out", "train.tsv", "--image-format", "png"], "names images and writes none"),
+        (["--out", "train.tsv", "--image-format", "png"], "open-clip writes no images"),
     ],
 )
 def test_options_that_an_installed_export_does_not_use_are_refused(
@@ -191,7 +191,7 @@ def test_a_reader_that_cannot_be_used_is_one_clear_error(install: Install, targe
 
 def test_a_plugin_with_a_built_in_name_is_an_error_that_names_its_distribution(install: Install) -> None:
     install("exports", "llava", "open_clip_table:EXPORT", "taken")
-    with pytest.raises(UsageError, match=r"the export name 'llava' is used more than once \(taken\)"):
+    with pytest.raises(UsageError, match=r"the export name 'llava' is used more than once \(pairwright, taken\)"):
         EXPORTS.get("llava")
 
 
