@@ -202,9 +202,9 @@ def _match_plugin_suffix(path: Path, option_names: OptionNames) -> str:
 
 
 def _plugins() -> Iterator[Reader]:
-    """Yield the third-party readers; they are imported, so only for inputs that no built-in format matches."""
+    """Yield the third-party readers by the names of their entry points, for inputs that no built-in format matches."""
     for point in READERS.entry_points():
-        yield READERS.get(point.name)
+        yield replace(READERS.get(point.name), name=point.name)
 
 
 def _describe_text_file(path: Path, option_names: OptionNames) -> InputError:

@@ -98,6 +98,15 @@ def test_generate_reads_a_file_of_an_installed_reader(reader: Path, options: lis
     assert captions == {line.split("\t")[1] for line in CAPTIONS.splitlines()}
 
 
+def test_an_installed_reader_is_found_by_file_ending_under_the_name_of_its_entry_point(
+    install: Install, tmp_path: Path
+) -> None:
+    install("readers", "another-name", "flickr_captions:READER")
+    (tmp_path / "results.token").write_text(CAPTIONS)
+    result = run("generate", "negatives", tmp_path / "results.token", "--out", tmp_path / "negatives.jsonl")
+    assert result.exit_code == 0, result.output
+
+
 def test_rows_that_an_installed_reader_rejects_are_counted(reader: Path, tmp_path: Path) -> None:
     reader.write_text(CAPTIONS + "a line without a tab\n")
     result = run("filter", reader, "--min-words", 1, "--on-error", "skip", "--out", tmp_path / "kept.parquet", "--json")
