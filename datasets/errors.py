@@ -10,6 +10,7 @@ wrong, where, and how to fix it.
     ├── InputError             the user's data is wrong at a place
     │   └── NothingKeptError   the data is valid, and no row of it was kept (exit 3)
     ├── StorageError           a file of pairwright is missing, damaged or of another version
+    ├── PluginError            a third-party component raised an exception
     └── MissingResourceError   something has to be installed first
 """
 
@@ -61,6 +62,10 @@ def _input_error(kind: type[InputError], what: str, where: str, fix: str) -> Inp
 
 class StorageError(PairwrightError):
     """A file that pairwright wrote is missing, truncated or of another version."""
+
+
+class PluginError(PairwrightError):
+    """A third-party component raised an exception."""
 
 
 class MissingResourceError(PairwrightError):

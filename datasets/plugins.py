@@ -10,8 +10,10 @@ by a distribution and pairwright, is an error.
 """
 
 import hashlib
+import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -19,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import PairwrightError, PluginError, UsageError
 from pairwright.datasets.suggestions import require_known
 
 T = TypeVar("T")
@@ -44,6 +46,7 @@ class PluginRegistry(Generic[T]):
         built_in: built-in components by name.
         describe: returns the description of a built-in component.
         expected: the class of a loaded component; `object` accepts anything.
+        guard: from a loaded component and its label to one whose exceptions name it, see `report_failures`.
     """
 
     kind: str
@@ -51,6 +54,7 @@ class PluginRegistry(Generic[T]):
     built_in: Mapping[str, T]
     describe: Callable[[T], str]
     expected: type = object
+    guard: Callable[[Any, str], Any] = lambda loaded, _label: loaded
 
     def names(self) -> list[str]:
         """Return the names of all components, built-in ones first; nothing is imported."""
@@ -81,7 +85,8 @@ class PluginRegistry(Generic[T]):
             require_known(f"no {self.kind} named", [name], self.names())
             return None
         if name in self.built_in or len(points) > 1:
-            owners = ", ".join(sorted(_distribution(point) or point.value for point in points))
+            names = [_distribution(point) or point.value for point in points]
+            owners = ", ".join(sorted([*names, "pairwright"] if name in self.built_in else names))
             raise UsageError(
                 f"the {self.kind} name {name!r} is used more than once ({owners}). Uninstall or rename one."
             )
@@ -95,14 +100,18 @@ class PluginRegistry(Generic[T]):
         """
         try:
             loaded = point.load()
-        except (ImportError, AttributeError) as error:
-            raise UsageError(f"{self.kind} {point.name} ({point.value}) cannot be loaded: {error}.") from None
+        except Exception as error:
+            raise self._load_error(point, error) from error
         if not isinstance(loaded, self.expected):
             found = type(loaded).__name__
             raise UsageError(
                 f"{self.kind} {point.name} ({point.value}) is a {found}; expected a {self.expected.__name__}."
             )
-        return loaded
+        return self.guard(loaded, f"{self.kind} {point.name} ({point.value})")
+
+    def _load_error(self, point: EntryPoint, error: Exception) -> UsageError:
+        what = f"{error}" if isinstance(error, ImportError | AttributeError) else f"{type(error).__name__}: {error}"
+        return UsageError(f"{self.kind} {point.name} ({point.value}) cannot be loaded: {what}.")
 
     def fingerprint(self, name: str) -> str:
         """Return a text that changes when a third-party component changes: name, version, hash of its module.
@@ -117,8 +126,8 @@ class PluginRegistry(Generic[T]):
             return name
         try:
             spec = find_spec(point.module)
-        except ModuleNotFoundError as error:
-            raise UsageError(f"{self.kind} {name} ({point.value}) cannot be loaded: {error}.") from None
+        except Exception as error:  # finding a module imports its package
+            raise self._load_error(point, error) from error
         source = Path(spec.origin).read_bytes() if spec and spec.origin else b""
         owner = f"{point.dist.name} {point.dist.version}" if point.dist else ""
         return f"{name} {owner} {hashlib.sha256(source).hexdigest()}"
@@ -126,6 +135,38 @@ class PluginRegistry(Generic[T]):
     def entry_points(self) -> tuple[EntryPoint, ...]:
         """Return the third-party entry points of the groups, sorted by name."""
         return tuple(point for point in _all_entry_points() if point.group in self.groups)
+
+
+@contextmanager
+def report_failures(label: str) -> Iterator[None]:
+    """Turn an exception of third-party code into a `PluginError` that names it; PAIRWRIGHT_DEBUG keeps the traceback.
+
+    Errors of pairwright, of the system and of memory pass unchanged.
+    """
+    try:
+        yield
+    except (PairwrightError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        if os.environ.get("PAIRWRIGHT_DEBUG"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        raise PluginError(f"{label} failed: {what}. Set PAIRWRIGHT_DEBUG=1 for the traceback.") from error
+
+
+def call_plugin(function: Callable[..., T], label: str, *args: Any, **options: Any) -> T:
+    """Return ``function(*args, **options)``; see `report_failures`."""
+    with report_failures(label):
+        return function(*args, **options)
+
+
+def iterate_plugin(function: Callable[..., Iterable[T]], expected: Any, label: str, *args: Any) -> Iterator[T]:
+    """Yield from ``function(*args)``, which must give instances of ``expected``; see `report_failures`."""
+    with report_failures(label):
+        for item in function(*args):
+            if not isinstance(item, expected):
+                raise TypeError(f"it returned a {type(item).__name__}")
+            yield item
 
 
 def _distribution(point: EntryPoint) -> str:

@@ -9,18 +9,21 @@ where ``make(materials, **options)`` returns a `generators.protocols.RuleGenerat
 ``pairwright.llm_generators``, an `LLMGenerator`, from `LLMMaterials`. See `datasets/plugins.py` for loading and errors.
 """
 
-from collections.abc import Callable, Mapping
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, cast
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.plugins import PluginRegistry
+from pairwright.datasets.plugins import PluginRegistry, iterate_plugin, report_failures
+from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.conversations.llm_generator import LLMConversationOptions, LLMConversations
 from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.pool_statistics import PoolStatistics
-from pairwright.generators.language.tokens import Tagger
+from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
@@ -117,7 +120,8 @@ def build_generator(name: str, materials: Materials, options: Mapping[str, Any])
     """
     if needs_model(name):
         raise UsageError(f"generator {name} requires a model: pass --model, or set `llm.model` in the config.")
-    return cast("RuleGenerator", _build(name, materials, options))
+    made = _build(name, materials, options)
+    return cast("RuleGenerator", made if name in BUILT_IN else ThirdPartyGenerator(made, name))
 
 
 def build_llm_generator(name: str, materials: LLMMaterials, options: Mapping[str, Any]) -> LLMGenerator:
@@ -134,10 +138,28 @@ def build_llm_generator(name: str, materials: LLMMaterials, options: Mapping[str
 
 def _build(name: str, materials: Materials, options: Mapping[str, Any]) -> Any:
     make = _find_factory(name)
-    try:
-        return make(materials, **options)
-    except TypeError as error:
-        raise UsageError(f"generator {name} does not take the options {dict(options)}: {error}.") from None
+    with nullcontext() if name in BUILT_IN else report_failures(f"generator {name}"):
+        try:
+            return make(materials, **options)
+        except TypeError as error:
+            raise UsageError(f"generator {name} does not take the options {dict(options)}: {error}.") from None
+
+
+class ThirdPartyGenerator:
+    """A rule generator of another package, whose exceptions name it."""
+
+    def __init__(self, generator: RuleGenerator, registered: str) -> None:
+        self._generator, self._label = generator, f"generator {registered}"
+        with report_failures(self._label):
+            self.name, self.version = generator.name, generator.version
+
+    def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
+        """Return the annotations of ``pair``, kept and rejected.
+
+        Raises:
+            PluginError: the generator raised an exception, or returned something else than annotations.
+        """
+        return list(iterate_plugin(self._generator.annotate, Annotation, self._label, pair, tokens, rng))
 
 
 def needs_model(name: str) -> bool:

@@ -5,6 +5,7 @@ A format is a module with ``write(source, out, options) -> ExportResult`` and on
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from pairwright.datasets.exports import (
     webdataset,
 )
 from pairwright.datasets.exports.writing import ExportFormat, ExportOptions, ExportResult
-from pairwright.datasets.plugins import PluginRegistry
+from pairwright.datasets.plugins import PluginRegistry, call_plugin
 from pairwright.datasets.progress import track
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.shards.sample_source import SampleSource, open_sample_source, source_from_records
@@ -82,7 +83,12 @@ _BUILT_IN = (
     ),
 )
 EXPORTS = PluginRegistry(
-    "export", ("pairwright.exports",), {one.name: one for one in _BUILT_IN}, attrgetter("about"), ExportFormat
+    "export",
+    ("pairwright.exports",),
+    {one.name: one for one in _BUILT_IN},
+    attrgetter("about"),
+    ExportFormat,
+    lambda format_, label: replace(format_, write=partial(call_plugin, format_.write, label)),
 )
 
 DEFAULT_OPTIONS = ExportOptions()

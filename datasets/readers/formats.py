@@ -8,7 +8,8 @@ SugarCrepe, COCO instances) are recognised and refused: they are not sources of 
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
@@ -20,19 +21,19 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_url
 from pairwright.datasets.images.loading import UNSUPPORTED_SUFFIXES as UNREAD
 from pairwright.datasets.option_names import COMMAND_LINE, OptionNames
-from pairwright.datasets.plugins import PluginRegistry
+from pairwright.datasets.plugins import PluginRegistry, iterate_plugin
 from pairwright.datasets.readers.clip_retrieval import read_clip_retrieval
 from pairwright.datasets.readers.coco import read_coco
 from pairwright.datasets.readers.columns import COLUMN_NAMES_BY_FIELD
 from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
 from pairwright.datasets.readers.image_folder import read_image_folder
-from pairwright.datasets.readers.input_rows import Reader
+from pairwright.datasets.readers.input_rows import InputRow, Reader
 from pairwright.datasets.readers.json_list import read_json_list
 from pairwright.datasets.readers.jsonl import read_jsonl
 from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.text_files import iter_lines, parse_json, read_text_bytes
 from pairwright.datasets.readers.webdataset import read_webdataset
-from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.rejects import Reject, RejectError
 from pairwright.datasets.remote.local_copies import fetch_local_copy
 from pairwright.datasets.suggestions import require_known
 
@@ -99,7 +100,12 @@ _BUILT_IN = (
     ),
 )
 READERS = PluginRegistry(
-    "reader", ("pairwright.readers",), {one.name: one for one in _BUILT_IN}, attrgetter("about"), Reader
+    "reader",
+    ("pairwright.readers",),
+    {one.name: one for one in _BUILT_IN},
+    attrgetter("about"),
+    Reader,
+    lambda reader, label: replace(reader, read=partial(iterate_plugin, reader.read, (InputRow, Reject), label)),
 )
 NON_PAIR_FORMATS = {
     one.name: one
@@ -196,9 +202,9 @@ def _match_plugin_suffix(path: Path, option_names: OptionNames) -> str:
 
 
 def _plugins() -> Iterator[Reader]:
-    """Yield the third-party readers; they are imported, so only for inputs that no built-in format matches."""
+    """Yield the third-party readers by the names of their entry points, for inputs that no built-in format matches."""
     for point in READERS.entry_points():
-        yield READERS.get(point.name)
+        yield replace(READERS.get(point.name), name=point.name)
 
 
 def _describe_text_file(path: Path, option_names: OptionNames) -> InputError:

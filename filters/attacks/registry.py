@@ -16,12 +16,13 @@ A package adds a scorer with an entry point of the group ``pairwright.scorers``,
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.plugins import PluginRegistry
+from pairwright.datasets.plugins import PluginRegistry, call_plugin
 from pairwright.datasets.suggestions import require_known
 from pairwright.filters.attacks.text_features import (
     compute_format_differences,
@@ -101,7 +102,12 @@ BUILT_IN: dict[str, Attack] = {
 CLASSIFIERS = tuple(name for name, attack in BUILT_IN.items() if attack.kind == "classifier" and not attack.optional)
 
 ATTACKS = PluginRegistry(
-    "attack", ("pairwright.scorers",), BUILT_IN, lambda attack: attack.about, cast("type", Callable)
+    "attack",
+    ("pairwright.scorers",),
+    BUILT_IN,
+    lambda attack: attack.about,
+    cast("type", Callable),
+    lambda score, label: partial(call_plugin, score, label),
 )
 
 
@@ -203,7 +209,10 @@ class ExternalScorer:
         """
         del groups, seed
         texts = [*positives, *negatives]
-        scores = np.asarray(self.score(texts), np.float64)
+        try:
+            scores = np.asarray(self.score(texts), np.float64)
+        except (ValueError, TypeError):
+            scores = np.empty(0)
         if scores.shape != (len(texts),) or not np.all((scores >= 0) & (scores <= 1)):
             raise UsageError(f"scorer {self.name} must return one number in 0-1 for each of {len(texts):,} texts.")
         gaps: FloatArray = np.round(scores[: len(positives)] - scores[len(positives) :], DECIMALS)

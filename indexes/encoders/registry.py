@@ -15,12 +15,13 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 from pairwright.datasets.errors import StorageError, UsageError
-from pairwright.datasets.plugins import PluginRegistry
+from pairwright.datasets.plugins import PluginRegistry, call_plugin
 from pairwright.indexes.encoders import clip, lexical, minilm
 from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.indexes.encoders.lexical import DEFAULT_DIM, LexicalEncoder
@@ -85,7 +86,14 @@ BUILT_IN = {
 }
 
 ENCODERS = PluginRegistry(
-    "encoder", ("pairwright.encoders",), BUILT_IN, lambda entry: entry.about, expected=EncoderEntry
+    "encoder",
+    ("pairwright.encoders",),
+    BUILT_IN,
+    lambda entry: entry.about,
+    EncoderEntry,
+    lambda entry, label: replace(
+        entry, fit=partial(call_plugin, entry.fit, label), load=partial(call_plugin, entry.load, label)
+    ),
 )
 
 

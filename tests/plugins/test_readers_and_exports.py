@@ -98,6 +98,15 @@ def test_generate_reads_a_file_of_an_installed_reader(reader: Path, options: lis
     assert captions == {line.split("\t")[1] for line in CAPTIONS.splitlines()}
 
 
+def test_an_installed_reader_is_found_by_file_ending_under_the_name_of_its_entry_point(
+    install: Install, tmp_path: Path
+) -> None:
+    install("readers", "another-name", "flickr_captions:READER")
+    (tmp_path / "results.token").write_text(CAPTIONS)
+    result = run("generate", "negatives", tmp_path / "results.token", "--out", tmp_path / "negatives.jsonl")
+    assert result.exit_code == 0, result.output
+
+
 def test_rows_that_an_installed_reader_rejects_are_counted(reader: Path, tmp_path: Path) -> None:
     reader.write_text(CAPTIONS + "a line without a tab\n")
     result = run("filter", reader, "--min-words", 1, "--on-error", "skip", "--out", tmp_path / "kept.parquet", "--json")
@@ -161,7 +170,7 @@ def test_export_writes_the_format_of_an_installed_export(install: Install, tmp_p
     [
         (["--out", "train.json"], r"ends in \.tsv"),
         (["--out", "train.tsv", "--samples", "5"], "--samples and --megabytes are for webdataset|hf"),
-        (["--out", "train.tsv", "--image-format", "png"], "writes no images"),
+        (["--out", "train.tsv", "--image-format", "png"], "open-clip writes no images"),
     ],
 )
 def test_options_that_an_installed_export_does_not_use_are_refused(
@@ -191,7 +200,7 @@ def test_a_reader_that_cannot_be_used_is_one_clear_error(install: Install, targe
 
 def test_a_plugin_with_a_built_in_name_is_an_error_that_names_its_distribution(install: Install) -> None:
     install("exports", "llava", "open_clip_table:EXPORT", "taken")
-    with pytest.raises(UsageError, match=r"the export name 'llava' is used more than once \(taken\)"):
+    with pytest.raises(UsageError, match=r"the export name 'llava' is used more than once \(pairwright, taken\)"):
         EXPORTS.get("llava")
 
 

@@ -1,11 +1,11 @@
-"""``pairwright plugins``: the list of generators, encoders, readers and exports."""
+"""``pairwright plugins``: the list of generators, attacks, encoders, readers and exports."""
 
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import columns, emit
 
 
 def plugins(*, as_json: JsonOption = False) -> None:
-    """List generators, readers, encoders and exports.
+    """List generators, attacks, encoders, readers and exports.
 
     Installed third-party plugins are included.
 
