@@ -116,6 +116,5 @@ def test_a_tiny_clip_is_the_same_for_the_same_shards_and_no_folder_with_files_is
 
 
 def test_help_names_every_built_in_recipe(run_model: Run) -> None:
-    shown = " ".join(run_model("train", "--help").stdout.split())
-    assert "clip, focallens-clip, focallens-mllm," in shown
-    assert all(f"{path.stem}," in shown or f"{path.stem};" in shown for path in RECIPES_FOLDER.glob("*.yaml"))
+    shown = "".join(run_model("train", "--help").stdout.split())  # lines break at hyphens, too
+    assert f"{','.join(sorted(path.stem for path in RECIPES_FOLDER.glob('*.yaml')))};oraYAMLfile" in shown
