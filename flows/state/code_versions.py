@@ -2,8 +2,9 @@
 
 The code version of a stage covers the module that declares its jobs, all modules of pairwright that this one imports,
 directly or not, inside functions too, or names in a string of its own, and their data files (prompts, word lists,
-models). It is read from the source text without importing anything. Imports under ``if TYPE_CHECKING:`` do not count. A
-third-party generator is not covered here but by `generators.registry.generator_fingerprint`.
+models). It is read from the source text without importing anything. Imports under ``if TYPE_CHECKING:`` do not count,
+nor does the build config: each job states the values that it reads. A third-party generator is not covered here but by
+`generators.registry.generator_fingerprint`.
 """
 
 import hashlib
@@ -18,6 +19,7 @@ from typing import NamedTuple
 SHAPING_PACKAGES = ("faiss-cpu", "lemminflect", "numpy", "pillow", "polars", "pyarrow", "spacy")
 ROOMS = ("datasets", "indexes", "generators", "filters", "flows")
 
+_CONFIG = "pairwright.flows.config."  # validates the config; its values are stated in the fingerprints
 _PACKAGE = Path(__file__).resolve().parents[2]
 _TYPE_IMPORTS = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", re.MULTILINE)
 _IMPORT = re.compile(
@@ -52,7 +54,7 @@ def code_files(module: str) -> list[Path]:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += _read_source(name).imports
+            waiting += [each for each in _read_source(name).imports if not each.startswith(_CONFIG)]
     sources = {_read_source(name).path for name in found}
     return sorted({*sources, *(path for folder in {each.parent for each in sources} for path in _data_files(folder))})
 

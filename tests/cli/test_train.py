@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pairwright.training.recipes.names import RECIPES_FOLDER
 from tests.cli.conftest import Run
 
 SHARDS = ("--data", "shards", "--model", "clip", "--out", "run")
@@ -112,3 +113,8 @@ def test_a_tiny_clip_is_the_same_for_the_same_shards_and_no_folder_with_files_is
     done = run_model("dev", "tiny-clip", "--data", "none", "--out", "new", ok=False)
     assert (done.returncode, "no such file" in done.stderr) == (1, True)
     assert not (tmp_path / "new").exists()
+
+
+def test_help_names_every_built_in_recipe(run_model: Run) -> None:
+    shown = "".join(run_model("train", "--help").stdout.split())  # lines break at hyphens, too
+    assert f"{','.join(sorted(path.stem for path in RECIPES_FOLDER.glob('*.yaml')))};oraYAMLfile" in shown

@@ -33,7 +33,7 @@ from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.recipes.clip import ClipMethod, PairMethod  # noqa: E402
 from pairwright.training.recipes.fsc_clip import FscClipMethod  # noqa: E402
-from pairwright.training.recipes.reading import recipe_names  # noqa: E402
+from pairwright.training.recipes.names import recipe_names  # noqa: E402
 from tests.training.training_cases import clip, language, run, shards, student, two_processes  # noqa: E402
 
 PAIRS = ("clip", "negclip", "hp-hn", "fsc-clip")

@@ -10,15 +10,10 @@ from pydantic import BaseModel, ValidationError
 
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.datasets.suggestions import did_you_mean, suggest_alternatives
+from pairwright.training.recipes.names import RECIPES_FOLDER, recipe_names
 from pairwright.training.recipes.schema import Recipe
 
-RECIPES_FOLDER = Path(__file__).parent
 _QUOTED = re.compile(r"'([^']*)'")
-
-
-def recipe_names() -> list[str]:
-    """Return the names of the built-in recipes."""
-    return sorted(path.stem for path in RECIPES_FOLDER.glob("*.yaml"))
 
 
 def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:

@@ -14,6 +14,7 @@ from pairwright.cli.output.console import count_phrase, duration, emit, note, no
 from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.errors import MissingResourceError
 from pairwright.datasets.progress import open_step
+from pairwright.training.recipes.names import recipe_names
 
 if TYPE_CHECKING:
     from pairwright.training.metrics_log import LogRow
@@ -28,8 +29,7 @@ def train(
         str,
         typer.Argument(
             metavar="RECIPE",
-            help="clip, negclip, hp-hn, fsc-clip, react, focallens-clip, focallens-mllm, llava-align, llava-instruct, "
-            "step-by-step; or a YAML file.",
+            help=f"{', '.join(recipe_names())}; or a YAML file.",
         ),
     ],
     *,

@@ -98,6 +98,8 @@ def change(path: Path) -> None:
         ("generators/language/tagger.py", {"tag", "words", "negatives"}),
         ("generators/prompts/conversation.yaml", {"negatives"}),
         ("flows/stages/balance.py", {"balance"}),
+        ("flows/config/sections.py", set()),
+        ("generators/conversations/question_templates.py", {"negatives"}),
     ],
 )
 def test_a_changed_file_repeats_the_stages_that_use_it_and_no_others(

@@ -7,7 +7,8 @@ import pytest
 pytest.importorskip("torch", reason="the folder's fixtures need torch")
 
 from pairwright.datasets.errors import ConfigError, PairwrightError, UsageError
-from pairwright.training.recipes.reading import read_recipe, recipe_names
+from pairwright.training.recipes.names import recipe_names
+from pairwright.training.recipes.reading import read_recipe
 from pairwright.training.trainer import learning_rate_factor, warmup_steps
 
 
