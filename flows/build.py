@@ -103,6 +103,7 @@ def build(  # noqa: PLR0913 - keywords
     if prefect:
         refuse_broken_prefect()
     settings = _RunSettings(progress or SilentProgress(), truth, retry_failed, selection or StageSelection())
+    settings.selection.check(stage_names(config))  # before Prefect starts
     token = _SETTINGS.set(settings)
     try:
         with SigtermHandler() as sigterm, use_listener(settings.progress.inside):
@@ -168,7 +169,6 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
     """
     checked, root = parse_config(config, where="the flow's config"), Path(out)
     settings = _SETTINGS.get(_RunSettings())
-    settings.selection.check(stage_names(checked))
     _check_requirements(checked, root)
     checked, message = config_with_vocabulary(checked)
     if message:
