@@ -190,8 +190,8 @@ def test_an_unreachable_model_ends_a_build_in_one_line_and_found_again_it_goes_o
 
 def test_a_lock_is_refused_while_its_process_lives_and_gone_with_it(plan: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    holder = "import sys; from pathlib import Path; from pairwright.flows.state.locks import exclusive\n"
-    holder += "with exclusive(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    holder = "import sys; from pathlib import Path; from pairwright.flows.state.locks import build_lock\n"
+    holder += "with build_lock(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     command = [sys.executable, "-c", holder, str(out)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
