@@ -117,7 +117,7 @@ class Stage:
         applies: whether a config asks for it.
         applies_incrementally: the same for incremental builds, where these differ.
         own_part: a job depends on its own part of the inputs only, which its builder puts into the state.
-        frozen: the file of the last full build that stands for its output in an incremental build.
+        frozen: the file of the last full build that replaces its output in an incremental build.
         in_base: it works in the build directory, not in ``.next/``, and belongs to the last full build.
         leftovers: patterns of files to remove after it, unless a job of this build wrote them.
     """
