@@ -1,0 +1,33 @@
+"""An edit of a caption before it is written, as constraints see it: by rules or by a language model."""
+
+from dataclasses import dataclass
+
+from pairwright.generators.captions.caption import Caption
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedEdit:
+    """One edit; words are keys of the lexicon: lower-case lemmas, compounds and phrases with spaces.
+
+    Attributes:
+        caption: the edited caption, with what else is known of its image (`Caption.words`).
+        form: "replace", "add", "swap" or "negation".
+        target: "object", "attribute" or "relation".
+        old: what is replaced ("dog", "red", "sit on top of"); empty for additions.
+        new: what is written instead.
+        before: lemma of the head noun before the edit: of a relation, its subject; empty if there is none.
+        after: lemma of the head noun behind the edit: of an attribute, the noun that it describes; of a relation, its
+            object; empty if there is none.
+        start: first token that is replaced, or before which words are added.
+        end: one past the last token that is replaced; equal to ``start`` for additions.
+    """
+
+    caption: Caption
+    form: str
+    target: str
+    old: str
+    new: str
+    before: str = ""
+    after: str = ""
+    start: int = 0
+    end: int = 0
