@@ -80,6 +80,11 @@ class Caption:
         return tuple([token.lemma for token in self.tokens if token.pos in kinds and token.lemma not in FRAMES])
 
     @cached_property
+    def context_words(self) -> tuple[str, ...]:
+        """The tokens in lower case, "an" as "a", as a cloze model reads them: the article follows from the slot."""
+        return tuple(["a" if word == "an" else word for word in self.lower])
+
+    @cached_property
     def wordings(self) -> frozenset[str]:
         """The relations that it tells, as written."""
         return frozenset(" ".join(self.lower[found.start : found.end]) for found in self.relations)

@@ -1,0 +1,70 @@
+"""REPLACE edits: a word or phrase of a slot gives way to one that excludes it.
+
+Proposals come from the lexicon and the cloze model (`proposals`), are drawn (`sampling`), and pass the constraints one
+by one until one makes a text.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+from pairwright.generators.captions.caption import Outcome
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.constraints.table import Knowledge, find_violation
+from pairwright.generators.edits.proposals import FloatArray, Proposals, Proposer
+from pairwright.generators.edits.sampling import sample_proposals
+from pairwright.generators.edits.scored_captions import ScoredCaption
+from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, lexicon_key, write_slot
+
+TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}
+MAX_TRIES: Final = 32  # proposals of a caption that are checked at most
+
+
+@dataclass(frozen=True)
+class Replacements:
+    """Makes the REPLACE edits of one kind.
+
+    Attributes:
+        proposer: proposes words.
+        balance: of each word of the vocabulary; see `word_balance`.
+        knowledge: what the constraints read.
+        skip: ids of constraints that are not applied.
+    """
+
+    proposer: Proposer
+    balance: FloatArray
+    knowledge: Knowledge
+    skip: frozenset[str] = frozenset()
+
+    def outcomes(self, scored: ScoredCaption, seed: int) -> Iterator[Outcome]:
+        """Yield edits of a caption, drawn by weight, and the reason wherever a constraint rejects one."""
+        proposals = self.propose(scored)
+        if proposals.slots and not len(proposals):
+            yield "no_candidate"
+        for slot, new in islice(sample_proposals(proposals, self.balance, seed), MAX_TRIES):
+            edit = proposed_edit(scored, proposals.slots[slot], proposals.targets[new])
+            violated = find_violation(edit, self.knowledge, skip=self.skip)
+            if violated is not None:
+                yield violated.reason
+                continue
+            yield (write_slot(scored.caption, proposals.slots[slot], proposals.targets[new]),)
+
+    def propose(self, scored: ScoredCaption) -> Proposals:
+        """Return all proposals for a caption."""
+        kind = self.proposer.kind
+        return self.proposer.propose(scored.slots[kind], scored.log_probs[kind])
+
+    def is_allowed(self, scored: ScoredCaption, slot: Slot, new: str) -> bool:
+        """Return whether no constraint rejects a proposal."""
+        return find_violation(proposed_edit(scored, slot, new), self.knowledge, skip=self.skip) is None
+
+
+def proposed_edit(scored: ScoredCaption, slot: Slot, new: str) -> ProposedEdit:
+    """Return a proposal as constraints see it."""
+    old = slot.key
+    if slot.kind == RELATION:
+        old, new = lexicon_key(old), lexicon_key(new)
+    return ProposedEdit(
+        scored.caption, "replace", TARGETS[slot.kind], old, new, slot.before, slot.after, slot.start, slot.end
+    )

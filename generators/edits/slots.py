@@ -1,0 +1,177 @@
+"""Slots of a caption: the nouns, adjectives, numbers and relation phrases that an edit may replace.
+
+A slot has a *key*, the word or phrase as the lexicon and the cloze model know it:
+
+- noun: the lemma of the head, or of the last two words if the dictionary has them as one ("fire hydrant");
+- adjective: the word before a noun in lower case, number words included;
+- relation: a verb with the preposition behind it, a preposition alone, or a verb with an object ("sit on top of",
+  "next to", "hold"). Verbs are lemmas; past participles keep their form ("parked on"), since they describe a state.
+
+Slots are found in every caption of the pool, to train the cloze model, and in the edited caption.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.phrases import NOUNS, NounPhrase
+from pairwright.generators.captions.relation_slots import before_it
+from pairwright.generators.edits.realisation import Change
+from pairwright.generators.knowledge.sources import Thesaurus
+from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
+from pairwright.generators.language.inflection import inflect
+from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.lexicon.relations import load_relations
+
+NOUN, ADJECTIVE, RELATION = "noun", "adjective", "relation"
+FINITE: Final = frozenset({"VBZ", "VBP"})
+PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger mixes them up behind a noun
+_VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
+_CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
+_ENDS: Final = ("",) * REACH
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place of a caption at which another word or phrase may stand.
+
+    Attributes:
+        kind: `NOUN`, `ADJECTIVE` or `RELATION`.
+        start: first token.
+        end: one past the last token.
+        key: what stands there; see the module.
+        tag: Penn Treebank tag of the word that is inflected: the noun, or the verb of a relation; else empty.
+        before: lemma of the head noun before a relation, its subject; empty if there is none.
+        after: lemma of the noun that an adjective describes, or of a relation's object; empty for nouns.
+        phrase: the noun phrase of a noun or adjective.
+    """
+
+    kind: str
+    start: int
+    end: int
+    key: str
+    tag: str = ""
+    before: str = ""
+    after: str = ""
+    phrase: NounPhrase | None = None
+
+
+def find_slots(caption: Caption, thesaurus: Thesaurus) -> list[Slot]:
+    """Return the slots of a caption: nouns and adjectives by phrase, then relations, each from left to right.
+
+    Args:
+        caption: the parsed caption.
+        thesaurus: WordNet, which knows the compounds.
+    """
+    relations = list(_relations(caption))
+    inside = {at for slot in relations for at in range(slot.start, slot.end)}  # "front" of "in front of"
+    phrases = [phrase for phrase in caption.phrases if phrase.head not in inside]
+    return [*(slot for phrase in phrases for slot in _slots_of_phrase(caption, phrase, thesaurus)), *relations]
+
+
+def context_of(caption: Caption, start: int, end: int) -> ClozeContext:
+    """Return what a cloze model reads around the tokens ``start`` up to ``end``."""
+    words = caption.context_words
+    left = (*words[max(0, start - REACH) : start][::-1], *_ENDS)[:REACH]
+    right = (*words[end : end + REACH], *_ENDS)[:REACH]
+    bag = [
+        token.lemma for at, token in enumerate(caption.tokens) if token.pos in _CONTENT and not start <= at < end
+    ]
+    return ClozeContext(left, right, tuple(bag[:MAX_BAG]))
+
+
+def write_slot(caption: Caption, slot: Slot, key: str) -> Change:
+    """Return the change that writes another key at a slot, inflected as the word there is."""
+    return caption.change(slot.start, slot.end, form_of(slot, key))
+
+
+def form_of(slot: Slot, key: str) -> str:
+    """Return a key as it is written at a slot; an empty string if its verb form does not fit there."""
+    if slot.kind == NOUN:
+        return inflect(key, slot.tag)
+    return _relation_form(key, slot.tag) if slot.kind == RELATION else key
+
+
+def lexicon_key(key: str) -> str:
+    """Return a relation with its verb as a lemma: "parked on" as "park on"."""
+    first, gap, rest = key.partition(" ")
+    return _verb_of(first) + gap + rest if is_participle(key) else key
+
+
+@lru_cache(maxsize=20_000)
+def _relation_form(key: str, tag: str) -> str:
+    if is_participle(key):
+        return key if tag in PARTICIPLES or tag in {"VBG", ""} else ""
+    if not begins_with_verb(key):
+        return key
+    verb, gap, rest = key.partition(" ")
+    return inflect(verb, "VBG" if tag in PARTICIPLES or not tag else tag) + gap + rest
+
+
+@lru_cache(maxsize=20_000)
+def begins_with_verb(key: str) -> bool:
+    """Return whether a relation has a verb: "hold", "sit on", "parked on"; not "next to"."""
+    return load_relations().match_preposition(key.split(), 0) == 0
+
+
+@lru_cache(maxsize=20_000)
+def is_participle(key: str) -> bool:
+    """Return whether a relation begins with a past participle ("parked on")."""
+    first = key.partition(" ")[0]
+    return begins_with_verb(key) and _verb_of(first) != first
+
+
+@lru_cache(maxsize=20_000)
+def _verb_of(participle: str) -> str:
+    return lemmatize(participle, "VBN")
+
+
+def _slots_of_phrase(caption: Caption, phrase: NounPhrase, thesaurus: Thesaurus) -> Iterator[Slot]:
+    tag = caption.tags[phrase.head]
+    noun = caption.lemmas[phrase.head]
+    if tag in NOUNS and caption.is_whole(phrase):
+        start = phrase.head
+        if len(phrase.nouns) > 1:
+            compound = f"{caption.lower[phrase.head - 1]} {noun}"
+            if thesaurus.has(compound, "NOUN"):
+                start, noun = phrase.head - 1, compound
+        yield Slot(NOUN, start, phrase.head + 1, noun, tag, phrase=phrase)
+    described = () if phrase.joined else phrase.adjectives
+    for at in (phrase.count, *described) if phrase.count >= 0 else described:
+        yield Slot(ADJECTIVE, at, at + 1, caption.lower[at], after=noun, phrase=phrase)
+
+
+def _relations(caption: Caption) -> Iterator[Slot]:
+    lexicon, at = load_relations(), 0
+    while at < len(caption.lower):
+        length = lexicon.match_preposition(caption.lower, at)
+        verb = caption.tags[at] in _VERBS and caption.tokens[at].pos == "VERB"
+        if not length and verb:
+            length = lexicon.match_preposition(caption.lower, at + 1)
+            length = length + 1 if length else 1
+        else:
+            verb = False
+        thing = caption.starting_at(at + length) if length else None
+        if thing is None:
+            at += 1
+            continue
+        subject = before_it(caption, at)
+        yield Slot(
+            RELATION,
+            at,
+            at + length,
+            _relation_key(caption, at, length, verb=verb),
+            caption.tags[at] if verb else "",
+            caption.head(subject) if subject is not None else "",
+            caption.head(thing),
+        )
+        at += length
+
+
+def _relation_key(caption: Caption, at: int, length: int, *, verb: bool) -> str:
+    first = caption.lower[at]
+    if verb and caption.tags[at] not in PARTICIPLES:
+        first = caption.lemmas[at]
+    return " ".join((first, *caption.lower[at + 1 : at + length]))
