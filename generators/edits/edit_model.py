@@ -1,20 +1,25 @@
 """The edit model of a caption pool: its cloze model, and the word balance of each type of edit.
 
 It is learned with the word statistics (stage ``words``, or before a generation from the command line) and stored beside
-them. A pool that is too small uses a carried model of general captions.
+them. A pool that is too small uses the carried model, which was trained on captions of photographs.
 """
 
 import json
-import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.errors import StorageError
 from pairwright.generators.language.cloze.model import ClozeModel
 
+CARRIED: Final = Path(__file__).parent.parent / "language" / "models" / "cloze_small"
+_CLOZE, _BALANCE = "cloze.npz", "balance.json"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class EditModel:
     """What is learned of a pool to rank and sample edits.
 
@@ -25,3 +30,40 @@ class EditModel:
 
     cloze: ClozeModel
     balance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+    def save(self, folder: Path) -> None:
+        """Write ``cloze.npz`` and ``balance.json`` into a folder, each atomically; equal models give equal bytes."""
+        self.cloze.save(folder / _CLOZE)
+        with replace_atomically(folder / _BALANCE) as temporary:
+            temporary.write_text(json.dumps(self.balance, sort_keys=True) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> "EditModel":
+        """Read the model that `save` wrote.
+
+        Raises:
+            StorageError: a file is missing, corrupt or of another format.
+        """
+        path = folder / _BALANCE
+        try:
+            balance = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{path}: not a word balance ({error}). A build writes it to statistics/.") from None
+        return cls(ClozeModel.load(folder / _CLOZE), balance)
+
+    @classmethod
+    def files(cls, folder: Path) -> list[Path]:
+        """Return the files that `save` writes."""
+        return [folder / _CLOZE, folder / _BALANCE]
+
+    @classmethod
+    def beside(cls, statistics: Path) -> "EditModel":
+        """Return the model in the folder of a file of pool statistics; the carried one if there is none."""
+        folder = statistics.parent
+        return cls.load(folder) if (folder / _CLOZE).exists() else load_carried_model()
+
+
+@lru_cache(maxsize=1)
+def load_carried_model() -> EditModel:
+    """Return the model for pools that are too small; see ``generators/language/models/README.md``."""
+    return EditModel.load(CARRIED)
