@@ -1,0 +1,274 @@
+"""Relation phrases of captions ("sit on top of", "next to", "hold") and which of them exclude each other.
+
+A phrase is a preposition, a verb with a preposition, or a verb with an object; its key has the verb as a lemma. Tables
+say for prepositions and verbs which situations they allow (`states`). Two phrases exclude each other if they allow no
+situation in common, which is symmetric by construction. Of some nouns other states are the same ("in a train" is "on a
+train") or do not exist: ``data/relation_nouns.tsv``. Pairs for which that is wrong: ``data/relation_exceptions.tsv``.
+
+Nouns are optional everywhere. Without them, phrases are compared for two solid things of which the first is alive.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from pairwright.generators.lexicon.states import Merging, States, StateSpace, exclude, parse_merging
+from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
+
+
+@dataclass(frozen=True, slots=True)
+class Preposition:
+    """A preposition of one or more words.
+
+    Attributes:
+        phrase: in lower case.
+        states: what it allows.
+        synonym: name that prepositions with one meaning share.
+        converses: phrases r for which "B r A" may say "A phrase B".
+    """
+
+    phrase: str
+    states: States
+    synonym: str
+    converses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation phrase, taken apart.
+
+    Attributes:
+        key: the whole phrase, its verb as a lemma.
+        verb: lemma, or empty.
+        particle: adverb between verb and preposition, or empty ("up" of "hold up").
+        preposition: or empty.
+        states: what verb and preposition allow together.
+        features: the same by name, such as "place:top", of the dimensions that the phrase restricts.
+        synonym: of the verb and of the preposition.
+        subject: "animate" or "thing" if the verb is said of nothing else.
+        frame: of the verb ("i", "t", "p"; see `Verb`), or empty.
+    """
+
+    key: str
+    verb: str
+    particle: str
+    preposition: str
+    states: States
+    features: frozenset[str]
+    synonym: tuple[str, str]
+    subject: str
+    frame: Frame | None
+
+
+@dataclass(frozen=True, slots=True)
+class NounClass:
+    """Nouns of which other states are the same.
+
+    Attributes:
+        name: of the class.
+        merging: what they do to states.
+        synonyms: groups of `Preposition.synonym` that have one meaning of these nouns.
+    """
+
+    name: str
+    merging: Merging
+    synonyms: tuple[frozenset[str], ...]
+
+
+class RelationLexicon:
+    """Relation phrases and their features; see `load_relations`."""
+
+    def __init__(self) -> None:
+        prepositions, verbs, nouns = (read_rows(name) for name in ("prepositions", "verbs", "relation_nouns"))
+        self._space = StateSpace([*prepositions, *verbs])
+        self._prepositions = {
+            row["phrase"]: Preposition(
+                row["phrase"],
+                self._space.parse(row),
+                row["same"] or row["phrase"],
+                tuple(filter(None, row["converse"].split("|"))),
+            )
+            for row in prepositions
+        }
+        self._verbs = read_verbs(verbs, self._space)
+        self._classes = _read_classes(nouns, self._space)
+        self._exceptions = {
+            frozenset((row["a"], row["b"])): row["exclusive"] == "yes" for row in read_rows("relation_exceptions")
+        }
+        self._analysed: dict[str, Relation | None] = {}
+
+    def keys(self) -> tuple[str, ...]:
+        """Return all phrases that the tables allow, sorted: many are odd ("hang into"), so a pool should choose."""
+        verbs = {lemma for lemma, frame in self._verbs if frame != "i"}
+        places = {f"{lemma} {phrase}" for lemma, frame in self._verbs if frame == "i" for phrase in self._prepositions}
+        return tuple(sorted({*self._prepositions, *verbs, *places}))
+
+    def analyse(self, key: str) -> Relation | None:
+        """Return what is known of a phrase, or None if its verb or its preposition is not in the tables."""
+        if key not in self._analysed:
+            self._analysed[key] = self._analyse(key)
+        return self._analysed[key]
+
+    def _analyse(self, key: str) -> Relation | None:
+        lemma, _, rest = key.partition(" ")
+        particle, _, phrase = rest.partition(" ")
+        plain, transitive = self._verbs.get((lemma, "i")), self._verbs.get((lemma, "t"))
+        if key in self._prepositions:
+            return self._relation(key, None, "", self._prepositions[key])
+        for chosen, adverb in ((key, ""), (f"{lemma} {phrase}", particle)):
+            if (chosen, "p") in self._verbs:
+                return self._relation(key, self._verbs[chosen, "p"], adverb, None)
+        if plain and rest in self._prepositions:
+            return self._relation(key, plain, "", self._prepositions[rest])
+        if plain and particle in plain.particles and phrase in self._prepositions:
+            return self._relation(key, plain, particle, self._prepositions[phrase])
+        for verb in (transitive, plain):
+            if verb and (not rest or rest in verb.particles):
+                return self._relation(key, verb, rest, None)
+        return None
+
+    def _relation(self, key: str, verb: Verb | None, particle: str, preposition: Preposition | None) -> Relation:
+        states = verb.states if verb else self._space.every
+        if preposition:
+            own = zip(preposition.states, states, self._space.every, strict=True)
+            states = tuple(new if new != every else old for new, old, every in own)
+        chosen = verb.lemma.partition(" ")[2] if verb and verb.frame == "p" else ""
+        return Relation(
+            key,
+            key.partition(" ")[0] if verb else "",
+            particle,
+            preposition.phrase if preposition else chosen,
+            states,
+            self._space.names(states),
+            (verb.synonym if verb else "", preposition.synonym if preposition else ""),
+            verb.subject if verb else "",
+            verb.frame if verb else None,
+        )
+
+    def classes_of(self, subject: str = "", object: str = "") -> tuple[str, ...]:  # noqa: A002 - the term of grammar
+        """Return the names of the noun classes of a subject and an object, given by their lemmas."""
+        return tuple(each.name for each in self._noun_classes(subject, object))
+
+    def _noun_classes(self, subject: str, thing: str) -> tuple[NounClass, ...]:
+        found = self._classes.get(("object", _head(thing)), ())
+        if not subject:
+            return found
+        return self._classes.get(("subject", _head(subject)), self._classes["subject", ""]) + found
+
+    def exclusive(self, a: str, b: str, subject: str = "", object: str = "") -> bool:  # noqa: A002
+        """Return whether two phrases cannot both be true of the same two things in one picture.
+
+        Args:
+            a: key of a phrase.
+            b: key of another.
+            subject: lemma of what stands before the phrase, if known.
+            object: lemma of what stands behind it, if known.
+
+        Returns:
+            False as well if one of them is not in the tables.
+        """
+        one, other = self.analyse(a), self.analyse(b)
+        if one is None or other is None:
+            return False
+        wrong = self._exceptions.get(frozenset((a, b)))
+        if wrong is not None:
+            return wrong
+        classes = self._noun_classes(subject, object)
+        return exclude(_applied(classes, one.states), _applied(classes, other.states))
+
+    def exclusion_matrix(
+        self,
+        keys: Sequence[str],
+        subject: str = "",
+        object: str = "",  # noqa: A002
+    ) -> npt.NDArray[np.bool_]:
+        """Return `exclusive` of all pairs of phrases, shape (n, n)."""
+        classes = self._noun_classes(subject, object)
+        relations = [self.analyse(key) for key in keys]
+        known = np.array([relation is not None for relation in relations], dtype=np.bool_)
+        states = [_applied(classes, relation.states if relation else self._space.every) for relation in relations]
+        found = np.zeros((len(keys), len(keys)), dtype=np.bool_)
+        for dimension in range(len(self._space.every)):
+            bits = _as_bits([each[dimension] for each in states], self._space.every[dimension].bit_length())
+            found |= bits @ bits.T == 0
+        found &= known[:, None] & known[None, :]
+        self._set_exceptions(found, keys)
+        return found
+
+    def _set_exceptions(self, found: npt.NDArray[np.bool_], keys: Sequence[str]) -> None:
+        at = {key: index for index, key in enumerate(keys)}
+        for pair, wanted in self._exceptions.items():
+            if pair <= at.keys():
+                first, last = sorted(at[key] for key in pair)
+                found[first, last] = found[last, first] = wanted
+
+    def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
+        """Return whether two phrases may say the same of the same two things ("near" and "next to")."""
+        one, other = self.analyse(a), self.analyse(b)
+        if one is None or other is None or one.synonym[0] != other.synonym[0]:
+            return False
+        pair = {one.synonym[1], other.synonym[1]}
+        return len(pair) == 1 or any(
+            pair <= group for each in self._noun_classes("", object) for group in each.synonyms
+        )
+
+    def converse(self, key: str) -> tuple[str, ...]:
+        """Return the phrases r for which "B r A" may say "A key B"; of a verb with an object, its passive ("hold by")."""
+        relation = self.analyse(key)
+        if relation is None:
+            return ()
+        if relation.frame == "t":
+            return (f"{relation.verb} by",)
+        known = self._prepositions.get(relation.preposition)
+        return known.converses if known and relation.frame != "p" else ()
+
+    def match_preposition(self, lower: Sequence[str], at: int) -> int:
+        """Return the number of tokens of the longest preposition that starts at token ``at``, 0 if there is none."""
+        for length in self._lengths.get(lower[at], ()) if at < len(lower) else ():
+            if at + length <= len(lower) and " ".join(lower[at : at + length]) in self._prepositions:
+                return length
+        return 0
+
+    @cached_property
+    def _lengths(self) -> dict[str, tuple[int, ...]]:
+        """Numbers of tokens of the prepositions that start with a word, the longest first."""
+        lengths: dict[str, set[int]] = {}
+        for phrase in self._prepositions:
+            words = phrase.split()
+            lengths.setdefault(words[0], set()).add(len(words))
+        return {word: tuple(sorted(found, reverse=True)) for word, found in lengths.items()}
+
+
+@lru_cache(maxsize=1)
+def load_relations() -> RelationLexicon:
+    """Return the lexicon of relation phrases."""
+    return RelationLexicon()
+
+
+def _read_classes(rows: Iterable[dict[str, str]], space: StateSpace) -> dict[tuple[str, str], tuple[NounClass, ...]]:
+    """Return the classes by role and noun; those of the subject "" are for nouns of no other class."""
+    found: dict[tuple[str, str], tuple[NounClass, ...]] = {("subject", ""): ()}
+    for row in rows:
+        groups = tuple(frozenset(group.split()) for group in row["same"].split("|") if group.strip())
+        each = NounClass(row["class"], parse_merging(space, row["merge"], row["drop"]), groups)
+        for noun in row["nouns"].split() or [""]:
+            found[row["role"], noun] = (*found.get((row["role"], noun), ()), each)
+    return found
+
+
+def _head(noun: str) -> str:
+    return noun.rpartition(" ")[2]
+
+
+def _applied(classes: Iterable[NounClass], states: States) -> States:
+    for each in classes:
+        states = each.merging.apply(states)
+    return states
+
+
+def _as_bits(masks: Sequence[int], width: int) -> npt.NDArray[np.float32]:
+    return np.array([[mask >> bit & 1 for bit in range(width)] for mask in masks], dtype=np.float32).reshape(-1, width)

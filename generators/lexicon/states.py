@@ -1,0 +1,96 @@
+"""States of relations: which of the possible situations a phrase allows, as bit masks.
+
+A situation is described in six dimensions: where the subject is as seen from the object, on which way, at which part and
+on which side of it, in which posture or motion, and what it does. A phrase allows some states of each dimension, all of
+them if its table says nothing. Two phrases exclude each other if a dimension has no state that both allow.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+DIMENSIONS: Final = ("place", "path", "part", "side", "body", "act")
+
+States: TypeAlias = tuple[int, ...]  # one bit mask for each of `DIMENSIONS`
+
+
+class StateSpace:
+    """The names of all states of each dimension.
+
+    Args:
+        rows: rows of tables whose columns are called like dimensions.
+    """
+
+    def __init__(self, rows: Iterable[dict[str, str]]) -> None:
+        names: list[dict[str, int]] = [{} for _ in DIMENSIONS]
+        for row in rows:
+            for dimension, known in zip(DIMENSIONS, names, strict=True):
+                cell = row.get(dimension, "")
+                for name in () if cell.startswith("!") else cell.split():
+                    known.setdefault(name, len(known))
+        self._bits = {
+            dimension: {name: 1 << bit for name, bit in known.items()}
+            for dimension, known in zip(DIMENSIONS, names, strict=True)
+        }
+        self.every: States = tuple((1 << len(known)) - 1 for known in names)
+
+    def parse(self, row: dict[str, str]) -> States:
+        """Return the states of a row; an empty cell allows all, a leading "!" all but those named."""
+        return tuple(
+            self._cell(dimension, row.get(dimension, ""), every)
+            for dimension, every in zip(DIMENSIONS, self.every, strict=True)
+        )
+
+    def _cell(self, dimension: str, cell: str, every: int) -> int:
+        mask = self.mask(dimension, cell.lstrip("!").split())
+        return every & ~mask if cell.startswith("!") else mask or every
+
+    def mask(self, dimension: str, names: Sequence[str]) -> int:
+        """Return the bits of some states of a dimension; "*" is all of them."""
+        bits = self._bits[dimension]
+        return sum(bits.values()) if "*" in names else sum({bits[name] for name in names})
+
+    def names(self, states: States) -> frozenset[str]:
+        """Return states as "place:beside", without the dimensions of which all are allowed."""
+        return frozenset(
+            f"{dimension}:{name}"
+            for dimension, mask, every in zip(DIMENSIONS, states, self.every, strict=True)
+            if mask != every
+            for name, bit in self._bits[dimension].items()
+            if mask & bit
+        )
+
+
+class Merging(NamedTuple):
+    """What a class of nouns does to states.
+
+    Attributes:
+        groups: dimension and mask of states that are the same of these nouns.
+        dropped: dimension and mask of states that do not exist of them.
+    """
+
+    groups: tuple[tuple[int, int], ...]
+    dropped: tuple[tuple[int, int], ...]
+
+    def apply(self, states: States) -> States:
+        """Return states as they are of these nouns; a phrase of which all states are dropped keeps them."""
+        found = list(states)
+        for dimension, mask in self.dropped:
+            found[dimension] = found[dimension] & ~mask or found[dimension]
+        for dimension, mask in self.groups:
+            found[dimension] |= mask if found[dimension] & mask else 0
+        return tuple(found)
+
+
+def parse_merging(space: StateSpace, merge: str, drop: str) -> Merging:
+    """Parse cells like "place top inside | body roll park"; the first word of a group is its dimension."""
+    return Merging(_groups(space, merge), _groups(space, drop))
+
+
+def _groups(space: StateSpace, cell: str) -> tuple[tuple[int, int], ...]:
+    groups = [group.split() for group in cell.split("|") if group.strip()]
+    return tuple((DIMENSIONS.index(name), space.mask(name, states)) for name, *states in groups)
+
+
+def exclude(one: States, other: States) -> bool:
+    """Return whether no situation is allowed by both."""
+    return not all(a & b for a, b in zip(one, other, strict=True))

@@ -1,0 +1,142 @@
+"""The lexicon of relation phrases: what excludes what, what says the same, and the converse of a phrase."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairwright.generators.lexicon.relations import load_relations
+
+LEXICON = load_relations()
+PHRASES = st.sampled_from(LEXICON.keys())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("on", "under"),
+        ("sit on", "stand next to"),
+        ("sit on", "under"),
+        ("hold", "throw"),
+        ("hold", "ride"),
+        ("walk", "sit"),
+        ("walk down", "lie on"),
+        ("look at", "ride"),
+        ("fill with", "next to"),
+        ("walk into", "walk out of"),
+        ("in the middle of", "on the edge of"),
+        ("to the left of", "to the right of"),
+    ],
+)
+def test_phrases_that_cannot_hold_together_exclude_each_other(one: str, other: str) -> None:
+    assert LEXICON.exclusive(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("near", "next to"),
+        ("near", "in front of"),
+        ("on", "on top of"),
+        ("on", "in"),
+        ("with", "under"),
+        ("with", "next to"),
+        ("sit on", "on"),
+        ("hold", "eat"),
+        ("hold", "look at"),
+        ("stand on", "ride"),
+        ("walk down", "walk along"),
+        ("sit in", "eat at"),
+    ],
+)
+def test_phrases_that_may_hold_together_do_not(one: str, other: str) -> None:
+    assert not LEXICON.exclusive(one, other)
+
+
+def test_unknown_phrases_exclude_nothing() -> None:
+    assert LEXICON.analyse("frobnicate on") is None
+    assert not LEXICON.exclusive("frobnicate on", "under")
+
+
+@given(PHRASES, PHRASES)
+def test_exclusion_is_symmetric_and_no_phrase_excludes_itself(one: str, other: str) -> None:
+    assert LEXICON.exclusive(one, other) == LEXICON.exclusive(other, one)
+    assert not LEXICON.exclusive(one, one)
+
+
+@given(PHRASES, PHRASES, st.sampled_from(["", "street", "table", "wave", "umbrella", "bus", "hand"]))
+def test_paraphrases_never_exclude_each_other(one: str, other: str, noun: str) -> None:
+    assert LEXICON.paraphrase(one, other, noun) == LEXICON.paraphrase(other, one, noun)
+    assert not (LEXICON.paraphrase(one, other, noun) and LEXICON.exclusive(one, other, object=noun))
+
+
+@given(
+    st.lists(PHRASES | st.just("frobnicate on"), max_size=12, unique=True),
+    st.sampled_from(["", "man", "train"]),
+    st.sampled_from(["", "street", "table"]),
+)
+def test_the_matrix_holds_what_pairs_say(keys: list[str], subject: str, noun: str) -> None:
+    matrix = LEXICON.exclusion_matrix(keys, subject, noun)
+    assert matrix.shape == (len(keys), len(keys))
+    assert matrix.dtype == np.bool_
+    for row, one in enumerate(keys):
+        for column, other in enumerate(keys):
+            assert matrix[row, column] == LEXICON.exclusive(one, other, subject, noun)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "subject", "noun"),
+    [
+        ("inside", "on", "man", "train"),
+        ("inside", "on", "man", "passenger train"),
+        ("on", "next to", "hydrant", "street"),
+        ("under", "hold", "woman", "umbrella"),
+        ("sit on", "stand on", "vase", "table"),
+        ("in front of", "behind", "man", "cake"),
+    ],
+)
+def test_nouns_may_lift_an_exclusion(one: str, other: str, subject: str, noun: str) -> None:
+    assert LEXICON.exclusive(one, other)
+    assert not LEXICON.exclusive(one, other, subject, noun)
+
+
+def test_nouns_may_add_an_exclusion() -> None:
+    assert not LEXICON.exclusive("in", "on")
+    assert LEXICON.exclusive("in", "on", object="suitcase")
+
+
+def test_paraphrases_share_verb_and_meaning_of_the_preposition() -> None:
+    assert LEXICON.paraphrase("sit near", "seat next to")
+    assert LEXICON.paraphrase("above", "over")
+    assert not LEXICON.paraphrase("sit near", "stand near")
+    assert LEXICON.paraphrase("in", "on", "train")
+    assert not LEXICON.paraphrase("in", "on")
+
+
+def test_converses_say_the_same_from_the_other_side() -> None:
+    assert "under" in LEXICON.converse("sit on")
+    assert "behind" in LEXICON.converse("in front of")
+    assert LEXICON.converse("hold") == ("hold by",)
+    assert LEXICON.converse("look at") == ()
+
+
+def test_analysis_takes_a_phrase_apart() -> None:
+    relation = LEXICON.analyse("sit down on top of")
+    assert relation is not None
+    assert (relation.verb, relation.particle, relation.preposition) == ("sit", "down", "on top of")
+    assert {"place:top", "body:sit"} <= relation.features
+
+
+@pytest.mark.parametrize(
+    ("words", "length"),
+    [("on top of a car", 3), ("on a car", 1), ("in front of it", 3), ("in", 1), ("car on", 0), ("", 0)],
+)
+def test_the_longest_preposition_is_found(words: str, length: int) -> None:
+    assert LEXICON.match_preposition(words.split(), 0) == length
+
+
+def test_keys_are_sorted_and_known() -> None:
+    assert all(one < other for one, other in pairwise(LEXICON.keys()))
+    assert all(LEXICON.analyse(key) for key in sorted(LEXICON.keys()))
