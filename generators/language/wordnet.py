@@ -119,6 +119,17 @@ class WordNet:
         """Return whether the two are the same word, synonyms, or one is a hypernym of the other."""
         return a == b or self.is_a(a, b, pos) or self.is_a(b, a, pos)
 
+    def hypernym_path(self, lemma: str, pos: str) -> list[str]:
+        """Return the lemmas of the main sense and of all senses above it, nearest first."""
+        main = self._senses.main(self._graph.number(lemma), pos)
+        above = self._graph.walk(main, "up") if main >= 0 else ()
+        return self._graph.words(member for synset, _ in above for member in self._graph.members(synset))
+
+    def sense_closure(self, lemma: str, pos: str) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the relevant senses of a lemma as numbers, and those with all senses above them."""
+        senses = self._meant(lemma, pos)
+        return frozenset(senses), frozenset[int]().union(*map(self._above, senses))
+
     def count(self, lemma: str, pos: str) -> int:
         """Return the count of the lemma in WordNet's sense-tagged texts; 0 for most words."""
         return sum(self._graph.counts(self._graph.number(lemma), pos))

@@ -1,0 +1,205 @@
+"""Adjectives and number words of captions: their classes, which exclude each other, and which may replace which.
+
+A *class* (colour, size, ...) holds *concepts*, sets of words that say the same (``attributes.tsv``). Two concepts of a
+class exclude each other beside the nouns for which the class holds (``attribute_classes.tsv``), unless they are
+*neighbours*, which viewers take for each other (``attribute_neighbours.tsv``). *Opposites* are pairs without a class
+(``attribute_opposites.tsv``); WordNet's antonyms are opposites of words that no table has. Number words exclude each
+other if no number of things could be called by both (``numbers.tsv``). A word may replace those that it excludes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Protocol
+
+from pairwright.generators.lexicon.nouns import NounLexicon, cell_words
+from pairwright.generators.lexicon.tables import read_rows
+
+NUMBER: Final = "number"  # class of number words
+_UNLIMITED: Final = 10**9
+
+Concept = tuple[str, str]  # class and name
+
+
+class Antonyms(Protocol):
+    """The relation of WordNet that the attributes are built from."""
+
+    def antonyms(self, lemma: str, pos: str) -> Sequence[str]:
+        """Return the direct antonyms."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NounCondition:
+    """Beside which nouns something holds: lemmas and ``@class`` marks; an empty ``beside`` is any noun."""
+
+    beside: frozenset[str] = frozenset()
+    never: frozenset[str] = frozenset()
+
+    def holds(self, names: frozenset[str]) -> bool:
+        """Whether it holds beside a noun with these names and marks."""
+        return self.never.isdisjoint(names) and (not self.beside or not self.beside.isdisjoint(names))
+
+
+_ANYWHERE: Final = NounCondition()
+
+
+def _condition(row: dict[str, str]) -> NounCondition:
+    return NounCondition(frozenset(cell_words(row["beside"])), frozenset(cell_words(row.get("never", ""))))
+
+
+@lru_cache(maxsize=1)
+def concepts() -> dict[str, tuple[Concept, ...]]:
+    """Return the concepts of each word, in the order of the table."""
+    table: dict[str, tuple[Concept, ...]] = {}
+    for row in read_rows("attributes"):
+        table[row["word"]] = (*table.get(row["word"], ()), (row["class"], row["concept"]))
+    return table
+
+
+@lru_cache(maxsize=1)
+def concept_words() -> dict[Concept, tuple[str, ...]]:
+    """Return the words of each concept, in the order of the table."""
+    table: dict[Concept, tuple[str, ...]] = {}
+    for word, found in concepts().items():
+        for concept in found:
+            table[concept] = (*table.get(concept, ()), word)
+    return table
+
+
+@lru_cache(maxsize=1)
+def class_conditions() -> dict[str, NounCondition]:
+    """Return beside which nouns each class holds."""
+    return {row["class"]: _condition(row) for row in read_rows("attribute_classes")}
+
+
+@lru_cache(maxsize=2)
+def neighbours(*, told_apart: bool = True) -> dict[frozenset[str], NounCondition]:
+    """Return the pairs of concepts that are taken for each other, and beside which nouns.
+
+    Args:
+        told_apart: with those that captioners hardly exchange.
+    """
+    rows = (row for row in read_rows("attribute_neighbours") if told_apart or not row["told_apart"])
+    return {frozenset((row["one"], row["other"])): _condition(row) for row in rows}
+
+
+@lru_cache(maxsize=1)
+def opposites() -> dict[frozenset[str], NounCondition]:
+    """Return the pairs of opposites, in the order of the table, and beside which nouns they are."""
+    return {frozenset((row["one"], row["other"])): _condition(row) for row in read_rows("attribute_opposites")}
+
+
+@lru_cache(maxsize=1)
+def _opposed_words() -> frozenset[str]:
+    return frozenset(word for pair in opposites() for word in pair)
+
+
+@lru_cache(maxsize=1)
+def untouched_words() -> frozenset[str]:
+    """Return the adjectives that order, count or point, and do not describe: never edited."""
+    return frozenset(row["word"] for row in read_rows("attribute_words"))
+
+
+@lru_cache(maxsize=1)
+def number_ranges() -> dict[str, tuple[int, int]]:
+    """Return of how many things, at least and at most, each number word may be said."""
+    return {row["word"]: (int(row["least"]), int(row["greatest"] or _UNLIMITED)) for row in read_rows("numbers")}
+
+
+@lru_cache(maxsize=5_000)
+def same_concept(word: str) -> tuple[str, ...]:
+    """Return all words of the concepts of a word, itself first."""
+    words = [other for concept in concepts().get(word, ()) for other in concept_words()[concept]]
+    return tuple(dict.fromkeys((word, *words)))
+
+
+class AttributeLexicon:
+    """Classes and replacements of adjectives and number words, in lower case.
+
+    Args:
+        thesaurus: WordNet.
+        nouns: classes of the nouns beside which they stand.
+    """
+
+    def __init__(self, thesaurus: Antonyms, nouns: NounLexicon) -> None:
+        self._thesaurus, self._nouns = thesaurus, nouns
+        self._near = neighbours(told_apart=False)
+        self._names = lru_cache(maxsize=20_000)(self._find_names)
+        self._antonyms = lru_cache(maxsize=20_000)(self._find_antonyms)
+        self._candidates = lru_cache(maxsize=20_000)(self._find_candidates)
+
+    def class_of(self, word: str) -> str:
+        """Return the first class of a word, `NUMBER` of number words; empty if it has none."""
+        if word in number_ranges():
+            return NUMBER
+        found = concepts().get(word, ())
+        return found[0][0] if found else ""
+
+    def is_described(self, word: str) -> bool:
+        """Whether a word describes, so that it may be edited: "red", and not "other"."""
+        return word not in untouched_words()
+
+    def exclusive(self, one: str, other: str, noun: str) -> bool:
+        """Whether what is called ``one`` beside a noun (a lemma) is not called ``other``; symmetric."""
+        ranges = number_ranges()
+        if one in ranges or other in ranges:
+            return one in ranges and other in ranges and _are_other_numbers(ranges[one], ranges[other])
+        if one == other or not untouched_words().isdisjoint((one, other)):
+            return False
+        if not set(concepts().get(one, ())).isdisjoint(concepts().get(other, ())):
+            return False
+        names = self._names(noun)
+        opposed = opposites().get(frozenset((one, other)))
+        if opposed is not None:
+            return opposed.holds(names)
+        return self._are_other_concepts(one, other, names) or other in self._antonyms(one)
+
+    def substitutes(self, word: str, noun: str, vocabulary: Sequence[str]) -> tuple[str, ...]:
+        """Return the words of a vocabulary that exclude a word beside a noun, in its order; symmetric in the words."""
+        found = self._candidates(word, tuple(vocabulary))
+        return tuple(other for other in found if self.exclusive(word, other, noun))
+
+    def insertable(self, noun_classes: Iterable[str]) -> tuple[str, ...]:
+        """Return the describing words that may be said of things of such classes, in the order of the table."""
+        names = frozenset(f"@{name}" for name in noun_classes)
+        holding = {name for name, condition in class_conditions().items() if condition.holds(names)}
+        found = ((word, name) for word, places in concepts().items() for name, _ in places)
+        return tuple(dict.fromkeys(word for word, name in found if name in holding))
+
+    def _are_other_concepts(self, one: str, other: str, names: frozenset[str]) -> bool:
+        """Whether two words are of one class that holds beside a noun, of concepts that are no neighbours."""
+        for group, concept in concepts().get(one, ()):
+            for other_group, other_concept in concepts().get(other, ()):
+                if group == other_group and class_conditions()[group].holds(names):
+                    near = self._near.get(frozenset((concept, other_concept)))
+                    if near is None or not near.holds(names):
+                        return True
+        return False
+
+    def _find_candidates(self, word: str, vocabulary: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the words of a vocabulary that may exclude a word beside some noun."""
+        classes = {group for group, _ in concepts().get(word, ())}
+        counted = word in number_ranges()
+        return tuple(
+            other
+            for other in vocabulary
+            if (counted and other in number_ranges())
+            or any(group in classes for group, _ in concepts().get(other, ()))
+            or frozenset((word, other)) in opposites()
+            or other in self._antonyms(word)
+        )
+
+    def _find_names(self, noun: str) -> frozenset[str]:
+        head = noun.rpartition(" ")[2]
+        return frozenset({noun, head, *(f"@{name}" for name in self._nouns.classes(noun))})
+
+    def _find_antonyms(self, word: str) -> frozenset[str]:
+        """Return WordNet's antonyms that no table has, of a word that none has."""
+        known = _opposed_words() | concepts().keys() | number_ranges().keys()
+        return frozenset() if word in known else frozenset(self._thesaurus.antonyms(word, "ADJ")) - known
+
+
+def _are_other_numbers(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    """Whether no number of things is in both ranges."""
+    return one[1] < other[0] or other[1] < one[0]

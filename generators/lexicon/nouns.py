@@ -1,0 +1,260 @@
+"""Nouns of captions: their classes and features, which exclude each other, and which may replace which.
+
+WordNet's main sense gives the class of a noun (``noun_classes.tsv``); ``nouns.tsv`` corrects it and adds features.
+Two nouns *exclude* each other if a thing that a caption calls the one is not called the other: not if one is a kind or a
+part of the other, nor if captioners use both for the same thing (``noun_groups.tsv``, ``noun_together.tsv``). Persons exclude each other by sex
+and age only. A noun may *replace* another that it excludes and that captions use in the same places: both relations are
+symmetric. What fits the caption at hand is for others to say.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import permutations
+from typing import Final, Protocol
+
+from pairwright.generators.lexicon.tables import read_rows
+
+_ALIVE: Final = frozenset({"person", "animal"})
+_SEXES: Final = frozenset({"male", "female"})
+_GROWN: Final = frozenset({"baby", "adult"})  # nobody is both; a child may be a boy to one and a man to another
+
+
+class NounThesaurus(Protocol):
+    """The relations of WordNet that the nouns are built from."""
+
+    def hypernym_path(self, lemma: str, pos: str) -> Sequence[str]:
+        """Return the lemmas of the main sense and of all above it, nearest first."""
+        ...
+
+    def sense_closure(self, lemma: str, pos: str) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the relevant senses, and those with all senses above them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NounFeatures:
+    """A row of ``nouns.tsv``: classes in place of WordNet's, further places, and flags."""
+
+    classes: tuple[str, ...] = ()
+    places: frozenset[str] = frozenset()
+    flags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class NounProfile:
+    """What is known of a noun.
+
+    Attributes:
+        classes: broad classes, with their parents.
+        places: usages of captions (``noun_classes.tsv``).
+        flags: features (``nouns.tsv``).
+        names: the noun, of a compound its words and its spelling as one word, and its classes ("@building").
+        same: nouns that captioners use for the same thing, and those of which both may be said in one place.
+        senses: WordNet's relevant senses.
+        kinds: the senses and all above them.
+    """
+
+    classes: frozenset[str]
+    places: frozenset[str]
+    flags: frozenset[str]
+    names: frozenset[str]
+    same: frozenset[str]
+    senses: frozenset[int]
+    kinds: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class _NounClass:
+    name: str
+    above: frozenset[str]
+    places: frozenset[str]
+
+
+def cell_words(cell: str) -> tuple[str, ...]:
+    """Return the words and phrases of a cell, which are parted by commas."""
+    return tuple(word.strip() for word in cell.split(",") if word.strip())
+
+
+@lru_cache(maxsize=1)
+def noun_features() -> dict[str, NounFeatures]:
+    """Return the features of each noun of the table."""
+    return {
+        row["noun"]: NounFeatures(
+            cell_words(row["classes"]), frozenset(cell_words(row["places"])), frozenset(row["flags"].split())
+        )
+        for row in read_rows("nouns")
+    }
+
+
+@lru_cache(maxsize=64)
+def flagged(flag: str) -> frozenset[str]:
+    """Return the nouns with a feature: "frame", "mass", "worn", ..."""
+    return frozenset(noun for noun, features in noun_features().items() if flag in features.flags)
+
+
+@lru_cache(maxsize=1)
+def _groups() -> dict[str, frozenset[str]]:
+    groups: dict[str, frozenset[str]] = {}
+    reworded = (f"{row['word']}, {row['others']}" for row in read_rows("rewordings") if row["pos"] == "noun")
+    for cell in (*(row["words"] for row in read_rows("noun_groups")), *reworded):
+        words = frozenset(cell_words(cell))
+        groups |= {word: groups.get(word, frozenset()) | words for word in words}
+    return groups
+
+
+def loosely_same_nouns(noun: str) -> frozenset[str]:
+    """Return the nouns that captioners use for the same thing, itself among them."""
+    return _groups().get(noun, frozenset()) | {noun}
+
+
+@lru_cache(maxsize=1)
+def _apart() -> frozenset[tuple[str, str]]:
+    pairs: set[tuple[str, str]] = set()
+    for row in read_rows("noun_apart"):
+        first, *others = nouns = cell_words(row["nouns"])
+        pairs.update(permutations(nouns, 2) if row["mutual"] else [(first, other) for other in others])
+    return frozenset(pairs | {(other, one) for one, other in pairs})
+
+
+@lru_cache(maxsize=1)
+def _together() -> dict[str, frozenset[str]]:
+    """Return, for each noun or class, those of which both may be said in one place."""
+    table: dict[str, frozenset[str]] = {}
+    for row in read_rows("noun_together"):
+        nouns, others = frozenset(cell_words(row["nouns"])), frozenset(cell_words(row["others"]))
+        for these, those in ((nouns, others), (others, nouns)):
+            table |= {each: table.get(each, frozenset()) | those for each in these}
+    return table
+
+
+@lru_cache(maxsize=1)
+def _classes() -> tuple[dict[str, _NounClass], dict[str, str]]:
+    """Return the classes by name, and by the WordNet lemmas below which they are."""
+    classes: dict[str, _NounClass] = {}
+    by_kind: dict[str, str] = {}
+    for row in read_rows("noun_classes"):
+        above = frozenset({row["class"], *cell_words(row["parents"])})
+        classes[row["class"]] = _NounClass(row["class"], above, frozenset(cell_words(row["places"])))
+        for kind in cell_words(row["kinds"]):
+            by_kind.setdefault(kind, row["class"])
+    return classes, by_kind
+
+
+class NounLexicon:
+    """Classes, features and replacements of nouns: lemmas in lower case, compounds with spaces ("fire hydrant").
+
+    Args:
+        thesaurus: WordNet.
+    """
+
+    def __init__(self, thesaurus: NounThesaurus) -> None:
+        self._thesaurus = thesaurus
+        self.profile = lru_cache(maxsize=20_000)(self._find_profile)
+        self._by_use = lru_cache(maxsize=4)(_index)
+        self._substitutes = lru_cache(maxsize=20_000)(self._find_substitutes)
+
+    def classes(self, noun: str) -> frozenset[str]:
+        """Return the broad classes of a noun; none of what is no thing."""
+        return self.profile(noun).classes
+
+    def has_flag(self, noun: str, flag: str) -> bool:
+        """Whether a noun has a feature of ``nouns.tsv``."""
+        return flag in self.profile(noun).flags
+
+    def is_person(self, noun: str) -> bool:
+        """Whether a noun names somebody."""
+        return "person" in self.profile(noun).classes
+
+    def is_alive(self, noun: str) -> bool:
+        """Whether a noun names a person or an animal."""
+        return not _ALIVE.isdisjoint(self.profile(noun).classes)
+
+    def is_mass(self, noun: str) -> bool:
+        """Whether a noun has no plural in captions ("luggage")."""
+        return self.has_flag(noun, "mass")
+
+    def is_plural_only(self, noun: str) -> bool:
+        """Whether a noun has no singular in captions ("scissors")."""
+        return self.has_flag(noun, "plural_only")
+
+    def is_frame(self, noun: str) -> bool:
+        """Whether a noun speaks of the picture, of parts or amounts ("close up", "side", "group"): never edited."""
+        return self.has_flag(noun, "frame")
+
+    def is_worn(self, noun: str) -> bool:
+        """Whether a noun names what people wear."""
+        profile = self.profile(noun)
+        return "worn" in profile.flags or "worn" in profile.places
+
+    def gender(self, noun: str) -> str:
+        """Return "male", "female" or, of most nouns, an empty string."""
+        return next(iter(self.profile(noun).flags & _SEXES), "")
+
+    def exclusive(self, one: str, other: str) -> bool:
+        """Whether a thing called ``one`` is not called ``other``; symmetric."""
+        first, second = self.profile(one), self.profile(other)
+        if one == other or "frame" in first.flags or "frame" in second.flags:
+            return False
+        if not (first.kinds.isdisjoint(second.senses) and second.kinds.isdisjoint(first.senses)):
+            return False
+        if (one, other) in _apart():
+            return True
+        if "person" in first.classes and "person" in second.classes:
+            return _are_other_persons(first.flags, second.flags)
+        return first.same.isdisjoint(second.names) and second.same.isdisjoint(first.names)
+
+    def substitutes(self, noun: str, vocabulary: Sequence[str]) -> tuple[str, ...]:
+        """Return the words of a vocabulary that may replace a noun, in its order.
+
+        They exclude the noun, and captions use them in the same places. Symmetric: ``b`` is among the substitutes of
+        ``a`` if and only if ``a`` is among those of ``b``.
+        """
+        return self._substitutes(noun, tuple(vocabulary))
+
+    def _find_substitutes(self, noun: str, vocabulary: tuple[str, ...]) -> tuple[str, ...]:
+        profile = self.profile(noun)
+        index = self._by_use(self, vocabulary)
+        found = {at for use in profile.classes | profile.places for at in index.get(use, ())}
+        return tuple(vocabulary[at] for at in sorted(found) if self.exclusive(noun, vocabulary[at]))
+
+    def _find_profile(self, noun: str) -> NounProfile:
+        head = noun.rpartition(" ")[2]
+        features = noun_features().get(noun, NounFeatures())
+        senses, kinds = self._thesaurus.sense_closure(noun, "NOUN")
+        called = {noun, head, noun.replace(" ", "")}
+        flags, class_names = features.flags, features.classes or self._class_of(noun)
+        if head != noun and not class_names and not senses:  # a compound that no dictionary has
+            above = self.profile(head)
+            classes, places, flags = above.classes, above.places, above.flags
+            senses, kinds = above.senses, above.kinds
+        else:
+            known = [_classes()[0][name] for name in class_names]
+            classes = frozenset[str]().union(*(each.above for each in known))
+            places = features.places.union(*(each.places for each in known))
+        marks = {f"@{name}" for name in classes}
+        same = frozenset[str]().union(*map(loosely_same_nouns, called))
+        together = (_together().get(each, frozenset()) for each in called | marks)
+        return NounProfile(
+            classes, places, flags, frozenset(called.union(noun.split(), marks)), same.union(*together), senses, kinds
+        )
+
+    def _class_of(self, noun: str) -> tuple[str, ...]:
+        by_kind = _classes()[1]
+        found = next((kind for kind in self._thesaurus.hypernym_path(noun, "NOUN") if kind in by_kind), None)
+        return (by_kind[found],) if found is not None else ()
+
+
+def _are_other_persons(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether flags of two persons exclude each other: the sexes, and a baby and an adult."""
+    return any(len(one & kind) == len(other & kind) == 1 and one & kind != other & kind for kind in (_SEXES, _GROWN))
+
+
+def _index(lexicon: NounLexicon, vocabulary: tuple[str, ...]) -> dict[str, list[int]]:
+    """Return the positions of the words of a vocabulary by their classes and places."""
+    index: dict[str, list[int]] = {}
+    for at, noun in enumerate(vocabulary):
+        profile = lexicon.profile(noun)
+        for use in profile.classes | profile.places:
+            index.setdefault(use, []).append(at)
+    return index

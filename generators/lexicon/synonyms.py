@@ -1,0 +1,123 @@
+"""Words that say the same in captions: rewordings, which keep a caption true, and words for the same thing.
+
+A rewording (``rewordings.tsv``) says the same of the same picture beside the nouns of its condition. The direction counts:
+an infant is a baby, but a baby may be an elephant's. WordNet adds synonyms of words that no table has, if each is the
+first synonym of the other and both are things that can be touched. Whether a rewording reads well is for others to say.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Protocol
+
+from pairwright.generators.lexicon.attributes import NounCondition, same_concept
+from pairwright.generators.lexicon.nouns import cell_words, flagged, loosely_same_nouns, noun_features
+from pairwright.generators.lexicon.tables import read_rows
+
+_TOUCHED: Final = ("artifact", "animal", "food", "plant")  # of other nouns WordNet's senses mislead
+_WORDNET_POS: Final = {"noun": "NOUN", "adjective": "ADJ"}
+_STEM: Final = 4  # letters shared by words of one stem ("walk", "walking"), which are no synonyms to use
+
+
+class Synonyms(Protocol):
+    """The relations of WordNet that rewordings are built from."""
+
+    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
+        """Return the other lemmas of the first senses."""
+        ...
+
+    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
+        """Return whether the lemma is a kind of ``kind``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rewording:
+    """Other words for the same, and beside which nouns (lemmas) they are."""
+
+    others: tuple[str, ...]
+    condition: NounCondition
+
+
+@lru_cache(maxsize=1)
+def rewording_rows() -> dict[tuple[str, str], tuple[Rewording, ...]]:
+    """Return the rewordings of each part of speech ("noun", "adjective", "relation") and word."""
+    table: dict[tuple[str, str], tuple[Rewording, ...]] = {}
+    for row in read_rows("rewordings"):
+        condition = NounCondition(frozenset(cell_words(row["only"])), frozenset(cell_words(row["never"])))
+        key = row["pos"], row["word"]
+        table[key] = (*table.get(key, ()), Rewording(cell_words(row["others"]), condition))
+    return table
+
+
+def rewordings(word: str, pos: str, noun: str = "") -> tuple[str, ...]:
+    """Return other words that say the same beside a noun, best first.
+
+    Args:
+        word: lower case; a noun as its lemma, compounds and phrases with spaces.
+        pos: "noun", "adjective" or "relation".
+        noun: lemma of the noun that an adjective describes, or of the object of a relation.
+    """
+    names = frozenset({noun, noun.rpartition(" ")[2]})
+    rows = rewording_rows().get((pos, word), ())
+    return tuple(dict.fromkeys(other for row in rows if row.condition.holds(names) for other in row.others))
+
+
+def dictionary_rewordings(word: str, pos: str, thesaurus: Synonyms) -> tuple[str, ...]:
+    """Return WordNet's synonyms of a noun or adjective that are safe to write, of words without rows of their own."""
+    if (pos, word) in rewording_rows() or not _may_be_exchanged(word):
+        return ()
+    found = thesaurus.synonyms(word, _WORDNET_POS[pos])
+    return tuple(other for other in found if _is_safe(word, other, _WORDNET_POS[pos], thesaurus))
+
+
+@lru_cache(maxsize=1)
+def _never_exchanged() -> frozenset[str]:
+    persons = (noun for noun, features in noun_features().items() if "person" in features.classes)
+    return frozenset({*persons, *(row["word"] for row in read_rows("never_synonyms"))})
+
+
+def _may_be_exchanged(word: str) -> bool:
+    return word.isalpha() and word not in _never_exchanged()
+
+
+def _is_safe(word: str, other: str, pos: str, thesaurus: Synonyms) -> bool:
+    return (
+        _may_be_exchanged(other)
+        and other[:_STEM] != word[:_STEM]
+        and (pos != "NOUN" or any(thesaurus.is_a(word, kind, pos) for kind in _TOUCHED))
+        and all((word in flagged(flag)) == (other in flagged(flag)) for flag in ("mass", "plural_only"))
+        and list(thesaurus.synonyms(other, pos))[:1] == [word]
+    )
+
+
+@lru_cache(maxsize=20_000)
+def loosely_same(noun: str) -> frozenset[str]:
+    """Return the nouns that captions use for the same thing as ``noun``, itself among them."""
+    return loosely_same_nouns(noun)
+
+
+@lru_cache(maxsize=1)
+def _attribute_groups() -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(cell_words(row["words"])) for row in read_rows("attribute_groups"))
+
+
+@lru_cache(maxsize=5_000)
+def attributes_like(word: str) -> frozenset[str]:
+    """Return the attributes that say the same as one, or nearly, itself among them."""
+    alike = {word}.union(*(group for group in _attribute_groups() if word in group))
+    return frozenset(other for each in alike for other in same_concept(each))
+
+
+@lru_cache(maxsize=1)
+def other_senses() -> dict[str, frozenset[str]]:
+    """Return the words beside which a noun of two senses may mean the other."""
+    return {row["noun"]: frozenset(cell_words(row["words"])) for row in read_rows("other_senses")}
+
+
+def reword_each_other(one: str, other: str) -> bool:
+    """Whether two lemmas may be said of the same thing, so that neither is a negative of the other."""
+    if one == other or other in loosely_same_nouns(one):
+        return True
+    rows = [row for word in (one, other) for pos in _WORDNET_POS for row in rewording_rows().get((pos, word), ())]
+    return any(one in row.others or other in row.others for row in rows)
