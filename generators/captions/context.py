@@ -12,35 +12,26 @@ pair's `meta` under "crowd". It counts as if a caption had the label's plural.
 import json
 import re
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 
 from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.words.attributes import COLOUR
 from pairwright.generators.words.relations import wordings_like
 from pairwright.generators.words.synonyms import LOOSELY_SAME, OBJECTS, attributes_like
-from pairwright.generators.words.wordlists import word_set
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _COLOUR_WORDS = frozenset(word for words in COLOUR.values() for word in words)
 _BE = frozenset({"is", "are", "was", "were", "looks", "look"})
 _REACH = 4  # words before a noun in which its adjectives stand
 _HELD = 7  # words after what holds a thing, within which it is said to
-_HOLDING = word_set(
-    "with has have having full filled holding holds held containing contains carrying carries topped covered loaded packed "
-    "surrounded ridden"
-)
-# In a caption that has one of these, something may be there more often than once, whatever it is called.
-_OF_SEVERAL = word_set(
-    "several many multiple numerous various few group groups herd herds flock flocks crowd crowds crowded bunch bunches "
-    "pair pairs couple couples trio both another others each team family gang fleet swarm row rows lots dozen dozens "
-    "hundreds they their them"
-)
-_MORE_THAN_TWO = word_set(
-    "several many multiple numerous various few herd flock crowd bunch trio dozen dozens hundreds"
-)
+_HOLDING = words_with("holds")
+_OF_SEVERAL = words_with("of_several")
+_MORE_THAN_TWO = words_with("over_two")
 
 
 @lru_cache(maxsize=20_000)
@@ -72,6 +63,9 @@ class ImageWords:
         crowds: labels of which there is a crowd, lower-case; their plurals are among the words.
         all: every word of all of them.
         text: all of them as one string of words, for phrases.
+        elsewhere: every word but those that only the caption has.
+        text_elsewhere: the others as one string of words.
+        hyphenated: parts of the other captions' hyphenated words ("red", "hatted").
     """
 
     own: tuple[str, ...]
@@ -81,6 +75,9 @@ class ImageWords:
     crowds: frozenset[str]
     all: frozenset[str]
     text: str
+    elsewhere: frozenset[str]
+    text_elsewhere: str
+    hyphenated: tuple[tuple[str, ...], ...]
 
     @classmethod
     def of(cls, pair: Pair) -> "ImageWords":
@@ -92,10 +89,14 @@ class ImageWords:
             label = box.label.strip().lower()
             labels[label] = labels.get(label, 0) + 1
         crowds = crowds_of(pair)
-        lines = [own, *others, *map(words_of, labels)]
+        lines = [*others, *map(words_of, labels)]
         lines += [words_of(form) for label in sorted(crowds) for form in (label, plural_of(label))]
-        text = " | ".join(map(" ".join, lines))
-        return cls(own, others, labels, pair.boxes, crowds, frozenset().union(*lines), f" {text} ")
+        elsewhere, text = frozenset().union(*lines), f" {' | '.join(map(' '.join, lines))} "
+        hyphenated = tuple(tuple(word.split("-")) for word in elsewhere if "-" in word)
+        everything = f" {' '.join(own)} |{text}"
+        return cls(
+            own, others, labels, pair.boxes, crowds, elsewhere.union(own), everything, elsewhere, text, hyphenated
+        )
 
     def has(self, phrase: str) -> bool:
         """Whether a word or phrase occurs as written."""
@@ -145,6 +146,22 @@ class ImageWords:
         adjectives, nouns = attributes_like(adjective), {noun, plural_of(noun)}
         lines = self.others if elsewhere else (self.own, *self.others)
         return any(_stands_before(words, adjectives, nouns) or _is_told(words, adjectives, nouns) for words in lines)
+
+    def describes(self, adjectives: frozenset[str], nouns: frozenset[str], *, own: bool) -> bool:
+        """Whether a caption has one of the adjectives shortly before one of the nouns, or says that it is so.
+
+        Args:
+            adjectives: lower-case.
+            nouns: in both numbers.
+            own: include the caption itself.
+        """
+        lines = (self.own, *self.others) if own else self.others
+        return any(
+            _stands_before(words, adjectives, nouns) or _is_told(words, adjectives, nouns) for words in lines
+        ) or any(
+            not adjectives.isdisjoint(parts) and any(part[:-2].startswith(noun) for part in parts for noun in nouns)
+            for parts in self.hyphenated
+        )
 
     def is_number(self, noun: str, number: int) -> bool:
         """Whether ``number`` things of that noun may be all there are: no crowd, no caption that hints at another.
@@ -218,12 +235,15 @@ def _is_held(words: tuple[str, ...], holders: frozenset[str], things: frozenset[
     )
 
 
-def _is_told(words: tuple[str, ...], adjectives: frozenset[str], nouns: set[str]) -> bool:
-    """Whether one of the nouns is said to be one of the adjectives: "the dog is | black"."""
+def _is_told(words: tuple[str, ...], adjectives: frozenset[str], nouns: AbstractSet[str]) -> bool:
+    """Whether one of the nouns is said to be one of the adjectives: "the dog is | black", "its door | open"."""
     if adjectives.isdisjoint(words):
         return False
-    told = (at for at in range(1, len(words)) if words[at] in _BE and words[at - 1] in nouns)
-    return any(not adjectives.isdisjoint(words[at + 1 : at + _REACH]) for at in told)
+    told = (at for at in range(1, len(words)) if words[at - 1] in nouns)
+    return any(
+        words[at] in adjectives or (words[at] in _BE and not adjectives.isdisjoint(words[at + 1 : at + _REACH]))
+        for at in told
+    )
 
 
 def _holds(words: tuple[str, ...], wording: str) -> bool:
@@ -239,10 +259,9 @@ def _stands_after(words: tuple[str, ...], wording: str, nouns: frozenset[str]) -
     return any(not nouns.isdisjoint(words[end : end + _REACH]) for end in ends)
 
 
-def _stands_before(words: tuple[str, ...], adjectives: frozenset[str], nouns: Iterable[str]) -> bool:
+def _stands_before(words: tuple[str, ...], adjectives: frozenset[str], nouns: AbstractSet[str]) -> bool:
     if adjectives.isdisjoint(words):
         return False
-    wanted = set(nouns)
     return any(
-        word in wanted and not adjectives.isdisjoint(words[max(0, at - _REACH) : at]) for at, word in enumerate(words)
+        word in nouns and not adjectives.isdisjoint(words[max(0, at - _REACH) : at]) for at, word in enumerate(words)
     )

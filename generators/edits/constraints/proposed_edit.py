@@ -13,13 +13,16 @@ class ProposedEdit:
         caption: the edited caption, with what else is known of its image (`Caption.words`).
         form: "replace", "add", "swap" or "negation".
         target: "object", "attribute" or "relation".
-        old: what is replaced ("dog", "red", "sit on top of"); empty for additions.
-        new: what is written instead.
-        before: lemma of the head noun before the edit: of a relation, its subject; empty if there is none.
+        old: what is replaced ("dog", "red", "sit on top of"); empty for additions. Of a swap, what stands first.
+        new: what is written instead. Of a swap, what stands second. Several attributes are separated by spaces.
+        before: lemma of the head noun before the edit: of a relation, its subject; empty if there is none. Of swapped
+            attributes, the noun that ``new`` describes after the swap.
         after: lemma of the head noun behind the edit: of an attribute, the noun that it describes; of a relation, its
-            object; empty if there is none.
+            object; empty if there is none. Of swapped attributes, the noun that ``old`` describes after the swap.
         start: first token that is replaced, or before which words are added.
         end: one past the last token that is replaced; equal to ``start`` for additions.
+        second: of a swap, start and end of the second stretch; it starts at ``end`` if one stretch only moved past the other.
+        kind: "hard_negative" or "hard_positive".
     """
 
     caption: Caption
@@ -31,3 +34,5 @@ class ProposedEdit:
     after: str = ""
     start: int = 0
     end: int = 0
+    second: tuple[int, int] = (0, 0)
+    kind: str = "hard_negative"

@@ -1,0 +1,43 @@
+"""Whether an edit leaves a well-formed caption, as far as the words around it tell."""
+
+from pairwright.generators.captions.asking import asks
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+
+
+def is_question(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether the caption asks: what states nothing is neither true nor false."""
+    del known
+    return asks(edit.caption.pair.caption)
+
+
+def splits_word(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether an edit begins or ends inside of a joined word ("walk-in"), and is not one part of it for another."""
+    del known
+    joined = edit.caption.joined
+    if not joined or edit.form == "swap":
+        return False
+    tokens = edit.caption.tokens
+    one_part = edit.target != "relation" and edit.end - edit.start == 1 and " " not in edit.new
+    if one_part or edit.start >= len(tokens):
+        return False
+    cuts = {tokens[edit.start].start, tokens[edit.end - 1].end if edit.end > edit.start else tokens[edit.start].start}
+    return any(start < cut < end for start, end in joined for cut in cuts)
+
+
+def repeats_neighbour(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether a new word stands beside the same word: "a sofa, sofa"."""
+    del known
+    if edit.form == "swap" or not edit.new:
+        return False
+    words, caption = edit.new.split(), edit.caption
+    behind, before = edit.end, edit.start - 1
+    behind += caption.word(behind) in {",", "-"}
+    before -= caption.word(before) in {",", "-"}
+    return words[-1] == caption.word(behind) or words[0] == caption.word(before)
+
+
+def is_in_name(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether an edit changes a part of a name: "Red" of the Red Sox."""
+    del known
+    return edit.form == "replace" and edit.target != "relation" and edit.caption.in_name(edit.start)

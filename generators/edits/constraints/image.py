@@ -1,0 +1,184 @@
+"""Whether captions or boxes of the image make an edit true, or may do so.
+
+Other captions are compared by words alone, under all names that captioners use for a thing, which errs on the side of
+rejecting. A relation counts in both directions ("flowers in a vase", "a vase with flowers") and in the passive.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from pairwright.generators.captions.box_truth import is_vague, may_count, number_of, place_in_doubt
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.context import loosely_same
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.lexical import (
+    act_forms,
+    converses,
+    names_of,
+    paraphrases,
+    same_forms,
+    split_relation,
+    verbs_with,
+)
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.words.synonyms import attributes_like
+
+_ARTICLES: Final = frozenset({"a", "an", "the"})
+_BIRDS: Final = frozenset({"bird", "birds"})
+_REACH: Final = 8  # words between two related things
+
+
+class Relation(NamedTuple):
+    """What an edit says of two things: lemmas, the new phrase, and the one that it replaces, if any."""
+
+    subject: str
+    phrase: str
+    object: str
+    old: str = ""
+
+
+class Wordings(NamedTuple):
+    """Phrases, between spaces, that say a relation: between A and B, and between B and A."""
+
+    forward: tuple[str, ...]
+    backward: tuple[str, ...]
+
+
+def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether a caption or box mentions the new thing."""
+    words, new, old = edit.caption.words, edit.new, edit.old
+    if old and old.rpartition(" ")[2] == new.rpartition(" ")[2]:
+        return words.has(new)
+    own = known.own_mentions(new).found_in(frozenset(words.own), f" {' '.join(words.own)} ")
+    if own and not own <= same_forms(old):
+        return True
+    names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere)
+    if names and not names <= loosely_same(old) - {new}:  # what may mean the old thing does not count
+        return True
+    if not old and not names_of(new).isdisjoint(words.elsewhere):
+        return True
+    if not _BIRDS.isdisjoint(words.elsewhere) and known.is_bird(new) and not known.is_bird(old):
+        return True  # of two captioners one may know which bird it is
+    return any(part.endswith("ed") and part.startswith(new) for parts in words.hyphenated for part in parts)
+
+
+def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether a caption gives the described thing the new attribute."""
+    del known
+    words, own = edit.caption.words, edit.form == "add"
+    if not words.others and not own:
+        return False
+    return any(words.describes(attributes_like(word), names_of(noun), own=own) for word, noun in _descriptions(edit))
+
+
+def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether there may be as many things as the edit says, by boxes, crowds and other captions."""
+    del known
+    words, counted = edit.caption.words, max(map(number_of, edit.old.split()), default=0)
+    return any(
+        (_ARTICLES.issuperset(edit.old.split()) and edit.form == "replace" and words.several(noun))
+        or any(may_count(words, name, word, counted if edit.form == "replace" else 0) for name in loosely_same(noun))
+        for word, noun in _descriptions(edit)
+        if number_of(word) or is_vague(word)
+    )
+
+
+def is_said_relation(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether another caption has the new relation between the same two things."""
+    del known
+    said = relation_of(edit)
+    if said is None or not edit.caption.words.others:
+        return False
+    subjects, objects = names_of(said.subject), names_of(said.object)
+    for line in edit.caption.words.others:
+        if not subjects.isdisjoint(line) and not objects.isdisjoint(line):
+            wordings = _wordings(said.phrase, said.old)
+            if _relates(line, subjects, objects, wordings.forward):
+                return True
+            if _relates(line, objects, subjects, wordings.backward):
+                return True
+    return False
+
+
+def may_be_place(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether boxes leave open that the new relation of place holds."""
+    del known
+    said = relation_of(edit) if edit.caption.words.boxes else None
+    if said is None:
+        return False
+    return place_in_doubt(edit.caption.words, said.subject, split_relation(said.phrase)[1] or said.phrase, said.object)
+
+
+def may_be_other_thing(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether there are several of a thing of which the caption mentions one: the edit may be true of another."""
+    del known
+    if edit.target == "attribute":
+        nouns = {noun for word, noun in _descriptions(edit) if not number_of(word) and not is_vague(word)}
+    else:
+        nouns = {edit.before, edit.after}
+    return any(noun and is_one_of_several(edit.caption, noun) for noun in nouns)
+
+
+def is_one_of_several(caption: Caption, noun: str) -> bool:
+    """Whether a caption mentions one thing of which other captions or boxes show several."""
+    words = caption.words
+    if any(caption.plural(phrase) for phrase in caption.by_head.get(noun, ())):
+        return False
+    plurals = same_forms(noun) - {noun}
+    return words.labels.get(noun, 0) > 1 or any(
+        word in words.elsewhere and word not in words.own and word.endswith("s") for word in plurals
+    )
+
+
+def relation_of(edit: ProposedEdit) -> Relation | None:
+    """Return the relation that an edit says of two things, or None."""
+    if edit.form == "swap" and edit.target == "object":
+        between = edit.caption.lower[edit.end : edit.second[0]]
+        phrase = " ".join(word for word in between if word not in _ARTICLES)
+        return Relation(edit.new, phrase, edit.old) if phrase else None
+    if edit.target != "relation" or not edit.before or not edit.after:
+        return None
+    return Relation(edit.before, edit.new, edit.after, edit.old)
+
+
+def _descriptions(edit: ProposedEdit) -> Iterator[tuple[str, str]]:
+    """Yield what an edit newly says of things: a word and the lemma of the noun that it describes."""
+    swapped = ((edit.new, edit.before), (edit.old, edit.after))
+    for words, noun in swapped if edit.form == "swap" else ((edit.new, edit.after or edit.before),):
+        if noun:
+            for word in words.split():
+                yield word, noun
+
+
+@lru_cache(maxsize=50_000)
+def _wordings(new: str, old: str) -> Wordings:
+    """Return the phrases that say a relation and not the one that it replaces."""
+    (verb, preposition), (_, replaced) = split_relation(new), split_relation(old)
+    forward: set[str] = set()
+    if preposition:
+        alike = paraphrases(preposition)
+        forward |= (alike | {preposition}) - (paraphrases(replaced) | {replaced} if old else frozenset())
+    if verb:
+        forward |= {f"{form} {preposition}".rstrip() for form in act_forms(verb)}
+        if not preposition:
+            forward |= paraphrases(verb) - act_forms(verb) - paraphrases(replaced) - {replaced}
+    elif preposition:
+        verbs = verbs_with(preposition) - (verbs_with(replaced) | {split_relation(old)[0]} if old else frozenset())
+        forward |= {form for other in verbs for form in act_forms(other)}
+    backward = converses(new) - (converses(old) if old else frozenset())
+    return Wordings(_padded(forward), _padded(backward))
+
+
+def _padded(phrases: set[str] | frozenset[str]) -> tuple[str, ...]:
+    return tuple(f" {phrase} " for phrase in sorted(phrases) if phrase)
+
+
+def _relates(line: tuple[str, ...], firsts: frozenset[str], seconds: frozenset[str], phrases: tuple[str, ...]) -> bool:
+    """Whether one of the phrases stands between one of the first words and, behind it, one of the second."""
+    starts = [at for at, word in enumerate(line) if word in firsts]
+    ends = [at for at, word in enumerate(line) if word in seconds]
+    betweens = [
+        f" {' '.join(line[start + 1 : end])} " for start in starts for end in ends if start < end <= start + _REACH
+    ]
+    return any(phrase in between for between in betweens for phrase in phrases)

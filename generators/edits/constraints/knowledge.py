@@ -1,0 +1,147 @@
+"""What constraints ask WordNet and the caption pool, remembered.
+
+Pool statistics answer two questions: which words stand in captions together (plausibility, a normalised pointwise
+mutual information in [-1, 1]), and what captions put where (links of a noun or verb, a preposition and a noun).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from pairwright.generators.captions.context import loosely_same, plural_of
+from pairwright.generators.edits.constraints.lexical import near, same_forms
+from pairwright.generators.knowledge.sources import Pool, Thesaurus
+from pairwright.generators.knowledge.things import Things
+from pairwright.generators.words.nouns import FRAMES, KINDS, PEOPLE
+from pairwright.generators.words.relations import CARRIERS, SEATS
+
+SEEN: Final = 2  # captions of the pool that show that two words go together
+STRANGE: Final = -0.15  # plausibility of two words that are hardly ever together where chance alone would have them
+SLACK: Final = 0.05  # plausibility by which a word may fall short
+UNSAID: Final = 0.02  # share of a word's captions that have a thing, above which it may be there though nobody says so
+KNOWN: Final = 20  # links to a noun, from which what is not among them tells something
+MISPLACED: Final = 0.2  # of the links that chance would have, below which captions do not put things so
+_MANY_KINDS: Final = 400  # of a thing; of more, only those count that the pool has
+_ON: Final = ("on", "on top of", "atop", "upon")
+_IN: Final = ("in", "inside", "inside of", "within")
+_BENEATH: Final = ("under", "underneath", "beneath")
+_TOUCHING: Final[dict[str, tuple[str, ...]]] = {
+    preposition: family for family in (_ON, _IN, _BENEATH) for preposition in family
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """Words by which a thing is mentioned: single words, and phrases by their last word."""
+
+    single: frozenset[str]
+    phrases: dict[str, tuple[str, ...]]
+
+    def found_in(self, words: frozenset[str], text: str) -> frozenset[str]:
+        """Return the names that a text has; ``words`` are its words, which stand between single spaces."""
+        found = words & self.single
+        lasts = words & self.phrases.keys()
+        if lasts:
+            found |= {phrase for last in lasts for phrase in self.phrases[last] if f" {phrase} " in text}
+        return found
+
+
+class Knowledge:
+    """Answers by WordNet and pool statistics.
+
+    Args:
+        thesaurus: WordNet.
+        pool: statistics of the reference captions.
+        least: minimum plausibility of a new word in its context, in [-1, 1].
+    """
+
+    def __init__(self, thesaurus: Thesaurus, pool: Pool, least: float = 0.0) -> None:
+        self.thesaurus, self.pool, self.least = thesaurus, pool, least
+        self._things = Things(thesaurus)
+        self.related = lru_cache(maxsize=100_000)(thesaurus.related)
+        self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
+        self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
+        self.plausibility = lru_cache(maxsize=200_000)(self._find_plausibility)
+        self.may_be_unsaid = lru_cache(maxsize=200_000)(self._find_unsaid)
+        self.is_misplaced = lru_cache(maxsize=100_000)(self._find_misplaced)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle without the caches."""
+        return Knowledge, (self.thesaurus, self.pool, self.least)
+
+    def is_alive(self, noun: str) -> bool:
+        """Whether a noun is a person or an animal."""
+        return self._things.is_alive(noun)
+
+    def has_name(self, compound: str) -> bool:
+        """Whether a compound is a word of its own ("fire hydrant")."""
+        return compound in KINDS or self.thesaurus.has(compound, "NOUN")
+
+    def is_bird(self, noun: str) -> bool:
+        """Whether a noun is a bird."""
+        return self._things.is_bird(noun)
+
+    def _find_mentions(self, noun: str) -> Names:
+        """Return the names by which another caption may mention a noun; of a compound, its head too."""
+        head = noun.rpartition(" ")[2]
+        return _names(self._forms(noun) | {noun, plural_of(noun), head, plural_of(head)})
+
+    def _find_own_mentions(self, noun: str) -> Names:
+        """Return the names by which the edited caption itself mentions a noun, strictly: it tells two things apart."""
+        wide = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
+        wide = frozenset(word for word in wide if word != noun and not near(noun, word))
+        return _names(self._forms(noun) - wide - {plural_of(word) for word in wide} | same_forms(noun))
+
+    def _forms(self, noun: str) -> frozenset[str]:
+        """Return the forms of all words that would make a noun true: synonyms, loosely same words, and kinds of it."""
+        kinds = [*self.thesaurus.hyponyms(noun, "NOUN")]
+        if len(kinds) > _MANY_KINDS:
+            kinds = [word for word in kinds if self.pool.frequency(word, "NOUN")]
+        words = {noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - FRAMES
+        return frozenset(words | {plural_of(word) for word in words})
+
+    def _find_plausibility(self, noun: str, beside: str) -> float:
+        """Return how well two words go together in captions; of a compound, its worst word."""
+        return min(self._plausibility(word, beside) for word in noun.split())
+
+    def _plausibility(self, word: str, beside: str) -> float:
+        seen, fit = self.pool.context_fit(word, (beside,), SEEN)
+        return fit if seen or word == beside else min(fit, -SLACK)
+
+    def _find_unsaid(self, noun: str, beside: str) -> bool:
+        """Whether captions have a thing beside a word so often that it may be there though nobody says so."""
+        together = self.pool.cooccurrence(noun.rpartition(" ")[2], beside)
+        return together > UNSAID * self.pool.cooccurrence(beside, beside)
+
+    def _find_misplaced(self, thing: str, preposition: str, noun: str) -> bool:
+        """Whether captions never, or much less often than by chance, put a thing or deed so at a noun."""
+        return not self._has_place(thing, preposition, noun) or self._is_rare_place(thing, preposition, noun)
+
+    def _is_rare_place(self, thing: str, preposition: str, noun: str) -> bool:
+        linked = self.pool.linked
+        of_noun, of_preposition = linked("", "", noun), linked("", preposition, "")
+        if not of_noun or not of_preposition:
+            return False
+        so = linked("", preposition, noun)
+        chance = max(linked(thing, "", noun) * so / of_noun, linked(thing, preposition, "") * so / of_preposition)
+        return linked(thing, preposition, noun) + 1 < MISPLACED * (chance + 1)
+
+    def _has_place(self, thing: str, preposition: str, noun: str) -> bool:
+        """Whether captions have such a thing, or one of its kind, in, on or under a noun; True for other prepositions."""
+        touching = _TOUCHING.get(preposition)
+        if touching is None or self.pool.linked("", "", noun) < KNOWN:
+            return True
+        if touching != _BENEATH and (noun in SEATS or noun in CARRIERS):
+            touching = _ON + _IN
+        kin: Iterable[str] = PEOPLE if thing in PEOPLE else (thing, *KINDS.get(thing, ()))
+        return any(self.pool.linked(one.rpartition(" ")[2], by, noun) for one in kin for by in touching)
+
+
+def _names(forms: frozenset[str]) -> Names:
+    phrases: dict[str, list[str]] = {}
+    for form in forms:
+        if " " in form:
+            phrases.setdefault(form.rpartition(" ")[2], []).append(form)
+    single = frozenset(form for form in forms if form and " " not in form)
+    return Names(single, {last: tuple(found) for last, found in phrases.items()})

@@ -1,0 +1,262 @@
+"""The constraints on edits: one table for rules and for texts that a language model wrote.
+
+A *constraint* is a pure predicate over a proposed edit, with the reason that a rejected edit gets, an edit that it
+blocks and one that it allows. `find_violation` returns the first that an edit violates, cheap ones first.
+
+Groups: "grammar" holds for every edit; "truth" rejects negatives that may be true of the image and positives that may
+be false; "plausibility" rejects what captions of the pool would not say, which is for rules: a writer may be fanciful.
+
+Examples write the caption with the replaced words in brackets, or "|" where words are added.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from pairwright.datasets.records import Box
+from pairwright.generators.edits.constraints import grammar, image, meaning, plausibility, scope, swapped
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+
+Predicate = Callable[[ProposedEdit, Knowledge], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """An edit: a caption with its replaced words marked, what is written, and what else is known of the image.
+
+    Attributes:
+        caption: with "[...]" around the replaced words, or around both stretches of a swap, or "|" for an addition.
+        new: what is written; empty for a swap.
+        type: form and target ("replace-object").
+        others: other captions of the image.
+        boxes: of the image.
+    """
+
+    caption: str
+    new: str
+    type: str
+    others: tuple[str, ...] = ()
+    boxes: tuple[Box, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A condition that an edit must not meet.
+
+    Attributes:
+        id: for counts, and for `find_violation` to skip.
+        group: "grammar", "truth" or "plausibility".
+        reason: code of a rejected edit.
+        types: forms and targets to which it applies; "*" stands for all.
+        violated: whether an edit violates it.
+        blocked: an edit that violates it.
+        allowed: a similar edit that does not.
+        kinds: of annotations.
+    """
+
+    id: str
+    group: str
+    reason: str
+    types: tuple[str, ...]
+    violated: Predicate
+    blocked: Example
+    allowed: Example
+    kinds: tuple[str, ...] = ("hard_negative",)
+
+    def applies_to(self, kind: str, form: str, target: str) -> bool:
+        """Whether it is asked of edits of a kind, form and target."""
+        return kind in self.kinds and not {f"{form}-{target}", f"{form}-*", f"*-{target}", "*"}.isdisjoint(self.types)
+
+
+def find_violation(edit: ProposedEdit, known: Knowledge, *, skip: frozenset[str] = frozenset()) -> Constraint | None:
+    """Return the first constraint that an edit violates, or None.
+
+    Args:
+        edit: the proposed edit.
+        known: of words.
+        skip: ids or groups of constraints that are not asked.
+    """
+    for constraint in _applicable(edit.kind, edit.form, edit.target, skip):
+        if constraint.violated(edit, known):
+            return constraint
+    return None
+
+
+@lru_cache(maxsize=1_000)
+def _applicable(kind: str, form: str, target: str, skip: frozenset[str]) -> tuple[Constraint, ...]:
+    return tuple(
+        each for each in CONSTRAINTS if skip.isdisjoint((each.id, each.group)) and each.applies_to(kind, form, target)
+    )
+
+
+def _negation_scope(edit: ProposedEdit, known: Knowledge) -> bool:
+    del known
+    return scope.is_in_negation_scope(edit)
+
+
+def _disjunction(edit: ProposedEdit, known: Knowledge) -> bool:
+    del known
+    return scope.is_in_disjunction(edit)
+
+
+_BOTH: Final = ("hard_negative", "hard_positive")
+_THINGS: Final = ("replace-object", "add-object")
+_QUALITIES: Final = ("replace-attribute", "add-attribute", "swap-attribute")
+_DOGS: Final = tuple(Box("dog", x, 0.1, x + 0.1, 0.3) for x in (0.0, 0.3, 0.6))
+_LEFT_RIGHT: Final = (Box("dog", 0.8, 0.1, 0.9, 0.3), Box("cat", 0.5, 0.1, 0.6, 0.3))
+
+CONSTRAINTS: Final[tuple[Constraint, ...]] = (
+    Constraint(
+        "question", "grammar", "question", ("*",), grammar.is_question,
+        Example("Is the [dog] on the bed?", "cat", "replace-object"),
+        Example("A [dog] on the bed", "cat", "replace-object"),
+        _BOTH,
+    ),
+    Constraint(
+        "splits_word", "grammar", "not_grammatical", ("*",), grammar.splits_word,
+        Example("a walk-[in] closet", "in front of", "replace-relation"),
+        Example("a [red]-haired girl", "blond", "replace-attribute"),
+        _BOTH,
+    ),
+    Constraint(
+        "repeats_neighbour", "grammar", "not_grammatical", ("*",), grammar.repeats_neighbour,
+        Example("a [chair], sofa and table", "sofa", "replace-object"),
+        Example("a [chair], sofa and table", "lamp", "replace-object"),
+        _BOTH,
+    ),
+    Constraint(
+        "in_name", "grammar", "not_grammatical", ("*",), grammar.is_in_name,
+        Example("A fan of the [Red] Sox on a bench", "blue", "replace-attribute"),
+        Example("A fan of the [red] team on a bench", "blue", "replace-attribute"),
+    ),
+    Constraint(
+        "negation_scope", "truth", "true_of_image", ("*",), _negation_scope,
+        Example("a street with no [cars] on it", "buses", "replace-object"),
+        Example("a [street] with no cars on it", "beach", "replace-object"),
+    ),
+    Constraint(
+        "disjunction", "truth", "true_of_image", ("*",), _disjunction,
+        Example("a [cat] or a dog on a bed", "horse", "replace-object"),
+        Example("a cat or a dog on a [bed]", "roof", "replace-object"),
+    ),
+    Constraint(
+        "same_thing", "truth", "same_meaning", ("replace-object",), meaning.is_same_thing,
+        Example("a man on a [couch]", "sofa", "replace-object"),
+        Example("a man on a [bench]", "chair", "replace-object"),
+    ),
+    Constraint(
+        "general_noun", "truth", "same_meaning", ("replace-object",), meaning.is_general_noun,
+        Example("a [room] with a lamp", "kitchen", "replace-object"),
+        Example("a [bathroom] with a lamp", "kitchen", "replace-object"),
+    ),
+    Constraint(
+        "same_attribute", "truth", "same_meaning", ("replace-attribute",), meaning.is_same_attribute,
+        Example("a [big] dog on a bed", "large", "replace-attribute"),
+        Example("a [big] dog on a bed", "small", "replace-attribute"),
+    ),
+    Constraint(
+        "same_relation", "truth", "same_meaning", ("replace-relation",), meaning.is_same_relation,
+        Example("a dog [next to] a bed", "near", "replace-relation"),
+        Example("a dog [next to] a bed", "under", "replace-relation"),
+    ),
+    Constraint(
+        "no_rewording", "truth", "may_be_false", ("replace-*",), meaning.is_no_rewording,
+        Example("a [dog] on a sofa", "puppy", "replace-object"),
+        Example("a [dog] on a sofa", "animal", "replace-object"),
+        ("hard_positive",),
+    ),
+    Constraint(
+        "unlisted_swap", "truth", "may_be_false", ("swap-*",), swapped.is_no_list,
+        Example("a [man] and [his dog]", "", "swap-object"),
+        Example("a [man] and [a dog]", "", "swap-object"),
+        ("hard_positive",),
+    ),
+    Constraint(
+        "symmetric_swap", "truth", "same_meaning", ("swap-object",), swapped.is_symmetric,
+        Example("a [dog] next to a [cat]", "", "swap-object"),
+        Example("a [dog] under a [cat]", "", "swap-object"),
+    ),
+    Constraint(
+        "permuted_list", "truth", "true_of_image", ("swap-object",), swapped.is_in_one_list,
+        Example("a [bed] with a lamp and a [table]", "", "swap-object"),
+        Example("a man with a [hat] and a woman with a [dress]", "", "swap-object"),
+    ),
+    Constraint(
+        "swapped_count", "truth", "same_meaning", ("swap-attribute",), swapped.counts_the_same,
+        Example("[three] men look at [some] dogs", "", "swap-attribute"),
+        Example("[two] men look at [five] dogs", "", "swap-attribute"),
+    ),
+    Constraint(
+        "swapped_description", "truth", "same_meaning", ("swap-attribute",), swapped.describes_one_thing,
+        Example("a [white] blue and [red] train", "", "swap-attribute"),
+        Example("a [black] cat and a [white] dog", "", "swap-attribute"),
+    ),
+    Constraint(
+        "mentioned", "truth", "true_of_image", _THINGS, image.is_said_thing,
+        Example("a [dog] on a bed", "cat", "replace-object", ("two cats on a bed",)),
+        Example("a [dog] on a bed", "cat", "replace-object", ("a dog and a lamp",)),
+    ),
+    Constraint(
+        "described", "truth", "true_of_image", _QUALITIES, image.is_said_attribute,
+        Example("a [red] bus on a street", "green", "replace-attribute", ("the bus is big and green",)),
+        Example("a [red] bus on a street", "green", "replace-attribute", ("a bus near a green car",)),
+    ),
+    Constraint(
+        "counted", "truth", "true_of_image", _QUALITIES, image.may_be_count,
+        Example("[two] dogs here", "three", "replace-attribute", boxes=_DOGS),
+        Example("[two] dogs here", "four", "replace-attribute", boxes=_DOGS),
+    ),
+    Constraint(
+        "related", "truth", "true_of_image", ("replace-relation", "swap-object"), image.is_said_relation,
+        Example("flowers [next to] a vase", "in", "replace-relation", ("a vase full of flowers",)),
+        Example("flowers [next to] a vase", "in", "replace-relation", ("flowers beside a vase",)),
+    ),
+    Constraint(
+        "placed", "truth", "true_of_image", ("replace-relation", "swap-object"), image.may_be_place,
+        Example("a dog [to the left of] a cat", "to the right of", "replace-relation", boxes=_LEFT_RIGHT),
+        Example("a dog [to the right of] a cat", "to the left of", "replace-relation", boxes=_LEFT_RIGHT),
+    ),
+    Constraint(
+        "one_of_several", "truth", "true_of_image", ("replace-relation", *_QUALITIES), image.may_be_other_thing,
+        Example("a [brown] dog on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
+        Example("[brown] dogs on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
+    ),
+    Constraint(
+        "everywhere", "truth", "true_of_image", _THINGS, plausibility.is_everywhere,
+        Example("a dog on a bed | .", "floor", "add-object"),
+        Example("a dog on a bed | .", "kite", "add-object"),
+    ),
+    Constraint(
+        "unsaid", "plausibility", "true_of_image", ("add-object",), plausibility.may_be_unsaid,
+        Example("a plate on a table | .", "fork", "add-object"),
+        Example("a man on a bed | .", "cat", "add-object"),
+    ),
+    Constraint(
+        "misplaced_thing", "plausibility", "no_candidate", ("replace-object",), plausibility.is_misplaced_thing,
+        Example("a [plate] on a table", "boat", "replace-object"),
+        Example("a [plate] on a table", "cat", "replace-object"),
+    ),
+    Constraint(
+        "misplaced_relation", "plausibility", "no_candidate", ("replace-relation",), plausibility.is_misplaced_relation,
+        Example("a boat [near] a table", "on", "replace-relation"),
+        Example("a cat [near] a table", "on", "replace-relation"),
+    ),
+    Constraint(
+        "unknown_quality", "plausibility", "no_candidate", _QUALITIES, plausibility.is_no_quality,
+        Example("a [red] cat on a table", "wooden", "replace-attribute"),
+        Example("a [red] chair at a table", "wooden", "replace-attribute"),
+    ),
+    Constraint(
+        "strange_company", "plausibility", "no_candidate", _THINGS, plausibility.is_strange_beside,
+        Example("a [cat] on a table", "boat", "replace-object"),
+        Example("a [cat] on a table", "plate", "replace-object"),
+    ),
+    Constraint(
+        "implausible", "plausibility", "no_candidate", ("replace-*", "add-*"), plausibility.is_implausible,
+        Example("a cat [near] a table", "sail", "replace-relation"),
+        Example("a cat [near] a table", "sit on", "replace-relation"),
+    ),
+)  # fmt: skip
+"""In the order in which they are asked: grammar, truth by the caption alone, truth by the image, plausibility."""

@@ -1,0 +1,86 @@
+"""The table of constraints: each blocks and allows what it says, and nothing is asked of what it does not apply to."""
+
+from functools import lru_cache
+
+import pytest
+
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.table import CONSTRAINTS, Constraint, Example, find_violation
+from pairwright.generators.language.wordnet import load_wordnet
+from tests.generators.edits.constraints.proposing import proposed
+from tests.generators.rule_fixtures import counted
+
+POOL = (
+    *("a fork and a plate on a table",) * 30, *("a cat sitting on a table",) * 30, *("a boat sailing on the water",) * 60,
+    *("a wooden chair at a table",) * 10, *("a red bus on a street",) * 30, *("a black cat sitting on a chair",) * 10,
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def known() -> Knowledge:
+    """Return what a pool of few scenes, and WordNet, tell."""
+    return Knowledge(load_wordnet(), counted(POOL))
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda each: each.id)
+def test_each_constraint_blocks_and_allows_its_examples(constraint: Constraint) -> None:
+    kind = constraint.kinds[0]
+    for example, violated in ((constraint.blocked, True), (constraint.allowed, False)):
+        edit = proposed(example, kind)
+        assert constraint.applies_to(kind, edit.form, edit.target)
+        assert constraint.violated(edit, known()) is violated, example
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda each: each.id)
+def test_an_allowed_example_violates_no_constraint_but_those_of_plausibility(constraint: Constraint) -> None:
+    skip = frozenset() if constraint.group == "plausibility" else frozenset({"plausibility"})
+    assert find_violation(proposed(constraint.allowed, constraint.kinds[0]), known(), skip=skip) is None
+
+
+def test_a_skipped_constraint_or_group_is_not_asked() -> None:
+    edit = proposed(Example("a [dog] on a bed", "cat", "replace-object", ("a cat",)))
+    found = find_violation(edit, known())
+    assert (found.id, found.reason) == ("mentioned", "true_of_image") if found else False
+    for skip in ({"mentioned", "plausibility"}, {"truth", "plausibility"}):
+        assert find_violation(edit, known(), skip=frozenset(skip)) is None
+
+
+def test_ids_are_unique() -> None:
+    assert len({each.id for each in CONSTRAINTS}) == len(CONSTRAINTS)
+
+
+@pytest.mark.parametrize(
+    ("caption", "new", "kind", "other", "blocked"),
+    [
+        ("a [dog] on a bed", "puppy", "replace-object", "", "same_thing"),
+        ("a [car] on a street", "racket", "replace-object", "a man with two tennis rackets", "mentioned"),
+        ("a [car] on a street", "tennis racket", "replace-object", "a man with a racket", "mentioned"),
+        ("a [car] on a street", "boat", "replace-object", "a canoe", "mentioned"),
+        ("a man in a [coat]", "hat", "replace-object", "a red-hatted man", "mentioned"),
+        ("a man in a [red] hat", "blue", "replace-attribute", "a blue-hatted man", "described"),
+        ("a man in a [red] hat", "blue", "replace-attribute", "a man has a blue hat", "described"),
+        ("an [open] window", "closed", "replace-attribute", "a room with the window closed", "described"),
+        ("a man [riding] a horse", "lead", "replace-relation", "a horse being led by a man", "related"),
+        ("a man [riding] a horse", "lead", "replace-relation", "a horse ridden by a man", ""),
+        ("a man [leading] a horse", "ride", "replace-relation", "a horse ridden by a man", "related"),
+        ("a man [next to] an umbrella", "hold", "replace-relation", "a person with an umbrella", "related"),
+        ("a man [standing on] a bench", "sit on", "replace-relation", "a man on a bench", ""),
+        ("a man [standing on] a bench", "sit on", "replace-relation", "a guy is sitting on a bench", "related"),
+        ("a man [standing near] a bench", "sit on", "replace-relation", "a man on a bench", "related"),
+        ("a cat [under] a table", "on", "replace-relation", "a table with a cat on it", "related"),
+        ("[two] dogs here", "three", "replace-attribute", "a trio of dogs", "counted"),
+        ("[a] dog here", "two", "replace-attribute", "some dogs", "counted"),
+        ("a street without a [car]", "bus", "replace-object", "", "negation_scope"),
+        ("a man who is not [riding] a horse", "lead", "replace-relation", "", "negation_scope"),
+        ("a street [without] cars", "with", "replace-relation", "", ""),
+        ("a [black] or white dog", "red", "replace-attribute", "", "disjunction"),
+        ("a dog on a bed or on a [couch]", "roof", "replace-object", "", "disjunction"),
+        ("a dog [on] a bed", "under", "replace-relation", "two dogs", "one_of_several"),
+    ],
+)  # fmt: skip
+def test_what_others_say_blocks_an_edit_however_they_say_it(
+    caption: str, new: str, kind: str, other: str, blocked: str
+) -> None:
+    edit = proposed(Example(caption, new, kind, (other,) if other else ()))
+    found = find_violation(edit, known(), skip=frozenset({"plausibility"}))
+    assert (found.id if found else "") == blocked
