@@ -1,14 +1,15 @@
 """Learning of the edit model: examples of slots from the captions of a pool, and the word balance from its pairs."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 import numpy as np
 
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.table import Knowledge
 from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
 from pairwright.generators.edits.replacements import Replacements
 from pairwright.generators.edits.scored_captions import ScoredCaption, score_captions
@@ -17,7 +18,6 @@ from pairwright.generators.edits.word_balance import AllowedProposals, learn_bal
 from pairwright.generators.knowledge.sources import Thesaurus
 from pairwright.generators.language.cloze.context import ClozeExample
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
-from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.tokens import Token
 
@@ -40,35 +40,35 @@ def _examples(caption: str, tokens: Sequence[Token], thesaurus: Thesaurus) -> It
         yield ClozeExample(slot.kind, slot.key, context_of(parsed, slot.start, slot.end))
 
 
-def learn_edit_model(sample: ClozeSample, pairs: Sequence[tuple[Pair, Sequence[Token]]], knowledge: Knowledge) -> EditModel:
+def learn_edit_model(
+    sample: ClozeSample, pairs: Sequence[tuple[Pair, Sequence[Token]]], thesaurus: Any, pool: Any
+) -> EditModel:
     """Return the edit model of a pool.
 
     Args:
         sample: slots of its captions.
         pairs: some of its pairs, with the tokens of their captions; at most `BALANCE_CAPTIONS` are read.
-        knowledge: what the constraints read.
+        thesaurus: WordNet.
+        pool: statistics of the captions.
     """
-    model = train_cloze_model(sample)
+    model = EditModel(train_cloze_model(sample))
     captions = [Caption(pair, tokens) for pair, tokens in pairs[:BALANCE_CAPTIONS]]
-    return EditModel(model, learn_balances(model, captions, knowledge))
+    return replace(model, balance=learn_balances(EditMaterials.of(thesaurus, pool, model), captions))
 
 
-def learn_balances(
-    model: ClozeModel, captions: Sequence[Caption], knowledge: Knowledge
-) -> dict[str, dict[str, float]]:
+def learn_balances(materials: EditMaterials, captions: Sequence[Caption]) -> dict[str, dict[str, float]]:
     """Return the word balance of each type of replacement, learned on captions with what is said of their images."""
-    makers = {
-        name: build_replacements(name, EditModel(model), knowledge) for name in REPLACEMENT_TYPES
-    }
+    makers = {name: build_replacements(name, materials) for name in REPLACEMENT_TYPES}
     kinds = [maker.proposer.kind for maker in makers.values()]
     found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in makers}
+    cloze = materials.model.cloze
     for start in range(0, len(captions), _BATCH):
         batch = captions[start : start + _BATCH]
-        for at, scored in enumerate(score_captions(batch, knowledge.thesaurus, model, kinds), start):
+        for at, scored in enumerate(score_captions(batch, materials.thesaurus, cloze, kinds), start):
             for name, maker in makers.items():
                 found[name] += _allowed(maker, scored, at)
     return {
-        name: learn_balance(model.targets(makers[name].proposer.kind), _as_arrays(rows)) for name, rows in found.items()
+        name: learn_balance(cloze.targets(makers[name].proposer.kind), _as_arrays(rows)) for name, rows in found.items()
     }
 
 

@@ -4,14 +4,17 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pairwright.generators.edits.constraints.table import Knowledge
-from pairwright.generators.edits.edit_model import EditModel
+import numpy as np
+import numpy.typing as npt
+
+from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.proposals import Proposer
 from pairwright.generators.edits.replacements import Replacements
 from pairwright.generators.edits.sampling import balance_of_targets
 from pairwright.generators.edits.slots import ADJECTIVE, FINITE, NOUN, RELATION, Slot, begins_with_verb, lexicon_key
+from pairwright.generators.lexicon.relations import load_relations
 
-DEFAULT_FLOOR: Final = 0.1  # see benchmarks/RESULTS.md for the trade-off
+DEFAULT_FLOOR: Final = 0.1  # benchmarks/RESULTS.md has the trade-off
 
 
 @dataclass(frozen=True)
@@ -25,22 +28,37 @@ class ReplacementType:
     """
 
     kind: str
-    substitutes: Callable[[Knowledge, Slot, tuple[str, ...]], Sequence[str]]
+    substitutes: Callable[[EditMaterials, Slot, tuple[str, ...]], Sequence[str]]
     group: Callable[[Slot], Hashable]
 
 
-def _nouns(knowledge: Knowledge, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
-    return knowledge.nouns.substitutes(slot.key, targets)
+def _nouns(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
+    return materials.nouns.substitutes(slot.key, targets)
 
 
-def _adjectives(knowledge: Knowledge, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
-    return knowledge.attributes.substitutes(slot.key, slot.after, targets)
+def _adjectives(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
+    return materials.attributes.substitutes(slot.key, slot.after, targets)
 
 
-def _relations(knowledge: Knowledge, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
-    old = lexicon_key(slot.key)
-    words = targets if not _needs_verb(slot) else [word for word in targets if begins_with_verb(word)]
-    return [word for word in words if knowledge.relations.exclusive(old, lexicon_key(word))]
+def _relations(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
+    del materials
+    row = _excluded(targets, load_relations().classes_of(slot.before, slot.after), slot.before, slot.after)
+    words = [targets[at] for at in np.flatnonzero(row[targets.index(slot.key)])]
+    return [word for word in words if begins_with_verb(word)] if _needs_verb(slot) else words
+
+
+_by_classes: dict[tuple[tuple[str, ...], tuple[str, ...]], npt.NDArray[np.bool_]] = {}
+
+
+def _excluded(
+    targets: tuple[str, ...], classes: tuple[str, ...], subject: str, thing: str
+) -> npt.NDArray[np.bool_]:
+    """Return which relations exclude which, which depends on the noun classes of subject and object alone."""
+    found = _by_classes.get((targets, classes))
+    if found is None:
+        keys = [lexicon_key(word) for word in targets]
+        found = _by_classes[targets, classes] = load_relations().exclusion_matrix(keys, subject, thing)
+    return found
 
 
 def _needs_verb(slot: Slot) -> bool:
@@ -51,31 +69,30 @@ def _needs_verb(slot: Slot) -> bool:
 REPLACEMENT_TYPES: Final = {
     "replace-object": ReplacementType(NOUN, _nouns, lambda slot: slot.key),
     "replace-attribute": ReplacementType(ADJECTIVE, _adjectives, lambda slot: (slot.key, slot.after)),
-    "replace-relation": ReplacementType(RELATION, _relations, lambda slot: (slot.key, slot.tag)),
+    "replace-relation": ReplacementType(
+        RELATION,
+        _relations,
+        lambda slot: (slot.key, slot.tag, load_relations().classes_of(slot.before, slot.after)),
+    ),
 }
 
 
 def build_replacements(
-    name: str,
-    model: EditModel,
-    knowledge: Knowledge,
-    floor: float = DEFAULT_FLOOR,
-    skip: frozenset[str] = frozenset(),
+    name: str, materials: EditMaterials, floor: float = DEFAULT_FLOOR, skip: frozenset[str] = frozenset()
 ) -> Replacements:
     """Return the maker of a type of replacement.
 
     Args:
         name: of `REPLACEMENT_TYPES`.
-        model: of the pool.
-        knowledge: what constraints and lexicons read.
+        materials: of the pool.
         floor: least likelihood of the new word relative to the old one, above 0.
         skip: ids of constraints that are not applied.
     """
-    chosen = REPLACEMENT_TYPES[name]
+    chosen, model = REPLACEMENT_TYPES[name], materials.model
 
     def substitutes(slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
-        return chosen.substitutes(knowledge, slot, targets)
+        return chosen.substitutes(materials, slot, targets)
 
     proposer = Proposer(chosen.kind, model.cloze, substitutes, chosen.group, floor)
     balance = balance_of_targets(model.cloze.targets(chosen.kind), model.balance.get(name, {}))
-    return Replacements(proposer, balance, knowledge, skip)
+    return Replacements(proposer, balance, materials.knowledge, skip)

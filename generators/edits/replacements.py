@@ -11,7 +11,8 @@ from typing import Final
 
 from pairwright.generators.captions.caption import Outcome
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.constraints.table import Knowledge, find_violation
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.proposals import FloatArray, Proposals, Proposer
 from pairwright.generators.edits.sampling import sample_proposals
 from pairwright.generators.edits.scored_captions import ScoredCaption

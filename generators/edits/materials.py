@@ -1,0 +1,41 @@
+"""What edits are made with: WordNet, the statistics and the edit model of the pool, the lexicons and the constraints."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.lexicon.attributes import AttributeLexicon
+from pairwright.generators.lexicon.nouns import NounLexicon
+from pairwright.generators.lexicon.relations import RelationLexicon, load_relations
+
+
+@dataclass(frozen=True, eq=False)
+class EditMaterials:
+    """Shared resources of all types of edits.
+
+    Attributes:
+        thesaurus: WordNet.
+        pool: statistics of the captions that the edits shall look like.
+        model: edit model of these captions.
+        knowledge: what constraints ask of both.
+        nouns: which nouns exclude each other.
+        attributes: which attributes exclude each other.
+        relations: which relation phrases exclude each other.
+    """
+
+    thesaurus: Any
+    pool: Any
+    model: EditModel
+    knowledge: Knowledge
+    nouns: NounLexicon
+    attributes: AttributeLexicon
+    relations: RelationLexicon
+
+    @classmethod
+    def of(cls, thesaurus: Any, pool: Any, model: EditModel) -> "EditMaterials":
+        """Return the materials of a pool."""
+        nouns = NounLexicon(thesaurus)
+        return cls(
+            thesaurus, pool, model, Knowledge(thesaurus, pool), nouns, AttributeLexicon(thesaurus, nouns), load_relations()
+        )
