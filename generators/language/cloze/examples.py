@@ -1,0 +1,201 @@
+"""Filled slots of a caption pool, from which a cloze model is trained: a bounded sample that is gathered in parts.
+
+A sample keeps a limited number of examples of each slot kind: those of the captions with the lowest hash values. Which
+ones these are depends on the captions alone, not on their order or on how the pool is divided into parts.
+
+Memory: 110 bytes for each example while gathering, half of it in a sample.
+"""
+
+import hashlib
+import json
+import zipfile
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.errors import StorageError
+from pairwright.generators.language.cloze.context import MAX_BAG, REACH, SLOT_KINDS, ClozeExample
+
+DEFAULT_LIMIT: Final = 150_000  # examples of a slot kind
+FORMAT_VERSION: Final = 1
+WIDTHS: Final = (REACH, REACH, MAX_BAG)  # columns of a context: left, right, bag
+_PADS: Final = tuple((0,) * width for width in range(max(WIDTHS) + 1))
+_UNBOUNDED: Final = 2**64 - 1
+_COLUMNS: Final = 1 + sum(WIDTHS)  # the target comes first
+
+
+@dataclass(frozen=True, eq=False)
+class KindSample:
+    """Examples of one slot kind.
+
+    Attributes:
+        captions: hash of the caption of each example, ascending, uint64 (n,).
+        rows: int32 (n, 1 + columns of a context): numbers into ``ClozeSample.words`` plus one, 0 beyond the end of a
+            part of a context. The first column is the target.
+        bound: lowest hash of a caption that was dropped, with all higher ones; `_UNBOUNDED` if there is none.
+    """
+
+    captions: NDArray[np.uint64]
+    rows: NDArray[np.int32]
+    bound: int
+
+
+@dataclass(frozen=True, eq=False)
+class ClozeSample:
+    """Examples of a pool or of a part of it.
+
+    Attributes:
+        words: targets and context words, ascending.
+        limit: how many examples of a kind are kept.
+        kinds: the examples of each of `SLOT_KINDS`.
+    """
+
+    words: tuple[str, ...]
+    limit: int
+    kinds: Mapping[str, KindSample]
+
+    @classmethod
+    def merged(cls, parts: Sequence["ClozeSample"]) -> "ClozeSample":
+        """Return the sample of a pool from those of its parts, in any order.
+
+        Args:
+            parts: at least one; all with the same limit.
+        """
+        words = sorted({word for part in parts for word in part.words})
+        number = {word: at for at, word in enumerate(words, 1)}
+        tables = [np.array([0, *(number[word] for word in part.words)], np.int32) for part in parts]
+        kinds = {kind: _concatenate([part.kinds[kind] for part in parts], tables) for kind in SLOT_KINDS}
+        return _canonical(words, parts[0].limit, kinds)
+
+    def save(self, path: Path) -> None:
+        """Write the sample to a ``.npz`` file atomically; equal samples give equal bytes."""
+        number = np.uint16 if len(self.words) < np.iinfo(np.uint16).max else np.int32
+        stored: dict[str, Any] = {}
+        for kind, found in self.kinds.items():
+            stored[f"{kind}.captions"] = found.captions
+            stored[f"{kind}.rows"] = found.rows.astype(number)
+            stored[f"{kind}.bound"] = np.array([found.bound], np.uint64)
+        with replace_atomically(path) as temporary, temporary.open("wb") as handle:
+            np.savez(
+                handle,
+                format=np.array([FORMAT_VERSION, self.limit]),
+                words=np.frombuffer(json.dumps(self.words).encode(), np.uint8),
+                **stored,
+            )
+
+    @classmethod
+    def load(cls, path: Path) -> "ClozeSample":
+        """Read a sample that `save` wrote.
+
+        Raises:
+            StorageError: the file is missing, corrupt or of another format.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                version, limit = map(int, stored["format"])
+                words = tuple(json.loads(stored["words"].tobytes()))
+                kinds = {kind: _load_kind(stored, kind) for kind in SLOT_KINDS}
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise StorageError(f"{path}: not a sample of slots ({error}). Delete it and build again.") from None
+        if version != FORMAT_VERSION:
+            raise StorageError(f"{path}: a sample of slots of another version. Delete it and build again.")
+        return cls(words, limit, kinds)
+
+
+class ClozeSampler:
+    """Gathers the examples of captions.
+
+    Args:
+        limit: how many examples of a kind are kept.
+    """
+
+    def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
+        self._limit = limit
+        self._number: dict[str, int] = {}
+        self._captions = {kind: array("Q") for kind in SLOT_KINDS}
+        self._rows = {kind: array("i") for kind in SLOT_KINDS}
+        self._bounds = dict.fromkeys(SLOT_KINDS, _UNBOUNDED)
+
+    def add(self, key: str, examples: Iterable[ClozeExample]) -> None:
+        """Add the examples of one caption.
+
+        Args:
+            key: the caption, or a name of it that does not depend on the division into parts.
+            examples: its slots.
+        """
+        hashed = int.from_bytes(hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+        for kind, target, context in examples:
+            if hashed >= self._bounds[kind]:
+                continue
+            rows = self._rows[kind]
+            self._captions[kind].append(hashed)
+            rows.append(self._number_of(target))
+            for words, width in zip(context, WIDTHS, strict=True):
+                rows.extend(map(self._number_of, words))
+                rows.extend(_PADS[width - len(words)])
+            if len(self._captions[kind]) > 2 * self._limit:
+                self._drop_examples(kind)
+
+    def _number_of(self, word: str) -> int:
+        return self._number.setdefault(word, len(self._number) + 1)
+
+    def _drop_examples(self, kind: str) -> None:
+        found = _with_lowest_hashes(self._kind(kind), self._limit)
+        self._captions[kind], self._rows[kind] = array("Q", found.captions.tobytes()), array("i", found.rows.tobytes())
+        self._bounds[kind] = found.bound
+
+    def _kind(self, kind: str) -> KindSample:
+        captions = np.array(self._captions[kind], np.uint64)
+        return KindSample(captions, np.array(self._rows[kind], np.int32).reshape(-1, _COLUMNS), self._bounds[kind])
+
+    def sample(self) -> ClozeSample:
+        """Return the sample of the captions added so far."""
+        return _canonical(list(self._number), self._limit, {kind: self._kind(kind) for kind in SLOT_KINDS})
+
+
+def _load_kind(stored: Mapping[str, NDArray[Any]], kind: str) -> KindSample:
+    captions, rows, bound = (stored[f"{kind}.{name}"] for name in ("captions", "rows", "bound"))
+    return KindSample(captions, rows.astype(np.int32), int(bound[0]))
+
+
+def _concatenate(parts: Sequence[KindSample], tables: Sequence[NDArray[np.int32]]) -> KindSample:
+    """Return the examples of all parts, given the new number of each of their words."""
+    rows = [table[part.rows] for table, part in zip(tables, parts, strict=True)]
+    captions = np.concatenate([part.captions for part in parts])
+    return KindSample(captions, np.concatenate(rows), min(part.bound for part in parts))
+
+
+def _with_lowest_hashes(found: KindSample, limit: int) -> KindSample:
+    """Return the examples of the captions with the lowest hashes, at most ``limit``; of a caption, all or none."""
+    kept = found.captions < found.bound
+    captions, rows, bound = found.captions[kept], found.rows[kept], found.bound
+    if len(captions) > limit:
+        bound = int(np.partition(captions, limit)[limit])
+        kept = captions < bound
+        captions, rows = captions[kept], rows[kept]
+    return KindSample(captions, rows, bound)
+
+
+def _canonical(words: Sequence[str], limit: int, kinds: Mapping[str, KindSample]) -> ClozeSample:
+    """Return a sample that depends on its examples alone: words and examples in order, without words of no example."""
+    kept = {kind: _with_lowest_hashes(found, limit) for kind, found in kinds.items()}
+    used = np.unique(np.concatenate([[0], *(np.unique(found.rows) for found in kept.values())]))[1:]
+    ordered = sorted((words[number - 1], number) for number in used.tolist())
+    table = np.zeros(len(words) + 1, np.int32)
+    table[[number for _, number in ordered]] = np.arange(1, len(ordered) + 1)
+    return ClozeSample(
+        tuple(word for word, _ in ordered),
+        limit,
+        {kind: _sorted(KindSample(found.captions, table[found.rows], found.bound)) for kind, found in kept.items()},
+    )
+
+
+def _sorted(found: KindSample) -> KindSample:
+    order = np.lexsort((*found.rows.T[::-1], found.captions))
+    return KindSample(found.captions[order], found.rows[order], found.bound)

@@ -1,0 +1,192 @@
+"""Training of a cloze model on a sample of filled slots.
+
+The networks of all slot kinds are trained together, since they share the word vectors: mini-batches of one kind each,
+in random order, with Adam for the layers and Adagrad with one step size a word for the vectors; step sizes fall linearly
+to zero. Context words are replaced by `UNKNOWN` at random, so that the model learns what to make of a word that it does
+not know, and relies less on any single one.
+
+The seed is fixed and products use one thread, so equal samples give equal models. Time is linear in the number of
+examples, which the sample limits.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pairwright.datasets.blas_threads import limit_blas_to_one_thread
+from pairwright.datasets.rng import make_numpy_rng
+from pairwright.generators.language.cloze.context import SLOT_KINDS
+from pairwright.generators.language.cloze.examples import ClozeSample
+from pairwright.generators.language.cloze.model import (
+    FIRST_WORD,
+    PAD,
+    POSITIONS,
+    UNKNOWN,
+    ClozeModel,
+    ClozeNetwork,
+    Weights,
+    WordIds,
+    WordIndex,
+    bag_scale,
+    layer_input,
+    round_weights,
+)
+
+MOST_WORDS: Final = 8_000  # context words with a vector of their own
+_MIN_WORD, _MIN_TARGET = 2, 15  # examples; of a target in a large pool
+_EXAMPLES_PER_MIN_TARGET: Final = 3_000  # a pool with few examples asks for fewer of a target, in proportion
+_MIN_TARGET_OF_SMALL_POOL: Final = 2
+DIMENSIONS: Final = 64  # of a word vector
+HIDDEN: Final = 192  # units
+EPOCHS: Final = 8
+BATCH: Final = 512
+DROPPED_WORDS: Final = 0.1  # share of context words that are replaced in training
+LAYER_STEP, VECTOR_STEP = 2e-3, 0.2  # initial step sizes
+_MEAN_DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
+_FIRST_SQUARE: Final = 1e-4  # of Adagrad
+_SMOOTHING: Final = 0.1  # added to the count of each target in the initial output bias
+
+
+class _Adam:
+    """Some weights, which it changes in place, and their Adam optimizer."""
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self._mean, self._square = np.zeros_like(weights), np.zeros_like(weights)
+        self._steps = 0
+
+    def step(self, gradient: Weights, size: float) -> None:
+        """Take a step; overwrites the gradient."""
+        self._steps += 1
+        size *= (1 - _SQUARE_DECAY**self._steps) ** 0.5 / (1 - _MEAN_DECAY**self._steps)
+        self._mean *= _MEAN_DECAY
+        self._mean += (1 - _MEAN_DECAY) * gradient
+        np.square(gradient, out=gradient)
+        gradient *= 1 - _SQUARE_DECAY
+        self._square *= _SQUARE_DECAY
+        self._square += gradient
+        self.weights -= size * self._mean / (np.sqrt(self._square) + _EPSILON)
+
+
+class _WordVectors:
+    """Word vectors and their optimizer: Adagrad with one step size a word, on the words of a batch."""
+
+    def __init__(self, words: int, rng: np.random.Generator) -> None:
+        self.vectors: Weights = rng.normal(0, 0.1, (words, DIMENSIONS)).astype(np.float32)
+        self.vectors[PAD] = 0
+        self._squares = np.full((words, 1), _FIRST_SQUARE, np.float32)
+
+    def step(self, ids: WordIds, gradient: Weights, size: float) -> None:
+        """Take a step, given the gradient of `layer_input`."""
+        import scipy.sparse
+
+        positions, bag = ids[:, :POSITIONS].ravel(), ids[:, POSITIONS:]
+        shape, split = (len(self.vectors), len(positions)), POSITIONS * DIMENSIONS
+        ones, every = np.ones(len(positions), np.float32), np.arange(len(positions) + 1)
+        total = scipy.sparse.csc_matrix((ones, positions, every), shape) @ gradient[:, :split].reshape(-1, DIMENSIONS)
+        present = bag != PAD
+        ends = np.append(0, np.cumsum(np.count_nonzero(present, axis=1)))
+        ones, shape = np.ones(int(ends[-1]), np.float32), (len(self.vectors), len(bag))
+        total += scipy.sparse.csc_matrix((ones, bag[present], ends), shape) @ (gradient[:, split:] * bag_scale(bag))
+        total[PAD] = 0
+        changed = np.flatnonzero(total.any(axis=1))
+        total = total[changed]
+        self._squares[changed] += np.square(total).mean(1, keepdims=True)
+        self.vectors[changed] -= size * total / np.sqrt(self._squares[changed])
+
+
+class _Task:
+    """The network of one slot kind in training, with its examples.
+
+    Attributes:
+        contexts: word ids of each example.
+        answers: column of the target of each example.
+    """
+
+    def __init__(
+        self, targets: tuple[str, ...], contexts: WordIds, answers: NDArray[np.intp], rng: np.random.Generator
+    ) -> None:
+        self.targets, self.contexts, self.answers = targets, contexts, answers
+        width = (POSITIONS + 1) * DIMENSIONS
+        counts = np.bincount(answers, minlength=len(targets)) + _SMOOTHING
+        self._layers: tuple[Weights, ...] = (
+            rng.normal(0, width**-0.5, (width, HIDDEN)).astype(np.float32),
+            np.zeros(HIDDEN, np.float32),
+            rng.normal(0, 0.5 * HIDDEN**-0.5, (HIDDEN, len(targets))).astype(np.float32),
+            np.log(counts / counts.sum()).astype(np.float32),
+        )
+        self._optimizers = [_Adam(weights) for weights in self._layers]
+
+    def step(self, words: _WordVectors, ids: WordIds, answers: NDArray[np.intp], size: float) -> None:
+        """Take a step on a batch, with a share of the initial step sizes."""
+        inner, inner_bias, outer, outer_bias = self._layers
+        inputs = layer_input(words.vectors, ids)
+        hidden = np.maximum(inputs @ inner + inner_bias, 0)
+        error = hidden @ outer
+        error += outer_bias
+        error -= error.max(1, keepdims=True)
+        np.exp(error, out=error)
+        error /= error.sum(1, keepdims=True) * len(ids)
+        error[np.arange(len(ids)), answers] -= 1 / len(ids)
+        error_hidden = error @ outer.T
+        error_hidden *= hidden > 0
+        error_inputs = error_hidden @ inner.T
+        gradients = (inputs.T @ error_hidden, error_hidden.sum(0), hidden.T @ error, error.sum(0))
+        for optimizer, gradient in zip(self._optimizers, gradients, strict=True):
+            optimizer.step(gradient, size * LAYER_STEP)
+        words.step(ids, error_inputs, size * VECTOR_STEP)
+
+    def network(self) -> ClozeNetwork:
+        """Return the trained network."""
+        return ClozeNetwork(self.targets, *map(round_weights, self._layers))
+
+
+def train_cloze_model(sample: ClozeSample) -> ClozeModel:
+    """Return a model trained on a sample; a slot kind without examples has no targets."""
+    rng = make_numpy_rng("cloze")
+    words = _choose_words(sample)
+    vectors = _WordVectors(FIRST_WORD + len(words), rng)
+    tasks = {kind: _make_task(sample, kind, WordIndex(words), rng) for kind in SLOT_KINDS}
+    with limit_blas_to_one_thread():
+        for task, batch, size in _schedule(list(tasks.values()), rng):
+            ids = task.contexts[batch]
+            ids[(rng.random(ids.shape, np.float32) < DROPPED_WORDS) & (ids != PAD)] = UNKNOWN
+            ids[:, POSITIONS:][ids[:, POSITIONS:] == UNKNOWN] = PAD
+            task.step(vectors, ids, task.answers[batch], size)
+    return ClozeModel(words, round_weights(vectors.vectors), {kind: task.network() for kind, task in tasks.items()})
+
+
+def _schedule(tasks: Sequence[_Task], rng: np.random.Generator) -> Iterator[tuple[_Task, NDArray[np.intp], float]]:
+    """Yield the batches of all epochs: the task, its examples, and the share of the initial step sizes."""
+    total, done = sum(-(-len(task.answers) // BATCH) for task in tasks) * EPOCHS, 0
+    for _ in range(EPOCHS):
+        batches = []
+        for task in tasks:
+            order = rng.permutation(len(task.answers))
+            batches += [(task, order[start : start + BATCH]) for start in range(0, len(order), BATCH)]
+        for at in rng.permutation(len(batches)):
+            yield *batches[at], 1 - done / total
+            done += 1
+
+
+def _choose_words(sample: ClozeSample) -> tuple[str, ...]:
+    """Return the most frequent context words."""
+    numbers = np.concatenate([found.rows[:, 1:].ravel() for found in sample.kinds.values()])
+    counts = np.bincount(numbers, minlength=len(sample.words) + 1)
+    often = [
+        (-count, word) for count, word in zip(counts[1:].tolist(), sample.words, strict=True) if count >= _MIN_WORD
+    ]
+    return tuple(word for _, word in sorted(often)[:MOST_WORDS])
+
+
+def _make_task(sample: ClozeSample, kind: str, ids: WordIndex, rng: np.random.Generator) -> _Task:
+    rows = sample.kinds[kind].rows
+    counts = np.bincount(rows[:, 0], minlength=len(sample.words) + 1)
+    minimum = min(_MIN_TARGET, max(_MIN_TARGET_OF_SMALL_POOL, len(rows) // _EXAMPLES_PER_MIN_TARGET))
+    chosen = np.flatnonzero(counts >= minimum)
+    rows = rows[counts[rows[:, 0]] >= minimum]
+    table = np.array([PAD, *(ids[word] for word in sample.words)], np.int32)
+    targets = tuple(sample.words[number - 1] for number in chosen.tolist())
+    return _Task(targets, table[rows[:, 1:]], np.searchsorted(chosen, rows[:, 0]), rng)

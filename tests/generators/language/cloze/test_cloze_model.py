@@ -1,0 +1,125 @@
+"""Cloze model: learns what fits a context, scores a row the same in any batch, and is the same after loading."""
+
+import math
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pairwright.datasets.errors import StorageError
+from pairwright.generators.language.cloze.context import MAX_BAG, REACH, SLOT_KINDS, ClozeContext, ClozeExample
+from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
+from pairwright.generators.language.cloze.model import ClozeModel
+from pairwright.generators.language.cloze.training import train_cloze_model
+
+OBJECTS = {"eat": ["apple", "cake", "pizza"], "ride": ["horse", "bike", "wave"]}
+WORDS = ["", "a", "an", "man", "eat", "ride", "red", "horse", "zebra", "apple"]
+
+words = st.lists(st.sampled_from(WORDS), max_size=REACH).map(tuple)
+contexts = st.builds(ClozeContext, words, words, st.lists(st.sampled_from(WORDS), max_size=MAX_BAG).map(tuple))
+
+
+def noun_after(verb: str, noun: str = "apple") -> ClozeExample:
+    """Return "a man VERB a | NOUN"."""
+    return ClozeExample("noun", noun, ClozeContext(("a", verb, "man", "a"), ("", "", "", ""), ("man", verb)))
+
+
+def make_sample() -> ClozeSample:
+    sampler, rng = ClozeSampler(), random.Random(1)
+    for number in range(1_000):
+        verb = rng.choice(list(OBJECTS))
+        noun = rng.choice(OBJECTS[verb])
+        relation = ClozeContext(("man", "a", "", ""), ("a", noun, "", ""), ("man", noun))
+        sampler.add(f"{number}", [noun_after(verb, noun), ClozeExample("relation", verb, relation)])
+    return sampler.sample()
+
+
+@pytest.fixture(scope="module")
+def model() -> ClozeModel:
+    return train_cloze_model(make_sample())
+
+
+def test_what_was_seen_in_a_context_is_likelier_there_than_elsewhere(model: ClozeModel) -> None:
+    eating, riding = np.exp(model.log_probs("noun", [noun_after("eat").context, noun_after("ride").context]))
+    edible = [model.index("noun")[noun] for noun in OBJECTS["eat"]]
+    assert eating[edible].sum() > 0.95
+    assert riding[edible].sum() < 0.05
+
+
+@settings(deadline=None)
+@given(st.lists(contexts, max_size=20))
+def test_probabilities_sum_to_one(model: ClozeModel, given_contexts: list[ClozeContext]) -> None:
+    for kind in ("noun", "relation"):
+        found = model.log_probs(kind, given_contexts)
+        assert found.shape == (len(given_contexts), len(model.targets(kind)))
+        assert found.dtype == np.float32
+        assert np.allclose(np.exp(found).sum(1), 1, atol=1e-5)
+
+
+@settings(deadline=None)
+@given(st.lists(contexts, min_size=1, max_size=40), st.integers(1, 700), st.randoms())
+def test_a_row_is_bitwise_the_same_in_any_batch(
+    model: ClozeModel, some: list[ClozeContext], size: int, rng: random.Random
+) -> None:
+    batch = rng.choices(some, k=size)
+    alone = {context: model.log_probs("noun", [context])[0].tobytes() for context in some}
+    assert [row.tobytes() for row in model.log_probs("noun", batch)] == [alone[context] for context in batch]
+
+
+def test_an_article_does_not_tell_what_stood_there(model: ClozeModel) -> None:
+    written = noun_after("eat").context
+    other = written._replace(left=("an", *written.left[1:]))
+    assert np.array_equal(*model.log_probs("noun", [written, other]))
+
+
+def test_an_unknown_word_is_not_a_missing_one(model: ClozeModel) -> None:
+    start, unknown = (ClozeContext(("a", word), (), ()) for word in ("", "zebra"))
+    assert not np.array_equal(*model.log_probs("noun", [start, unknown]))
+
+
+def test_equal_samples_give_equal_files_and_a_loaded_model_gives_equal_rows(model: ClozeModel, tmp_path: Path) -> None:
+    again = train_cloze_model(make_sample())
+    assert again.digest == model.digest
+    for name, each in (("a.npz", model), ("b.npz", again)):
+        each.save(tmp_path / name)
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    loaded = ClozeModel.load(tmp_path / "a.npz")
+    assert loaded.digest == model.digest
+    for kind in SLOT_KINDS:
+        assert loaded.targets(kind) == model.targets(kind)
+        rows = [noun_after("eat").context]
+        assert np.array_equal(loaded.log_probs(kind, rows), model.log_probs(kind, rows))
+
+
+def test_a_kind_without_examples_has_no_targets(model: ClozeModel) -> None:
+    assert model.targets("adjective") == ()
+    assert model.log_probs("adjective", [noun_after("eat").context]).shape == (1, 0)
+
+
+def test_a_model_of_no_captions_has_no_targets() -> None:
+    empty = train_cloze_model(ClozeSampler().sample())
+    assert all(empty.targets(kind) == () for kind in SLOT_KINDS)
+
+
+def test_a_model_of_little_is_near_the_frequencies(model: ClozeModel) -> None:
+    sampler = ClozeSampler()
+    for number in range(8):
+        sampler.add(str(number), [noun_after("eat", "cake" if number < 6 else "pie")])
+    small = train_cloze_model(sampler.sample())
+    cake = small.log_probs("noun", [noun_after("eat").context])[0, small.index("noun")["cake"]]
+    assert math.isclose(math.exp(cake), 0.75, abs_tol=0.15)
+
+
+def test_a_file_of_something_else_is_refused(model: ClozeModel, tmp_path: Path) -> None:
+    path = tmp_path / "model.npz"
+    model.save(path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(StorageError, match=r"model\.npz"):
+        ClozeModel.load(path)
+    with pytest.raises(StorageError, match=r"missing\.npz"):
+        ClozeModel.load(tmp_path / "missing.npz")
