@@ -134,8 +134,7 @@ class RelationLexicon:
     def _relation(self, key: str, verb: Verb | None, particle: str, preposition: Preposition | None) -> Relation:
         states = verb.states if verb else self._space.every
         if preposition:
-            own = zip(preposition.states, states, self._space.every, strict=True)
-            states = tuple(new if new != every else old for new, old, every in own)
+            states = tuple(own & old or own for own, old in zip(preposition.states, states, strict=True))
         chosen = verb.lemma.partition(" ")[2] if verb and verb.frame == "p" else ""
         return Relation(
             key,
