@@ -67,6 +67,11 @@ def concept_words() -> dict[Concept, tuple[str, ...]]:
     return table
 
 
+def concepts_of(name: str) -> dict[str, tuple[str, ...]]:
+    """Return the concepts of a class with their words, in the order of the table."""
+    return {concept: words for (group, concept), words in concept_words().items() if group == name}
+
+
 @lru_cache(maxsize=1)
 def class_conditions() -> dict[str, NounCondition]:
     """Return beside which nouns each class holds."""

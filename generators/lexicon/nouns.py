@@ -93,6 +93,12 @@ def flagged(flag: str) -> frozenset[str]:
     return frozenset(noun for noun, features in noun_features().items() if flag in features.flags)
 
 
+@lru_cache(maxsize=2)
+def gendered_words(gender: str) -> frozenset[str]:
+    """Return the words, as written, that tell that somebody is "male" or "female"."""
+    return frozenset(row["word"] for row in read_rows("gendered_words") if row["gender"] == gender)
+
+
 @lru_cache(maxsize=1)
 def _groups() -> dict[str, frozenset[str]]:
     groups: dict[str, frozenset[str]] = {}
@@ -103,7 +109,7 @@ def _groups() -> dict[str, frozenset[str]]:
     return groups
 
 
-def loosely_same_nouns(noun: str) -> frozenset[str]:
+def loosely_same(noun: str) -> frozenset[str]:
     """Return the nouns that captioners use for the same thing, itself among them."""
     return _groups().get(noun, frozenset()) | {noun}
 
@@ -233,7 +239,7 @@ class NounLexicon:
             classes = frozenset[str]().union(*(each.above for each in known))
             places = features.places.union(*(each.places for each in known))
         marks = {f"@{name}" for name in classes}
-        same = frozenset[str]().union(*map(loosely_same_nouns, called))
+        same = frozenset[str]().union(*map(loosely_same, called))
         together = (_together().get(each, frozenset()) for each in called | marks)
         return NounProfile(
             classes, places, flags, frozenset(called.union(noun.split(), marks)), same.union(*together), senses, kinds
