@@ -22,7 +22,7 @@ REASONS = (
     "duplicate", "no_positive",
 )  # fmt: skip
 
-FRAMES = flagged("frame")
+FRAMES = flagged("frame") | flagged("vague")
 
 Outcome = tuple[Change, ...] | str
 
