@@ -19,9 +19,9 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 from pairwright.generators.captions.context import plural_of, words_of
+from pairwright.generators.language.word_set import word_set
 from pairwright.generators.words.attributes import NEIGHBOURS, place
 from pairwright.generators.words.synonyms import LOOSELY_SAME
-from pairwright.generators.words.wordlists import word_set
 
 LEAST, ENOUGH, LIFT = 0.1, 20, 2.5
 LEAST_QUALITY, ENOUGH_QUALITIES = 0.05, 50

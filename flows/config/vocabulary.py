@@ -10,7 +10,7 @@ from typing import Any
 
 from pairwright.datasets.readers.coco import read_categories
 from pairwright.flows.config.build import BuildConfig
-from pairwright.generators.words.label_sets import set_of
+from pairwright.generators.lexicon.label_sets import set_of
 
 _GENERATOR = "template-conversations"
 

@@ -17,8 +17,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from pairwright.datasets.records import Box
-from pairwright.generators.captions.context import ImageWords, loosely_same
+from pairwright.generators.captions.context import ImageWords
 from pairwright.generators.captions.phrases import NUMBER_WORDS
+from pairwright.generators.lexicon.nouns import loosely_same
 
 MARGIN = 0.02  # by which centres must differ to be on the other side of each other
 CLOSE = 0.1  # what is no further apart is not far

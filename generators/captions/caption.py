@@ -12,15 +12,17 @@ from pairwright.generators.captions.context import ImageWords
 from pairwright.generators.captions.phrases import NOUNS, PLURAL, PROPER, NounPhrase, noun_phrases
 from pairwright.generators.edits.realisation import Change, Style, caption_style, joined_word_spans
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.words.nouns import FRAMES
+from pairwright.generators.language.word_set import word_set
+from pairwright.generators.lexicon.nouns import flagged
 from pairwright.generators.words.relations import relations_among
-from pairwright.generators.words.wordlists import word_set
 
 # When every place fails, the reason that stands furthest to the right is the one given.
 REASONS = (
     "no_edit", "question", "no_candidate", "overused_word", "not_grammatical", "true_of_image", "may_be_false", "identical",
     "duplicate", "no_positive",
 )  # fmt: skip
+
+FRAMES = flagged("frame") | flagged("vague")
 
 Outcome = tuple[Change, ...] | str
 

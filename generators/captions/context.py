@@ -19,13 +19,15 @@ from functools import lru_cache
 from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
+from pairwright.generators.language.word_set import word_set
+from pairwright.generators.lexicon.attributes import concepts_of
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.words.attributes import COLOUR
+from pairwright.generators.lexicon.nouns import loosely_same
+from pairwright.generators.lexicon.synonyms import attributes_like
 from pairwright.generators.words.relations import wordings_like
-from pairwright.generators.words.synonyms import LOOSELY_SAME, OBJECTS, attributes_like
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
-_COLOUR_WORDS = frozenset(word for words in COLOUR.values() for word in words)
+_COLOUR_WORDS = frozenset(word for words in concepts_of("colour").values() for word in words)
 _BE = frozenset({"is", "are", "was", "were", "looks", "look"})
 _REACH = 4  # words before a noun in which its adjectives stand
 _HELD = 7  # words after what holds a thing, within which it is said to
@@ -39,16 +41,6 @@ def plural_of(label: str) -> str:
     """Return a singular noun or compound in the plural ("sports ball" gives "sports balls")."""
     before, gap, last = label.rpartition(" ")
     return before + gap + inflect(last, "NNS")
-
-
-@lru_cache(maxsize=20_000)
-def loosely_same(noun: str) -> frozenset[str]:
-    """Return the nouns that captions use for the same thing as ``noun``, itself among them."""
-    words = {noun, *OBJECTS.get(noun, ())}
-    for group in LOOSELY_SAME:
-        if noun in group:
-            words |= group
-    return frozenset(words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ Words of one class that describe one thing ("white black blue and red stripes") 
 from collections.abc import Callable, Iterator, Sequence
 
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.words.attributes import PLACES
+from pairwright.generators.lexicon.attributes import concepts
 
 _INSIDE = frozenset({"DT", "PDT", "PRP$", "CD", "JJ", "JJR", "JJS", "NN", "NNS", "NNP", "NNPS", "HYPH", "POS"})
 _JOINS = frozenset({"and", "or", "&", ","})
@@ -52,7 +52,9 @@ def is_one_description(tokens: Sequence[Token], first: int, second: int) -> bool
 
 
 def _are_of_one_class(one: str, other: str) -> bool:
-    return not {place.group for place in PLACES.get(one, ())}.isdisjoint(place.group for place in PLACES.get(other, ()))
+    return not {group for group, _ in concepts().get(one, ())}.isdisjoint(
+        group for group, _ in concepts().get(other, ())
+    )
 
 
 def _connectives(tokens: Sequence[Token], start: int, end: int) -> Iterator[tuple[int, int]]:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.words.wordlists import word_set
+from pairwright.generators.language.word_set import word_set
 
 NOUNS = frozenset({"NN", "NNS"})
 PROPER = frozenset({"NNP", "NNPS"})

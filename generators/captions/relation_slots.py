@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
-from pairwright.generators.words.nouns import OPEN_PLACES, SURROUNDINGS, WORN
-from pairwright.generators.words.wordlists import word_set
+from pairwright.generators.language.word_set import word_set
+from pairwright.generators.lexicon.nouns import flagged
 
 VERBS = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
 GAZING = frozenset({"look", "stare", "gaze", "glance", "peer"})
@@ -56,7 +56,7 @@ class RelationSlot(NamedTuple):
 
 def is_worn(caption: Caption, phrase: NounPhrase) -> bool:
     """Whether a phrase names what one has on."""
-    return not WORN.isdisjoint((caption.head(phrase), caption.word(phrase.head)))
+    return not flagged("worn").isdisjoint((caption.head(phrase), caption.word(phrase.head)))
 
 
 def is_place(caption: Caption, start: int, after: NounPhrase) -> bool:
@@ -72,7 +72,7 @@ def has_none_beside(caption: Caption, phrase: NounPhrase) -> bool:
 def others_there(caption: Caption, before: NounPhrase | None, after: NounPhrase) -> bool:
     """Whether another thing, or a thing at another place, of the same name may be what is told."""
     noun = caption.head(after)
-    if not caption.plural(after) and noun not in OPEN_PLACES and caption.words.several(noun):
+    if not caption.plural(after) and noun not in flagged("open") and caption.words.several(noun):
         return True
     return before is not None and not caption.plural(before) and caption.words.several(caption.head(before))
 
@@ -105,7 +105,7 @@ def _tells_where(caption: Caption, span: tuple[int, int], verb: str) -> bool:
     if " ".join(caption.lower[span[0] : span[1]]) in _PLAINLY_PLACES:
         return verb not in GAZING
     after = caption.starting_at(span[1])
-    return verb in _ACTIVITIES and after is not None and caption.head(after) in SURROUNDINGS
+    return verb in _ACTIVITIES and after is not None and caption.head(after) in flagged("surroundings")
 
 
 def before_it(caption: Caption, start: int) -> NounPhrase | None:

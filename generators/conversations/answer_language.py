@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Protocol
 
 from pairwright.generators.language.vocabulary import tokenize
-from pairwright.generators.words.wordlists import word_set
+from pairwright.generators.language.word_set import word_set
 
 MAX_OTHER_SCRIPT_SHARE = 0.3
 MIN_ENGLISH_SHARE, MAX_FOREIGN_SHARE = 0.7, 0.6

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pairwright.datasets.records import Pair
-from pairwright.generators.captions.context import ImageWords, loosely_same
+from pairwright.generators.captions.context import ImageWords
 from pairwright.generators.conversations import question_templates
 from pairwright.generators.conversations.caption_cleaning import strip_html
 from pairwright.generators.conversations.caption_lexicon import (
@@ -51,8 +51,8 @@ from pairwright.generators.conversations.caption_lexicon import (
     verb_complement,
 )
 from pairwright.generators.conversations.facts import Fact, contradictory_person_nouns, label_fields
-from pairwright.generators.words.attributes import NEIGHBOURS
-from pairwright.generators.words.nouns import OF_PEOPLE, OPEN_PLACES
+from pairwright.generators.lexicon.attributes import neighbours
+from pairwright.generators.lexicon.nouns import flagged, loosely_same
 from pairwright.generators.words.relations import GROUNDS, INDOORS, OUTDOORS, ROOMS
 
 MAX_PRESENT = 4
@@ -84,9 +84,9 @@ class CaptionFacts:
 
     def is_one(self, noun: str) -> bool:
         """Return whether neither boxes nor captions show more than one of it."""
-        if noun in OF_PEOPLE and self.words.labels.get("person", 0) > 1:
+        if noun in flagged("individual") and self.words.labels.get("person", 0) > 1:
             return False
-        synonyms = loosely_same(noun) if noun not in OF_PEOPLE else {noun}
+        synonyms = loosely_same(noun) if noun not in flagged("individual") else {noun}
         return not any(self.words.several(name) or name in self.words.crowds for name in synonyms)
 
     @cached_property
@@ -106,7 +106,7 @@ class CaptionFacts:
         )
 
     def _boxes(self, noun: str) -> int:
-        return self.words.labels.get("person" if noun in OF_PEOPLE else noun, 0)
+        return self.words.labels.get("person" if noun in flagged("individual") else noun, 0)
 
     @cached_property
     def contradictory_nouns(self) -> frozenset[str]:
@@ -188,7 +188,7 @@ class CaptionFacts:
         """Return whether a caption contradicts a place: an outdoor word for a room, or an indoor word for a field."""
         if place.rpartition(" ")[2] in ROOMS:
             return not (OUTDOORS | GROUNDS).isdisjoint(self.words.all)
-        return place in OPEN_PLACES | GROUNDS and not (ROOMS | INDOORS).isdisjoint(self.words.all)
+        return place in flagged("open") | GROUNDS and not (ROOMS | INDOORS).isdisjoint(self.words.all)
 
     def colours(self) -> list[Fact]:
         """Return the colours of things that occur once."""
@@ -239,7 +239,7 @@ class CaptionFacts:
             number = NUMBERS.get(lower[start - 1], 0) if start else 0
             if not number or " ".join(lower[start:end]) == noun or boxes.get(noun, number) != number:
                 continue
-            if noun in OF_PEOPLE and 0 < self._boxes(noun) < number:
+            if noun in flagged("individual") and 0 < self._boxes(noun) < number:
                 continue
             if self.words.is_number(noun, number) and not self._speaks_of_one(noun):
                 facts.setdefault(noun, count_fact(noun, number))
@@ -270,7 +270,7 @@ class CaptionFacts:
 def colour_fact(noun: str, colour: str) -> Fact:
     """Return the question for a colour; wrong options exclude colours close to the right one."""
     concept = COLOURS[colour]
-    wrong = tuple(each for each in CONCEPTS if each != concept and frozenset((each, concept)) not in NEIGHBOURS)
+    wrong = tuple(each for each in CONCEPTS if each != concept and frozenset((each, concept)) not in neighbours())
     fields = {"noun": noun, "colour": colour}
     return Fact(
         question_templates.WHAT_COLOUR, question_templates.COLOUR, fields, short="{colour}", wrong=wrong, about=(noun,)

@@ -13,11 +13,10 @@ from pairwright.generators.captions.context import plural_of
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import is_common_noun, is_verb, lemmatize
-from pairwright.generators.words.attributes import COLOUR, MATERIAL
-from pairwright.generators.words.label_sets import COCO
-from pairwright.generators.words.nouns import ADDABLE, FRAMES, KINDS, MASS, OF_PEOPLE, PLURAL_ONLY, WORN
+from pairwright.generators.language.word_set import word_set
+from pairwright.generators.lexicon.attributes import concepts_of
+from pairwright.generators.lexicon.nouns import flagged
 from pairwright.generators.words.relations import RELATIONS
-from pairwright.generators.words.wordlists import word_set
 
 CLAUSE = re.compile(r"[.,;:!?()\"]|\s-\s")
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -71,25 +70,21 @@ SETTINGS = word_set(
 )
 SETTINGS |= {"living room", "dining room", "parking lot", "train station", "tennis court", "baseball field"}
 SETTING_PREPOSITIONS = word_set("in at inside on")
-COLOURS = {word: concept for concept, words in COLOUR.items() for word in words if concept != "blond"}
-CONCEPTS = tuple(concept for concept in COLOUR if concept != "blond")
+COLOURS = {word: concept for concept, words in concepts_of("colour").items() for word in words if concept != "blond"}
+CONCEPTS = tuple(concept for concept in concepts_of("colour") if concept != "blond")
 MATERIALS = {
     word: concept
     for concept in ("wood", "metal", "brick", "stone", "glass", "leather", "plastic", "concrete")
-    for word in MATERIAL[concept]
+    for word in concepts_of("material")[concept]
 }
 NUMBERS = {word: number for number, word in enumerate(NUMBER_WORDS[1:9], 2)}
 ANIMALS = word_set(
     "dog cat horse cow sheep elephant giraffe zebra bear bird goat pig puppy kitten monkey duck deer rabbit camel lion "
     "tiger panda seagull pony calf lamb"
 )
-AGENT_NOUNS = (OF_PEOPLE - word_set("male female people adult fan friend")) | ANIMALS
-CONCRETE_NOUNS = frozenset(
-    noun
-    for noun in {*KINDS, *(other for others in KINDS.values() for other in others), *ADDABLE, *COCO, *AGENT_NOUNS}
-    if noun not in FRAMES | MASS | PLURAL_ONLY | word_set("home city produce luggage hill snow eye mouth nose paw tail")
-)
-OBJECT_NOUNS = CONCRETE_NOUNS - OF_PEOPLE - ANIMALS - SETTINGS - frozenset(COLOURS)
+AGENT_NOUNS = (flagged("individual") - word_set("male female people adult fan friend")) | ANIMALS
+CONCRETE_NOUNS = flagged("askable")
+OBJECT_NOUNS = CONCRETE_NOUNS - flagged("individual") - ANIMALS - SETTINGS - frozenset(COLOURS)
 KNOWN_NOUNS = CONCRETE_NOUNS | AGENT_NOUNS | SETTINGS
 PLURALS = {plural_of(noun): noun for noun in sorted(CONCRETE_NOUNS) if plural_of(noun) not in CONCRETE_NOUNS}
 PLURALS |= {"people": "person"}
@@ -209,4 +204,4 @@ def is_place(rest: Sequence[str]) -> bool:
     """Return whether a phrase names a place, rather than clothes, a shape or a telephone."""
     phrase = takewhile(lambda word: not _continues_phrase(word.lower()), rest[1:])
     nouns = {word.lower() for word in (*rest[1:4], *phrase)}
-    return nouns.isdisjoint(WORN) and nouns.isdisjoint(NOT_PLACES) and rest[-1].lower() not in COLOURS
+    return nouns.isdisjoint(flagged("worn")) and nouns.isdisjoint(NOT_PLACES) and rest[-1].lower() not in COLOURS

@@ -17,13 +17,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from pairwright.generators.captions.context import ImageWords, loosely_same, plural_of
+from pairwright.generators.captions.context import ImageWords, plural_of
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.conversations import question_templates
 from pairwright.generators.conversations.caption_lexicon import AGENT_NOUNS
 from pairwright.generators.language.inflection import article
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.words.nouns import FEMALE, GATHERINGS, KINDS, MALE, OF_PEOPLE
+from pairwright.generators.lexicon.nouns import flagged, gendered_words, loosely_same
 from pairwright.generators.words.verbs import INSTEAD
 
 _INITIALS = re.compile(r"\btv(?=s?\b)")
@@ -87,7 +87,7 @@ def label_fields(label: str, count: int = 1) -> dict[str, str]:
 
 
 Line = Sequence[str]
-_SEXES = (MALE, FEMALE)
+_SEXES = (gendered_words("male"), gendered_words("female"))
 
 
 def contradictory_person_nouns(words: ImageWords, found: Iterable[str]) -> frozenset[str]:
@@ -100,15 +100,15 @@ def contradictory_person_nouns(words: ImageWords, found: Iterable[str]) -> froze
     nouns = sorted(set(found))
     lines = [line for line in (words.own, *words.others) if line]
     contradictory_nouns = _less_frequent_names(lines, *_SEXES) if not _mentions_several_people(lines) else frozenset()
-    for one, other in combinations([noun for noun in nouns if noun not in OF_PEOPLE], 2):
-        if other in KINDS.get(one, ()):
+    for one, other in combinations([noun for noun in nouns if noun not in flagged("individual")], 2):
+        if other not in loosely_same(one):
             contradictory_nouns |= _less_frequent_names(lines, _forms(one), _forms(other))
     return contradictory_nouns.intersection(nouns)
 
 
 def _mentions_several_people(lines: Iterable[Line]) -> bool:
     """Return whether a caption mentions a group of people, so that two nouns may mean different persons."""
-    return any(not GATHERINGS.isdisjoint(line) for line in lines)
+    return any(not flagged("gathering").isdisjoint(line) for line in lines)
 
 
 def _less_frequent_names(lines: Sequence[Line], one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
@@ -160,6 +160,6 @@ def _same_agent(one: Fact, other: Fact) -> bool:
     first, second = one.about[0], other.about[0]
     if one.fields["verb"] != other.fields["verb"]:
         return False
-    if first in OF_PEOPLE and second in OF_PEOPLE:
+    if first in flagged("individual") and second in flagged("individual"):
         return not any(first in sex and second in other_sex for sex, other_sex in (_SEXES, _SEXES[::-1]))
     return first in AGENT_NOUNS and second in AGENT_NOUNS and (first == second or second in loosely_same(first))

@@ -18,16 +18,16 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from pairwright.datasets.records import Box, Pair
-from pairwright.generators.captions.context import ImageWords, loosely_same, plural_of
+from pairwright.generators.captions.context import ImageWords, plural_of
 from pairwright.generators.captions.phrases import NounPhrase, is_plural, noun_phrases
 from pairwright.generators.conversations import question_templates
 from pairwright.generators.conversations.box_facts import MAX_PAIRS, box_facts, measurement_facts
 from pairwright.generators.conversations.caption_facts import CaptionFacts, colour_fact, count_fact
 from pairwright.generators.conversations.facts import Fact, drop_contradictions, label_fields
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.words.attributes import COLOUR
-from pairwright.generators.words.label_sets import GROUP_OF
-from pairwright.generators.words.nouns import MASS, PLURAL_ONLY
+from pairwright.generators.lexicon.attributes import concepts_of
+from pairwright.generators.lexicon.label_sets import GROUP_OF
+from pairwright.generators.lexicon.nouns import flagged, loosely_same
 
 MAX_COUNT = 9
 MAX_ABSENT = 2  # counting questions whose answer is zero
@@ -35,7 +35,8 @@ ABSENT_OPTIONS = 3
 MAX_EITHER_OR = 2
 
 _NAMEABLE = re.compile(r"(?=.*[a-z\u00df-\u024f])[ -;=?-~\u00a1-\u024f’]{1,60}")
-_COLOURS = {word: concept for concept, words in COLOUR.items() for word in words if concept != "blond"}
+MASS, PLURAL_ONLY = flagged("mass"), flagged("plural_only")
+_COLOURS = {word: concept for concept, words in concepts_of("colour").items() for word in words if concept != "blond"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Hallucination score: the share of a text's objects that neither captions nor boxes support.
 
 A text's *objects* are its nouns that WordNet lists under physical entities, and proper names; words for the image
-itself, parts, places or amounts (`nouns.FRAMES`) are excluded. An object is *supported* if a caption or a box label
+itself, parts, places or amounts (``nouns.tsv``) are excluded. An object is *supported* if a caption or a box label
 contains it, a synonym, a hyponym ("animal" is supported by "dog"), or a word of the same stem ("surfer" by "surfing").
 A more specific word ("poodle") is not.
 
@@ -15,11 +15,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
 
-from pairwright.generators.captions.context import loosely_same
 from pairwright.generators.conversations.image_context import ImageContext
 from pairwright.generators.language.tokens import Tagger, Token
-from pairwright.generators.words.nouns import FRAMES
-from pairwright.generators.words.wordlists import word_set
+from pairwright.generators.language.word_set import word_set
+from pairwright.generators.lexicon.nouns import flagged, loosely_same
 
 _PHYSICAL = "physical entity"  # the WordNet hypernym of all objects, as opposed to ideas, events and amounts
 _SENSES = 2
@@ -99,7 +98,7 @@ class ObjectSupport:
         for at, token in enumerate(tokens):
             begins = at == 0 or tokens[at - 1].text in ".!?"
             if token.tag in {"NN", "NNS"}:
-                if token.lemma not in FRAMES | _ALWAYS_SUPPORTED and self._is_thing(token.lemma):
+                if token.lemma not in flagged("frame") | flagged("vague") | _ALWAYS_SUPPORTED and self._is_thing(token.lemma):
                     yield token.lemma
             elif token.tag in {"NNP", "NNPS"} and not begins and token.text.isalpha():
                 yield token.text.lower()

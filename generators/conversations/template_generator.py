@@ -34,7 +34,7 @@ from pairwright.generators.conversations.facts import Fact
 from pairwright.generators.conversations.grounding import Grounding
 from pairwright.generators.conversations.question_templates import PromptPlace, PromptTurns
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.words.label_sets import labels_of
+from pairwright.generators.lexicon.label_sets import labels_of
 
 NAME = "template-conversations"
 VERSION = 6

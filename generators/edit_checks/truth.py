@@ -12,7 +12,7 @@ from typing import Final
 
 from pairwright.generators.captions.box_truth import is_vague, may_count, number_of, place_in_doubt
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.context import ImageWords, loosely_same, plural_of, words_of
+from pairwright.generators.captions.context import ImageWords, plural_of, words_of
 from pairwright.generators.edit_checks.kinds import ATTRIBUTE, OBJECT, RELATION
 from pairwright.generators.edit_checks.nearness import may_hold_together, near, reworded, same_forms, unlike
 from pairwright.generators.edit_checks.senses import is_meant
@@ -20,6 +20,7 @@ from pairwright.generators.knowledge.names import Names
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.knowledge.things import Things
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.words.attributes import PLACES, contrary, exclude_each_other, same_concept
 from pairwright.generators.words.nouns import KINDS
 from pairwright.generators.words.relations import INSTEAD_OF, RELATIONS

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from pairwright.datasets.records import Annotation
-from pairwright.generators.words.claims import claimed
+from pairwright.generators.lexicon.claims import claimed
 from pairwright.generators.words.relations import relations_among
 
 _JOINTS = frozenset({"a", "an", "with", "and", "near"})

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from pairwright.datasets.records import Edit
 from pairwright.generators.language.inflection import article
-from pairwright.generators.words.wordlists import word_set
+from pairwright.generators.language.word_set import word_set
 
 _ARTICLE_BEFORE = re.compile(r"(?:^|(?<=[\s\"'(“‘\[>*]))(an?)(\s+)$", re.IGNORECASE)
 # Hyphens may have a space on one side, as hurried captioners write them ("a walk- in closet").

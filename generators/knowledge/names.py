@@ -2,9 +2,10 @@
 
 from functools import lru_cache
 
-from pairwright.generators.captions.context import ImageWords, loosely_same, plural_of
+from pairwright.generators.captions.context import ImageWords, plural_of
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.knowledge.things import Things
+from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.words.nouns import FRAMES
 
 _MANY = 400  # kinds of a thing, of which those are left out that the pool does not have: of plants there are thousands

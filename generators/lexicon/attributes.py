@@ -67,6 +67,11 @@ def concept_words() -> dict[Concept, tuple[str, ...]]:
     return table
 
 
+def concepts_of(name: str) -> dict[str, tuple[str, ...]]:
+    """Return the concepts of a class with their words, in the order of the table."""
+    return {concept: words for (group, concept), words in concept_words().items() if group == name}
+
+
 @lru_cache(maxsize=1)
 def class_conditions() -> dict[str, NounCondition]:
     """Return beside which nouns each class holds."""
@@ -80,8 +85,14 @@ def neighbours(*, told_apart: bool = True) -> dict[frozenset[str], NounCondition
     Args:
         told_apart: with those that captioners hardly exchange.
     """
-    rows = (row for row in read_rows("attribute_neighbours") if told_apart or not row["told_apart"])
-    return {frozenset((row["one"], row["other"])): _condition(row) for row in rows}
+    table: dict[frozenset[str], NounCondition] = {}
+    for row in read_rows("attribute_neighbours"):
+        if told_apart or not row["told_apart"]:
+            pair, condition = frozenset((row["one"], row["other"])), _condition(row)
+            known = table.get(pair, condition)
+            anywhere = not (known.beside and condition.beside)
+            table[pair] = _ANYWHERE if anywhere else NounCondition(known.beside | condition.beside)
+    return table
 
 
 @lru_cache(maxsize=1)
@@ -128,6 +139,10 @@ class AttributeLexicon:
         self._names = lru_cache(maxsize=20_000)(self._find_names)
         self._antonyms = lru_cache(maxsize=20_000)(self._find_antonyms)
         self._candidates = lru_cache(maxsize=20_000)(self._find_candidates)
+
+    def __reduce__(self) -> tuple[object, tuple[Antonyms, NounLexicon]]:
+        """Pickle without the caches."""
+        return AttributeLexicon, (self._thesaurus, self._nouns)
 
     def class_of(self, word: str) -> str:
         """Return the first class of a word, `NUMBER` of number words; empty if it has none."""

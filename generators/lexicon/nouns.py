@@ -10,7 +10,7 @@ symmetric. What fits the caption at hand is for others to say.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import permutations
+from itertools import combinations
 from typing import Final, Protocol
 
 from pairwright.generators.lexicon.tables import read_rows
@@ -49,19 +49,22 @@ class NounProfile:
         classes: broad classes, with their parents.
         places: usages of captions (``noun_classes.tsv``).
         flags: features (``nouns.tsv``).
-        names: the noun, of a compound its words and its spelling as one word, and its classes ("@building").
-        same: nouns that captioners use for the same thing, and those of which both may be said in one place.
         senses: WordNet's relevant senses.
         kinds: the senses and all above them.
+        marks: senses, and kinds of which all are taken for each other (``noun_near_kinds.tsv``); the noun, of a compound its words and its spelling as one word; its classes ("@building").
+        also: the marks of nouns that may be said of the same thing: kinds; what captioners use for the same, and what may
+            be said in the same place.
+        apart: nouns that it excludes whatever their marks, but for senses.
     """
 
     classes: frozenset[str]
     places: frozenset[str]
     flags: frozenset[str]
-    names: frozenset[str]
-    same: frozenset[str]
     senses: frozenset[int]
     kinds: frozenset[int]
+    marks: frozenset[str | int]
+    also: frozenset[str | int]
+    apart: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,12 @@ def flagged(flag: str) -> frozenset[str]:
     return frozenset(noun for noun, features in noun_features().items() if flag in features.flags)
 
 
+@lru_cache(maxsize=2)
+def gendered_words(gender: str) -> frozenset[str]:
+    """Return the words, as written, that tell that somebody is "male" or "female"."""
+    return frozenset(row["word"] for row in read_rows("gendered_words") if row["gender"] == gender)
+
+
 @lru_cache(maxsize=1)
 def _groups() -> dict[str, frozenset[str]]:
     groups: dict[str, frozenset[str]] = {}
@@ -103,18 +112,20 @@ def _groups() -> dict[str, frozenset[str]]:
     return groups
 
 
-def loosely_same_nouns(noun: str) -> frozenset[str]:
+def loosely_same(noun: str) -> frozenset[str]:
     """Return the nouns that captioners use for the same thing, itself among them."""
     return _groups().get(noun, frozenset()) | {noun}
 
 
 @lru_cache(maxsize=1)
-def _apart() -> frozenset[tuple[str, str]]:
-    pairs: set[tuple[str, str]] = set()
+def _apart() -> dict[str, frozenset[str]]:
+    table: dict[str, frozenset[str]] = {}
     for row in read_rows("noun_apart"):
         first, *others = nouns = cell_words(row["nouns"])
-        pairs.update(permutations(nouns, 2) if row["mutual"] else [(first, other) for other in others])
-    return frozenset(pairs | {(other, one) for one, other in pairs})
+        for one, other in combinations(nouns, 2) if row["mutual"] else ((first, other) for other in others):
+            table[one] = table.get(one, frozenset()) | {other}
+            table[other] = table.get(other, frozenset()) | {one}
+    return table
 
 
 @lru_cache(maxsize=1)
@@ -150,9 +161,15 @@ class NounLexicon:
 
     def __init__(self, thesaurus: NounThesaurus) -> None:
         self._thesaurus = thesaurus
+        near = (self._meant(row["kind"]) for row in read_rows("noun_near_kinds"))
+        self._near_kinds = frozenset[int]().union(*near)
         self.profile = lru_cache(maxsize=20_000)(self._find_profile)
-        self._by_use = lru_cache(maxsize=4)(_index)
+        self._by_use = lru_cache(maxsize=4)(self._index)
         self._substitutes = lru_cache(maxsize=20_000)(self._find_substitutes)
+
+    def __reduce__(self) -> tuple[object, tuple[NounThesaurus]]:
+        """Pickle without the caches."""
+        return NounLexicon, (self._thesaurus,)
 
     def classes(self, noun: str) -> frozenset[str]:
         """Return the broad classes of a noun; none of what is no thing."""
@@ -161,6 +178,10 @@ class NounLexicon:
     def has_flag(self, noun: str, flag: str) -> bool:
         """Whether a noun has a feature of ``nouns.tsv``."""
         return flag in self.profile(noun).flags
+
+    def is_known(self, noun: str) -> bool:
+        """Whether the tables or WordNet have a noun, so that it names one thing ("fire hydrant", and not "city bus")."""
+        return noun in noun_features() or bool(self._meant(noun))
 
     def is_person(self, noun: str) -> bool:
         """Whether a noun names somebody."""
@@ -193,16 +214,7 @@ class NounLexicon:
 
     def exclusive(self, one: str, other: str) -> bool:
         """Whether a thing called ``one`` is not called ``other``; symmetric."""
-        first, second = self.profile(one), self.profile(other)
-        if one == other or "frame" in first.flags or "frame" in second.flags:
-            return False
-        if not (first.kinds.isdisjoint(second.senses) and second.kinds.isdisjoint(first.senses)):
-            return False
-        if (one, other) in _apart():
-            return True
-        if "person" in first.classes and "person" in second.classes:
-            return _are_other_persons(first.flags, second.flags)
-        return first.same.isdisjoint(second.names) and second.same.isdisjoint(first.names)
+        return one != other and _exclude_each_other(self.profile(one), self.profile(other), other)
 
     def substitutes(self, noun: str, vocabulary: Sequence[str]) -> tuple[str, ...]:
         """Return the words of a vocabulary that may replace a noun, in its order.
@@ -214,9 +226,22 @@ class NounLexicon:
 
     def _find_substitutes(self, noun: str, vocabulary: tuple[str, ...]) -> tuple[str, ...]:
         profile = self.profile(noun)
-        index = self._by_use(self, vocabulary)
-        found = {at for use in profile.classes | profile.places for at in index.get(use, ())}
-        return tuple(vocabulary[at] for at in sorted(found) if self.exclusive(noun, vocabulary[at]))
+        profiles, by_use = self._by_use(vocabulary)
+        found = {at for use in profile.classes | profile.places for at in by_use.get(use, ())}
+        return tuple(
+            vocabulary[at]
+            for at in sorted(found)
+            if vocabulary[at] != noun and _exclude_each_other(profile, profiles[at], vocabulary[at])
+        )
+
+    def _index(self, vocabulary: tuple[str, ...]) -> tuple[list[NounProfile], dict[str, list[int]]]:
+        """Return the profiles of a vocabulary, and their positions by classes and places."""
+        profiles = [self.profile(noun) for noun in vocabulary]
+        index: dict[str, list[int]] = {}
+        for at, profile in enumerate(profiles):
+            for use in profile.classes | profile.places:
+                index.setdefault(use, []).append(at)
+        return profiles, index
 
     def _find_profile(self, noun: str) -> NounProfile:
         head = noun.rpartition(" ")[2]
@@ -232,12 +257,14 @@ class NounLexicon:
             known = [_classes()[0][name] for name in class_names]
             classes = frozenset[str]().union(*(each.above for each in known))
             places = features.places.union(*(each.places for each in known))
-        marks = {f"@{name}" for name in classes}
-        same = frozenset[str]().union(*map(loosely_same_nouns, called))
-        together = (_together().get(each, frozenset()) for each in called | marks)
-        return NounProfile(
-            classes, places, flags, frozenset(called.union(noun.split(), marks)), same.union(*together), senses, kinds
-        )
+        marks = called.union(noun.split(), (f"@{name}" for name in classes))
+        also = {other for each in called for other in loosely_same(each)}
+        also |= {other for mark in marks for other in _together().get(mark, ())}
+        near, apart = kinds & self._near_kinds, _apart().get(noun, frozenset())
+        return NounProfile(classes, places, flags, senses, kinds, senses | marks | near, kinds | also, apart)
+
+    def _meant(self, noun: str) -> frozenset[int]:
+        return self._thesaurus.sense_closure(noun, "NOUN")[0]
 
     def _class_of(self, noun: str) -> tuple[str, ...]:
         by_kind = _classes()[1]
@@ -250,11 +277,11 @@ def _are_other_persons(one: frozenset[str], other: frozenset[str]) -> bool:
     return any(len(one & kind) == len(other & kind) == 1 and one & kind != other & kind for kind in (_SEXES, _GROWN))
 
 
-def _index(lexicon: NounLexicon, vocabulary: tuple[str, ...]) -> dict[str, list[int]]:
-    """Return the positions of the words of a vocabulary by their classes and places."""
-    index: dict[str, list[int]] = {}
-    for at, noun in enumerate(vocabulary):
-        profile = lexicon.profile(noun)
-        for use in profile.classes | profile.places:
-            index.setdefault(use, []).append(at)
-    return index
+def _exclude_each_other(one: NounProfile, other: NounProfile, name: str) -> bool:
+    """Whether a thing called ``one`` is not called ``other``, whose noun is ``name``."""
+    if "frame" in one.flags or "frame" in other.flags:
+        return False
+    if name in one.apart or ("person" in one.classes and "person" in other.classes):
+        related = not (one.kinds.isdisjoint(other.senses) and other.kinds.isdisjoint(one.senses))
+        return not related and (name in one.apart or _are_other_persons(one.flags, other.flags))
+    return one.also.isdisjoint(other.marks) and other.also.isdisjoint(one.marks)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, Protocol
 
 from pairwright.generators.lexicon.attributes import NounCondition, same_concept
-from pairwright.generators.lexicon.nouns import cell_words, flagged, loosely_same_nouns, noun_features
+from pairwright.generators.lexicon.nouns import cell_words, flagged, loosely_same, noun_features
 from pairwright.generators.lexicon.tables import read_rows
 
 _TOUCHED: Final = ("artifact", "animal", "food", "plant")  # of other nouns WordNet's senses mislead
@@ -91,12 +91,6 @@ def _is_safe(word: str, other: str, pos: str, thesaurus: Synonyms) -> bool:
     )
 
 
-@lru_cache(maxsize=20_000)
-def loosely_same(noun: str) -> frozenset[str]:
-    """Return the nouns that captions use for the same thing as ``noun``, itself among them."""
-    return loosely_same_nouns(noun)
-
-
 @lru_cache(maxsize=1)
 def _attribute_groups() -> tuple[frozenset[str], ...]:
     return tuple(frozenset(cell_words(row["words"])) for row in read_rows("attribute_groups"))
@@ -117,7 +111,7 @@ def other_senses() -> dict[str, frozenset[str]]:
 
 def reword_each_other(one: str, other: str) -> bool:
     """Whether two lemmas may be said of the same thing, so that neither is a negative of the other."""
-    if one == other or other in loosely_same_nouns(one):
+    if one == other or other in loosely_same(one):
         return True
     rows = [row for word in (one, other) for pos in _WORDNET_POS for row in rewording_rows().get((pos, word), ())]
     return any(one in row.others or other in row.others for row in rows)

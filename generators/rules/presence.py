@@ -26,9 +26,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.context import ImageWords, loosely_same, plural_of
+from pairwright.generators.captions.context import ImageWords, plural_of
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.knowledge.candidates import Candidates
+from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.words.attributes import OPPOSITE, PLACES, UNTOUCHED
 from pairwright.generators.words.nouns import (
     ADDABLE,

@@ -1,6 +1,5 @@
-"""Word lists are written as text, words between spaces, since that is how they are read and mended."""
+"""Sets of words: see `language.word_set`."""
 
+from pairwright.generators.language.word_set import word_set
 
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of ``text``."""
-    return frozenset(text.split())
+__all__ = ["word_set"]

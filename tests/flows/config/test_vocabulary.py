@@ -10,7 +10,7 @@ from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows.commands.generate import GenerateRequest, run_generator
 from pairwright.flows.config.build import parse_config
 from pairwright.flows.config.vocabulary import coco_vocabulary, config_with_vocabulary
-from pairwright.generators.words.label_sets import COCO
+from pairwright.generators.lexicon.label_sets import COCO
 
 
 def coco(folder: Path, *, of_image: dict[str, Any] | None = None) -> Path:

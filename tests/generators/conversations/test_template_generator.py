@@ -18,7 +18,7 @@ from pairwright.datasets.records import Annotation, Box, Pair, Turn
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.conversations.question_templates import BRIEF
 from pairwright.generators.conversations.template_generator import TYPES, ConversationOptions, TemplateConversations
-from pairwright.generators.words.label_sets import COCO
+from pairwright.generators.lexicon.label_sets import COCO
 from tests.example_counts import examples
 from tests.generators.rule_fixtures import POOL, annotate, assert_order_is_free, pair_of
 

@@ -35,7 +35,7 @@ a_noun = st.sampled_from(["car", "dog", "man", "street", "sky", "door", "grass",
         ("busy", "empty", "street"),
         ("two", "four", "dog"),
         ("two", "many", "dog"),
-        ("one", "several", "dog"),
+        ("brown", "orange", "car"),
         ("rural", "urban", "street"),
         ("cloudy", "clear", "sky"),
         ("indoor", "outdoor", "pool"),
@@ -58,6 +58,8 @@ def test_words_that_exclude_each_other(one: str, other: str, noun: str) -> None:
         ("two", "2", "dog"),
         ("several", "three", "dog"),  # three are several
         ("two", "couple", "dog"),
+        ("one", "three", "dog"),  # one of three
+        ("brown", "orange", "cat"),
         ("other", "same", "dog"),  # describe nothing
         ("red", "large", "car"),  # of different classes
     ],

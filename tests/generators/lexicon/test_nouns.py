@@ -1,5 +1,7 @@
 """Classes of nouns, what excludes what, and what may replace what."""
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,11 +75,22 @@ def test_nouns_that_exclude_each_other(one: str, other: str) -> None:
         ("window", "church"),  # a part
         ("table", "restaurant"),  # "sitting at" both
         ("city bus", "bus"),
+        ("poodle", "collie"),  # dogs that are taken for each other
         ("close", "cat"),  # no thing: "a close up"
     ],
 )
 def test_nouns_that_may_be_said_of_the_same(one: str, other: str) -> None:
     assert not LEXICON.exclusive(one, other)
+
+
+@given(st.lists(a_noun, unique=True, max_size=30), a_noun)
+def test_substitutes_exclude_each_other(vocabulary: list[str], noun: str) -> None:
+    assert all(LEXICON.exclusive(noun, other) for other in LEXICON.substitutes(noun, vocabulary))
+
+
+def test_a_lexicon_is_pickled_without_its_caches() -> None:
+    copy = pickle.loads(pickle.dumps(LEXICON))  # noqa: S301 - our own bytes
+    assert copy.exclusive("dog", "cat")
 
 
 @given(a_noun, a_noun)

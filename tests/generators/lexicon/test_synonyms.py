@@ -6,11 +6,10 @@ from hypothesis import strategies as st
 
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.lexicon.attributes import AttributeLexicon
-from pairwright.generators.lexicon.nouns import NounLexicon
+from pairwright.generators.lexicon.nouns import NounLexicon, loosely_same
 from pairwright.generators.lexicon.synonyms import (
     attributes_like,
     dictionary_rewordings,
-    loosely_same,
     other_senses,
     reword_each_other,
     rewording_rows,

@@ -5,30 +5,21 @@ something present is the more plausible thing to ask about.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Final
+
+from pairwright.generators.lexicon.nouns import cell_words
+from pairwright.generators.lexicon.tables import read_rows
 
 _SURELY = 4  # labels of a set for each one that is seen
 
-_COCO = {
-    "person": "person",
-    "vehicle": "bicycle|car|motorcycle|airplane|bus|train|truck|boat",
-    "outdoor": "traffic light|fire hydrant|stop sign|parking meter|bench",
-    "animal": "bird|cat|dog|horse|sheep|cow|elephant|bear|zebra|giraffe",
-    "accessory": "backpack|umbrella|handbag|tie|suitcase",
-    "sports": (
-        "frisbee|skis|snowboard|sports ball|kite|baseball bat|baseball glove|skateboard|surfboard|tennis racket"
-    ),
-    "kitchen": "bottle|wine glass|cup|fork|knife|spoon|bowl",
-    "food": "banana|apple|sandwich|orange|broccoli|carrot|hot dog|pizza|donut|cake",
-    "furniture": "chair|couch|potted plant|bed|dining table|toilet",
-    "electronic": "tv|laptop|mouse|remote|keyboard|cell phone",
-    "appliance": "microwave|oven|toaster|sink|refrigerator",
-    "indoor": "book|clock|vase|scissors|teddy bear|hair drier|toothbrush",
+_ROWS: Final = tuple(
+    (row["set"], row["group"], label) for row in read_rows("label_sets") for label in cell_words(row["labels"])
+)
+GROUP_OF: Final[Mapping[str, str]] = {label: group for _, group, label in _ROWS}
+LABEL_SETS: Final[Mapping[str, tuple[str, ...]]] = {
+    name: tuple(label for other, _, label in _ROWS if other == name) for name in dict.fromkeys(row[0] for row in _ROWS)
 }
-
-GROUP_OF: Mapping[str, str] = {label: group for group, labels in _COCO.items() for label in labels.split("|")}
-COCO: tuple[str, ...] = tuple(GROUP_OF)  # the 80 categories of COCO's instances
-
-LABEL_SETS: Mapping[str, tuple[str, ...]] = {"coco": COCO}
+COCO: Final = LABEL_SETS["coco"]  # the 80 categories of COCO's instances
 
 
 def labels_of(vocabulary: tuple[str, ...]) -> tuple[str, ...]:

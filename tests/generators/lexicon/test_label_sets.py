@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairwright.generators.words.label_sets import COCO, GROUP_OF, labels_of, set_of
+from pairwright.generators.lexicon.label_sets import COCO, GROUP_OF, labels_of, set_of
 
 
 def test_names_of_sets_stand_for_their_labels() -> None:
