@@ -3,7 +3,9 @@
 All rates are *unfolded*: the share of rows in which the attack prefers the caption (or hard positive), ties counting
 half. 0.5 is chance level; far below 0.5 an attack is reliably wrong, which also leaves a trace.
 
-- *words*, *letters*: the classifiers of `audit`, judged on images that they were not trained on.
+- *words*, *letters*: the classifiers of `audit`, of n-grams of up to three words or of letters, judged on images that
+  they were not trained on.
+- *single_words*: the same classifier of counts of single words, without their order.
 - *trigram_total*, *trigram_mean*: log-probability of the text, or per token, under a trigram model of captions of other
   images.
 - *plausibility*: association of the content words under a co-occurrence model of the same captions.
@@ -16,21 +18,25 @@ Proxies compare an edit with its caption; both models never saw a caption of the
 - *plausibility_change*: mean change of the plausibility score in -1..1.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_matrix
 
 from pairwright.filters.attacks.accuracy import compute_preference_rate
-from pairwright.filters.attacks.evidence import build_classifier_evidence
+from pairwright.filters.attacks.evidence import Evidence, build_classifier_evidence
 from pairwright.filters.attacks.text_classifier import compute_held_out_gaps
 from pairwright.filters.scorers.text_scorers import PlausibilityScorer
 from pairwright.generators.language.trigram_model import TrigramModel
 
-CLASSIFIERS = ("words", "letters")
+SINGLE_WORDS = "single_words"
+CLASSIFIERS = (SINGLE_WORDS, "words", "letters")
 UNLIKELY = 8.0
 MIN_ROWS = 50
+_WORD = re.compile(r"[a-z']+")
 
 
 class TextRow(NamedTuple):
@@ -88,10 +94,28 @@ def measure_classifiers(
     groups = [row.group for row in rows]
     rates = {}
     for name in names:
-        evidence = build_classifier_evidence(name, [row.positive for row in rows], [row.negative for row in rows])
+        evidence = _build_evidence(name, rows)
         gaps = [compute_held_out_gaps(evidence.features, groups, seed, cost=evidence.cost) for seed in seeds]
         rates[name] = round(float(np.mean([compute_preference_rate(gap) for gap in gaps])), 4)
     return rates
+
+
+def _build_evidence(name: str, rows: Sequence[TextRow]) -> Evidence:
+    if name == SINGLE_WORDS:
+        return Evidence(name, count_single_words(rows), cost=1.0)
+    return build_classifier_evidence(name, [row.positive for row in rows], [row.negative for row in rows])
+
+
+def count_single_words(rows: Sequence[TextRow]) -> csr_matrix:
+    """Return counts of the words of the positives less those of the negatives, float64 (rows, words)."""
+    columns: dict[str, int] = {}
+    entries: list[tuple[int, int, float]] = []
+    for number, row in enumerate(rows):
+        for text, sign in ((row.positive, 1.0), (row.negative, -1.0)):
+            words = _WORD.findall(text.lower())
+            entries += ((number, columns.setdefault(word, len(columns)), sign) for word in words)
+    row_of, column_of, signs = zip(*entries, strict=True)
+    return csr_matrix((signs, (row_of, column_of)), shape=(len(rows), len(columns)))
 
 
 def measure_rows(

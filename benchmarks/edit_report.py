@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_ATTACKS = ("words", "letters", "trigram_total", "trigram_mean", "plausibility", "length")
+_ATTACKS = ("single_words", "words", "letters", "trigram_total", "trigram_mean", "plausibility", "length")
+_WORDS = ("single_words", "words")
 _PROXIES = ("log_prob_change", "unlikely", "plausibility_change", "imbalance")
 _SECTIONS = ("default", "both sides", "no last resorts")
 
@@ -14,7 +15,7 @@ def render_markdown(figures: Mapping[str, Any]) -> str:
         return "\n".join(_render_refinement(label, one) for label, one in figures.items())
     parts = [f"{figures['captions']:,} captions of {figures['images']:,} images\n"]
     for name in (name for name in _SECTIONS if name in figures):
-        parts += [f"## {name.capitalize()}\n", _render_attacks(figures[name])]
+        parts += [f"## {name.capitalize()}\n", _render_attacks(figures[name]), _render_by_rows(figures[name])]
     parts += ["## Proxies\n", _render_proxies(figures["default"])]
     parts += ["## Words\n", _render_words(figures["default"])]
     parts += ["## Rejected, share of captions\n", _render_rejected(figures["default"])]
@@ -42,6 +43,15 @@ def _render_attacks(types: Mapping[str, Any]) -> str:
         for kind, one in types.items()
     ]
     return table(["type", "kept", "yield", *(name.replace("_", " ") for name in _ATTACKS)], rows)
+
+
+def _render_by_rows(types: Mapping[str, Any]) -> str:
+    sizes = sorted({size for one in types.values() for size in one["by_rows"]}, key=int)
+    rows = [
+        [kind, *(percent(one["by_rows"].get(size, {}).get(name)) for name in _WORDS for size in sizes)]
+        for kind, one in types.items()
+    ]
+    return table(["type", *(f"{name.replace('_', ' ')}, {size} rows" for name in _WORDS for size in sizes)], rows)
 
 
 def _render_proxies(types: Mapping[str, Any]) -> str:

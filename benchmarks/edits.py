@@ -10,7 +10,7 @@ half; with ``--half all``, on images behind the first ``--images``. Edits are ma
 so any checkout can be measured: ``PYTHONPATH=OTHER/src python -m benchmarks.edits ...``. By type:
 
 - *yield*: share of captions with a kept negative; *rejected*: reasons, as shares of the captions.
-- attacks and naturalness proxies, see `edit_attacks.py`, on at most `ATTACK_ROWS` rows.
+- attacks and naturalness proxies, see `edit_attacks.py`, on at most `ATTACK_ROWS` rows; classifiers on fewer, too.
 - *inserted*, *removed*: the most frequent ones, each with its share; *imbalance*: total variation distance, 0-1, between
   the distributions of inserted and of removed words.
 - *slots*: distinct kept edits of one slot of a caption, asked for `PER_SLOT` negatives.
@@ -33,13 +33,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.edit_attacks import HeldOutModels, TextRow, measure_rows
+from benchmarks.edit_attacks import SINGLE_WORDS, HeldOutModels, TextRow, measure_classifiers, measure_rows
 from benchmarks.edit_readings import sample_items, write_readings
 from benchmarks.edit_refinement import measure_refinement
 from benchmarks.edit_report import render_markdown
 from benchmarks.process_usage import measured
 
 ATTACK_ROWS = 5_000
+FEWER_ROWS = (1_000, 2_000)  # classifiers get better with rows, so sets of unequal size do not compare
 PER_SLOT = 24
 SLOT_IMAGES = 400
 TOP = 8
@@ -133,6 +134,11 @@ def describe_type(kind: str, made: Generated, models: HeldOutModels, seed: int) 
         "yield": round(edited / captions, 4),
         "attacked": len(attacked),
         **measure_rows(text_rows(attacked), models),
+        "by_rows": {
+            str(number): measure_classifiers(text_rows(attacked[:number]), (SINGLE_WORDS, "words"))
+            for number in FEWER_ROWS
+            if number <= len(attacked)
+        },
         **count_words(kept),
         "rejected": {reason: round(count / captions, 4) for reason, count in sorted(rejected.items())},
     }
