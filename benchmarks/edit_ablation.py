@@ -1,0 +1,307 @@
+"""What each constraint, each table of the lexicon and the floor of the rule edits pay.
+
+    python -m benchmarks.edit_ablation CAPTIONS.jsonl [--half even] [--images 1000] [--constraints A,B] [--tables C,D]
+    python -m benchmarks.edit_ablation CAPTIONS.jsonl --floors 0.01,0.03,0.1,0.3
+
+Captions are tagged, counted and learned from once; then the rules run in process once per constraint, with
+``skip_constraints={id}``, and once per table of the lexicon in a process of its own, with the rows of the table removed
+(``NAME``, or ``NAME:COLUMN=VALUE`` for a part of it). A line of the table is one type of edit that changes:
+
+- *changed*: share of the captions whose edit differs, appears or disappears.
+- *yield*, *words*, *log prob*, *unlikely*, *plausibility*: figures of `edit_attacks.py` without the constraint, each less
+  that with all of them. A constraint of plausibility pays if they get worse without it.
+- *said*: the same for the share of edits whose inserted words occur in a caption of the image that was hidden from the
+  rules: a proxy for edits that are true. A constraint of truth pays if it rises without it.
+The last caption of each image is hidden. The pool is the whole half of the file; models that judge learn the other half.
+``--examples`` prints edits that only appear without the constraint: read them on captions that are not reported.
+"""
+
+import argparse
+import json
+import pickle
+import random
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from benchmarks.edit_attacks import HeldOutModels, TextRow, measure_rows
+from benchmarks.edit_report import percent, table
+from pairwright.datasets.records import Pair, pair_key
+from pairwright.datasets.rng import make_rng
+from pairwright.datasets.shards.content_counts import annotation_type
+from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tokens import Token
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
+
+FIGURES = ("yield", "single_words", "words", "log_prob_change", "unlikely", "plausibility_change", "said")
+CURVE = (
+    "yield",
+    "single_words",
+    "words",
+    "letters",
+    "trigram_total",
+    "trigram_mean",
+    "log_prob_change",
+    "unlikely",
+    "said",
+)
+NATS = ("log_prob_change", "plausibility_change")
+MIN_CHANGED = 0.001  # share of captions
+MOST_NEW = 20
+EDITED_WORDS = ("replace", "add")
+_WITHOUT_TABLE = """
+import sys
+import pairwright.generators.lexicon.tables as tables
+name, _, part = sys.argv[1].partition(":")
+column, _, value = part.partition("=")
+read = tables.read_rows
+def read_without(table):
+    return [row for row in read(table) if table != name or (part and row[column] != value)]
+tables.read_rows = read_without
+from benchmarks.edit_ablation import edit_saved
+edit_saved(sys.argv[2], sys.argv[3])
+"""
+
+
+class Edit(NamedTuple):
+    """A kept edit, and the words that it inserts."""
+
+    row: TextRow
+    inserted: tuple[str, ...]
+
+
+Edits = dict[str, dict[str, Edit]]  # type to key of the pair to its edit
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One change: other options, or rows of a table of the lexicon that are removed."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    table: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Materials:
+    """What all variants share.
+
+    Attributes:
+        pairs: the edited captions, each with the others of its image except the hidden one.
+        tokens: of each caption.
+        hidden: key of a pair to the hidden caption of its image, in lower case.
+        pool: what the rules know of the captions.
+        options: of the unchanged rules.
+    """
+
+    pairs: Sequence[Pair]
+    tokens: Sequence[Sequence[Token]]
+    hidden: Mapping[str, str]
+    pool: PoolStatistics
+    options: NegativeOptions
+
+    @classmethod
+    def read(cls, rows: Sequence[Mapping[str, Any]], images: int, options: NegativeOptions) -> "Materials":
+        """Return the materials: the pool of all rows, and pairs of the first images."""
+        tagger = load_tagger()
+        tokens = tagger.tag([text for row in rows for text in row["captions"]])
+        pairs, hidden = [], {}
+        for row in rows[:images]:
+            for number, caption in enumerate(row["captions"][:-1]):
+                key = pair_key("benchmark", str(row["image_id"]), caption)
+                others = tuple(text for at, text in enumerate(row["captions"][:-1]) if at != number)
+                pairs.append(Pair(key, caption, source_id=str(row["image_id"]), captions=others))
+                hidden[key] = row["captions"][-1].lower()
+        return cls(
+            pairs, tagger.tag([pair.caption for pair in pairs]), hidden, count_captions(tokens).frozen(), options
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """The edits of the unchanged rules with their figures by type, and what judges edits."""
+
+    materials: Materials
+    models: HeldOutModels
+    saved: Path
+    edits: Edits
+    figures: Mapping[str, Mapping[str, float]]
+
+
+def make_edits(materials: Materials, options: Mapping[str, Any]) -> Edits:
+    """Return the edits by type with some options changed."""
+    maker = RuleNegatives(load_wordnet(), materials.pool, replace(materials.options, **options))
+    found: Edits = defaultdict(dict)
+    for pair, tokens in zip(materials.pairs, materials.tokens, strict=True):
+        for row in maker.annotate(pair, tokens, make_rng(0, 0, maker.name, maker.version, pair.key)):
+            if row.status == "kept":
+                inserted = tuple(edit.after.lower().strip(" ,") for edit in row.edits)
+                text = TextRow(pair.source_id, row.source_text, row.text)
+                found[annotation_type(row)][pair.key] = Edit(text, inserted)
+    return dict(found)
+
+
+def edit_saved(source: str, target: str) -> None:
+    """Read materials from a file, and write their edits to another; run by processes without a table."""
+    materials = pickle.loads(Path(source).read_bytes())  # noqa: S301 - written by this program
+    Path(target).write_bytes(pickle.dumps(make_edits(materials, {})))
+
+
+def edit_without(table_name: str, saved: Path) -> Edits | str:
+    """Return the edits with rows of a table removed, or why the rules do not run without them."""
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "edits"
+        command = [sys.executable, "-c", _WITHOUT_TABLE, table_name, str(saved), str(out)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return done.stderr.strip().rpartition("\n")[2]
+        edits: Edits = pickle.loads(out.read_bytes())  # noqa: S301 - written by this program
+        return edits
+
+
+def describe(kind: str, edits: Mapping[str, Edit], materials: Materials, models: HeldOutModels) -> dict[str, float]:
+    """Return the figures of a type."""
+    figures = {"yield": len(edits) / len(materials.pairs)}
+    figures |= measure_rows([edit.row for edit in edits.values()], models)
+    if kind.startswith(EDITED_WORDS) and edits:
+        said = [_is_said(edit.inserted, materials.hidden[key]) for key, edit in edits.items()]
+        figures["said"] = sum(said) / len(said)
+    return figures
+
+
+def _is_said(inserted: Sequence[str], caption: str) -> bool:
+    return any(re.search(rf"\b{re.escape(words)}\b", caption) for words in inserted if words not in {"", "a", "an"})
+
+
+# Set before worker processes are forked, which share its memory.
+_baselines: list[Baseline] = []
+
+
+def compare(variant: Variant) -> dict[str, Any]:
+    """Return the figures of each type that a variant changes, each less that of the unchanged rules, and new edits."""
+    (baseline,) = _baselines
+    materials = baseline.materials
+    edits = edit_without(variant.table, baseline.saved) if variant.table else make_edits(materials, variant.options)
+    if isinstance(edits, str):
+        return {"error": edits}
+    found = {}
+    for kind in sorted({*edits, *baseline.edits}):
+        one, other = edits.get(kind, {}), baseline.edits.get(kind, {})
+        changed = {key for key in {*one, *other} if one.get(key) != other.get(key)}
+        if len(changed) >= MIN_CHANGED * len(materials.pairs):
+            figures, before = describe(kind, one, materials, baseline.models), baseline.figures.get(kind, {})
+            both = [name for name in FIGURES if name in figures and name in before]
+            new = [one[key].row for key in sorted(changed & one.keys())]
+            found[kind] = {
+                "changed": round(len(changed) / len(materials.pairs), 4),
+                "change": {name: round(figures[name] - before[name], 4) for name in both},
+                "new": [[row.positive, row.negative] for row in random.Random(0).sample(new, min(len(new), MOST_NEW))],
+            }
+    return found
+
+
+def measure_floor(floor: float) -> dict[str, Any]:
+    """Return the figures of each type at a floor."""
+    (baseline,) = _baselines
+    edits = make_edits(baseline.materials, {"floor": floor})
+    return {kind: describe(kind, found, baseline.materials, baseline.models) for kind, found in sorted(edits.items())}
+
+
+def render_comparison(found: Mapping[str, Mapping[str, Any]], examples: int) -> str:
+    """Return a table of the variants that change something, the names of the others, and new edits of each."""
+    failed = [f"{name} ({types['error']})" for name, types in found.items() if "error" in types]
+    lines = [(name, *item) for name, types in found.items() if "error" not in types for item in types.items()]
+    rows = [
+        [name, kind, percent(one["changed"]), *(_signed(name, one["change"].get(name)) for name in FIGURES)]
+        for name, kind, one in lines
+    ]
+    new = [f"{name} | {kind} | {a}  ->  {b}" for name, kind, one in lines for a, b in one["new"][:examples]]
+    nothing = ", ".join(name for name, types in found.items() if not types)
+    head = ["without", "type", "changed", *(name.replace("_", " ") for name in FIGURES)]
+    return "\n".join([table(head, rows), f"change nothing: {nothing}", f"do not run: {'; '.join(failed)}", *new])
+
+
+def _signed(name: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:+.3f}" if name in NATS else f"{value:+.1%}"
+
+
+def render_curve(found: Mapping[Any, Mapping[str, Any]]) -> str:
+    """Return a table of the figures by type and floor."""
+    rows = [
+        [kind, floor, *(f"{one[name]:.3f}" if name in one else "" for name in CURVE)]
+        for kind in sorted({kind for types in found.values() for kind in types})
+        for floor, types in found.items()
+        if (one := types.get(kind))
+    ]
+    return table(["type", "floor", *(name.replace("_", " ") for name in CURVE)], rows)
+
+
+def list_variants(constraints: Sequence[str] | None, tables: Sequence[str] | None) -> list[Variant]:
+    """Return the variants of constraints and tables; by default of all, and of each group of constraints."""
+    if constraints is None:
+        module = import_module("pairwright.generators.edits.constraints.table")
+        constraints = [each.id for each in module.CONSTRAINTS] + sorted({each.group for each in module.CONSTRAINTS})
+    if tables is None:
+        module = import_module("pairwright.generators.lexicon.tables")
+        tables = sorted(path.stem for path in module.DATA.glob("*.tsv"))
+    skipped = [Variant(each, {"skip_constraints": frozenset({each})}) for each in constraints]
+    return [*skipped, *(Variant(f"table {each}", table=each) for each in tables)]
+
+
+def _names(text: str) -> list[str]:
+    return [name for name in text.split(",") if name]
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("captions", type=Path)
+    parser.add_argument("--half", choices=["even", "odd"], default="even", help="lines of the file")
+    parser.add_argument("--images", type=int, default=1_250, help="images whose captions are edited, but the last one")
+    parser.add_argument("--types", type=_names, default=list(FOR_BENCHMARKS))
+    parser.add_argument("--constraints", type=_names, help="ids or groups; default: all")
+    parser.add_argument("--tables", type=_names, help="NAME or NAME:COLUMN=VALUE; default: all tables")
+    parser.add_argument("--floors", type=lambda text: [float(each) for each in text.split(",")], default=[])
+    parser.add_argument("--examples", type=int, default=0, metavar="K", help="print K edits of each line")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    asked = parser.parse_args()
+    rows = [json.loads(line) for line in asked.captions.read_text(encoding="utf-8").splitlines()]
+    rows = [row | {"captions": [text for text in row["captions"] if text.strip()]} for row in rows]
+    first = int(asked.half == "odd")
+    materials = Materials.read(rows[first::2], asked.images, NegativeOptions(types=tuple(asked.types)))
+    models = HeldOutModels.fit([text for row in rows[1 - first :: 2] for text in row["captions"]])
+    edits = make_edits(materials, {})
+    figures = {kind: describe(kind, found, materials, models) for kind, found in sorted(edits.items())}
+    print(f"{len(materials.pairs):,} captions of {asked.images:,} images\n\n{render_curve({'default': figures})}")
+    with TemporaryDirectory() as folder:
+        saved = Path(folder) / "materials"
+        saved.write_bytes(pickle.dumps(materials))
+        _baselines.append(Baseline(materials, models, saved, edits, figures))
+        with ProcessPoolExecutor(asked.workers, mp_context=get_context("fork")) as processes:
+            if asked.floors:
+                found: dict[Any, Any] = dict(zip(asked.floors, processes.map(measure_floor, asked.floors), strict=True))
+                print(render_curve(found))
+            else:
+                variants = list_variants(asked.constraints, asked.tables)
+                found = dict(zip([each.name for each in variants], processes.map(compare, variants), strict=True))
+                print(render_comparison(found, asked.examples))
+    if asked.json:
+        asked.json.write_text(json.dumps({"default": figures, "variants": found}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
