@@ -37,7 +37,7 @@ def sample_slots(captions: Iterable[str], tokens: Iterable[Sequence[Token]], the
 def _examples(caption: str, tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[ClozeExample]:
     parsed = Caption(Pair("", caption), tokens)
     for slot in find_slots(parsed, thesaurus):
-        yield ClozeExample(slot.kind, slot.key, context_of(parsed, slot.start, slot.end))
+        yield ClozeExample(slot.kind, slot.key, context_of(parsed, slot.start, slot.end, slot.before, slot.after))
 
 
 def learn_edit_model(

@@ -37,5 +37,11 @@ class EditMaterials:
         """Return the materials of a pool."""
         nouns = NounLexicon(thesaurus)
         return cls(
-            thesaurus, pool, model, Knowledge(thesaurus, pool), nouns, AttributeLexicon(thesaurus, nouns), load_relations()
+            thesaurus,
+            pool,
+            model,
+            Knowledge(thesaurus, pool),
+            nouns,
+            AttributeLexicon(thesaurus, nouns),
+            load_relations(),
         )

@@ -50,9 +50,7 @@ def _relations(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) -
 _by_classes: dict[tuple[tuple[str, ...], tuple[str, ...]], npt.NDArray[np.bool_]] = {}
 
 
-def _excluded(
-    targets: tuple[str, ...], classes: tuple[str, ...], subject: str, thing: str
-) -> npt.NDArray[np.bool_]:
+def _excluded(targets: tuple[str, ...], classes: tuple[str, ...], subject: str, thing: str) -> npt.NDArray[np.bool_]:
     """Return which relations exclude which, which depends on the noun classes of subject and object alone."""
     found = _by_classes.get((targets, classes))
     if found is None:

@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Final
 
 from pairwright.generators.captions.caption import Outcome
-from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.proposals import FloatArray, Proposals, Proposer
 from pairwright.generators.edits.sampling import sample_proposals

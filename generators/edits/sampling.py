@@ -56,5 +56,3 @@ def uniform(seed: int, count: int) -> npt.NDArray[np.float64]:
 def balance_of_targets(targets: Sequence[str], by_word: Mapping[str, float]) -> FloatArray:
     """Return the balance of each target: that of the whole, or of its words together."""
     return np.array([sum(by_word.get(word, 0.0) for word in target.split()) for target in targets], np.float32)
-
-

@@ -41,9 +41,7 @@ def score_captions(
     }
     scores = {kind: _split(model, kind, captions, by_kind[kind]) for kind in kinds}
     return [
-        ScoredCaption(
-            caption, {kind: by_kind[kind][at] for kind in kinds}, {kind: scores[kind][at] for kind in kinds}
-        )
+        ScoredCaption(caption, {kind: by_kind[kind][at] for kind in kinds}, {kind: scores[kind][at] for kind in kinds})
         for at, caption in enumerate(captions)
     ]
 
@@ -52,7 +50,7 @@ def _split(
     model: ClozeModel, kind: str, captions: Sequence[Caption], slots: Sequence[Sequence[Slot]]
 ) -> list[FloatArray]:
     contexts = [
-        context_of(caption, slot.start, slot.end)
+        context_of(caption, slot.start, slot.end, slot.before, slot.after)
         for caption, found in zip(captions, slots, strict=True)
         for slot in found
     ]

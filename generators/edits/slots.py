@@ -71,15 +71,13 @@ def find_slots(caption: Caption, thesaurus: Thesaurus) -> list[Slot]:
     return [*(slot for phrase in phrases for slot in _slots_of_phrase(caption, phrase, thesaurus)), *relations]
 
 
-def context_of(caption: Caption, start: int, end: int) -> ClozeContext:
-    """Return what a cloze model reads around the tokens ``start`` up to ``end``."""
+def context_of(caption: Caption, start: int, end: int, before: str = "", after: str = "") -> ClozeContext:
+    """Return what a cloze model reads around the tokens ``start`` up to ``end``; for the nouns see `Slot`."""
     words = caption.context_words
     left = (*words[max(0, start - REACH) : start][::-1], *_ENDS)[:REACH]
     right = (*words[end : end + REACH], *_ENDS)[:REACH]
-    bag = [
-        token.lemma for at, token in enumerate(caption.tokens) if token.pos in _CONTENT and not start <= at < end
-    ]
-    return ClozeContext(left, right, tuple(bag[:MAX_BAG]))
+    bag = [token.lemma for at, token in enumerate(caption.tokens) if token.pos in _CONTENT and not start <= at < end]
+    return ClozeContext(left, right, (before, after), tuple(bag[:MAX_BAG]))
 
 
 def write_slot(caption: Caption, slot: Slot, key: str) -> Change:

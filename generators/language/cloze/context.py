@@ -4,6 +4,7 @@ from typing import Final, NamedTuple
 
 SLOT_KINDS: Final = ("noun", "adjective", "relation")
 REACH: Final = 4  # words read on each side, by position
+HEADS: Final = 2  # words read for their role
 MAX_BAG: Final = 16  # words of the caption read without their position
 
 
@@ -13,11 +14,14 @@ class ClozeContext(NamedTuple):
     Attributes:
         left: the words before the slot, nearest first; "" is the start of the caption. At most `REACH`.
         right: the words behind the slot, nearest first; "" is the end of the caption. At most `REACH`.
+        heads: of a relation, the lemmas of the nouns that it joins, subject and object; of an adjective, "" and the
+            lemma of the noun that it describes; of a noun, "" twice. As many as `HEADS`.
         bag: content words of the rest of the caption, in order. At most `MAX_BAG`.
     """
 
     left: tuple[str, ...]
     right: tuple[str, ...]
+    heads: tuple[str, ...]
     bag: tuple[str, ...]
 
 

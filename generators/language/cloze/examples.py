@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
-from pairwright.generators.language.cloze.context import MAX_BAG, REACH, SLOT_KINDS, ClozeExample
+from pairwright.generators.language.cloze.context import HEADS, MAX_BAG, REACH, SLOT_KINDS, ClozeExample
 
 DEFAULT_LIMIT: Final = 150_000  # examples of a slot kind
 FORMAT_VERSION: Final = 1
-WIDTHS: Final = (REACH, REACH, MAX_BAG)  # columns of a context: left, right, bag
+WIDTHS: Final = (REACH, REACH, HEADS, MAX_BAG)  # columns of a context: left, right, heads, bag
 _PADS: Final = tuple((0,) * width for width in range(max(WIDTHS) + 1))
 _UNBOUNDED: Final = 2**64 - 1
 _COLUMNS: Final = 1 + sum(WIDTHS)  # the target comes first

@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.blas_threads import limit_blas_to_one_thread
 from pairwright.datasets.errors import StorageError
-from pairwright.generators.language.cloze.context import MAX_BAG, REACH, SLOT_KINDS, ClozeContext
+from pairwright.generators.language.cloze.context import HEADS, MAX_BAG, REACH, SLOT_KINDS, ClozeContext
 
 Weights = NDArray[np.float32]
 WordIds = NDArray[np.int32]
 
 FORMAT_VERSION: Final = 1
 PAD, UNKNOWN, FIRST_WORD = 0, 1, 2  # word ids: beyond an end of the caption, not in the vocabulary, first real word
-POSITIONS: Final = 2 * REACH
+POSITIONS: Final = 2 * REACH + HEADS
 _BLOCK: Final = 16  # rows of a product; a multiple of the rows of every kernel of OpenBLAS
 _CHUNK: Final = 32 * _BLOCK  # rows that are computed at once, to stay in the cache
 _SAME_WORD: Final = {"an": "a"}  # a filler changes the article before it
@@ -179,13 +179,13 @@ def round_weights(array: NDArray[np.floating[Any]]) -> Weights:
 
 
 def encode_contexts(ids: Mapping[str, int], contexts: Sequence[ClozeContext]) -> WordIds:
-    """Return the word ids of contexts, int32 (n, POSITIONS + MAX_BAG): left, right, bag, each filled up with `PAD`.
+    """Return the word ids of contexts, int32 (n, POSITIONS + MAX_BAG): left, right, heads, bag, each filled up with `PAD`.
 
     Unknown words of the bag are left out.
     """
     known = map(ids.__getitem__, chain.from_iterable(chain.from_iterable(contexts)))
     flat = np.fromiter(known, np.int32)
-    widths = (REACH, REACH, MAX_BAG)
+    widths = (REACH, REACH, HEADS, MAX_BAG)
     lengths = np.array([[len(part) for part in context] for context in contexts], np.intp).reshape(-1, len(widths))
     filled = np.concatenate(
         [np.arange(width) < length[:, None] for width, length in zip(widths, lengths.T, strict=True)], axis=1

@@ -76,7 +76,7 @@ def _fill_up(context: ClozeContext) -> tuple[str, ...]:
 
 
 def test_a_saved_sample_is_read_back_and_has_the_same_bytes(tmp_path: Path) -> None:
-    context = ClozeContext(("a",), ("",), ("dog", "\ud800"))
+    context = ClozeContext(("a",), ("",), (), ("dog", "\ud800"))
     sample = sample_of([("x", [ClozeExample("noun", "dog house", context)])])
     for name in ("a.npz", "b.npz"):
         sample.save(tmp_path / name)

@@ -24,7 +24,7 @@ contexts = st.builds(ClozeContext, words, words, st.lists(st.sampled_from(WORDS)
 
 def noun_after(verb: str, noun: str = "apple") -> ClozeExample:
     """Return "a man VERB a | NOUN"."""
-    return ClozeExample("noun", noun, ClozeContext(("a", verb, "man", "a"), ("", "", "", ""), ("man", verb)))
+    return ClozeExample("noun", noun, ClozeContext(("a", verb, "man", "a"), ("", "", "", ""), ("", ""), ("man", verb)))
 
 
 def make_sample() -> ClozeSample:
@@ -32,7 +32,7 @@ def make_sample() -> ClozeSample:
     for number in range(1_000):
         verb = rng.choice(list(OBJECTS))
         noun = rng.choice(OBJECTS[verb])
-        relation = ClozeContext(("man", "a", "", ""), ("a", noun, "", ""), ("man", noun))
+        relation = ClozeContext(("man", "a", "", ""), ("a", noun, "", ""), ("man", noun), ("man", noun))
         sampler.add(f"{number}", [noun_after(verb, noun), ClozeExample("relation", verb, relation)])
     return sampler.sample()
 
@@ -76,7 +76,7 @@ def test_an_article_does_not_tell_what_stood_there(model: ClozeModel) -> None:
 
 
 def test_an_unknown_word_is_not_a_missing_one(model: ClozeModel) -> None:
-    start, unknown = (ClozeContext(("a", word), (), ()) for word in ("", "zebra"))
+    start, unknown = (ClozeContext(("a", word), (), (), ()) for word in ("", "zebra"))
     assert not np.array_equal(*model.log_probs("noun", [start, unknown]))
 
 
