@@ -172,3 +172,8 @@ def test_nouns_of_a_class_are_known_by_the_last_word_of_a_compound() -> None:
     assert LEXICON.classes_of("zebra") == ("animal",)
     assert LEXICON.classes_of("lampshade") == ("thing",)
     assert LEXICON.classes_of() == ()
+
+
+@pytest.mark.parametrize("phrase", ["away from", "far from", "without", "walk away from", "stand far from"])
+def test_denials_are_no_relations(phrase: str) -> None:
+    assert LEXICON.analyse(phrase) is None
