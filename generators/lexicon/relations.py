@@ -191,9 +191,8 @@ class RelationLexicon:
         known = np.array([relation is not None for relation in relations], dtype=np.bool_)
         states = [_applied(classes, relation.states if relation else self._space.every) for relation in relations]
         found = np.zeros((len(keys), len(keys)), dtype=np.bool_)
-        for dimension in range(len(self._space.every)):
-            bits = _as_bits([each[dimension] for each in states], self._space.every[dimension].bit_length())
-            found |= bits @ bits.T == 0
+        for masks in zip(*states, strict=True):
+            found |= _disjoint(masks)
         found &= known[:, None] & known[None, :]
         self._set_exceptions(found, keys)
         return found
@@ -269,5 +268,10 @@ def _applied(classes: Iterable[NounClass], states: States) -> States:
     return states
 
 
-def _as_bits(masks: Sequence[int], width: int) -> npt.NDArray[np.float32]:
-    return np.array([[mask >> bit & 1 for bit in range(width)] for mask in masks], dtype=np.float32).reshape(-1, width)
+def _disjoint(masks: Sequence[int]) -> npt.NDArray[np.bool_]:
+    """Return which pairs of masks have no bit in common; equal masks are compared once."""
+    places = {mask: place for place, mask in enumerate(dict.fromkeys(masks))}
+    table = np.array([[one & other == 0 for other in places] for one in places], dtype=np.bool_)
+    at = np.array([places[mask] for mask in masks])
+    pairs: npt.NDArray[np.bool_] = table[np.ix_(at, at)]
+    return pairs

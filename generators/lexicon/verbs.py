@@ -34,14 +34,17 @@ class Verb:
 
 
 def read_verbs(rows: Iterable[dict[str, str]], space: StateSpace) -> dict[tuple[str, Frame], Verb]:
-    """Return the verbs of a table by lemma and frame; a row without states takes those of the verb it is the same as."""
+    """Return the verbs of a table by lemma and frame.
+
+    A row without states takes those of the first row with the same meaning that has some, of its own frame if possible.
+    """
     rows = list(rows)
-    stated = {row["same"]: row for row in reversed(rows) if _is_stated(row)}
-    stated |= {row["verb"]: row for row in reversed(rows) if _is_stated(row)}
+    stated = {(row["same"], row["frame"]): row for row in reversed(rows) if _is_stated(row)}
     verbs = {}
     for row in rows:
         frame = cast("Frame", row["frame"])
-        states = space.parse(row if _is_stated(row) else stated.get(row["same"], row))
+        named = (stated.get((row["same"], each)) for each in (frame, "t", "p", "i"))
+        states = space.parse(row if _is_stated(row) else next(filter(None, named), row))
         particles = frozenset(row["particles"].split())
         verbs[row["verb"], frame] = Verb(row["verb"], frame, states, row["subject"], row["same"], particles)
     return verbs

@@ -8,6 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.generators.lexicon.relations import load_relations
+from pairwright.generators.lexicon.states import exclude
+from pairwright.generators.lexicon.tables import read_rows
 
 LEXICON = load_relations()
 PHRASES = st.sampled_from(LEXICON.keys())
@@ -140,3 +142,38 @@ def test_the_longest_preposition_is_found(words: str, length: int) -> None:
 def test_keys_are_sorted_and_known() -> None:
     assert all(one < other for one, other in pairwise(LEXICON.keys()))
     assert all(LEXICON.analyse(key) for key in sorted(LEXICON.keys()))
+
+
+@pytest.mark.parametrize(("name", "key"), [("prepositions", ("phrase",)), ("verbs", ("verb", "frame"))])
+def test_no_row_of_a_table_is_written_twice(name: str, key: tuple[str, ...]) -> None:
+    rows = [tuple(row[column] for column in key) for row in read_rows(name)]
+    assert sorted(rows) == sorted(set(rows))
+
+
+def test_exceptions_correct_the_features() -> None:
+    for row in read_rows("relation_exceptions"):
+        one, other = LEXICON.analyse(row["a"]), LEXICON.analyse(row["b"])
+        assert one is not None
+        assert other is not None
+        assert row["reason"]
+        assert LEXICON.exclusive(row["a"], row["b"]) == (row["exclusive"] == "yes")
+        assert exclude(one.states, other.states) != (row["exclusive"] == "yes"), "the row changes nothing"
+
+
+def test_verbs_without_states_take_those_of_their_meaning() -> None:
+    stroll, walk = LEXICON.analyse("stroll down"), LEXICON.analyse("walk down")
+    assert stroll is not None
+    assert walk is not None
+    assert stroll.features == walk.features
+
+
+def test_nouns_of_a_class_are_known_by_the_last_word_of_a_compound() -> None:
+    assert "road" in LEXICON.classes_of(object="gravel road")
+    assert LEXICON.classes_of("zebra") == ("animal",)
+    assert LEXICON.classes_of("lampshade") == ("thing",)
+    assert LEXICON.classes_of() == ()
+
+
+@pytest.mark.parametrize("phrase", ["away from", "far from", "without", "walk away from", "stand far from"])
+def test_denials_are_no_relations(phrase: str) -> None:
+    assert LEXICON.analyse(phrase) is None
