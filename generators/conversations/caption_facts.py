@@ -53,11 +53,12 @@ from pairwright.generators.conversations.caption_lexicon import (
 from pairwright.generators.conversations.facts import Fact, contradictory_person_nouns, label_fields
 from pairwright.generators.lexicon.attributes import neighbours
 from pairwright.generators.lexicon.nouns import flagged, loosely_same
-from pairwright.generators.words.relations import GROUNDS, INDOORS, OUTDOORS, ROOMS
 
 MAX_PRESENT = 4
 _AND = re.compile(r"(?<=\s)&(?=\s)")
 MAX_WORDS = 14  # of an action or a place
+
+_INDOORS, _OUTDOORS = frozenset({"indoor", "indoors"}), frozenset({"outdoor", "outdoors", "outside"})
 
 
 @dataclass(frozen=True)
@@ -186,9 +187,10 @@ class CaptionFacts:
 
     def _is_contradicted(self, place: str) -> bool:
         """Return whether a caption contradicts a place: an outdoor word for a room, or an indoor word for a field."""
-        if place.rpartition(" ")[2] in ROOMS:
-            return not (OUTDOORS | GROUNDS).isdisjoint(self.words.all)
-        return place in flagged("open") | GROUNDS and not (ROOMS | INDOORS).isdisjoint(self.words.all)
+        rooms, grounds = flagged("room"), flagged("ground")
+        if place.rpartition(" ")[2] in rooms:
+            return not (_OUTDOORS | grounds).isdisjoint(self.words.all)
+        return place in flagged("open") | grounds and not (_INDOORS | rooms).isdisjoint(self.words.all)
 
     def colours(self) -> list[Fact]:
         """Return the colours of things that occur once."""

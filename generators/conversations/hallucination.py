@@ -98,7 +98,9 @@ class ObjectSupport:
         for at, token in enumerate(tokens):
             begins = at == 0 or tokens[at - 1].text in ".!?"
             if token.tag in {"NN", "NNS"}:
-                if token.lemma not in flagged("frame") | flagged("vague") | _ALWAYS_SUPPORTED and self._is_thing(token.lemma):
+                if token.lemma not in flagged("frame") | flagged("vague") | _ALWAYS_SUPPORTED and self._is_thing(
+                    token.lemma
+                ):
                     yield token.lemma
             elif token.tag in {"NNP", "NNPS"} and not begins and token.text.isalpha():
                 yield token.text.lower()

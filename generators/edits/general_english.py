@@ -1,7 +1,7 @@
 """General English statistics: the fallback for a caption pool that is too small to count.
 
 Word frequency comes from WordNet's sense counts (running text), word co-occurrence from the tables in
-`words/common_sense.py`. Two words that the tables do not cover count as seen together, with neutral plausibility. Fewer
+`lexicon/common_sense.py`. Two words that the tables do not cover count as seen together, with neutral plausibility. Fewer
 implausible edits are detected than with a pool of some thousand captions.
 """
 
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.wordnet import WordNet
-from pairwright.generators.words.common_sense import goes_together
+from pairwright.generators.lexicon.common_sense import goes_together
 
 MIN_CAPTIONS = 200
 SEEN_COUNT, COMMON_COUNT = 2, 1000  # captions: for unknown word pairs, and for pairs that go together

@@ -2,12 +2,11 @@
 
 import pytest
 
-from pairwright.generators.edits.general_english import SEEN_COUNT, GeneralEnglish
+from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.knowledge.scenes import KNOWN, Scenes
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
-from pairwright.generators.words.common_sense import goes_together
 from tests.generators.rule_fixtures import POOL, SmallThesaurus, annotate, counted, pair_of, texts
 
 SAID = (
@@ -67,35 +66,6 @@ def test_an_object_is_preferred_that_captions_have_in_such_a_place() -> None:
     under, on = (["a dog under a table"] * 8, ["a dog on a table"] * 8)
     assert "a dog on a table" in made("replace-object", "a dog on a bed", *said, *on)
     assert made("replace-object", "a dog on a bed", *said, *under) == {"a cat on a bed"}
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "there"),
-    [
-        ("sit", "on", True),
-        ("sit", "through", False),
-        ("on", "bed", True),
-        ("under", "road", False),
-        ("atop", "table", True),
-        ("eat", "pizza", True),
-        ("eat", "bus", False),
-        ("ride", "horse", True),
-        ("man", "talk", True),
-        ("cat", "fly", False),
-        ("seagull", "fly", True),
-        ("bus", "park", True),
-        ("vase", "walk", False),
-        ("open", "door", None),
-        ("red", "bus", None),
-        ("near", "bus", None),
-    ],
-)
-def test_common_sense_tells_what_goes_together(first: str, second: str, *, there: bool | None) -> None:
-    wordnet = load_wordnet()
-    assert goes_together(first, second, lambda noun, kind: wordnet.is_a(noun, kind, "NOUN")) is there
-    general = GeneralEnglish(wordnet)
-    assert (general.adjacency(first, second) > SEEN_COUNT) is (there is True)
-    assert (general.adjacency(first, second) == 0) is (there is False)
 
 
 @pytest.mark.parametrize(
