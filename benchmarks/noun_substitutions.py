@@ -1,98 +1,132 @@
-"""How often captioners use one word of a pair where others use the other, for the tables in `edit_checks.nearness`.
+"""How often captioners use two words of which the lexicon says that they exclude each other for the same thing.
 
     python benchmarks/noun_substitutions.py captions.jsonl
 
-captions.jsonl: rows with ``captions``, several an image. Of the images whose captions have the rarer noun of a pair, the
-*exchange share* is the part of those where one caption has one noun, another has the other, and none has both. Looks at
-the pairs of `synonyms.LOOSELY_SAME`, and prints as the table has them those that are told apart: exchanged in fewer
-than `LEAST` of at least `ENOUGH` images, and fewer than `LIFT` times as often as the commoner noun is used anywhere.
-Then, of `attributes.NEIGHBOURS`, the qualities that two captions of an image give one noun in fewer than `LEAST_QUALITY`
-of at least `ENOUGH_QUALITIES` pairs of captions that have the rarer one.
+captions.jsonl: rows with ``captions``, several an image. Two nouns are *exchanged* in an image if one caption has the one
+and another has the other in the same role (subject of the same verb, object of the same verb or preposition, first
+noun), and neither caption has both. The rate is the share of images with the rarer noun. Two adjectives are exchanged if
+two captions give them to the same noun; the rate is the share of such pairs of captions with the rarer one. Pairs with a
+high rate belong in ``generators/lexicon/data/noun_groups.tsv``, ``noun_together.tsv`` or ``attribute_neighbours.tsv``.
 """
 
 import argparse
 import json
-import textwrap
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, pairwise
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 
-from pairwright.generators.captions.context import plural_of, words_of
-from pairwright.generators.language.word_set import word_set
-from pairwright.generators.words.attributes import NEIGHBOURS, place
-from pairwright.generators.words.synonyms import LOOSELY_SAME
+from pairwright.generators.captions.phrases import NounPhrase, noun_phrases
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.tokens import Token, tag_all
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.lexicon.attributes import AttributeLexicon
+from pairwright.generators.lexicon.nouns import NounLexicon
 
-LEAST, ENOUGH, LIFT = 0.1, 20, 2.5
-LEAST_QUALITY, ENOUGH_QUALITIES = 0.05, 50
-# One picture has both a street and a sidewalk, a house and a shop; a man may be a rider, and a seat a part of a chair.
-SCENES = {"street", "field", "ocean", "hill", "picture", "building"}
-SEVERAL_THINGS = word_set(
-    "adult person people player rider surfer male female gentleman guy fellow teenager youth baby infant seat stand top "
-    "surface container watch tower"
-)
+LEAST, SLACK = 3, 5  # exchanges of a pair that is printed; added to the images, since a few prove little
+VOCABULARY = 1_500  # most frequent nouns
+_BE = frozenset({"is", "are", "was", "were", "that", "which", "who"})
+_Pairs = Counter[tuple[str, str]]
+
+
+class Exchanges:
+    """Counts of the words of images and of the pairs that are exchanged."""
+
+    def __init__(self) -> None:
+        wordnet = load_wordnet()
+        self.nouns = NounLexicon(wordnet)
+        self.attributes = AttributeLexicon(wordnet, self.nouns)
+        self.noun_images, self.noun_pairs = Counter[str](), _Pairs()
+        self.adjective_pairs, self.described = _Pairs(), Counter[str]()
+
+    def add(self, captions: Sequence[Sequence[Token]]) -> None:
+        """Count an image by its tagged captions."""
+        phrases = [noun_phrases(tokens) for tokens in captions]
+        self._add_nouns([dict(self._roles(*each)) for each in zip(captions, phrases, strict=True)])
+        self._add_adjectives([dict(_qualities(*each)) for each in zip(captions, phrases, strict=True)])
+
+    def _roles(self, tokens: Sequence[Token], phrases: Sequence[NounPhrase]) -> Iterator[tuple[str, set[str]]]:
+        for phrase in phrases:
+            if tokens[phrase.head].tag in {"NN", "NNS"}:
+                head, before = tokens[phrase.head].lemma, tokens[phrase.head - 1].text.lower()
+                compound = f"{before} {head}"
+                known = phrase.head > phrase.start and self.nouns.is_known(compound)
+                yield compound if known else head, set(_roles_of(tokens, phrase))
+
+    def _add_nouns(self, captions: Sequence[dict[str, set[str]]]) -> None:
+        self.noun_images.update(set().union(*captions))
+        exchanged = set[tuple[str, str]]()
+        for one, other in combinations(captions, 2):
+            for first in one.keys() - other.keys():
+                same = (noun for noun in other.keys() - one.keys() if not one[first].isdisjoint(other[noun]))
+                exchanged.update((min(first, noun), max(first, noun)) for noun in same)
+        self.noun_pairs.update(exchanged)
+
+    def _add_adjectives(self, captions: Sequence[dict[str, set[str]]]) -> None:
+        for one, other in combinations(captions, 2):
+            for noun in one.keys() & other.keys():
+                if one[noun] and other[noun]:
+                    self.described.update(one[noun] | other[noun])
+                pairs = ((a, b) for a in one[noun] - other[noun] for b in other[noun] - one[noun])
+                self.adjective_pairs.update(
+                    (min(a, b), max(a, b)) for a, b in pairs if self.attributes.exclusive(a, b, noun)
+                )
+
+    def of_nouns(self) -> Iterator[tuple[float, int, str, str]]:
+        """Yield rate, count and nouns of the exchanged pairs of which one may replace the other."""
+        vocabulary = tuple(noun for noun, _ in self.noun_images.most_common(VOCABULARY))
+        for (one, other), count in self.noun_pairs.items():
+            if count >= LEAST and other in vocabulary and one in self.nouns.substitutes(other, vocabulary):
+                yield count / (min(self.noun_images[one], self.noun_images[other]) + SLACK), count, one, other
+
+    def of_adjectives(self) -> Iterator[tuple[float, int, str, str]]:
+        """Yield rate, count and adjectives of the exchanged pairs that exclude each other."""
+        for (one, other), count in self.adjective_pairs.items():
+            if count >= LEAST:
+                yield count / (min(self.described[one], self.described[other]) + SLACK), count, one, other
+
+
+def _roles_of(tokens: Sequence[Token], phrase: NounPhrase) -> Iterator[str]:
+    """Yield the roles of a phrase in its caption."""
+    if phrase.start == 0:
+        yield "first"
+    elif tokens[phrase.start - 1].tag[:2] in {"IN", "TO", "VB"} and tokens[phrase.start - 1].text.lower() != "of":
+        yield f"object of {tokens[phrase.start - 1].lemma}"
+    at = phrase.end
+    while at < len(tokens) and tokens[at].text.lower() in _BE:
+        at += 1
+    if at < len(tokens) and tokens[at].tag.startswith("VB"):
+        yield f"subject of {tokens[at].lemma}"
+
+
+def _qualities(tokens: Sequence[Token], phrases: Sequence[NounPhrase]) -> Iterator[tuple[str, set[str]]]:
+    """Yield the adjectives and the number of each noun of which a caption speaks once."""
+    heads = Counter(tokens[phrase.head].lemma for phrase in phrases)
+    for phrase in phrases:
+        counted = (phrase.count,) if phrase.count >= 0 else ()
+        if heads[tokens[phrase.head].lemma] == 1 and not phrase.joined:
+            yield tokens[phrase.head].lemma, {tokens[at].text.lower() for at in (*phrase.adjectives, *counted)}
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the pairs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("captions", type=Path)
+    parser.add_argument("--top", type=int, default=40, help="pairs printed of nouns and of adjectives")
     asked = parser.parse_args()
-    pairs = {pair for group in LOOSELY_SAME if group.isdisjoint(SCENES)
-             for pair in combinations(sorted(group - SEVERAL_THINGS), 2)}  # fmt: skip
-    nouns = {noun for pair in pairs for noun in pair}
-    forms = {plural_of(noun): noun for noun in nouns} | {noun: noun for noun in nouns}
-    images, exchanged, count = Counter[str](), Counter[tuple[str, str]](), 0
-    described, given = Counter[str](), Counter[frozenset[str]]()
     with asked.captions.open(encoding="utf-8") as lines:
-        for line in lines:
-            captions = [words_of(text) for text in json.loads(line)["captions"]]
-            for qualities in _of_one_noun(captions):
-                described.update(qualities)
-                given[frozenset(qualities)] += 1
-            said = [{forms[word] for word in words if word in forms} for words in captions]
-            found = sorted(set().union(*said))
-            images.update(found)
-            count += 1
-            together = {pair for nouns in said for pair in combinations(sorted(nouns), 2)}
-            exchanged.update(pair for pair in combinations(found, 2) if pair in pairs and pair not in together)
-    apart: dict[str, list[str]] = defaultdict(list)
-    for pair in sorted(pairs):
-        seen, other = sorted(images[noun] for noun in pair)
-        if seen >= ENOUGH and exchanged[pair] < seen * min(LEAST, LIFT * other / count):
-            apart[pair[0]].append(pair[1])
-    _show(apart)
-    unlike: dict[str, list[str]] = defaultdict(list)
-    for one, other in sorted(tuple(sorted(pair)) for pair in NEIGHBOURS):
-        rarer, (first, second) = min(described[one], described[other]), (place(one), place(other))
-        if first and second and first.group != second.group:
-            continue
-        if rarer >= ENOUGH_QUALITIES and given[frozenset((one, other))] < rarer * LEAST_QUALITY:
-            unlike[one].append(other)
-    _show(unlike)
-
-
-def _of_one_noun(captions: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
-    """Yield the two qualities of one class that two captions of an image give a noun, one each."""
-    given = [_qualities(words) for words in captions]
-    for one, other in combinations(given, 2):
-        for noun in one.keys() & other.keys():
-            if len(one[noun]) == len(other[noun]) == 1:
-                yield min(one[noun]), min(other[noun])
-
-
-def _qualities(words: Sequence[str]) -> Mapping[tuple[str, str], set[str]]:
-    """Return, for each noun and class of qualities, the concepts right before the noun."""
-    found: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for word, noun in pairwise(words):
-        known = place(word)
-        if known is not None:
-            found[noun.rstrip("s"), known.group].add(known.concept)
-    return found
-
-
-def _show(apart: Mapping[str, Sequence[str]]) -> None:
-    print(textwrap.fill("; ".join(f"{word} {' '.join(others)}" for word, others in apart.items()), 112))
+        images = [json.loads(line)["captions"] for line in lines]
+    tagged = iter(tag_all(load_tagger(), [text for captions in images for text in captions]))
+    exchanges = Exchanges()
+    for captions in images:
+        exchanges.add([next(tagged) for _ in captions])
+    for name, found in (("nouns", exchanges.of_nouns()), ("adjectives", exchanges.of_adjectives())):
+        pairs = sorted(found, reverse=True)
+        print(
+            f"{name}: {len(pairs)} pairs exchanged {LEAST} times or more, {sum(p[0] > 0.1 for p in pairs)} at over 10%"
+        )
+        for rate, count, one, other in pairs[: asked.top]:
+            print(f"  {rate:.2f} {count:4d} {one} / {other}")
 
 
 if __name__ == "__main__":

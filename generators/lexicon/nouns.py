@@ -8,7 +8,7 @@ symmetric. What fits the caption at hand is for others to say.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Final, Protocol
@@ -51,10 +51,12 @@ class NounProfile:
         flags: features (``nouns.tsv``).
         senses: WordNet's relevant senses.
         kinds: the senses and all above them.
-        marks: senses, and kinds of which all are taken for each other (``noun_near_kinds.tsv``); the noun, of a compound its words and its spelling as one word; its classes ("@building").
+        called: the noun, of a compound its spelling as one word, and its last word unless ``noun_groups.tsv`` has it.
+        apart: nouns that it excludes whatever their marks, but for senses.
+        marks: senses, and kinds of which all are taken for each other (``noun_near_kinds.tsv``); the noun, of a compound
+            its words and its spelling as one word; its classes ("@building").
         also: the marks of nouns that may be said of the same thing: kinds; what captioners use for the same, and what may
             be said in the same place.
-        apart: nouns that it excludes whatever their marks, but for senses.
     """
 
     classes: frozenset[str]
@@ -62,9 +64,10 @@ class NounProfile:
     flags: frozenset[str]
     senses: frozenset[int]
     kinds: frozenset[int]
+    called: frozenset[str]
+    apart: frozenset[str]
     marks: frozenset[str | int]
     also: frozenset[str | int]
-    apart: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +217,7 @@ class NounLexicon:
 
     def exclusive(self, one: str, other: str) -> bool:
         """Whether a thing called ``one`` is not called ``other``; symmetric."""
-        return one != other and _exclude_each_other(self.profile(one), self.profile(other), other)
+        return one != other and _exclude_each_other(self.profile(one), self.profile(other))
 
     def substitutes(self, noun: str, vocabulary: Sequence[str]) -> tuple[str, ...]:
         """Return the words of a vocabulary that may replace a noun, in its order.
@@ -231,7 +234,7 @@ class NounLexicon:
         return tuple(
             vocabulary[at]
             for at in sorted(found)
-            if vocabulary[at] != noun and _exclude_each_other(profile, profiles[at], vocabulary[at])
+            if vocabulary[at] != noun and _exclude_each_other(profile, profiles[at])
         )
 
     def _index(self, vocabulary: tuple[str, ...]) -> tuple[list[NounProfile], dict[str, list[int]]]:
@@ -244,24 +247,29 @@ class NounLexicon:
         return profiles, index
 
     def _find_profile(self, noun: str) -> NounProfile:
+        joined = noun.replace(" ", "")
+        if joined != noun and self.is_known(joined) and not self.is_known(noun):  # "surf board"
+            same = self.profile(joined)
+            return replace(same, marks=same.marks.union({noun}, noun.split()), also=same.also | {noun})
         head = noun.rpartition(" ")[2]
+        called = frozenset({noun, joined} if noun in _groups() else {noun, head, joined})
         features = noun_features().get(noun, NounFeatures())
-        senses, kinds = self._thesaurus.sense_closure(noun, "NOUN")
-        called = {noun, head, noun.replace(" ", "")}
-        flags, class_names = features.flags, features.classes or self._class_of(noun)
-        if head != noun and not class_names and not senses:  # a compound that no dictionary has
+        class_names = features.classes or self._class_of(noun)
+        if head != noun and not class_names and not self._meant(noun):  # a compound that no dictionary has
             above = self.profile(head)
             classes, places, flags = above.classes, above.places, above.flags
             senses, kinds = above.senses, above.kinds
         else:
             known = [_classes()[0][name] for name in class_names]
             classes = frozenset[str]().union(*(each.above for each in known))
-            places = features.places.union(*(each.places for each in known))
+            places, flags = features.places.union(*(each.places for each in known)), features.flags
+            senses, kinds = self._thesaurus.sense_closure(noun, "NOUN")
         marks = called.union(noun.split(), (f"@{name}" for name in classes))
-        also = {other for each in called for other in loosely_same(each)}
+        also = {other for each in called | {head} for other in loosely_same(each)}
         also |= {other for mark in marks for other in _together().get(mark, ())}
-        near, apart = kinds & self._near_kinds, _apart().get(noun, frozenset())
-        return NounProfile(classes, places, flags, senses, kinds, senses | marks | near, kinds | also, apart)
+        apart = frozenset(other for each in called for other in _apart().get(each, ())).difference(noun.split())
+        near = kinds & self._near_kinds
+        return NounProfile(classes, places, flags, senses, kinds, called, apart, senses | marks | near, kinds | also)
 
     def _meant(self, noun: str) -> frozenset[int]:
         return self._thesaurus.sense_closure(noun, "NOUN")[0]
@@ -277,11 +285,12 @@ def _are_other_persons(one: frozenset[str], other: frozenset[str]) -> bool:
     return any(len(one & kind) == len(other & kind) == 1 and one & kind != other & kind for kind in (_SEXES, _GROWN))
 
 
-def _exclude_each_other(one: NounProfile, other: NounProfile, name: str) -> bool:
-    """Whether a thing called ``one`` is not called ``other``, whose noun is ``name``."""
+def _exclude_each_other(one: NounProfile, other: NounProfile) -> bool:
+    """Whether a thing of the one profile is not called by the noun of the other."""
     if "frame" in one.flags or "frame" in other.flags:
         return False
-    if name in one.apart or ("person" in one.classes and "person" in other.classes):
+    apart = not (one.apart.isdisjoint(other.called) or other.apart.isdisjoint(one.called))
+    if apart or ("person" in one.classes and "person" in other.classes):
         related = not (one.kinds.isdisjoint(other.senses) and other.kinds.isdisjoint(one.senses))
-        return not related and (name in one.apart or _are_other_persons(one.flags, other.flags))
+        return not related and (apart or _are_other_persons(one.flags, other.flags))
     return one.also.isdisjoint(other.marks) and other.also.isdisjoint(one.marks)
