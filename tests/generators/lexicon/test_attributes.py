@@ -35,6 +35,7 @@ a_noun = st.sampled_from(["car", "dog", "man", "street", "sky", "door", "grass",
         ("busy", "empty", "street"),
         ("two", "four", "dog"),
         ("two", "many", "dog"),
+        ("three", "five", "dog"),
         ("brown", "orange", "car"),
         ("rural", "urban", "street"),
         ("cloudy", "clear", "sky"),
@@ -59,6 +60,7 @@ def test_words_that_exclude_each_other(one: str, other: str, noun: str) -> None:
         ("several", "three", "dog"),  # three are several
         ("two", "couple", "dog"),
         ("one", "three", "dog"),  # one of three
+        ("three", "four", "dog"),  # somebody counts one more
         ("brown", "orange", "cat"),
         ("other", "same", "dog"),  # describe nothing
         ("red", "large", "car"),  # of different classes
