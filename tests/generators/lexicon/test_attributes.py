@@ -8,6 +8,7 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.lexicon.attributes import (
     AttributeLexicon,
     concepts,
+    counts,
     number_ranges,
     opposites,
     same_concept,
@@ -106,3 +107,11 @@ def test_every_class_and_neighbour_of_the_tables_is_known() -> None:
     assert {group for found in concepts().values() for group, _ in found} == classes
     names = {name for found in concepts().values() for _, name in found}
     assert {row[column] for row in read_rows("attribute_neighbours") for column in ("one", "other")} <= names
+
+
+def test_a_number_word_may_be_said_of_the_number_that_it_names() -> None:
+    assert (counts()["two"], counts()["7"], counts()["pair"]) == (2, 7, 2)
+    assert "several" not in counts()
+    for word, number in counts().items():
+        least, greatest = number_ranges()[word]
+        assert least <= number <= greatest
