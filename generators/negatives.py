@@ -21,7 +21,7 @@ from typing import Any, Final
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import BothOutcome, Edited, edited_annotation, first_good, first_pair
 from pairwright.generators.edits.both_sides import Positives, with_positive
 from pairwright.generators.edits.edit_model import EditModel, load_carried_model

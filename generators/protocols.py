@@ -9,13 +9,16 @@ to edit), so that candidates = kept + rejected.
 """
 
 import random
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Final, Protocol, runtime_checkable
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.client.steps import LLMStep
+
+ANNOTATED_AT_ONCE: Final = 250  # pairs; more do not save time
 
 
 class RuleGenerator(Protocol):
@@ -39,6 +42,17 @@ class RuleGenerator(Protocol):
             tokens: tokens of ``pair.caption``.
             rng: the random stream of (seed, epoch, generator, version, pair key).
         """
+        ...
+
+
+@runtime_checkable
+class BatchRuleGenerator(RuleGenerator, Protocol):
+    """A rule generator that annotates several pairs in less time than one by one."""
+
+    def annotate_batch(
+        self, pairs: Sequence[Pair], tokens: Sequence[Sequence[Token]], rngs: Sequence[random.Random]
+    ) -> list[list[Annotation]]:
+        """Return the annotations of each pair, which are those of `annotate`."""
         ...
 
 
@@ -86,3 +100,16 @@ class LLMGenerator(Protocol):
 def pair_rng(generator: RuleGenerator | LLMGenerator, seed: int, pair: Pair) -> random.Random:
     """Return the random stream of a generator for one pair, in a run with this seed."""
     return make_rng(seed, 0, generator.name, generator.version, pair.key)
+
+
+def annotate_pairs(
+    generator: RuleGenerator, pairs: Iterable[tuple[Pair, Sequence[Token]]], seed: int
+) -> Iterator[list[Annotation]]:
+    """Yield the annotations of each pair in a run with this seed; pairs come with the tokens of their captions."""
+    if not isinstance(generator, BatchRuleGenerator):
+        yield from (generator.annotate(pair, tokens, pair_rng(generator, seed, pair)) for pair, tokens in pairs)
+        return
+    rest = iter(pairs)
+    while batch := list(islice(rest, ANNOTATED_AT_ONCE)):
+        chosen, tokens = zip(*batch, strict=True)
+        yield from generator.annotate_batch(chosen, tokens, [pair_rng(generator, seed, pair) for pair in chosen])

@@ -21,6 +21,7 @@ from pairwright.datasets.plugins import PluginRegistry, iterate_plugin, report_f
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.conversations.llm_generator import LLMConversationOptions, LLMConversations
 from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
+from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
@@ -37,14 +38,22 @@ GROUP, LLM_GROUP = "pairwright.generators", "pairwright.llm_generators"
 
 @dataclass(frozen=True)
 class Materials:
-    """What a generator is constructed with: the WordNet table, the statistics of the pool, and the seed of the build."""
+    """What a generator is constructed with.
+
+    Attributes:
+        wordnet: WordNet.
+        pool: statistics of the captions of the pool.
+        seed: of the run.
+        edits: edit model of the pool, for generators by rules; the carried one if None.
+    """
 
     wordnet: WordNet
     pool: PoolStatistics | GeneralEnglish
     seed: int
+    edits: EditModel | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LLMMaterials(Materials):
     """Materials of a generator that asks a model: also the model's name, the prompts and the tagger."""
 
@@ -64,14 +73,19 @@ class BuiltInGenerator:
     about: str
     asks_pool: bool = True
     asks_model: bool = False
+    edits_captions: bool = False
 
 
 def _negatives(materials: Materials, **options: Any) -> RuleGenerator:
-    return RuleNegatives(materials.wordnet, materials.pool, NegativeOptions(seed=materials.seed, **options))
+    return RuleNegatives(
+        materials.wordnet, materials.pool, NegativeOptions(seed=materials.seed, **options), materials.edits
+    )
 
 
 def _positives(materials: Materials, **options: Any) -> RuleGenerator:
-    return RulePositives(materials.wordnet, materials.pool, PositiveOptions(seed=materials.seed, **options))
+    return RulePositives(
+        materials.wordnet, materials.pool, PositiveOptions(seed=materials.seed, **options), materials.edits
+    )
 
 
 def _conversations(materials: Materials, **options: Any) -> RuleGenerator:
@@ -94,8 +108,12 @@ def _llm_conversations(materials: LLMMaterials, **options: Any) -> LLMGenerator:
 
 
 BUILT_IN: Mapping[str, BuiltInGenerator] = {
-    "rules-negatives": BuiltInGenerator(_negatives, "hard negatives: replace or swap objects, attributes, relations"),
-    "rules-positives": BuiltInGenerator(_positives, "hard positives: synonyms, and swaps around 'and'"),
+    "rules-negatives": BuiltInGenerator(
+        _negatives, "hard negatives: replace or swap objects, attributes, relations", edits_captions=True
+    ),
+    "rules-positives": BuiltInGenerator(
+        _positives, "hard positives: synonyms, and swaps around 'and'", edits_captions=True
+    ),
     "template-conversations": BuiltInGenerator(
         _conversations, "question-answer turns that captions and boxes prove", asks_pool=False
     ),
@@ -177,6 +195,11 @@ def generator_fingerprint(name: str) -> str:
 def needs_pool(name: str) -> bool:
     """Return whether a generator needs the statistics of the pool; assumed for third-party generators."""
     return name not in BUILT_IN or BUILT_IN[name].asks_pool
+
+
+def needs_edit_model(name: str) -> bool:
+    """Return whether a generator needs the edit model of the pool, which takes time to learn."""
+    return name in BUILT_IN and BUILT_IN[name].edits_captions
 
 
 def _find_factory(name: str) -> GeneratorFactory:

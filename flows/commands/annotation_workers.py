@@ -8,24 +8,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pairwright.datasets.records import Annotation, Pair
+from pairwright.generators.edits.learning import sample_slots
+from pairwright.generators.language.cloze.examples import ClozeSample
 from pairwright.generators.language.pool_statistics import PoolCounts, count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.token_storage import PackedTokens, pack, unpack
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.protocols import pair_rng
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.protocols import annotate_pairs
 from pairwright.generators.registry import Materials, build_generator
 
 # A pair, with the tokens of its caption if they are known.
 Waiting = tuple[Pair, PackedTokens | None]
 
 
-def tag_and_count(captions: Sequence[str]) -> tuple[PoolCounts, list[PackedTokens]]:
-    """Return the word counts of captions, and their tokens."""
+class TaggedCaptions(NamedTuple):
+    """What is read of some captions of the pool: their word counts, their slots and their tokens."""
+
+    counts: PoolCounts
+    slots: ClozeSample
+    tokens: list[PackedTokens]
+
+
+def tag_and_count(captions: Sequence[str]) -> TaggedCaptions:
+    """Return the word counts, the slots and the tokens of captions."""
     tokens = load_tagger().tag(captions)
-    return count_captions(tokens), [pack(words) for words in tokens]
+    slots = sample_slots(captions, tokens, load_wordnet())
+    return TaggedCaptions(count_captions(tokens), slots, [pack(words) for words in tokens])
 
 
 def tag_batch(batch: Sequence[Waiting]) -> Iterable[list[Token]]:
@@ -69,10 +81,8 @@ class BatchAnnotator:
     def __call__(self, batch: Sequence[Waiting]) -> list[list[Annotation]]:
         """Return the annotations of each pair of a batch."""
         maker, seed = self._maker, self._setup.seed
-        return [
-            maker.annotate(pair, words, pair_rng(maker, seed, pair))
-            for (pair, _), words in zip(batch, tag_batch(batch), strict=True)
-        ]
+        pairs = ((pair, words) for (pair, _), words in zip(batch, tag_batch(batch), strict=True))
+        return list(annotate_pairs(maker, pairs, seed))
 
     def __reduce__(self) -> tuple[object, tuple[Path]]:
         if not self._path.exists():  # written when the first process needs it

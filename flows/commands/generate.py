@@ -29,11 +29,13 @@ from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.balance import BalanceLimits, BalanceReport, BalanceResult, balanced_kind
 from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edits.general_english import GeneralEnglish, pool_or_general_english
+from pairwright.generators.edits.learning import BALANCE_CAPTIONS, learn_edit_model
+from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics
-from pairwright.generators.language.token_storage import PackedTokens
+from pairwright.generators.language.token_storage import PackedTokens, unpack
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.registry import Materials, needs_pool
+from pairwright.generators.registry import Materials, needs_edit_model, needs_pool
 
 POOL_CAPTIONS = 200_000  # for word statistics of generators
 CHECKED_CAPTIONS = 50_000  # for word statistics of checks, which tag captions in one process
@@ -184,29 +186,76 @@ def _load_for_generator(
     wordnet = load_wordnet()
     if not needs_pool(request.generator):
         return Materials(wordnet, GeneralEnglish(wordnet), request.seed), {}
-    statistics, known = count_pool(request, processes)
-    pool = pool_or_general_english(statistics, wordnet)
+    found = read_pool(request, processes)
+    pool = pool_or_general_english(found.statistics, wordnet)
     if not isinstance(pool, PoolStatistics):
         note(
             "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
         )
-    return Materials(wordnet, pool, request.seed), known
+        return Materials(wordnet, pool, request.seed), found.tokens
+    if not needs_edit_model(request.generator):
+        return Materials(wordnet, pool, request.seed), found.tokens
+    with open_step("learning from captions", None, ""):
+        edits = learn_edit_model(found.slots, found.tagged_pairs(), wordnet, pool)
+    return Materials(wordnet, pool, request.seed, edits), found.tokens
 
 
-def count_pool(request: GenerateRequest, processes: OrderedPool) -> tuple[PoolStatistics, dict[str, PackedTokens]]:
-    """Return the statistics of the pool of a request, and the tokens of its captions by caption."""
+@dataclass(frozen=True)
+class PoolCaptions:
+    """What is read of the captions of a pool.
+
+    Attributes:
+        statistics: word statistics.
+        slots: on which the cloze model is trained.
+        tokens: of the captions, by caption.
+        pairs: a sample of the pairs, on which the word balance is learned.
+    """
+
+    statistics: PoolStatistics
+    slots: ClozeSample
+    tokens: Mapping[str, PackedTokens]
+    pairs: Sequence[Pair]
+
+    def tagged_pairs(self) -> list[tuple[Pair, list[Token]]]:
+        """Return the sampled pairs with the tokens of their captions."""
+        known = [pair for pair in self.pairs if pair.caption in self.tokens]
+        return [(pair, unpack(pair.caption, self.tokens[pair.caption])) for pair in known]
+
+
+def read_pool(request: GenerateRequest, processes: OrderedPool) -> PoolCaptions:
+    """Read the captions of the pool of a request."""
     read = request.read
     if request.pool:
         read = replace(read, input=request.pool, format="", columns={}, on_error="skip", option_names=WITHOUT_OPTIONS)
-    captions = list(islice(track(_captions(read_pairs(read)), "reading captions", unit="captions"), POOL_CAPTIONS))
-    counts = PoolCounts()
+    sample = PairSample()
+    found = _captions(read_pairs(read), sample)
+    captions = list(islice(track(found, "reading captions", unit="captions"), POOL_CAPTIONS))
+    counts, slots = PoolCounts(), [ClozeSampler().sample()]
     known: dict[str, PackedTokens] = {}
     with open_step("tagging captions", len(captions), "captions") as done:
-        for batch, (part, tokens) in processes.map_jobs(tag_and_count, _slices(captions)):
-            counts = counts.merged(part)
-            known.update(zip(batch, tokens, strict=True))
+        for batch, part in processes.map_jobs(tag_and_count, _slices(captions)):
+            counts = counts.merged(part.counts)
+            slots.append(part.slots)
+            known.update(zip(batch, part.tokens, strict=True))
             done.advance(len(batch))
-    return counts.frozen(), known
+    return PoolCaptions(counts.frozen(), ClozeSample.merged(slots), known, sample.pairs())
+
+
+class PairSample:
+    """The pairs with the lowest keys; keys are hashes, so these are a random sample."""
+
+    def __init__(self) -> None:
+        self._pairs: list[Pair] = []
+
+    def add(self, pair: Pair) -> None:
+        """Add a pair."""
+        self._pairs.append(pair)
+        if len(self._pairs) > 4 * BALANCE_CAPTIONS:
+            self._pairs = list(self.pairs())
+
+    def pairs(self) -> Sequence[Pair]:
+        """Return the sample, in the order of keys."""
+        return sorted(self._pairs, key=lambda pair: pair.key)[:BALANCE_CAPTIONS]
 
 
 def total_for_progress(read: ReadOptions) -> int | None:
@@ -224,11 +273,12 @@ def _slices(captions: Sequence[str]) -> Iterator[list[str]]:
     return (list(captions[start : start + BATCH]) for start in range(0, len(captions), BATCH))
 
 
-def _captions(batches: Iterator[ReadBatch]) -> Iterator[str]:
-    """Yield each caption of each image once; all pairs of an image have all its captions."""
+def _captions(batches: Iterator[ReadBatch], sample: PairSample) -> Iterator[str]:
+    """Yield each caption of each image once, and add the pairs to a sample; all pairs of an image have all its captions."""
     seen: set[tuple[str, str, str]] = set()
     for batch in batches:
         for pair in batch.pairs:
+            sample.add(pair)
             for caption in (pair.caption, *pair.captions):
                 named = (pair.source_id, pair.image, caption)
                 if named not in seen:

@@ -206,7 +206,7 @@ class ModelAccess:
     def materials(self, materials: Materials, tagger: Tagger) -> LLMMaterials:
         """Return the resources of an LLM generator; errors as in `prompts`."""
         return LLMMaterials(
-            materials.wordnet, materials.pool, materials.seed, self.model, prompts=self.prompts(), tagger=tagger
+            materials.wordnet, materials.pool, materials.seed, model=self.model, prompts=self.prompts(), tagger=tagger
         )
 
     def as_sent(self, request: LLMRequest) -> LLMRequest:

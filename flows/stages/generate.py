@@ -16,12 +16,13 @@ from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.flows.state.selection import selection_mask
 from pairwright.generators.counts import AnnotationCounts
 from pairwright.generators.edit_checks.unwrapping import sameness
+from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.general_english import pool_or_general_english
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.language.wordnet_table import table_path
-from pairwright.generators.protocols import LLMGenerator, RuleGenerator, pair_rng
+from pairwright.generators.protocols import LLMGenerator, RuleGenerator, annotate_pairs
 from pairwright.generators.registry import Materials, build_generator, generator_fingerprint
 
 if TYPE_CHECKING:
@@ -92,21 +93,19 @@ def generate_part(root: Path, part: str, stage: GeneratingStage) -> JobResult:
     pairs = PAIRS.read(pairs_path(root, part))
     tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
     flagged = zip(pairs, tokens, selection_mask(root, pairs, stage.selection), strict=True)
-    outputs.write(
-        part,
-        (
-            generator.annotate(pair, words, pair_rng(generator, stage.seed, pair))
-            for pair, words, selected in track(flagged, "writing texts", len(pairs), "captions")
-            if selected
-        ),
+    selected = (
+        (pair, words) for pair, words, chosen in track(flagged, "writing texts", len(pairs), "captions") if chosen
     )
+    outputs.write(part, annotate_pairs(generator, selected, stage.seed))
     return outputs.result(generator)
 
 
 def materials_of(root: Path, seed: int) -> Materials:
     """Return the resources of a build's generators."""
     wordnet = load_wordnet()
-    return Materials(wordnet, pool_or_general_english(PoolStatistics.load(statistics_path(root)), wordnet), seed)
+    path = statistics_path(root)
+    pool = pool_or_general_english(PoolStatistics.load(path), wordnet)
+    return Materials(wordnet, pool, seed, EditModel.beside(path))
 
 
 def _reject_positives_among_negatives(

@@ -1,17 +1,23 @@
-"""Stages ``tag`` and ``words``: part-of-speech tags of all captions, and word counts over the pool."""
+"""Stages ``tag`` and ``words``: tags of all captions; word counts and the edit model of the pool."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pairwright.datasets.record_tables import PAIRS
+from pairwright.datasets.records import Pair
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, tokens_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
+from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.edits.general_english import MIN_CAPTIONS
+from pairwright.generators.edits.learning import BALANCE_CAPTIONS, learn_edit_model, sample_slots
+from pairwright.generators.language.cloze.examples import ClozeSample
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics, count_captions
 from pairwright.generators.language.tagger import BUNDLED_PIPELINE, choose_pipeline, load_tagger, tagger_status
-from pairwright.generators.language.token_storage import write_tokens
-from pairwright.generators.language.tokens import tag_all
+from pairwright.generators.language.token_storage import read_tokens, write_tokens
+from pairwright.generators.language.tokens import Token, tag_all
+from pairwright.generators.language.wordnet import load_wordnet
 
 if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
@@ -32,13 +38,22 @@ def tag_jobs(run: "StageRun") -> Sequence[Job]:
 
 
 def words_jobs(run: "StageRun") -> Sequence[Job]:
-    """Return the job of stage ``words``."""
-    return [run.job(merge_statistics, run.parts)]
+    """Return the job of stage ``words``; the edit model is for generators by rules."""
+    config = run.config
+    by_rules = any(
+        section is not None and section.method == "rules" for section in (config.negatives, config.positives)
+    )
+    return [run.job(merge_statistics, run.parts, by_rules)]
 
 
 def partial_statistics_path(root: Path, part: str) -> Path:
     """Return the file of the word counts of one part."""
     return root / "statistics" / f"words-{part}.parquet"
+
+
+def slots_path(root: Path, part: str) -> Path:
+    """Return the file of the slots of one part, on which the edit model is trained."""
+    return root / "statistics" / f"slots-{part}.npz"
 
 
 def statistics_path(root: Path) -> Path:
@@ -55,19 +70,40 @@ def tag_part(root: Path, part: str, tagger_name: str, exploded: bool) -> JobResu
     tagger = load_tagger(tagger_name)
     tokens = tag_all(tagger, [pair.caption for pair in pairs])
     write_tokens([pair.key for pair in pairs], tokens, tokens_path(root, part))
-    others = [] if exploded else tag_all(tagger, [caption for pair in pairs for caption in pair.captions])
-    count_captions([*tokens, *others]).exact().save(partial_statistics_path(root, part))
-    outputs = [tokens_path(root, part), partial_statistics_path(root, part)]
+    captions, others = [pair.caption for pair in pairs], list[str]()
+    if not exploded:
+        others = [caption for pair in pairs for caption in pair.captions]
+        tokens += tag_all(tagger, others)
+    count_captions(tokens).exact().save(partial_statistics_path(root, part))
+    sample_slots([*captions, *others], tokens, load_wordnet()).save(slots_path(root, part))
+    outputs = [tokens_path(root, part), partial_statistics_path(root, part), slots_path(root, part)]
     return JobResult(outputs, Counts("caption", len(pairs), len(pairs)), {"tagger": tagger.name})
 
 
-def merge_statistics(root: Path, parts: list[str]) -> JobResult:
-    """Sum the word counts of all parts; the unit is a caption."""
+def merge_statistics(root: Path, parts: list[str], by_rules: bool) -> JobResult:  # noqa: FBT001 - a job's argument
+    """Sum the word counts of all parts and learn the edit model; the unit is a caption."""
     counts = PoolCounts()
     for part in parts:
         counts = counts.merged(PoolCounts.of(PoolStatistics.load(partial_statistics_path(root, part))))
-    counts.frozen().save(statistics_path(root))
-    return JobResult([statistics_path(root)], Counts("caption", counts.captions, counts.captions))
+    pool, path = counts.frozen(), statistics_path(root)
+    pool.save(path)
+    outputs = [path]
+    if by_rules and counts.captions >= MIN_CAPTIONS:
+        sample = ClozeSample.merged([ClozeSample.load(slots_path(root, part)) for part in parts])
+        learn_edit_model(sample, _pairs_of(root, parts), load_wordnet(), pool).save(path.parent)
+        outputs += EditModel.files(path.parent)
+    return JobResult(outputs, Counts("caption", counts.captions, counts.captions))
+
+
+def _pairs_of(root: Path, parts: Sequence[str]) -> list[tuple[Pair, list[Token]]]:
+    """Return pairs with their tokens, on which the word balance is learned: those of the first parts."""
+    found: list[tuple[Pair, list[Token]]] = []
+    for part in parts:
+        pairs = PAIRS.read(pairs_path(root, part))
+        found += zip(pairs, read_tokens(tokens_path(root, part), [pair.caption for pair in pairs]), strict=True)
+        if len(found) >= BALANCE_CAPTIONS:
+            break
+    return found
 
 
 def _tagger_state(name: str) -> str:

@@ -19,7 +19,6 @@ from functools import lru_cache
 from pairwright.datasets.records import Box, Pair
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.language.word_set import word_set
 from pairwright.generators.lexicon.attributes import concepts_of
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
