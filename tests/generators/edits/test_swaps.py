@@ -1,0 +1,153 @@
+"""Proposals of swaps: attributes, numbers, nouns and noun phrases that change places."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.realisation import rewrite
+from pairwright.generators.edits.swaps.attributes import swap_attributes
+from pairwright.generators.edits.swaps.fit import exchanged_order
+from pairwright.generators.edits.swaps.objects import swap_objects
+from pairwright.generators.edits.swaps.proposal import SwapMaterials, SwapProposal
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.lexicon.nouns import NounLexicon
+from tests.generators.rule_fixtures import counted, pair_of, tokens_of
+
+POOL = (
+    "a red car on a street", "a blue car on a street", "a red bus on a street", "a blue bus on a street",
+    "a large bowl on a table", "a small bowl on a table", "a small cat on a bed", "a large cat on a bed",
+    "two dogs in a field", "a dog in a field", "two men on a street", "a man on a street", "a woman on a street",
+    "two women on a street", "a dog chasing a cat", "a cat chasing a dog", "a boy sitting on a rug", "a boy sitting on a bed",
+    "a man in a suit", "a man in a dress", "a woman in a suit", "a woman in a dress", "a man sitting", "a woman sitting",
+    "a man standing", "a woman standing", "a cat sitting on a laptop", "a black wall", "a white wall", "a black cabinet",
+    "a white cabinet", "two giraffes and a zebra", "two zebras and a giraffe", "a green bathroom", "a blue bathroom",
+    "a white bathroom", "a black bathroom", "a green toilet", "a small toilet", "a small bathroom", "a white toilet",
+)  # fmt: skip
+Proposer = Callable[[Caption, SwapMaterials], Iterator[SwapProposal | str]]
+
+
+@dataclass(frozen=True, slots=True)
+class SameFit:
+    """A language model to which every order of words is as likely."""
+
+    value: float = 1.0
+
+    def ratio(self, caption: Caption, first: tuple[int, int], second: tuple[int, int]) -> float:
+        """Return the same for all swaps."""
+        del caption, first, second
+        return self.value
+
+
+@pytest.fixture(scope="module")
+def materials() -> SwapMaterials:
+    """Return materials whose pool has each caption three times."""
+    wordnet = load_wordnet()
+    return SwapMaterials(Knowledge(wordnet, counted(POOL * 3)), NounLexicon(wordnet), floor=0.02)
+
+
+def proposed(propose: Proposer, materials: SwapMaterials, caption: str, *others: str) -> set[str]:
+    """Return the texts of all proposals."""
+    found = propose(Caption(pair_of(caption, *others), tokens_of(caption)), materials)
+    return {rewrite(caption, each.changes)[0] for each in found if not isinstance(each, str)}
+
+
+@pytest.mark.parametrize(
+    ("caption", "swapped"),
+    [
+        ("A red car behind a blue bus.", "A blue car behind a red bus."),
+        ("A small cat in a large bowl", "A large cat in a small bowl"),
+        ("A small bathroom has a green toilet.", "A green bathroom has a small toilet."),
+        ("Two dogs near a man", "A dog near two men"),
+        ("A man is near two dogs.", "Two men are near a dog."),
+    ],
+)
+def test_attributes_of_two_things_change_places(materials: SwapMaterials, caption: str, swapped: str) -> None:
+    assert proposed(swap_attributes, materials, caption) == {swapped}
+
+
+@pytest.mark.parametrize(
+    ("caption", "others"),
+    [
+        ("A red car behind a blue bus.", ("a blue car and a red bus",)),
+        ("A red car behind a blue automobile.", ()),
+        ("a red and blue car on a street", ()),
+        ("A red car behind a bus.", ()),
+        ("A red car behind an odd bus.", ()),
+        ("Two dogs near a man", ("two men and some dogs",)),
+        ("A dog between two men", ()),
+        ("Two men in a field", ()),
+        ("Two dogs near each other and a man", ()),
+    ],
+)
+def test_attributes_stay_where_a_swap_may_be_true_or_odd(
+    materials: SwapMaterials, caption: str, others: tuple[str, ...]
+) -> None:
+    assert proposed(swap_attributes, materials, caption, *others) == set()
+
+
+def test_one_false_attribute_makes_a_swap_false(materials: SwapMaterials) -> None:
+    """Another caption may call another bus red; the car is still not blue."""
+    assert proposed(swap_attributes, materials, "A red car behind a blue bus.", "a red bus on a street")
+
+
+def test_a_colour_in_a_picture_without_colours_stays(materials: SwapMaterials) -> None:
+    caption = "A black and white photo of a red car and a blue bus"
+    assert proposed(swap_attributes, materials, caption) == set()
+
+
+@pytest.mark.parametrize(
+    ("caption", "swapped"),
+    [
+        ("A red car behind a blue bus.", "A red bus behind a blue car."),
+        ("Two giraffes and a zebra", "Two zebras and a giraffe"),
+        ("A dog chasing a cat", "A cat chasing a dog"),
+        ("A boy sitting on a rug near a bed", "A boy sitting on a bed near a rug"),
+        ("A man in a suit and a woman in a dress", "A man in a dress and a woman in a suit"),
+        ("A man sitting and a woman standing", "A woman sitting and a man standing"),
+    ],
+)
+def test_things_change_places(materials: SwapMaterials, caption: str, swapped: str) -> None:
+    fitting = SwapMaterials(materials.knowledge, materials.nouns, SameFit())
+    assert swapped in proposed(swap_objects, fitting, caption)
+
+
+@pytest.mark.parametrize(
+    ("caption", "others"),
+    [
+        ("A cat next to a dog", ()),
+        ("A cat and a dog", ()),
+        ("A dog chasing a cat", ("two dogs and a cat",)),
+        ("A dog chasing a cat", ("a cat that chases a dog",)),
+        ("A boy sitting on a rug near a bed", ("a boy sits on the bed",)),
+        ("A man in a suit and a woman in a dress", ("two men and two women",)),
+        ("A man in his suit and a woman in a dress", ()),
+        ("A bed with two pillows", ()),
+    ],
+)
+def test_things_stay_where_a_swap_may_be_true_or_odd(
+    materials: SwapMaterials, caption: str, others: tuple[str, ...]
+) -> None:
+    fitting = SwapMaterials(materials.knowledge, materials.nouns, SameFit())
+    assert proposed(swap_objects, fitting, caption, *others) == set()
+
+
+def test_what_a_language_model_finds_unlikely_is_not_proposed(materials: SwapMaterials) -> None:
+    odd = SwapMaterials(materials.knowledge, materials.nouns, SameFit(0.001))
+    caption = "A red car behind a blue bus."
+    assert proposed(swap_attributes, odd, caption) == proposed(swap_objects, odd, caption) == set()
+
+
+@given(st.integers(0, 4), st.integers(1, 4), st.integers(0, 4), st.integers(1, 4), st.integers(0, 4))
+def test_an_exchange_of_two_spans_is_undone_by_another(before: int, one: int, gap: int, other: int, after: int) -> None:
+    first, second = (before, before + one), (before + one + gap, before + one + gap + other)
+    length = second[1] + after
+    order = exchanged_order(length, first, second)
+    assert sorted(order) == list(range(length))
+    moved_first, moved_second = (before, before + other), (before + other + gap, length - after)
+    back = exchanged_order(length, moved_first, moved_second)
+    assert [order[at] for at in back] == list(range(length))
