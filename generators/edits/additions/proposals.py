@@ -1,0 +1,240 @@
+"""ADD edits: objects and attributes that are absent, in places where captions have such words.
+
+Proposals are all pairs of a place (`places`) and a word that is absent (`absence`, `attributes`) and that captions have
+there often enough: by the cloze model, p(word | context) is at least `floor` times that of a typical word, whose
+log-probability in a context is the expected one, the sum of p log p. Likewise the model has to expect the relation by
+which an object is added.
+
+For both-sides pairs, the false word comes with one that is true in the same place (`stated`). Both pass the same
+tests, so neither the place nor the kind of word says which of them is true; weights then balance the words, the true
+one standing for the replaced word of a REPLACE edit.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.additions.absence import FITTING, AbsentObjects, AdditionThesaurus, Pool
+from pairwright.generators.edits.additions.attributes import FalseAttributes
+from pairwright.generators.edits.additions.places import (
+    ATTRIBUTE,
+    OBJECT,
+    Place,
+    attribute_places,
+    object_places,
+    words_with_role,
+)
+from pairwright.generators.edits.additions.stated import StatedObjects
+from pairwright.generators.edits.realisation import Change
+from pairwright.generators.language.cloze.model import ClozeModel
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float32]
+
+FLOORS: Final = {OBJECT: 0.2, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); see benchmarks
+RELATION_FLOOR: Final = 0.1  # of p(relation) / p(typical relation)
+_MAX_LOG_RATIO: Final = 1.0  # above it a word is not preferred any more
+_MOST_LETTERS: Final = 3  # by which the true and the false word of a pair differ
+_KINDS: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPlaces:
+    """The places of one caption for additions of one target, and how likely each word is there.
+
+    Attributes:
+        caption: the caption.
+        places: n places.
+        log_probs: natural log-probability of each word of the vocabulary, float32 (n, vocabulary).
+    """
+
+    caption: Caption
+    places: Sequence[Place]
+    log_probs: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class AdditionProposals:
+    """Proposals for one caption; the arrays have one entry a proposal.
+
+    Attributes:
+        places: of the caption.
+        targets: the vocabulary.
+        place: index into ``places``, int64.
+        old: index into ``targets`` of the word that is true there, int64; -1 where no true word is proposed.
+        new: index into ``targets`` of the word that is false, int64.
+        log_ratio: natural logarithm of p(new | context) over that of the true or a typical word, float32.
+    """
+
+    places: Sequence[Place]
+    targets: Sequence[str]
+    place: IntArray
+    old: IntArray
+    new: IntArray
+    log_ratio: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.new)
+
+    def false_change(self, at: int) -> Change:
+        """Return the change of proposal ``at``."""
+        return self.places[self.place[at]].change(self.targets[self.new[at]])
+
+    def true_change(self, at: int) -> Change:
+        """Return the change that adds the true word of proposal ``at`` in the same place."""
+        return self.places[self.place[at]].change(self.targets[self.old[at]])
+
+
+class Additions:
+    """Proposes additions.
+
+    Args:
+        model: cloze model of the user's captions.
+        thesaurus: WordNet.
+        pool: statistics of the user's captions.
+        minimum: captions of the pool that have to name an added object.
+        floors: by target; see the module.
+    """
+
+    def __init__(
+        self,
+        model: ClozeModel,
+        thesaurus: AdditionThesaurus,
+        pool: Pool,
+        *,
+        minimum: int = 5,
+        floors: dict[str, float] | None = None,
+    ) -> None:
+        self._model, self._floors = model, FLOORS if floors is None else floors
+        self.objects = AbsentObjects(thesaurus, pool, model.targets("noun"), minimum)
+        self.attributes = FalseAttributes(pool)
+        self._columns = np.array([model.index("noun")[noun] for noun in self.objects.nouns], np.int64)
+        self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
+        self._stated = StatedObjects(thesaurus, pool, self.objects.nouns)
+        kinds = ("animal", "person")
+        self._alive = np.array(
+            [any(thesaurus.is_a(noun, k, "NOUN") for k in kinds) for noun in self.objects.nouns], bool
+        )
+
+    def score(self, captions: Sequence[Caption], target: str) -> list[ScoredPlaces]:
+        """Return the places of captions, scored together; those in which no relation fits are left out."""
+        find = object_places if target == OBJECT else attribute_places
+        found = self._with_fitting_relations([(at, place) for at, each in enumerate(captions) for place in find(each)])
+        scores = self._model.log_probs(_KINDS[target], [place.context for _, place in found])
+        sizes = np.bincount([at for at, _ in found], minlength=len(captions)) if found else np.zeros(len(captions), int)
+        ends = np.cumsum(sizes)
+        return [
+            ScoredPlaces(caption, [place for _, place in found[end - size : end]], scores[end - size : end])
+            for caption, size, end in zip(captions, sizes.tolist(), ends.tolist(), strict=True)
+        ]
+
+    def propose(self, scored: ScoredPlaces) -> AdditionProposals:
+        """Return the false additions to a caption."""
+        target = scored.places[0].target if scored.places else OBJECT
+        rows = self._object_rows(scored) if target == OBJECT else self._attribute_rows(scored)
+        found = [
+            (at, -1, int(new), float(ratio))
+            for at, (columns, ratios) in enumerate(rows)
+            for new, ratio in zip(columns, ratios, strict=True)
+        ]
+        return self._proposals(scored, target, found)
+
+    def propose_pairs(self, scored: ScoredPlaces) -> AdditionProposals:
+        """Return false additions to a caption, each with a true one in the same place."""
+        target = scored.places[0].target if scored.places else OBJECT
+        found = list(self._object_pairs(scored) if target == OBJECT else self._attribute_pairs(scored))
+        return self._proposals(scored, target, found)
+
+    def _with_fitting_relations(self, found: list[tuple[int, Place]]) -> list[tuple[int, Place]]:
+        asked = [(at, place.relation, place.relation_context) for at, (_, place) in enumerate(found) if place.relation]
+        log_probs = self._model.log_probs("relation", [context for _, _, context in asked if context is not None])
+        index = self._model.index("relation")
+        unfit = {
+            at
+            for (at, relation, _), row, typical in zip(asked, log_probs, _typical(log_probs), strict=True)
+            if relation not in index or row[index[relation]] < typical + np.log(RELATION_FLOOR)
+        }
+        return [each for at, each in enumerate(found) if at not in unfit]
+
+    def _object_rows(self, scored: ScoredPlaces) -> list[tuple[IntArray, FloatArray]]:
+        """Return for each place the columns of the absent objects that fit there, and their log-ratios."""
+        absent = self.objects.absent(scored.caption)
+        if not words_with_role("alone").isdisjoint(scored.caption.lower):
+            absent &= ~self._alive  # somebody else would contradict it, and so be no addition
+        columns, rows = self._columns[absent], []
+        for place, row, typical in zip(scored.places, scored.log_probs, _typical(scored.log_probs), strict=True):
+            ratios = row[columns] - typical
+            fits = (ratios >= np.log(self._floors[OBJECT])) & (not place.claim)
+            if place.head:
+                fits &= self.objects.fits_beside(place.head)[absent] >= FITTING
+            rows.append((columns[fits], ratios[fits]))
+        return rows
+
+    def _object_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
+        caption, log_probs = scored.caption, scored.log_probs
+        candidates = [self._at[noun] for noun in self._stated.stated(caption)]
+        surprising = self.objects.plausible(caption) & self.objects.unexpected(caption, ())
+        unnamed = self.objects.unnamed(caption, own=True)
+        true = [at for at in candidates if surprising[at] and unnamed[at]]
+        places = [at for at, place in enumerate(scored.places) if place.shown]
+        if not true or not places:
+            return
+        false = self.objects.absent(caption)
+        nouns, least = self.objects.nouns, np.log(self._floors[OBJECT])
+        typical = _typical(log_probs)
+        for place in places:
+            row = log_probs[place, self._columns] - typical[place]
+            for is_true in true:
+                if row[is_true] < least:
+                    continue
+                for is_false in np.flatnonzero(false & (row >= least)):
+                    if _alike(nouns[is_true], nouns[is_false]):
+                        old, new = self._columns[is_true], self._columns[is_false]
+                        yield place, int(old), int(new), float(row[is_false] - row[is_true])
+
+    def _attribute_rows(self, scored: ScoredPlaces) -> list[tuple[IntArray, FloatArray]]:
+        targets, rows = self._model.targets("adjective"), []
+        for place, row, typical in zip(scored.places, scored.log_probs, _typical(scored.log_probs), strict=True):
+            ratios = row - typical
+            columns = np.flatnonzero(ratios >= np.log(self._floors[ATTRIBUTE]))
+            said = self.attributes.said_of(scored.caption, place.phrase) if place.phrase else []
+            kept = [at for at in columns if self._is_false(scored.caption, place, targets[at], said)]
+            rows.append((np.array(kept, np.int64), ratios[kept]))
+        return rows
+
+    def _attribute_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
+        index, targets = self._model.index("adjective"), self._model.targets("adjective")
+        rows = self._attribute_rows(scored)
+        for at, (place, (columns, ratios)) in enumerate(zip(scored.places, rows, strict=True)):
+            stated = self.attributes.stated_of(scored.caption, place.phrase) if place.phrase else []
+            for true in (word for word in stated if word in index):
+                ratio = scored.log_probs[at, index[true]] - _typical(scored.log_probs[at : at + 1])[0]
+                if ratio < np.log(self._floors[ATTRIBUTE]):
+                    continue
+                for new, false_ratio in zip(columns, ratios, strict=True):
+                    if _alike(true, targets[new]):
+                        yield at, index[true], int(new), float(false_ratio - ratio)
+
+    def _is_false(self, caption: Caption, place: Place, attribute: str, said: list[str]) -> bool:
+        return place.phrase is not None and self.attributes.is_false(caption, place.phrase, attribute, said)
+
+    def _proposals(
+        self, scored: ScoredPlaces, target: str, found: Sequence[tuple[int, int, int, float]]
+    ) -> AdditionProposals:
+        columns = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
+        ratios = np.minimum(np.array([row[3] for row in found], np.float32), _MAX_LOG_RATIO)
+        return AdditionProposals(scored.places, self._model.targets(_KINDS[target]), *columns, ratios)
+
+
+def _typical(log_probs: FloatArray) -> FloatArray:
+    """Return the expected log-probability of a word drawn in each context, shape (n,)."""
+    return np.asarray((np.exp(log_probs) * log_probs).sum(axis=1), np.float32)
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two words are of about the same length."""
+    return abs(len(one) - len(other)) <= _MOST_LETTERS and one.count(" ") == other.count(" ")
