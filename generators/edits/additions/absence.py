@@ -26,14 +26,16 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.context import loosely_same, plural_of
+from pairwright.generators.captions.context import plural_of
 from pairwright.generators.knowledge.sources import Pool as PoolWords
+from pairwright.generators.lexicon.nouns import loosely_same_nouns
 from pairwright.generators.lexicon.tables import read_rows
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
 
-MAX_RISK: Final = 0.01  # of a single addition to be true after all; the mean of those written is far below
+MAX_RISK: Final = 0.02  # of a single addition to be true after all; the mean of those written is far below
+MAX_TRUE_RISK: Final = 0.3  # of an object that is added truly to be there had nobody named it
 STRANGE: Final = -0.15  # normalised pointwise mutual information below which captions avoid two words together
 FITTING: Final = 0.05  # the same, of words that captions name together
 _UNSEEN: Final = -0.05  # the same, at most, of words that captions never name together
@@ -96,6 +98,7 @@ class AbsentObjects:
         self._base = np.array([_often(pool, noun) for noun in self.nouns]) / max(1, pool.captions)
         self._words, self._stems = self._index_names(thesaurus)
         self.risks_beside = lru_cache(maxsize=20_000)(self._find_rates)
+        self.linked_to = lru_cache(maxsize=20_000)(self._find_linked)
         self.fits_beside = lru_cache(maxsize=20_000)(self._find_fits)
 
     def absent(self, caption: Caption) -> BoolArray:
@@ -113,12 +116,12 @@ class AbsentObjects:
             found[self._stems.get(word[:_STEM], [])] = False
         return found
 
-    def unexpected(self, caption: Caption, words: Iterable[str]) -> BoolArray:
+    def unexpected(self, caption: Caption, words: Iterable[str], limit: float = MAX_RISK) -> BoolArray:
         """Return whether captions with one of these words, or of the caption's own, hardly leave an object unnamed."""
         rates = [self.risks_beside(word) for word in {*caption.contents, *words}]
         silent = min(_CAPTIONS, 1 + len(caption.words.others))
         risk = np.max(rates, axis=0, initial=0.0) / self._named * self._passed_over[silent]
-        return np.asarray(risk <= MAX_RISK)
+        return np.asarray(risk <= limit)
 
     def plausible(self, caption: Caption) -> BoolArray:
         """Return whether captions name the object with the nouns and verbs of the caption, and avoid it with none."""
@@ -127,6 +130,11 @@ class AbsentObjects:
             return np.zeros(len(self.nouns), bool)
         together = np.array(fits)
         return np.asarray((together.max(axis=0) >= FITTING) & (together > STRANGE).all(axis=0))
+
+    def _find_linked(self, head: str) -> BoolArray:
+        """Return whether captions have the object behind a noun and "with"."""
+        heads = (noun.rpartition(" ")[2] for noun in self.nouns)
+        return np.array([self._pool.linked(head, "with", noun) > 0 for noun in heads])
 
     def _find_rates(self, word: str) -> FloatArray:
         """Return the share of captions with a word that name each object, shrunk to that of the pool."""
@@ -199,7 +207,7 @@ def _names(
 ) -> frozenset[str]:
     """Return the word forms that name an object or something that may be it: kinds of it, and what it is a kind of."""
     head = noun.rpartition(" ")[2]
-    same = {noun, head, *thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *loosely_same(head)}
+    same = {noun, head, *thesaurus.synonyms(noun, "NOUN"), *loosely_same_nouns(noun), *loosely_same_nouns(head)}
     names = {*same, *thesaurus.hyponyms(noun, "NOUN"), *thesaurus.hypernyms(noun, "NOUN")}
     words = {
         word

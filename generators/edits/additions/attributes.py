@@ -16,9 +16,8 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.additions.absence import MAX_RISK, Pool
 from pairwright.generators.edits.additions.places import words_with_role
+from pairwright.generators.lexicon.attributes import AttributeLexicon, same_concept
 from pairwright.generators.lexicon.tables import read_rows
-from pairwright.generators.words.attributes import UNTOUCHED, exclude_each_other, excluded_beside, is_size, opposed
-from pairwright.generators.words.synonyms import attributes_like
 
 _SEEN: Final = 2  # captions of the pool that give a noun an attribute, for it to be more than a slip
 _PRIOR: Final = 2.0  # captions added to those that give a noun an attribute
@@ -29,11 +28,12 @@ class FalseAttributes:
     """Tells which attributes are false of a thing.
 
     Args:
+        lexicon: tells which attributes exclude each other.
         pool: statistics of the user's captions.
     """
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
+    def __init__(self, lexicon: AttributeLexicon, pool: Pool) -> None:
+        self._lexicon, self._pool = lexicon, pool
         self._again = {
             row["attribute"]: int(row["again"]) / int(row["mentions"]) for row in read_rows("noticed_attributes")
         }
@@ -61,13 +61,18 @@ class FalseAttributes:
             said: what `said_of` returned for the phrase.
         """
         head = caption.head(phrase)
-        if not caption.plural(phrase) and caption.words.several(head):
+        if self._pool.adjacency(attribute, head) < _SEEN or self._is_one_of_several(caption, phrase):
             return False
-        if caption.words.has_any(attributes_like(attribute)):
+        if caption.words.has_any(same_concept(attribute)):
             return False
         if said:
-            return any(_exclude(attribute, other, head) for other in said)
+            return self._lexicon.class_of(attribute) != "size" and any(
+                self._lexicon.exclusive(attribute, other, head) for other in said
+            )  # a size is a matter of opinion
         return self._risk(caption, head, attribute) <= MAX_RISK
+
+    def _is_one_of_several(self, caption: Caption, phrase: NounPhrase) -> bool:
+        return not caption.plural(phrase) and caption.words.several(caption.head(phrase))
 
     def _risk(self, caption: Caption, head: str, attribute: str) -> float:
         again, things = self._again.get(attribute, 0.0), self._pool.frequency(head, "NOUN")
@@ -79,7 +84,7 @@ class FalseAttributes:
 
     def _is_attribute(self, word: str, noun: str) -> bool:
         return (
-            word not in UNTOUCHED
+            self._lexicon.is_described(word)
             and "-" not in word
             and self._pool.frequency(word, "ADJ") >= _SEEN
             and self._pool.adjacency(word, noun) >= _SEEN
@@ -96,12 +101,3 @@ def _words_before(line: tuple[str, ...], nouns: tuple[str, ...]) -> Iterator[str
 def _is_denied(caption: Caption, attribute: str) -> bool:
     """Whether one of the captions that have an attribute may not mean it."""
     return any(attribute in line and not words_with_role("unreal").isdisjoint(line) for line in caption.words.others)
-
-
-def _exclude(attribute: str, other: str, noun: str) -> bool:
-    """Whether two attributes exclude each other; a size is a matter of opinion."""
-    if is_size(attribute):
-        return False
-    return (exclude_each_other(attribute, other) or opposed(attribute, other)) and excluded_beside(
-        attribute, other, noun
-    )

@@ -19,8 +19,8 @@ from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.realisation import Change
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import article
+from pairwright.generators.lexicon.nouns import flagged
 from pairwright.generators.lexicon.tables import read_rows
-from pairwright.generators.words.nouns import FIGURES, GATHERINGS, MASS, SURROUNDINGS
 
 OBJECT, ATTRIBUTE = "object", "attribute"
 _BAG: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
@@ -134,7 +134,7 @@ def attribute_places(caption: Caption) -> list[Place]:
 def _is_bare(caption: Caption, phrase: NounPhrase) -> bool:
     """Whether a noun has no adjective, could have one, and is the only one of its name in the caption."""
     noun, head = phrase.nouns[0], caption.head(phrase)
-    determined = phrase.determiner >= 0 or phrase.count >= 0 or caption.plural(phrase) or head in MASS
+    determined = phrase.determiner >= 0 or phrase.count >= 0 or caption.plural(phrase) or head in flagged("mass")
     follows = noun == (max(phrase.determiner, phrase.count) + 1 or phrase.start)
     predicated = caption.tag(phrase.end) in _FINITE_TAGS and caption.tag(phrase.end + 1)[:2] in {"JJ", "RB"}
     return (
@@ -171,7 +171,7 @@ def _leads_to_scene(caption: Caption, phrase: NounPhrase) -> bool:
     return (
         caption.tag(phrase.end) == "IN"
         and following is not None
-        and caption.head(following) in SURROUNDINGS | FIGURES
+        and caption.head(following) in flagged("surroundings") | flagged("figure")
         and caption.tag(phrase.start - 1) not in _VERB_TAGS
     )
 
@@ -187,7 +187,7 @@ def _last(caption: Caption) -> Iterator[Place]:
     phrase = caption.ending_at(last)
     if phrase is None or not text[-1:].isalnum() or "?" in text or "between" in caption.lower:
         return
-    of_scene = caption.head(phrase) in SURROUNDINGS and caption.tag(phrase.start - 1) == "IN"
+    of_scene = caption.head(phrase) in flagged("surroundings") and caption.tag(phrase.start - 1) == "IN"
     acted_on = caption.tag(phrase.start - 1) in _VERB_TAGS  # "blocking a road | with a truck"
     for frame in closing_frames():
         if not frame.unless.isdisjoint(caption.lower) or (acted_on and frame.relation == "with" and not frame.behind):
@@ -201,9 +201,9 @@ def _first(caption: Caption) -> Iterator[Place]:
     phrase = caption.starting_at(0)
     if phrase is None or caption.lower[0] not in words_with_role("opening") or not caption.is_whole(phrase):
         return
-    named = caption.is_thing(phrase) or caption.head(phrase) in GATHERINGS
+    named = caption.is_thing(phrase) or caption.head(phrase) in words_with_role("gathering")
     told = caption.tag(phrase.end) in {"IN", "VBG", "VBN"} and _FINITE_TAGS.isdisjoint(caption.tags)
-    if not (named and told) or caption.head(phrase) in SURROUNDINGS | FIGURES:
+    if not (named and told) or caption.head(phrase) in flagged("surroundings") | flagged("figure"):
         return
     if ANAPHORS.isdisjoint(caption.lower):
         opening = caption.tokens[0]

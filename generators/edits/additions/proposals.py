@@ -12,13 +12,21 @@ one standing for the replaced word of a REPLACE edit.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.additions.absence import FITTING, AbsentObjects, AdditionThesaurus, Pool
+from pairwright.generators.edits.additions.absence import (
+    FITTING,
+    MAX_TRUE_RISK,
+    AbsentObjects,
+    AdditionThesaurus,
+    BoolArray,
+    Pool,
+)
 from pairwright.generators.edits.additions.attributes import FalseAttributes
 from pairwright.generators.edits.additions.places import (
     ATTRIBUTE,
@@ -31,13 +39,16 @@ from pairwright.generators.edits.additions.places import (
 from pairwright.generators.edits.additions.stated import StatedObjects
 from pairwright.generators.edits.realisation import Change
 from pairwright.generators.language.cloze.model import ClozeModel
+from pairwright.generators.lexicon.attributes import AttributeLexicon
+from pairwright.generators.lexicon.nouns import NounLexicon
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
-FLOORS: Final = {OBJECT: 0.2, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); see benchmarks
+FLOORS: Final = {OBJECT: 0.3, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); see benchmarks
+PAIR_FLOOR: Final = 0.05  # the same of objects, both of a pair
 RELATION_FLOOR: Final = 0.1  # of p(relation) / p(typical relation)
-_MAX_LOG_RATIO: Final = 1.0  # above it a word is not preferred any more
+_MAX_LOG_RATIO: Final = 0.0  # a word that is likelier than a typical one is not preferred
 _MOST_LETTERS: Final = 3  # by which the true and the false word of a pair differ
 _KINDS: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
 
@@ -111,14 +122,13 @@ class Additions:
     ) -> None:
         self._model, self._floors = model, FLOORS if floors is None else floors
         self.objects = AbsentObjects(thesaurus, pool, model.targets("noun"), minimum)
-        self.attributes = FalseAttributes(pool)
+        self._nouns = nouns = NounLexicon(thesaurus)
+        self._like = lru_cache(maxsize=20_000)(self._find_like)
+        self.attributes = FalseAttributes(AttributeLexicon(thesaurus, nouns), pool)
         self._columns = np.array([model.index("noun")[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
-        self._stated = StatedObjects(thesaurus, pool, self.objects.nouns)
-        kinds = ("animal", "person")
-        self._alive = np.array(
-            [any(thesaurus.is_a(noun, k, "NOUN") for k in kinds) for noun in self.objects.nouns], bool
-        )
+        self._stated = StatedObjects(nouns, self.objects.nouns)
+        self._alive = np.array([nouns.is_alive(noun) for noun in self.objects.nouns], bool)
 
     def score(self, captions: Sequence[Caption], target: str) -> list[ScoredPlaces]:
         """Return the places of captions, scored together; those in which no relation fits are left out."""
@@ -170,21 +180,36 @@ class Additions:
             ratios = row[columns] - typical
             fits = (ratios >= np.log(self._floors[OBJECT])) & (not place.claim)
             if place.head:
-                fits &= self.objects.fits_beside(place.head)[absent] >= FITTING
+                fits &= self._joins(place)[absent]
             rows.append((columns[fits], ratios[fits]))
         return rows
+
+    def _joins(self, place: Place) -> BoolArray:
+        """Return for each object whether it may join the noun of a place: its like in a list, or what goes with it."""
+        together = self.objects.fits_beside(place.head) >= FITTING
+        if not place.relation:
+            return together & self._like(place.head)
+        of_scene = self._nouns.is_alive(place.head) or self._nouns.has_flag(place.head, "surroundings")
+        if place.relation == "with" and not place.behind and not of_scene:
+            return together & self.objects.linked_to(place.head)
+        return together
+
+    def _find_like(self, head: str) -> BoolArray:
+        """Return whether each object shares a class with a noun."""
+        classes = self._nouns.classes(head)
+        return np.array([not classes.isdisjoint(self._nouns.classes(noun)) for noun in self.objects.nouns])
 
     def _object_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
         caption, log_probs = scored.caption, scored.log_probs
         candidates = [self._at[noun] for noun in self._stated.stated(caption)]
-        surprising = self.objects.plausible(caption) & self.objects.unexpected(caption, ())
-        unnamed = self.objects.unnamed(caption, own=True)
-        true = [at for at in candidates if surprising[at] and unnamed[at]]
+        # What is expected would never be added falsely, so that adding it would say that it is true.
+        possible = self.objects.unnamed(caption, own=True) & self.objects.unexpected(caption, (), MAX_TRUE_RISK)
+        true = [at for at in candidates if possible[at]]
         places = [at for at, place in enumerate(scored.places) if place.shown]
         if not true or not places:
             return
         false = self.objects.absent(caption)
-        nouns, least = self.objects.nouns, np.log(self._floors[OBJECT])
+        nouns, least = self.objects.nouns, np.log(PAIR_FLOOR)
         typical = _typical(log_probs)
         for place in places:
             row = log_probs[place, self._columns] - typical[place]

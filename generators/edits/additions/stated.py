@@ -9,37 +9,29 @@ It has to be another object than those that the caption names: one of another ki
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.additions.absence import AdditionThesaurus, Pool
 from pairwright.generators.edits.additions.places import words_with_role
-from pairwright.generators.words.attributes import OPPOSITE, PLACES
-from pairwright.generators.words.nouns import PEOPLE, SURROUNDINGS
+from pairwright.generators.lexicon.attributes import concepts, opposites
+from pairwright.generators.lexicon.nouns import NounLexicon, flagged
 
 _MARK: Final = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*|[.,;:!?()\"]")
 _MAX_ADJECTIVES: Final = 2
-_OFTEN: Final = 10  # captions of the pool that name two things together
-_TOGETHER: Final = 0.05  # normalised pointwise mutual information of things that are named together
-_KINDS: Final = ("food", "animal", "person", "artifact", "plant")
 
 
 class StatedObjects:
     """Finds objects that other captions or boxes state.
 
     Args:
-        thesaurus: WordNet.
-        pool: statistics of the user's captions.
+        lexicon: tells which nouns may be said of one thing.
         nouns: objects that may be added.
     """
 
-    def __init__(self, thesaurus: AdditionThesaurus, pool: Pool, nouns: tuple[str, ...]) -> None:
-        self._pool, self._nouns = pool, frozenset(nouns)
-        self._kinds: Callable[[str], frozenset[str]] = lru_cache(maxsize=20_000)(
-            lambda noun: frozenset(kind for kind in _KINDS if thesaurus.is_a(noun, kind, "NOUN"))
-        )
+    def __init__(self, lexicon: NounLexicon, nouns: tuple[str, ...]) -> None:
+        self._lexicon, self._nouns = lexicon, frozenset(nouns)
 
     def stated(self, caption: Caption) -> list[str]:
         """Return the objects that are stated and are others than those that the caption names."""
@@ -53,7 +45,8 @@ class StatedObjects:
         return [
             noun
             for noun, where in found.items()
-            if not caption.words.several(noun) and self._is_another(caption, noun, where)
+            if not (caption.words.several(noun) or self._lexicon.is_person(noun))  # a man to one is a woman to another
+            and self._is_another(caption, noun, where)
         ]
 
     def _stated_by(self, marks: tuple[str, ...]) -> Iterator[str]:
@@ -77,19 +70,11 @@ class StatedObjects:
 
     def _is_another(self, caption: Caption, noun: str, where: list[frozenset[str]]) -> bool:
         """Whether no noun of the caption may be another captioner's word for the object."""
-        kinds = self._kinds(noun)
         return all(
-            kinds.isdisjoint(self._kinds(token.lemma))
+            self._lexicon.exclusive(noun, token.lemma)
             or any(token.lemma in line or token.text.lower() in line for line in where)
-            or self._are_together(noun, token.lemma)
             for token in caption.tokens
-            if token.pos in {"NOUN", "PROPN"} and token.lemma not in SURROUNDINGS | PEOPLE
-        )
-
-    def _are_together(self, noun: str, other: str) -> bool:
-        parts = noun.split()
-        return min(self._pool.cooccurrence(part, other) for part in parts) >= _OFTEN and (
-            min(self._pool.plausibility(part, (other,)) for part in parts) >= _TOGETHER
+            if token.pos in {"NOUN", "PROPN"} and token.lemma not in flagged("frame") | flagged("surroundings")
         )
 
 
@@ -105,5 +90,6 @@ def _hangs(marks: tuple[str, ...], at: int) -> bool:
 
 def _is_plain(word: str) -> bool:
     """Whether an adjective leaves a thing what it is: not a wooden horse, nor a miniature train."""
-    made_of = any(place.group == "material" for place in PLACES.get(word, ()))
-    return (word in PLACES or word in OPPOSITE) and not made_of and word not in {"mini", "miniature"}
+    found = concepts().get(word, ())
+    described = bool(found) or any(word in pair for pair in opposites())
+    return described and word not in {"mini", "miniature"} and all(name != "material" for name, _ in found)
