@@ -28,7 +28,8 @@ import numpy.typing as npt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import plural_of
 from pairwright.generators.knowledge.sources import Pool as PoolWords
-from pairwright.generators.lexicon.nouns import loosely_same_nouns
+from pairwright.generators.lexicon.attributes import Antonyms
+from pairwright.generators.lexicon.nouns import NounThesaurus, loosely_same_nouns
 from pairwright.generators.lexicon.tables import read_rows
 
 BoolArray = npt.NDArray[np.bool_]
@@ -54,7 +55,7 @@ class Pool(PoolWords, Protocol):
         ...
 
 
-class AdditionThesaurus(Protocol):
+class AdditionThesaurus(NounThesaurus, Antonyms, Protocol):
     """The relations of WordNet that additions are checked with."""
 
     def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:

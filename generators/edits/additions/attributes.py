@@ -80,7 +80,7 @@ class FalseAttributes:
             return 1.0
         named = 1 + sum(head in line for line in caption.words.others)
         rate = (self._pool.adjacency(attribute, head) + _PRIOR) / (things + _PRIOR)
-        return rate / again * (1.0 - again) ** float(named)
+        return float(rate / again * (1.0 - again) ** named)
 
     def _is_attribute(self, word: str, noun: str) -> bool:
         return (

@@ -37,6 +37,7 @@ from pairwright.generators.edits.additions.places import (
     words_with_role,
 )
 from pairwright.generators.edits.additions.stated import StatedObjects
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.realisation import Change
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.lexicon.attributes import AttributeLexicon
@@ -73,6 +74,7 @@ class AdditionProposals:
     """Proposals for one caption; the arrays have one entry a proposal.
 
     Attributes:
+        caption: the caption.
         places: of the caption.
         targets: the vocabulary.
         place: index into ``places``, int64.
@@ -81,6 +83,7 @@ class AdditionProposals:
         log_ratio: natural logarithm of p(new | context) over that of the true or a typical word, float32.
     """
 
+    caption: Caption
     places: Sequence[Place]
     targets: Sequence[str]
     place: IntArray
@@ -91,13 +94,22 @@ class AdditionProposals:
     def __len__(self) -> int:
         return len(self.new)
 
+    def proposed_edit(self, at: int) -> ProposedEdit:
+        """Return proposal ``at`` as constraints see it; those of plausibility are answered by the proposer."""
+        place, new = self.places[int(self.place[at])], self.targets[int(self.new[at])]
+        described = place.head if place.target == ATTRIBUTE else ""
+        before = place.head if place.target == OBJECT else ""
+        return ProposedEdit(
+            self.caption, "add", place.target, "", new, before, described, start=place.token, end=place.token
+        )
+
     def false_change(self, at: int) -> Change:
         """Return the change of proposal ``at``."""
-        return self.places[self.place[at]].change(self.targets[self.new[at]])
+        return self.places[int(self.place[at])].change(self.targets[int(self.new[at])])
 
     def true_change(self, at: int) -> Change:
         """Return the change that adds the true word of proposal ``at`` in the same place."""
-        return self.places[self.place[at]].change(self.targets[self.old[at]])
+        return self.places[int(self.place[at])].change(self.targets[int(self.old[at])])
 
 
 class Additions:
@@ -250,9 +262,11 @@ class Additions:
     def _proposals(
         self, scored: ScoredPlaces, target: str, found: Sequence[tuple[int, int, int, float]]
     ) -> AdditionProposals:
-        columns = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
+        place, old, new = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
         ratios = np.minimum(np.array([row[3] for row in found], np.float32), _MAX_LOG_RATIO)
-        return AdditionProposals(scored.places, self._model.targets(_KINDS[target]), *columns, ratios)
+        return AdditionProposals(
+            scored.caption, scored.places, self._model.targets(_KINDS[target]), place, old, new, ratios
+        )
 
 
 def _typical(log_probs: FloatArray) -> FloatArray:
