@@ -1,14 +1,12 @@
 """Which objects are absent from an image, as far as its captions, its boxes and the pool tell.
 
 No caption proves that an object is absent; five captions that do not name an elephant come close, five that do not
-name a chair do not. ``noticed_nouns.tsv`` has in how many images 1, 2, ... 5 of five captions name an object. The
-number of images with the object that no caption names is estimated as in capture-recapture studies (Chao 1987,
-Biometrics 43:783), with one added to each count:
-
-    n0 = (4 / 5) * (n1 + 1)^2 / (2 * (n2 + 1))
-
-From these counts follow q, the share of captions of such images that name the object, and u(k), the share of such
-images in which none of k captions does. The *risk* of an object is
+name a cup do not. ``noticed_nouns.tsv`` has in how many images 1, 2, ... 5 of five captions name an object, or what may
+be it. What is often named by one caption only is often named by none: the share of images with the object in which none
+of five captions names it is taken as 3 n1 / n, n1 of n images being those in which one does, 0.9 at most. (Estimates of
+capture-recapture studies are too low: nobody looks at some objects.) From these counts follow q, the share of captions
+of such images that name the object, and u(k), the share of such images in which none of k captions does. The *risk* of
+an object is
 
     rate / q * u(k)
 
@@ -35,11 +33,13 @@ from pairwright.generators.lexicon.tables import read_rows
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
 
-MAX_RISK: Final = 0.02  # of a single addition to be true after all; the mean of those written is far below
+MAX_RISK: Final = 0.03  # of a single addition to be true after all; the mean of those written is far below
 MAX_TRUE_RISK: Final = 0.3  # of an object that is added truly to be there had nobody named it
 STRANGE: Final = -0.15  # normalised pointwise mutual information below which captions avoid two words together
 FITTING: Final = 0.05  # the same, of words that captions name together
 _UNSEEN: Final = -0.05  # the same, at most, of words that captions never name together
+_UNNAMED_TO_ONCE: Final = 3.0  # images in which no caption names an object, to those in which one does
+_MAX_UNNAMED: Final = 0.9
 _CAPTIONS: Final = 5  # of each image of the table
 _PRIOR: Final = 20.0  # captions with the rate of the whole pool, added to those with a word
 _SEEN: Final = 2  # captions of the pool in which two words are together by more than chance
@@ -97,7 +97,10 @@ class AbsentObjects:
         self._passed_over = {k: np.array([passed_over(c, k) for c in counts.values()]) for k in range(_CAPTIONS + 1)}
         self._named = 1 - self._passed_over[1]
         self._base = np.array([_often(pool, noun) for noun in self.nouns]) / max(1, pool.captions)
-        self._words, self._stems = self._index_names(thesaurus)
+        self._words: dict[str, list[int]] = {}
+        self._stems: dict[str, list[int]] = {}
+        self._phrases: dict[str, list[tuple[str, int]]] = {}
+        self._index_names(thesaurus)
         self.risks_beside = lru_cache(maxsize=20_000)(self._find_rates)
         self.linked_to = lru_cache(maxsize=20_000)(self._find_linked)
         self.fits_beside = lru_cache(maxsize=20_000)(self._find_fits)
@@ -109,12 +112,14 @@ class AbsentObjects:
     def unnamed(self, caption: Caption, *, own: bool = False) -> BoolArray:
         """Return whether nothing said of the image, or by the caption itself, names the object or what may be it."""
         said = caption.words.own if own else caption.words.all
-        found = np.ones(len(self.nouns), bool)
+        named: list[int] = []
         for word in said:
-            for name, at in self._words.get(word, ()):
-                if " " not in name or caption.words.has(name):
-                    found[at] = False
-            found[self._stems.get(word[:_STEM], [])] = False
+            named += self._words.get(word, ())
+            named += self._stems.get(word[:_STEM], ())
+        for word in self._phrases.keys() & set(said):
+            named += [at for name, at in self._phrases[word] if caption.words.has(name)]
+        found = np.ones(len(self.nouns), bool)
+        found[named] = False
         return found
 
     def unexpected(self, caption: Caption, words: Iterable[str], limit: float = MAX_RISK) -> BoolArray:
@@ -153,19 +158,17 @@ class AbsentObjects:
         seen, fit = self._pool.context_fit(part, (word,), _SEEN)
         return fit if seen or part == word else min(fit, _UNSEEN)  # rare words are never far below chance
 
-    def _index_names(
-        self, thesaurus: AdditionThesaurus
-    ) -> tuple[dict[str, list[tuple[str, int]]], dict[str, list[int]]]:
-        """Return by the last word of each name, and by the first letters of each noun, which objects it names."""
-        words: dict[str, list[tuple[str, int]]] = {}
-        stems: dict[str, list[int]] = {}
+    def _index_names(self, thesaurus: AdditionThesaurus) -> None:
+        """Note which objects a word may name, a phrase by its last word, and a word by its first letters."""
         implied = _implied()
         for at, noun in enumerate(self.nouns):
             for name in sorted(_names(noun, thesaurus, implied)):
-                words.setdefault(name.rpartition(" ")[2], []).append((name, at))
+                if " " in name:
+                    self._phrases.setdefault(name.rpartition(" ")[2], []).append((name, at))
+                else:
+                    self._words.setdefault(name, []).append(at)
             if len(noun) >= _STEM:
-                stems.setdefault(noun[:_STEM], []).append(at)
-        return words, stems
+                self._stems.setdefault(noun[:_STEM], []).append(at)
 
 
 def passed_over(images: Sequence[int], captions: int) -> float:
@@ -175,12 +178,14 @@ def passed_over(images: Sequence[int], captions: int) -> float:
         images: number of images with 1, 2, ... 5 of five captions that name it.
         captions: 0 to 5.
     """
-    unnamed = (1 - 1 / _CAPTIONS) * (images[0] + 1) ** 2 / (2 * (images[1] + 1))
+    named = sum(images)
+    share = min(_MAX_UNNAMED, _UNNAMED_TO_ONCE * (images[0] + 1) / (named + 2))
+    unnamed = named * share / (1 - share)
     silent = sum(
         number * comb(_CAPTIONS - naming, captions) / comb(_CAPTIONS, captions)
         for naming, number in enumerate(images, 1)
     )
-    return (unnamed + silent) / (unnamed + sum(images))
+    return (unnamed + silent) / (unnamed + named)
 
 
 def _often(pool: Pool, noun: str) -> int:
