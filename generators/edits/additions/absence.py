@@ -26,8 +26,7 @@ import numpy.typing as npt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import plural_of
 from pairwright.generators.knowledge.sources import Pool as PoolWords
-from pairwright.generators.lexicon.attributes import Antonyms
-from pairwright.generators.lexicon.nouns import NounThesaurus, loosely_same_nouns
+from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.tables import read_rows
 
 BoolArray = npt.NDArray[np.bool_]
@@ -55,7 +54,7 @@ class Pool(PoolWords, Protocol):
         ...
 
 
-class AdditionThesaurus(NounThesaurus, Antonyms, Protocol):
+class AdditionThesaurus(Protocol):
     """The relations of WordNet that additions are checked with."""
 
     def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
@@ -160,9 +159,8 @@ class AbsentObjects:
 
     def _index_names(self, thesaurus: AdditionThesaurus) -> None:
         """Note which objects a word may name, a phrase by its last word, and a word by its first letters."""
-        implied = _implied()
         for at, noun in enumerate(self.nouns):
-            for name in sorted(_names(noun, thesaurus, implied)):
+            for name in sorted(names_of(noun, thesaurus)):
                 if " " in name:
                     self._phrases.setdefault(name.rpartition(" ")[2], []).append((name, at))
                 else:
@@ -208,19 +206,15 @@ def _implied() -> tuple[tuple[tuple[str, ...], frozenset[str]], ...]:
     )
 
 
-def _names(
-    noun: str, thesaurus: AdditionThesaurus, implied: Iterable[tuple[tuple[str, ...], frozenset[str]]]
-) -> frozenset[str]:
-    """Return the word forms that name an object or something that may be it: kinds of it, and what it is a kind of."""
+def names_of(noun: str, thesaurus: AdditionThesaurus) -> frozenset[str]:
+    """Return the word forms that name a thing or something that may be it: kinds of it, and what it is a kind of."""
     head = noun.rpartition(" ")[2]
-    same = {noun, head, *thesaurus.synonyms(noun, "NOUN"), *loosely_same_nouns(noun), *loosely_same_nouns(head)}
+    same = {noun, head, *thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *loosely_same(head)}
     names = {*same, *thesaurus.hyponyms(noun, "NOUN"), *thesaurus.hypernyms(noun, "NOUN")}
-    words = {
-        word
-        for kinds, words in implied
-        for word in words
-        if any(
-            noun == kind or thesaurus.is_a(noun, kind, "NOUN") or thesaurus.is_a(head, kind, "NOUN") for kind in kinds
-        )
-    }
+    kinds = {kind for kinds, _ in _implied() for kind in kinds if _is_kind(noun, kind, thesaurus)}
+    words = {word for each, words in _implied() if not kinds.isdisjoint(each) for word in words}
     return frozenset({*names, *map(plural_of, names), *words})
+
+
+def _is_kind(noun: str, kind: str, thesaurus: AdditionThesaurus) -> bool:
+    return noun == kind or any(thesaurus.is_a(each, kind, "NOUN") for each in (noun, noun.rpartition(" ")[2]))

@@ -123,7 +123,7 @@ def attribute_places(caption: Caption) -> list[Place]:
             " ",
             phrase.nouns[0],
             caption.head(phrase),
-            _context(caption, phrase.nouns[0], (), ()),
+            context_of_insertion(caption, phrase.nouns[0], (), ()),
             phrase=phrase,
         )
         for phrase in caption.things
@@ -180,20 +180,28 @@ def _behind(caption: Caption, phrase: NounPhrase, frame: Frame) -> Place:
     return _place(caption, caption.tokens[phrase.end - 1].end, phrase.end, caption.head(phrase), frame)
 
 
-def _last(caption: Caption) -> Iterator[Place]:
-    """Yield the frames that may close a caption which ends with a noun phrase."""
+def end_of_caption(caption: Caption) -> tuple[int, int] | None:
+    """Return the code point and the token at which words may be added to a statement that ends with a noun phrase."""
     text = caption.pair.caption.rstrip().removesuffix(".").rstrip()
     last = next((at for at, token in enumerate(caption.tokens) if token.start >= len(text)), len(caption.tokens))
-    phrase = caption.ending_at(last)
-    if phrase is None or not text[-1:].isalnum() or "?" in text or "between" in caption.lower:
+    ends = caption.ending_at(last) is not None and text[-1:].isalnum()
+    return (len(text), last) if ends and "?" not in text and "between" not in caption.lower else None
+
+
+def _last(caption: Caption) -> Iterator[Place]:
+    """Yield the frames that may close a caption."""
+    found = end_of_caption(caption)
+    phrase = caption.ending_at(found[1]) if found is not None else None
+    if found is None or phrase is None:
         return
+    at, last = found
     of_scene = caption.head(phrase) in flagged("surroundings") and caption.tag(phrase.start - 1) == "IN"
     acted_on = caption.tag(phrase.start - 1) in _VERB_TAGS  # "blocking a road | with a truck"
     for frame in closing_frames():
         if not frame.unless.isdisjoint(caption.lower) or (acted_on and frame.relation == "with" and not frame.behind):
             continue
         shown = frame.shown or (of_scene and frame.relation == "with" and not frame.behind)
-        yield _place(caption, len(text), last, caption.head(phrase), frame._replace(shown=shown))
+        yield _place(caption, at, last, caption.head(phrase), frame._replace(shown=shown))
 
 
 def _first(caption: Caption) -> Iterator[Place]:
@@ -207,7 +215,7 @@ def _first(caption: Caption) -> Iterator[Place]:
         return
     if ANAPHORS.isdisjoint(caption.lower):
         opening = caption.tokens[0]
-        context = _context(caption, 0, ("a",), ("and",))
+        context = context_of_insertion(caption, 0, ("a",), ("and",))
         yield Place(OBJECT, opening.start, opening.end, "", f" and {caption.lower[0]}", 0, "", context, shown=True)
 
 
@@ -221,15 +229,17 @@ def _place(caption: Caption, at: int, token: int, head: str, frame: Frame) -> Pl
         frame.behind,
         token,
         head,
-        _context(caption, token, (*before, "a"), behind),
+        context_of_insertion(caption, token, (*before, "a"), behind),
         frame.relation,
-        _context(caption, token, (), ("a", _ANY_NOUN)) if frame.relation else None,
+        context_of_insertion(caption, token, (), ("a", _ANY_NOUN)) if frame.relation else None,
         frame.shown,
         not frame.relation and frame.shown,
     )
 
 
-def _context(caption: Caption, token: int, before: tuple[str, ...], behind: tuple[str, ...]) -> ClozeContext:
+def context_of_insertion(
+    caption: Caption, token: int, before: tuple[str, ...], behind: tuple[str, ...]
+) -> ClozeContext:
     """Return the context of a word that is inserted before a token, between other inserted words."""
     words = caption.context_words
     left = (*(*words[:token], *before)[::-1], *_ENDS)[:REACH]

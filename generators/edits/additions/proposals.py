@@ -10,10 +10,10 @@ tests, so neither the place nor the kind of word says which of them is true; wei
 one standing for the replaced word of a REPLACE edit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,7 @@ from pairwright.generators.edits.additions.absence import (
     FITTING,
     MAX_TRUE_RISK,
     AbsentObjects,
-    AdditionThesaurus,
     BoolArray,
-    Pool,
 )
 from pairwright.generators.edits.additions.attributes import FalseAttributes
 from pairwright.generators.edits.additions.places import (
@@ -38,10 +36,8 @@ from pairwright.generators.edits.additions.places import (
 )
 from pairwright.generators.edits.additions.stated import StatedObjects
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.realisation import Change
-from pairwright.generators.language.cloze.model import ClozeModel
-from pairwright.generators.lexicon.attributes import AttributeLexicon
-from pairwright.generators.lexicon.nouns import NounLexicon
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -52,6 +48,29 @@ RELATION_FLOOR: Final = 0.1  # of p(relation) / p(typical relation)
 _MAX_LOG_RATIO: Final = 0.0  # a word that is likelier than a typical one is not preferred
 _MOST_LETTERS: Final = 3  # by which the true and the false word of a pair differ
 _KINDS: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
+
+
+class AnyPlace(Protocol):
+    """A place of a caption where a word may be written."""
+
+    @property
+    def target(self) -> str:
+        """`OBJECT` or `ATTRIBUTE`."""
+        ...
+
+    @property
+    def head(self) -> str:
+        """Lemma of the noun that the word is added to; empty if there is none."""
+        ...
+
+    @property
+    def token(self) -> int:
+        """The token before which words are written."""
+        ...
+
+    def change(self, word: str) -> Change:
+        """Return the change that writes a word here."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +100,17 @@ class AdditionProposals:
         old: index into ``targets`` of the word that is true there, int64; -1 where no true word is proposed.
         new: index into ``targets`` of the word that is false, int64.
         log_ratio: natural logarithm of p(new | context) over that of the true or a typical word, float32.
+        form: of the edits.
     """
 
     caption: Caption
-    places: Sequence[Place]
+    places: Sequence[AnyPlace]
     targets: Sequence[str]
     place: IntArray
     old: IntArray
     new: IntArray
     log_ratio: FloatArray
+    form: str = "add"
 
     def __len__(self) -> int:
         return len(self.new)
@@ -100,7 +121,7 @@ class AdditionProposals:
         described = place.head if place.target == ATTRIBUTE else ""
         before = place.head if place.target == OBJECT else ""
         return ProposedEdit(
-            self.caption, "add", place.target, "", new, before, described, start=place.token, end=place.token
+            self.caption, self.form, place.target, "", new, before, described, start=place.token, end=place.token
         )
 
     def false_change(self, at: int) -> Change:
@@ -116,31 +137,24 @@ class Additions:
     """Proposes additions.
 
     Args:
-        model: cloze model of the user's captions.
-        thesaurus: WordNet.
-        pool: statistics of the user's captions.
+        materials: WordNet, the statistics and the edit model of the user's captions, and the lexicons.
         minimum: captions of the pool that have to name an added object.
         floors: by target; see the module.
     """
 
     def __init__(
-        self,
-        model: ClozeModel,
-        thesaurus: AdditionThesaurus,
-        pool: Pool,
-        *,
-        minimum: int = 5,
-        floors: dict[str, float] | None = None,
+        self, materials: EditMaterials, *, minimum: int = 5, floors: Mapping[str, float] | None = None
     ) -> None:
-        self._model, self._floors = model, FLOORS if floors is None else floors
-        self.objects = AbsentObjects(thesaurus, pool, model.targets("noun"), minimum)
-        self._nouns = nouns = NounLexicon(thesaurus)
-        self._like = lru_cache(maxsize=20_000)(self._find_like)
-        self.attributes = FalseAttributes(AttributeLexicon(thesaurus, nouns), pool)
-        self._columns = np.array([model.index("noun")[noun] for noun in self.objects.nouns], np.int64)
-        self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
+        self._model, self._floors = materials.model.cloze, FLOORS if floors is None else floors
+        self._nouns = nouns = materials.nouns
+        known = self._model.index("noun")
+        self.objects = AbsentObjects(materials.thesaurus, materials.pool, known, minimum)
+        self.attributes = FalseAttributes(materials.attributes, materials.pool)
         self._stated = StatedObjects(nouns, self.objects.nouns)
+        self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
+        self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
         self._alive = np.array([nouns.is_alive(noun) for noun in self.objects.nouns], bool)
+        self._like = lru_cache(maxsize=20_000)(self._find_like)
 
     def score(self, captions: Sequence[Caption], target: str) -> list[ScoredPlaces]:
         """Return the places of captions, scored together; those in which no relation fits are left out."""
@@ -177,7 +191,7 @@ class Additions:
         index = self._model.index("relation")
         unfit = {
             at
-            for (at, relation, _), row, typical in zip(asked, log_probs, _typical(log_probs), strict=True)
+            for (at, relation, _), row, typical in zip(asked, log_probs, typical_log_probs(log_probs), strict=True)
             if relation not in index or row[index[relation]] < typical + np.log(RELATION_FLOOR)
         }
         return [each for at, each in enumerate(found) if at not in unfit]
@@ -188,7 +202,9 @@ class Additions:
         if not words_with_role("alone").isdisjoint(scored.caption.lower):
             absent &= ~self._alive  # somebody else would contradict it, and so be no addition
         columns, rows = self._columns[absent], []
-        for place, row, typical in zip(scored.places, scored.log_probs, _typical(scored.log_probs), strict=True):
+        for place, row, typical in zip(
+            scored.places, scored.log_probs, typical_log_probs(scored.log_probs), strict=True
+        ):
             ratios = row[columns] - typical
             fits = (ratios >= np.log(self._floors[OBJECT])) & (not place.claim)
             if place.head:
@@ -222,7 +238,7 @@ class Additions:
             return
         false = self.objects.absent(caption)
         nouns, least = self.objects.nouns, np.log(PAIR_FLOOR)
-        typical = _typical(log_probs)
+        typical = typical_log_probs(log_probs)
         for place in places:
             row = log_probs[place, self._columns] - typical[place]
             for is_true in true:
@@ -235,7 +251,9 @@ class Additions:
 
     def _attribute_rows(self, scored: ScoredPlaces) -> list[tuple[IntArray, FloatArray]]:
         targets, rows = self._model.targets("adjective"), []
-        for place, row, typical in zip(scored.places, scored.log_probs, _typical(scored.log_probs), strict=True):
+        for place, row, typical in zip(
+            scored.places, scored.log_probs, typical_log_probs(scored.log_probs), strict=True
+        ):
             ratios = row - typical
             columns = np.flatnonzero(ratios >= np.log(self._floors[ATTRIBUTE]))
             said = self.attributes.said_of(scored.caption, place.phrase) if place.phrase else []
@@ -249,7 +267,7 @@ class Additions:
         for at, (place, (columns, ratios)) in enumerate(zip(scored.places, rows, strict=True)):
             stated = self.attributes.stated_of(scored.caption, place.phrase) if place.phrase else []
             for true in (word for word in stated if word in index):
-                ratio = scored.log_probs[at, index[true]] - _typical(scored.log_probs[at : at + 1])[0]
+                ratio = scored.log_probs[at, index[true]] - typical_log_probs(scored.log_probs[at : at + 1])[0]
                 if ratio < np.log(self._floors[ATTRIBUTE]):
                     continue
                 for new, false_ratio in zip(columns, ratios, strict=True):
@@ -269,7 +287,7 @@ class Additions:
         )
 
 
-def _typical(log_probs: FloatArray) -> FloatArray:
+def typical_log_probs(log_probs: FloatArray) -> FloatArray:
     """Return the expected log-probability of a word drawn in each context, shape (n,)."""
     return np.asarray((np.exp(log_probs) * log_probs).sum(axis=1), np.float32)
 

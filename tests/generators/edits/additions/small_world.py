@@ -6,6 +6,8 @@ from itertools import product
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.additions.proposals import AdditionProposals, Additions
+from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.realisation import rewrite
 from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.language.cloze.context import ClozeExample
@@ -43,8 +45,8 @@ def small_statistics() -> PoolStatistics:
 
 
 @lru_cache(maxsize=1)
-def small_additions() -> Additions:
-    """Additions that know the pool."""
+def small_materials() -> EditMaterials:
+    """What edits of captions like those of the pool are made with."""
     sampler, wordnet = ClozeSampler(), load_wordnet()
     for number, text in enumerate([*_captions(), *_most_captions()[::40]]):
         caption = Caption(pair_of(text), tokens_of(text))
@@ -53,8 +55,13 @@ def small_additions() -> Additions:
             f"{number}",
             [ClozeExample(slot.kind, slot.key, context_of(caption, slot.start, slot.end)) for slot in slots],
         )
-    floors = {"object": 0.01, "attribute": 0.01}
-    return Additions(train_cloze_model(sampler.sample()), wordnet, small_statistics(), floors=floors)
+    return EditMaterials.of(wordnet, small_statistics(), EditModel(train_cloze_model(sampler.sample())))
+
+
+@lru_cache(maxsize=1)
+def small_additions() -> Additions:
+    """Additions that know the pool."""
+    return Additions(small_materials(), floors={"object": 0.01, "attribute": 0.01})
 
 
 def caption_of(text: str, *others: str, boxes: tuple[Box, ...] = ()) -> Caption:
