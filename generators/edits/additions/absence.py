@@ -1,0 +1,220 @@
+"""Which objects are absent from an image, as far as its captions, its boxes and the pool tell.
+
+No caption proves that an object is absent; five captions that do not name an elephant come close, five that do not
+name a cup do not. ``noticed_nouns.tsv`` has in how many images 1, 2, ... 5 of five captions name an object, or what may
+be it. What is often named by one caption only is often named by none: the share of images with the object in which none
+of five captions names it is taken as 3 n1 / n, n1 of n images being those in which one does, 0.9 at most. (Estimates of
+capture-recapture studies are too low: nobody looks at some objects.) From these counts follow q, the share of captions
+of such images that name the object, and u(k), the share of such images in which none of k captions does. The *risk* of
+an object is
+
+    rate / q * u(k)
+
+where rate is the share of captions with one of the words of the image that name the object, at most over these words.
+An object is *absent* if its risk is small, no caption or box names it or what may be it, and captions do not avoid it
+beside one of the words of the caption.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from math import comb
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.context import plural_of
+from pairwright.generators.knowledge.sources import Pool as PoolWords
+from pairwright.generators.lexicon.nouns import loosely_same
+from pairwright.generators.lexicon.tables import read_rows
+
+BoolArray = npt.NDArray[np.bool_]
+FloatArray = npt.NDArray[np.float32]
+
+MAX_RISK: Final = 0.03  # of a single addition to be true after all; the mean of those written is far below
+MAX_TRUE_RISK: Final = 0.3  # of an object that is added truly to be there had nobody named it
+STRANGE: Final = -0.15  # normalised pointwise mutual information below which captions avoid two words together
+FITTING: Final = 0.05  # the same, of words that captions name together
+_UNSEEN: Final = -0.05  # the same, at most, of words that captions never name together
+_UNNAMED_TO_ONCE: Final = 3.0  # images in which no caption names an object, to those in which one does
+_MAX_UNNAMED: Final = 0.9
+_CAPTIONS: Final = 5  # of each image of the table
+_PRIOR: Final = 20.0  # captions with the rate of the whole pool, added to those with a word
+_SEEN: Final = 2  # captions of the pool in which two words are together by more than chance
+_STEM: Final = 4  # letters that a derived word shares: "skateboarder" may have a skateboard
+
+
+class Pool(PoolWords, Protocol):
+    """Statistics of the user's captions."""
+
+    @property
+    def captions(self) -> int:
+        """Number of captions."""
+        ...
+
+
+class AdditionThesaurus(Protocol):
+    """The relations of WordNet that additions are checked with."""
+
+    def synonyms(self, lemma: str, pos: str, senses: int = 1) -> Sequence[str]:
+        """Return the other lemmas of the first senses."""
+        ...
+
+    def hyponyms(self, lemma: str, pos: str) -> Iterable[str]:
+        """Return all that is a kind of the lemma."""
+        ...
+
+    def hypernyms(self, lemma: str, pos: str) -> Iterable[str]:
+        """Return all that the lemma is a kind of."""
+        ...
+
+    def is_a(self, lemma: str, kind: str, pos: str) -> bool:
+        """Return whether the lemma is a kind of ``kind``."""
+        ...
+
+
+class AbsentObjects:
+    """Tells which objects are absent.
+
+    Args:
+        thesaurus: WordNet.
+        pool: statistics of the user's captions.
+        vocabulary: nouns that the cloze model knows.
+        minimum: captions of the pool that have to name an object.
+
+    Attributes:
+        nouns: objects that may be added, singular.
+    """
+
+    def __init__(self, thesaurus: AdditionThesaurus, pool: Pool, vocabulary: Iterable[str], minimum: int) -> None:
+        self._pool, known = pool, frozenset(vocabulary)
+        counts = {
+            noun: images for noun, images in _noticed().items() if noun in known and _often(pool, noun) >= minimum
+        }
+        self.nouns = tuple(counts)
+        self._passed_over = {k: np.array([passed_over(c, k) for c in counts.values()]) for k in range(_CAPTIONS + 1)}
+        self._named = 1 - self._passed_over[1]
+        self._base = np.array([_often(pool, noun) for noun in self.nouns]) / max(1, pool.captions)
+        self._words: dict[str, list[int]] = {}
+        self._stems: dict[str, list[int]] = {}
+        self._phrases: dict[str, list[tuple[str, int]]] = {}
+        self._index_names(thesaurus)
+        self.risks_beside = lru_cache(maxsize=20_000)(self._find_rates)
+        self.linked_to = lru_cache(maxsize=20_000)(self._find_linked)
+        self.fits_beside = lru_cache(maxsize=20_000)(self._find_fits)
+
+    def absent(self, caption: Caption) -> BoolArray:
+        """Return for each of `nouns` whether it is absent and may be written beside the words of the caption."""
+        return self.unnamed(caption) & self.unexpected(caption, caption.words.all) & self.plausible(caption)
+
+    def unnamed(self, caption: Caption, *, own: bool = False) -> BoolArray:
+        """Return whether nothing said of the image, or by the caption itself, names the object or what may be it."""
+        said = caption.words.own if own else caption.words.all
+        named: list[int] = []
+        for word in said:
+            named += self._words.get(word, ())
+            named += self._stems.get(word[:_STEM], ())
+        for word in self._phrases.keys() & set(said):
+            named += [at for name, at in self._phrases[word] if caption.words.has(name)]
+        found = np.ones(len(self.nouns), bool)
+        found[named] = False
+        return found
+
+    def unexpected(self, caption: Caption, words: Iterable[str], limit: float = MAX_RISK) -> BoolArray:
+        """Return whether captions with one of these words, or of the caption's own, hardly leave an object unnamed."""
+        rates = [self.risks_beside(word) for word in {*caption.contents, *words}]
+        silent = min(_CAPTIONS, 1 + len(caption.words.others))
+        risk = np.max(rates, axis=0, initial=0.0) / self._named * self._passed_over[silent]
+        return np.asarray(risk <= limit)
+
+    def plausible(self, caption: Caption) -> BoolArray:
+        """Return whether captions name the object with the nouns and verbs of the caption, and avoid it with none."""
+        fits = [self.fits_beside(word) for word in caption.company]
+        if not fits:
+            return np.zeros(len(self.nouns), bool)
+        together = np.array(fits)
+        return np.asarray((together.max(axis=0) >= FITTING) & (together > STRANGE).all(axis=0))
+
+    def _find_linked(self, head: str) -> BoolArray:
+        """Return whether captions have the object behind a noun and "with"."""
+        heads = (noun.rpartition(" ")[2] for noun in self.nouns)
+        return np.array([self._pool.linked(head, "with", noun) > 0 for noun in heads])
+
+    def _find_rates(self, word: str) -> FloatArray:
+        """Return the share of captions with a word that name each object, shrunk to that of the pool."""
+        seen = self._pool.cooccurrence(word, word)
+        if not seen:
+            return self._base.astype(np.float32)
+        both = np.array([min(self._pool.cooccurrence(part, word) for part in noun.split()) for noun in self.nouns])
+        return ((both + _PRIOR * self._base) / (seen + _PRIOR)).astype(np.float32)
+
+    def _find_fits(self, word: str) -> FloatArray:
+        """Return how well each object goes with a word: normalised pointwise mutual information, of a compound its least."""
+        return np.array([min(self._fit(part, word) for part in noun.split()) for noun in self.nouns], np.float32)
+
+    def _fit(self, part: str, word: str) -> float:
+        seen, fit = self._pool.context_fit(part, (word,), _SEEN)
+        return fit if seen or part == word else min(fit, _UNSEEN)  # rare words are never far below chance
+
+    def _index_names(self, thesaurus: AdditionThesaurus) -> None:
+        """Note which objects a word may name, a phrase by its last word, and a word by its first letters."""
+        for at, noun in enumerate(self.nouns):
+            for name in sorted(names_of(noun, thesaurus)):
+                if " " in name:
+                    self._phrases.setdefault(name.rpartition(" ")[2], []).append((name, at))
+                else:
+                    self._words.setdefault(name, []).append(at)
+            if len(noun) >= _STEM:
+                self._stems.setdefault(noun[:_STEM], []).append(at)
+
+
+def passed_over(images: Sequence[int], captions: int) -> float:
+    """Return the share of images with an object in which none of some captions names it.
+
+    Args:
+        images: number of images with 1, 2, ... 5 of five captions that name it.
+        captions: 0 to 5.
+    """
+    named = sum(images)
+    share = min(_MAX_UNNAMED, _UNNAMED_TO_ONCE * (images[0] + 1) / (named + 2))
+    unnamed = named * share / (1 - share)
+    silent = sum(
+        number * comb(_CAPTIONS - naming, captions) / comb(_CAPTIONS, captions)
+        for naming, number in enumerate(images, 1)
+    )
+    return (unnamed + silent) / (unnamed + named)
+
+
+def _often(pool: Pool, noun: str) -> int:
+    """Return the number of captions that name an object; of a compound, at most."""
+    return min(pool.cooccurrence(part, part) for part in noun.split())
+
+
+@lru_cache(maxsize=1)
+def _noticed() -> dict[str, tuple[int, ...]]:
+    columns = [f"images_{number}" for number in range(1, _CAPTIONS + 1)]
+    return {row["noun"]: tuple(int(row[column]) for column in columns) for row in read_rows("noticed_nouns")}
+
+
+@lru_cache(maxsize=1)
+def _implied() -> tuple[tuple[tuple[str, ...], frozenset[str]], ...]:
+    """Return kinds of things, with the words that may mean one."""
+    return tuple(
+        (tuple(kind.strip() for kind in row["kinds"].split(",")), frozenset(row["words"].split()))
+        for row in read_rows("implied_things")
+    )
+
+
+def names_of(noun: str, thesaurus: AdditionThesaurus) -> frozenset[str]:
+    """Return the word forms that name a thing or something that may be it: kinds of it, and what it is a kind of."""
+    head = noun.rpartition(" ")[2]
+    same = {noun, head, *thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *loosely_same(head)}
+    names = {*same, *thesaurus.hyponyms(noun, "NOUN"), *thesaurus.hypernyms(noun, "NOUN")}
+    kinds = {kind for kinds, _ in _implied() for kind in kinds if _is_kind(noun, kind, thesaurus)}
+    words = {word for each, words in _implied() if not kinds.isdisjoint(each) for word in words}
+    return frozenset({*names, *map(plural_of, names), *words})
+
+
+def _is_kind(noun: str, kind: str, thesaurus: AdditionThesaurus) -> bool:
+    return noun == kind or any(thesaurus.is_a(each, kind, "NOUN") for each in (noun, noun.rpartition(" ")[2]))

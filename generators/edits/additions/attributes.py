@@ -1,0 +1,103 @@
+"""Which attributes a thing of an image does not have, as far as its captions and the pool tell.
+
+An attribute is false of a thing if another caption says one of it that excludes it ("a red bus" forbids "blue"), or, if
+no caption describes the thing, if captioners would hardly have passed it over: the *risk*
+
+    rate / again * (1 - again)^k
+
+is small, where rate is the share of such things in the pool that captions give the attribute, again is how often a
+second caption repeats it (``noticed_attributes.tsv``), and k captions name the thing.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.phrases import NounPhrase
+from pairwright.generators.edits.additions.absence import MAX_RISK, Pool
+from pairwright.generators.edits.additions.places import words_with_role
+from pairwright.generators.lexicon.attributes import AttributeLexicon, same_concept
+from pairwright.generators.lexicon.tables import read_rows
+
+_SEEN: Final = 2  # captions of the pool that give a noun an attribute, for it to be more than a slip
+_PRIOR: Final = 2.0  # captions added to those that give a noun an attribute
+_TOLD: Final = 20  # captions of the pool with a noun, for its attributes to be known
+
+
+class FalseAttributes:
+    """Tells which attributes are false of a thing.
+
+    Args:
+        lexicon: tells which attributes exclude each other.
+        pool: statistics of the user's captions.
+    """
+
+    def __init__(self, lexicon: AttributeLexicon, pool: Pool) -> None:
+        self._lexicon, self._pool = lexicon, pool
+        self._again = {
+            row["attribute"]: int(row["again"]) / int(row["mentions"]) for row in read_rows("noticed_attributes")
+        }
+
+    def said_of(self, caption: Caption, phrase: NounPhrase) -> list[str]:
+        """Return the attributes that other captions put right before the noun of a phrase."""
+        nouns = tuple(caption.lower[at] for at in phrase.nouns)
+        found = (word for line in caption.words.others for word in _words_before(line, nouns))
+        return [word for word in dict.fromkeys(found) if self._is_attribute(word, caption.head(phrase))]
+
+    def stated_of(self, caption: Caption, phrase: NounPhrase) -> list[str]:
+        """Return the attributes that are true of the only thing of its name, as other captions say them."""
+        head, lines = caption.head(phrase), (caption.words.own, *caption.words.others)
+        if caption.plural(phrase) or caption.words.several(head) or any(line.count(head) > 1 for line in lines):
+            return []
+        return [word for word in self.said_of(caption, phrase) if not _is_denied(caption, word)]
+
+    def is_false(self, caption: Caption, phrase: NounPhrase, attribute: str, said: list[str]) -> bool:
+        """Return whether an attribute is false of the thing that a phrase names.
+
+        Args:
+            caption: the caption.
+            phrase: one of its phrases, without attributes.
+            attribute: lower-case word.
+            said: what `said_of` returned for the phrase.
+        """
+        head = caption.head(phrase)
+        if self._pool.adjacency(attribute, head) < _SEEN or self._is_one_of_several(caption, phrase):
+            return False
+        if caption.words.has_any(same_concept(attribute)):
+            return False
+        if said:
+            return self._lexicon.class_of(attribute) != "size" and any(
+                self._lexicon.exclusive(attribute, other, head) for other in said
+            )  # a size is a matter of opinion
+        return self._risk(caption, head, attribute) <= MAX_RISK
+
+    def _is_one_of_several(self, caption: Caption, phrase: NounPhrase) -> bool:
+        return not caption.plural(phrase) and caption.words.several(caption.head(phrase))
+
+    def _risk(self, caption: Caption, head: str, attribute: str) -> float:
+        again, things = self._again.get(attribute, 0.0), self._pool.frequency(head, "NOUN")
+        if not again or things < _TOLD:
+            return 1.0
+        named = 1 + sum(head in line for line in caption.words.others)
+        rate = (self._pool.adjacency(attribute, head) + _PRIOR) / (things + _PRIOR)
+        return float(rate / again * (1.0 - again) ** named)
+
+    def _is_attribute(self, word: str, noun: str) -> bool:
+        return (
+            self._lexicon.is_described(word)
+            and "-" not in word
+            and self._pool.frequency(word, "ADJ") >= _SEEN
+            and self._pool.adjacency(word, noun) >= _SEEN
+        )
+
+
+def _words_before(line: tuple[str, ...], nouns: tuple[str, ...]) -> Iterator[str]:
+    size = len(nouns)
+    for at in range(1, len(line) - size + 1):
+        if line[at : at + size] == nouns:
+            yield line[at - 1]
+
+
+def _is_denied(caption: Caption, attribute: str) -> bool:
+    """Whether one of the captions that have an attribute may not mean it."""
+    return any(attribute in line and not words_with_role("unreal").isdisjoint(line) for line in caption.words.others)

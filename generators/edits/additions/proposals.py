@@ -1,0 +1,297 @@
+"""ADD edits: objects and attributes that are absent, in places where captions have such words.
+
+Proposals are all pairs of a place (`places`) and a word that is absent (`absence`, `attributes`) and that captions have
+there often enough: by the cloze model, p(word | context) is at least `floor` times that of a typical word, whose
+log-probability in a context is the expected one, the sum of p log p. Likewise the model has to expect the relation by
+which an object is added.
+
+For both-sides pairs, the false word comes with one that is true in the same place (`stated`). Both pass the same
+tests, so neither the place nor the kind of word says which of them is true; weights then balance the words, the true
+one standing for the replaced word of a REPLACE edit.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.additions.absence import (
+    FITTING,
+    MAX_TRUE_RISK,
+    AbsentObjects,
+    BoolArray,
+)
+from pairwright.generators.edits.additions.attributes import FalseAttributes
+from pairwright.generators.edits.additions.places import (
+    ATTRIBUTE,
+    OBJECT,
+    Place,
+    attribute_places,
+    object_places,
+    words_with_role,
+)
+from pairwright.generators.edits.additions.stated import StatedObjects
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.edits.realisation import Change
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float32]
+
+FLOORS: Final = {OBJECT: 0.3, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); see benchmarks
+PAIR_FLOOR: Final = 0.05  # the same of objects, both of a pair
+RELATION_FLOOR: Final = 0.1  # of p(relation) / p(typical relation)
+_MAX_LOG_RATIO: Final = 0.0  # a word that is likelier than a typical one is not preferred
+_MOST_LETTERS: Final = 3  # by which the true and the false word of a pair differ
+_KINDS: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
+
+
+class AnyPlace(Protocol):
+    """A place of a caption where a word may be written."""
+
+    @property
+    def target(self) -> str:
+        """`OBJECT` or `ATTRIBUTE`."""
+        ...
+
+    @property
+    def head(self) -> str:
+        """Lemma of the noun that the word is added to; empty if there is none."""
+        ...
+
+    @property
+    def token(self) -> int:
+        """The token before which words are written."""
+        ...
+
+    def change(self, word: str) -> Change:
+        """Return the change that writes a word here."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredPlaces:
+    """The places of one caption for additions of one target, and how likely each word is there.
+
+    Attributes:
+        caption: the caption.
+        places: n places.
+        log_probs: natural log-probability of each word of the vocabulary, float32 (n, vocabulary).
+    """
+
+    caption: Caption
+    places: Sequence[Place]
+    log_probs: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class AdditionProposals:
+    """Proposals for one caption; the arrays have one entry a proposal.
+
+    Attributes:
+        caption: the caption.
+        places: of the caption.
+        targets: the vocabulary.
+        place: index into ``places``, int64.
+        old: index into ``targets`` of the word that is true there, int64; -1 where no true word is proposed.
+        new: index into ``targets`` of the word that is false, int64.
+        log_ratio: natural logarithm of p(new | context) over that of the true or a typical word, float32.
+        form: of the edits.
+    """
+
+    caption: Caption
+    places: Sequence[AnyPlace]
+    targets: Sequence[str]
+    place: IntArray
+    old: IntArray
+    new: IntArray
+    log_ratio: FloatArray
+    form: str = "add"
+
+    def __len__(self) -> int:
+        return len(self.new)
+
+    def proposed_edit(self, at: int) -> ProposedEdit:
+        """Return proposal ``at`` as constraints see it; those of plausibility are answered by the proposer."""
+        place, new = self.places[int(self.place[at])], self.targets[int(self.new[at])]
+        described = place.head if place.target == ATTRIBUTE else ""
+        before = place.head if place.target == OBJECT else ""
+        return ProposedEdit(
+            self.caption, self.form, place.target, "", new, before, described, start=place.token, end=place.token
+        )
+
+    def false_change(self, at: int) -> Change:
+        """Return the change of proposal ``at``."""
+        return self.places[int(self.place[at])].change(self.targets[int(self.new[at])])
+
+    def true_change(self, at: int) -> Change:
+        """Return the change that adds the true word of proposal ``at`` in the same place."""
+        return self.places[int(self.place[at])].change(self.targets[int(self.old[at])])
+
+
+class Additions:
+    """Proposes additions.
+
+    Args:
+        materials: WordNet, the statistics and the edit model of the user's captions, and the lexicons.
+        minimum: captions of the pool that have to name an added object.
+        floors: by target; see the module.
+    """
+
+    def __init__(
+        self, materials: EditMaterials, *, minimum: int = 5, floors: Mapping[str, float] | None = None
+    ) -> None:
+        self._model, self._floors = materials.model.cloze, FLOORS if floors is None else floors
+        self._nouns = nouns = materials.nouns
+        known = self._model.index("noun")
+        self.objects = AbsentObjects(materials.thesaurus, materials.pool, known, minimum)
+        self.attributes = FalseAttributes(materials.attributes, materials.pool)
+        self._stated = StatedObjects(nouns, self.objects.nouns)
+        self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
+        self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
+        self._alive = np.array([nouns.is_alive(noun) for noun in self.objects.nouns], bool)
+        self._like = lru_cache(maxsize=20_000)(self._find_like)
+
+    def score(self, captions: Sequence[Caption], target: str) -> list[ScoredPlaces]:
+        """Return the places of captions, scored together; those in which no relation fits are left out."""
+        find = object_places if target == OBJECT else attribute_places
+        found = self._with_fitting_relations([(at, place) for at, each in enumerate(captions) for place in find(each)])
+        scores = self._model.log_probs(_KINDS[target], [place.context for _, place in found])
+        sizes = np.bincount([at for at, _ in found], minlength=len(captions)) if found else np.zeros(len(captions), int)
+        ends = np.cumsum(sizes)
+        return [
+            ScoredPlaces(caption, [place for _, place in found[end - size : end]], scores[end - size : end])
+            for caption, size, end in zip(captions, sizes.tolist(), ends.tolist(), strict=True)
+        ]
+
+    def propose(self, scored: ScoredPlaces) -> AdditionProposals:
+        """Return the false additions to a caption."""
+        target = scored.places[0].target if scored.places else OBJECT
+        rows = self._object_rows(scored) if target == OBJECT else self._attribute_rows(scored)
+        found = [
+            (at, -1, int(new), float(ratio))
+            for at, (columns, ratios) in enumerate(rows)
+            for new, ratio in zip(columns, ratios, strict=True)
+        ]
+        return self._proposals(scored, target, found)
+
+    def propose_pairs(self, scored: ScoredPlaces) -> AdditionProposals:
+        """Return false additions to a caption, each with a true one in the same place."""
+        target = scored.places[0].target if scored.places else OBJECT
+        found = list(self._object_pairs(scored) if target == OBJECT else self._attribute_pairs(scored))
+        return self._proposals(scored, target, found)
+
+    def _with_fitting_relations(self, found: list[tuple[int, Place]]) -> list[tuple[int, Place]]:
+        asked = [(at, place.relation, place.relation_context) for at, (_, place) in enumerate(found) if place.relation]
+        log_probs = self._model.log_probs("relation", [context for _, _, context in asked if context is not None])
+        index = self._model.index("relation")
+        unfit = {
+            at
+            for (at, relation, _), row, typical in zip(asked, log_probs, typical_log_probs(log_probs), strict=True)
+            if relation not in index or row[index[relation]] < typical + np.log(RELATION_FLOOR)
+        }
+        return [each for at, each in enumerate(found) if at not in unfit]
+
+    def _object_rows(self, scored: ScoredPlaces) -> list[tuple[IntArray, FloatArray]]:
+        """Return for each place the columns of the absent objects that fit there, and their log-ratios."""
+        absent = self.objects.absent(scored.caption)
+        if not words_with_role("alone").isdisjoint(scored.caption.lower):
+            absent &= ~self._alive  # somebody else would contradict it, and so be no addition
+        columns, rows = self._columns[absent], []
+        for place, row, typical in zip(
+            scored.places, scored.log_probs, typical_log_probs(scored.log_probs), strict=True
+        ):
+            ratios = row[columns] - typical
+            fits = (ratios >= np.log(self._floors[OBJECT])) & (not place.claim)
+            if place.head:
+                fits &= self._joins(place)[absent]
+            rows.append((columns[fits], ratios[fits]))
+        return rows
+
+    def _joins(self, place: Place) -> BoolArray:
+        """Return for each object whether it may join the noun of a place: its like in a list, or what goes with it."""
+        together = self.objects.fits_beside(place.head) >= FITTING
+        if not place.relation:
+            return together & self._like(place.head)
+        of_scene = self._nouns.is_alive(place.head) or self._nouns.has_flag(place.head, "surroundings")
+        if place.relation == "with" and not place.behind and not of_scene:
+            return together & self.objects.linked_to(place.head)
+        return together
+
+    def _find_like(self, head: str) -> BoolArray:
+        """Return whether each object shares a class with a noun."""
+        classes = self._nouns.classes(head)
+        return np.array([not classes.isdisjoint(self._nouns.classes(noun)) for noun in self.objects.nouns])
+
+    def _object_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
+        caption, log_probs = scored.caption, scored.log_probs
+        candidates = [self._at[noun] for noun in self._stated.stated(caption)]
+        # What is expected would never be added falsely, so that adding it would say that it is true.
+        possible = self.objects.unnamed(caption, own=True) & self.objects.unexpected(caption, (), MAX_TRUE_RISK)
+        true = [at for at in candidates if possible[at]]
+        places = [at for at, place in enumerate(scored.places) if place.shown]
+        if not true or not places:
+            return
+        false = self.objects.absent(caption)
+        nouns, least = self.objects.nouns, np.log(PAIR_FLOOR)
+        typical = typical_log_probs(log_probs)
+        for place in places:
+            row = log_probs[place, self._columns] - typical[place]
+            for is_true in true:
+                if row[is_true] < least:
+                    continue
+                for is_false in np.flatnonzero(false & (row >= least)):
+                    if _alike(nouns[is_true], nouns[is_false]):
+                        old, new = self._columns[is_true], self._columns[is_false]
+                        yield place, int(old), int(new), float(row[is_false] - row[is_true])
+
+    def _attribute_rows(self, scored: ScoredPlaces) -> list[tuple[IntArray, FloatArray]]:
+        targets, rows = self._model.targets("adjective"), []
+        for place, row, typical in zip(
+            scored.places, scored.log_probs, typical_log_probs(scored.log_probs), strict=True
+        ):
+            ratios = row - typical
+            columns = np.flatnonzero(ratios >= np.log(self._floors[ATTRIBUTE]))
+            said = self.attributes.said_of(scored.caption, place.phrase) if place.phrase else []
+            kept = [at for at in columns if self._is_false(scored.caption, place, targets[at], said)]
+            rows.append((np.array(kept, np.int64), ratios[kept]))
+        return rows
+
+    def _attribute_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
+        index, targets = self._model.index("adjective"), self._model.targets("adjective")
+        rows = self._attribute_rows(scored)
+        for at, (place, (columns, ratios)) in enumerate(zip(scored.places, rows, strict=True)):
+            stated = self.attributes.stated_of(scored.caption, place.phrase) if place.phrase else []
+            for true in (word for word in stated if word in index):
+                ratio = scored.log_probs[at, index[true]] - typical_log_probs(scored.log_probs[at : at + 1])[0]
+                if ratio < np.log(self._floors[ATTRIBUTE]):
+                    continue
+                for new, false_ratio in zip(columns, ratios, strict=True):
+                    if _alike(true, targets[new]):
+                        yield at, index[true], int(new), float(false_ratio - ratio)
+
+    def _is_false(self, caption: Caption, place: Place, attribute: str, said: list[str]) -> bool:
+        return place.phrase is not None and self.attributes.is_false(caption, place.phrase, attribute, said)
+
+    def _proposals(
+        self, scored: ScoredPlaces, target: str, found: Sequence[tuple[int, int, int, float]]
+    ) -> AdditionProposals:
+        place, old, new = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
+        ratios = np.minimum(np.array([row[3] for row in found], np.float32), _MAX_LOG_RATIO)
+        return AdditionProposals(
+            scored.caption, scored.places, self._model.targets(_KINDS[target]), place, old, new, ratios
+        )
+
+
+def typical_log_probs(log_probs: FloatArray) -> FloatArray:
+    """Return the expected log-probability of a word drawn in each context, shape (n,)."""
+    return np.asarray((np.exp(log_probs) * log_probs).sum(axis=1), np.float32)
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two words are of about the same length."""
+    return abs(len(one) - len(other)) <= _MOST_LETTERS and one.count(" ") == other.count(" ")
