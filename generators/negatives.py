@@ -25,10 +25,10 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import BothOutcome, Edited, edited_annotation, first_good, first_pair
 from pairwright.generators.edits.both_sides import Positives, with_positive
 from pairwright.generators.edits.edit_model import EditModel, load_carried_model
-from pairwright.generators.edits.editors import PAIRED_TYPES, PreparedCaption, build_editors, prepare_captions
+from pairwright.generators.edits.editors import PAIRED_TYPES, PreparedCaption, build_editors
+from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.replacement_types import DEFAULT_FLOOR
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.positives import rewrite_rules
 
@@ -106,8 +106,10 @@ class RuleNegatives:
         if not 0 < chosen.floor <= 1:
             raise UsageError(f"floor must be above 0 and at most 1, not {chosen.floor}.")
         self._materials = EditMaterials.of(thesaurus, pool, model or load_carried_model())
-        self._rewordings = rewrite_rules(self._materials) if chosen.both_sides else {}
-        self._editors = build_editors(self._materials, chosen)
+        self._rewordings = rewrite_rules(thesaurus, pool, minimum=5) if chosen.both_sides else {}
+        self._editors = build_editors(
+            self._materials, chosen.types, chosen.floor, both_sides=chosen.both_sides, skip=chosen.skip_constraints
+        )
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return ``per_type`` annotations for each type, in the order of the options; positives after their types."""
@@ -119,7 +121,7 @@ class RuleNegatives:
         """Return the annotations of several pairs, which are those of `annotate`, in less time."""
         stripped = [strip_invisible(pair, words) for pair, words in zip(pairs, tokens, strict=True)]
         captions = [Caption(pair, words) for pair, words in stripped]
-        prepared = prepare_captions(captions, self._editors.values())
+        prepared = self._editors.prepare(captions)
         return [
             restore_invisible(self._annotate(caption, rng), pair)
             for caption, pair, rng in zip(prepared, pairs, rngs, strict=True)
@@ -133,7 +135,7 @@ class RuleNegatives:
         positives = Positives(self._rewordings, caption, taken, seed, self._origin)
         made: list[Annotation] = []
         for kind in self.options.types:
-            outcomes = self._editors[kind].outcomes(prepared, seeds[kind])
+            outcomes = self._editors.by_type[kind].outcomes(prepared, seeds[kind])
             paired = kind in PAIRED_TYPES and (self.options.both_sides or kind == "negation")
             for ordinal in range(self.options.per_type):
                 attempt = f"{kind}/{ordinal}"

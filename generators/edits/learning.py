@@ -9,10 +9,9 @@ import numpy as np
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.edits.editors import BALANCED_TYPES, build_editors
+from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
-from pairwright.generators.edits.replacements import Replacements
-from pairwright.generators.edits.scored_captions import ScoredCaption, score_captions
 from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.edits.word_balance import AllowedProposals, learn_balance
 from pairwright.generators.knowledge.sources import Thesaurus
@@ -22,7 +21,6 @@ from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.tokens import Token
 
 BALANCE_CAPTIONS: Final = 3_000  # pairs on which the word balance is learned, at most
-_CHECKED: Final = 24  # proposals of a caption that are checked against the constraints, the likeliest first
 _BATCH: Final = 500
 
 
@@ -57,27 +55,14 @@ def learn_edit_model(
 
 
 def learn_balances(materials: EditMaterials, captions: Sequence[Caption]) -> dict[str, dict[str, float]]:
-    """Return the word balance of each type of replacement, learned on captions with what is said of their images."""
-    makers = {name: build_replacements(name, materials) for name in REPLACEMENT_TYPES}
-    kinds = [maker.proposer.kind for maker in makers.values()]
-    found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in makers}
-    cloze = materials.model.cloze
+    """Return the word balance of the types of edits that have one, learned on captions and what is said of their images."""
+    editors = build_editors(materials, BALANCED_TYPES, DEFAULT_FLOOR, both_sides=True)
+    found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in BALANCED_TYPES}
     for start in range(0, len(captions), _BATCH):
-        batch = captions[start : start + _BATCH]
-        for at, scored in enumerate(score_captions(batch, materials.thesaurus, cloze, kinds), start):
-            for name, maker in makers.items():
-                found[name] += _allowed(maker, scored, at)
-    return {
-        name: learn_balance(cloze.targets(makers[name].proposer.kind), _as_arrays(rows)) for name, rows in found.items()
-    }
-
-
-def _allowed(maker: Replacements, scored: ScoredCaption, caption: int) -> Iterator[tuple[int, int, int, float]]:
-    proposals = maker.propose(scored)
-    for at in np.argsort(-proposals.log_ratio, kind="stable")[:_CHECKED]:
-        slot, new = proposals.slots[proposals.slot[at]], proposals.targets[proposals.new[at]]
-        if maker.is_allowed(scored, slot, new):
-            yield caption, int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
+        for at, prepared in enumerate(editors.prepare(captions[start : start + _BATCH]), start):
+            for name, rows in found.items():
+                rows += [(at, *proposal) for proposal in editors.balanced(name).allowed(prepared)]
+    return {name: learn_balance(editors.balanced(name).targets, _as_arrays(rows)) for name, rows in found.items()}
 
 
 def _as_arrays(rows: Sequence[tuple[int, int, int, float]]) -> AllowedProposals:

@@ -47,6 +47,10 @@ class Proposals:
     def __len__(self) -> int:
         return len(self.new)
 
+    def at(self, index: int) -> tuple[Slot, str]:
+        """Return the slot and the new word of a proposal."""
+        return self.slots[self.slot[index]], self.targets[self.new[index]]
+
 
 @dataclass
 class Proposer:

@@ -7,14 +7,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.proposals import Proposer
 from pairwright.generators.edits.replacements import Replacements
 from pairwright.generators.edits.sampling import balance_of_targets
 from pairwright.generators.edits.slots import ADJECTIVE, FINITE, NOUN, RELATION, Slot, begins_with_verb, lexicon_key
 from pairwright.generators.lexicon.relations import load_relations
-
-DEFAULT_FLOOR: Final = 0.1  # benchmarks/RESULTS.md has the trade-off
 
 
 @dataclass(frozen=True)

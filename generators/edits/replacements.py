@@ -4,10 +4,12 @@ Proposals come from the lexicon and the cloze model (`proposals`), are drawn (`s
 by one until one makes a text.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
+
+import numpy as np
 
 from pairwright.generators.captions.caption import Outcome
 from pairwright.generators.edits.constraints.knowledge import Knowledge
@@ -43,22 +45,28 @@ class Replacements:
         proposals = self.propose(scored)
         if proposals.slots and not len(proposals):
             yield "no_candidate"
-        for slot, new in islice(sample_proposals(proposals, self.balance, seed), MAX_TRIES):
-            edit = proposed_edit(scored, proposals.slots[slot], proposals.targets[new])
-            violated = find_violation(edit, self.knowledge, skip=self.skip)
-            if violated is not None:
-                yield violated.reason
-                continue
-            yield (write_slot(scored.caption, proposals.slots[slot], proposals.targets[new]),)
+        for at in islice(sample_proposals(proposals, self.balance, seed), MAX_TRIES):
+            slot, new = proposals.at(at)
+            violated = find_violation(proposed_edit(scored, slot, new), self.knowledge, skip=self.skip)
+            yield violated.reason if violated is not None else (write_slot(scored.caption, slot, new),)
 
     def propose(self, scored: ScoredCaption) -> Proposals:
         """Return all proposals for a caption."""
         kind = self.proposer.kind
         return self.proposer.propose(scored.slots[kind], scored.log_probs[kind])
 
-    def is_allowed(self, scored: ScoredCaption, slot: Slot, new: str) -> bool:
-        """Return whether no constraint rejects a proposal."""
-        return find_violation(proposed_edit(scored, slot, new), self.knowledge, skip=self.skip) is None
+    @property
+    def targets(self) -> Sequence[str]:
+        """The vocabulary."""
+        return self.proposer.model.targets(self.proposer.kind)
+
+    def allowed(self, scored: ScoredCaption) -> Iterator[tuple[int, int, float]]:
+        """Yield the likeliest proposals that no constraint rejects: indices of the old and new word, and log-ratio."""
+        proposals = self.propose(scored)
+        for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
+            slot, new = proposals.at(at)
+            if find_violation(proposed_edit(scored, slot, new), self.knowledge, skip=self.skip) is None:
+                yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
 
 
 def proposed_edit(scored: ScoredCaption, slot: Slot, new: str) -> ProposedEdit:

@@ -22,21 +22,24 @@ _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _TO_UNIT = 2.0**-53
 
 
-def sample_proposals(proposals: Proposals, balance: FloatArray, seed: int) -> Iterator[tuple[int, int]]:
-    """Yield proposals as (index of the slot, index of the new word), without replacement, drawn by weight.
+def sample_proposals(proposals: Proposals, balance: FloatArray, seed: int) -> Iterator[int]:
+    """Yield the indices of proposals, drawn by weight without replacement.
 
     Args:
         proposals: of one caption and kind.
         balance: of each word of the vocabulary, natural logarithms.
         seed: 64 random bits.
     """
-    if not len(proposals):
+    return order_by_weight(log_weights(proposals, balance), seed)
+
+
+def order_by_weight(log_weights: FloatArray, seed: int) -> Iterator[int]:
+    """Yield indices in random order, each next one drawn by weight; weights are natural logarithms."""
+    if not len(log_weights):
         return
-    weights = log_weights(proposals, balance)
-    # Exponential waiting times: the shortest is proposal i with probability weight_i / sum of weights.
-    waiting = np.log(-np.log(uniform(seed, len(weights)))) - weights
-    for at in np.argsort(waiting, kind="stable"):
-        yield int(proposals.slot[at]), int(proposals.new[at])
+    # Exponential waiting times: the shortest is that of i with probability weight_i / sum of weights.
+    waiting = np.log(-np.log(uniform(seed, len(log_weights)))) - log_weights
+    yield from np.argsort(waiting, kind="stable").tolist()
 
 
 def log_weights(proposals: Proposals, balance: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ from pairwright.generators.conversations.question_templates import (
     PromptPlace,
     PromptTurns,
 )
+from pairwright.generators.edits.floors import DEFAULT_FLOOR
 
 
 @with_progress
@@ -36,9 +37,13 @@ def negatives(
     both_sides: Annotated[
         bool, typer.Option("--both-sides", help="Rules: write a hard positive for each negative.")
     ] = False,
-    no_last_resorts: Annotated[
-        bool, typer.Option("--no-last-resorts", help="Rules: no negated relations (without, far from).")
-    ] = False,
+    floor: Annotated[
+        float | None,
+        typer.Option(
+            help="Rules: least probability of a replacement in its context, relative to the replaced word; higher reads"
+            f" better, lower gives more. [default: {DEFAULT_FLOOR}]"
+        ),
+    ] = None,
     variant: Annotated[
         Literal["one-call", "workflow"],
         advanced_option(help="Model: one answer, or find-propose-compose."),
@@ -66,7 +71,7 @@ def negatives(
     named = parse_types("negative", types, MODEL_TYPES if method == "llm" else TYPES)
     options: dict[str, Any] = {"per_type": per_type, **named}
     if method == "llm":
-        for name, value in (("--both-sides", both_sides), ("--no-last-resorts", no_last_resorts)):
+        for name, value in (("--both-sides", both_sides), ("--floor", floor)):
             if value:
                 raise UsageError(f"{name} requires --method rules. Omit it, or --method llm.")
         options["variant"] = variant
@@ -75,7 +80,7 @@ def negatives(
             raise UsageError("--variant requires --method llm.")
         if both_sides and not set(named.get("types", FOR_BENCHMARKS)) - FOR_TRAINING:
             raise UsageError("--both-sides makes no positives for shuffle. Omit it, or add other --types.")
-        options |= {"both_sides": both_sides, "last_resorts": not no_last_resorts}
+        options |= {"both_sides": both_sides, "floor": DEFAULT_FLOOR if floor is None else floor}
     out, read = common.out, reading.read_options(input_)
     limits = common.limits(TYPES, options.get("types", FOR_BENCHMARKS))
     generator = f"{method}-negatives"

@@ -1,8 +1,7 @@
-"""SHUFFLE: the words of a caption in blocks of two, the blocks in another order.
+"""SHUFFLE: the words of a caption in blocks of two, the blocks in random order.
 
-For training only (FSC-CLIP, bi-gram shuffle): such a text betrays itself to anybody who reads English, and now and
-then it may even be true, so it says nothing about a model and has no place in a benchmark. Rows carry the form
-``shuffle`` and no target; the exports of benchmarks leave them out and count them.
+For training only (FSC-CLIP, bi-gram shuffle): such a text is no English, and may even be true, so it is useless in a
+benchmark. Rows have the form ``shuffle`` and no target; the exports of benchmarks skip and count them.
 """
 
 import re
@@ -12,7 +11,6 @@ from itertools import pairwise
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.edits.realisation import Change, lowercase_span
 from pairwright.generators.edits.rng import RandomStream
-from pairwright.generators.knowledge.candidates import Candidates
 
 BLOCK = 2
 _LEAST_BLOCKS = 3
@@ -22,9 +20,14 @@ _WORD = re.compile(r"\S+")
 _END = re.compile(r"\s*[.!?]*\s*$")
 
 
-def shuffle(caption: Caption, candidates: Candidates, rng: RandomStream) -> Iterator[Outcome]:
-    """Put the blocks in one other order after the other; spacing and the final mark stay where they are."""
-    del candidates
+def shuffle(caption: Caption, seed: int) -> Iterator[Outcome]:
+    """Yield the blocks in random orders; spacing and the final mark are kept.
+
+    Args:
+        caption: the parsed caption.
+        seed: 64 random bits.
+    """
+    rng = RandomStream(seed)
     source = caption.pair.caption
     found = _END.search(source)
     spans = [match.span() for match in _WORD.finditer(source, 0, found.start() if found else len(source))]

@@ -1,8 +1,8 @@
-"""Both-sides pairs: each negative with a hard positive, so that an edit as such says nothing.
+"""Both-sides pairs: each negative with a hard positive, so that being edited does not distinguish them.
 
-A benchmark that compares a caption as written with an edited one lets a model win by knowing which text was edited.
-Here the true text is an edit as well: of the same target where there is one ("a large dog" against "a small cat" is
-answered by "a big dog"), else of another. ADD brings its own (`adding_objects.py`, `adding_attributes.py`), since what is added makes a text longer.
+A benchmark that compares a caption as written with an edited one can be solved by detecting which text was edited. Here
+the true text is an edit as well: of the same target if possible ("a large dog" against "a small cat" comes with "a big
+dog"), else of another. ADD and NEGATION bring their own, since what they write makes a text longer.
 """
 
 import random
@@ -18,13 +18,13 @@ _ALL = ("replace-attribute", "replace-relation", "replace-object", "swap-object"
 
 
 class Positives:
-    """The hard positives of one caption, made when they are first asked for; each is given out once as a row.
+    """The hard positives of one caption, made on demand; each is one row, however many negatives it belongs to.
 
     Args:
-        makers: of rewordings, by type (`positives.makers`).
+        makers: rewrite rules by type (`positives.rewrite_rules`).
         caption: to be reworded.
         taken: texts that may not be made; it grows.
-        seed: of the caption's chance.
+        seed: of the random numbers of the caption.
         origin: of the rows.
     """
 
@@ -46,9 +46,9 @@ class Positives:
                 return row.id
         return ""
 
-    def add(self, found: Edited, kind: str, attempt: str) -> str:
-        """Take a true addition as the positive of an attempt, and return its id."""
-        row = self._row(found, f"{kind}/{attempt}")
+    def add(self, found: Edited, attempt: str) -> str:
+        """Add the positive that was made with a negative, and return its id."""
+        row = self._row(found, attempt)
         self.rows.append(row)
         return row.id
 
@@ -69,7 +69,7 @@ def _order(kind: str) -> Sequence[str]:
 
 
 def with_positive(row: Annotation, positive_id: str) -> Annotation:
-    """Return a negative that names its positive, or that is rejected for want of one."""
+    """Return a negative with the id of its positive, rejected if there is none."""
     if row.status != "kept" or positive_id:
         return replace(row, positive_id=positive_id)
     return replace(row, status="rejected", reason="no_positive")
