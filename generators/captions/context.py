@@ -21,7 +21,7 @@ from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.lexicon.attributes import concepts_of
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.nouns import loosely_same
+from pairwright.generators.lexicon.nouns import loosely_same as loosely_same  # noqa: PLC0414 - imported from here, too
 from pairwright.generators.lexicon.synonyms import attributes_like
 from pairwright.generators.words.relations import wordings_like
 
