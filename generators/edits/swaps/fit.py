@@ -35,12 +35,24 @@ class ClozeFit:
         order = exchanged_order(len(caption.tokens), first, second)
         place = {token: at for at, token in enumerate(order)}
         slots = [slot for slot in find_slots(caption, self.thesaurus) if _is_movable(slot, first, second)]
+        moved = _moved_nouns(caption, slots, first, second)
         total = 0.0
         for kind in SLOT_KINDS:
             index = self.model.index(kind)
             known = [slot for slot in slots if slot.kind == kind and slot.key in index]
-            before = [_context(caption, range(len(order)), slot.start, slot.end) for slot in known]
-            after = [_context(caption, order, place[slot.start], place[slot.end - 1] + 1) for slot in known]
+            before = [
+                _context(caption, range(len(order)), slot.start, slot.end, (slot.before, slot.after)) for slot in known
+            ]
+            after = [
+                _context(
+                    caption,
+                    order,
+                    place[slot.start],
+                    place[slot.end - 1] + 1,
+                    moved.get(slot, (slot.before, slot.after)),
+                )
+                for slot in known
+            ]
             if known:
                 scores = self.model.log_probs(kind, before + after)
                 for at, slot in enumerate(known):
@@ -65,7 +77,23 @@ def _is_movable(slot: Slot, first: Span, second: Span) -> bool:
     return not any(slot.start < edge < slot.end for span in (first, second) for edge in span)
 
 
-def _context(caption: Caption, order: Sequence[int], start: int, end: int) -> ClozeContext:
+def _moved_nouns(caption: Caption, slots: Sequence[Slot], first: Span, second: Span) -> dict[Slot, tuple[str, str]]:
+    """Return the nouns that slots join or describe after the exchange: those around it of nouns, its own of attributes."""
+    inside = [[slot for slot in slots if span[0] <= slot.start < span[1]] for span in (first, second)]
+    named = [next((slot.after for slot in found), "") for found in inside]
+    of_nouns = all(caption.tags[span[1] - 1].startswith("NN") for span in (first, second))
+    if of_nouns:
+        named = [caption.lemmas[span[1] - 1] for span in (first, second)]
+    exchanged = {named[0]: named[1], named[1]: named[0]}
+    within = {slot for found in inside for slot in found}
+    return {
+        slot: (exchanged.get(slot.before, slot.before), exchanged.get(slot.after, slot.after))
+        for slot in slots
+        if (slot in within) is not of_nouns
+    }
+
+
+def _context(caption: Caption, order: Sequence[int], start: int, end: int, heads: tuple[str, str]) -> ClozeContext:
     """Return the context of the tokens ``start`` up to ``end`` of a caption in another order."""
     words = [caption.context_words[at] for at in order]
     left = (*words[max(0, start - REACH) : start][::-1], *("",) * REACH)[:REACH]
@@ -75,4 +103,4 @@ def _context(caption: Caption, order: Sequence[int], start: int, end: int) -> Cl
         for place, at in enumerate(order)
         if caption.tokens[at].pos in CONTENT and not start <= place < end
     ]
-    return ClozeContext(left, right, tuple(bag[:MAX_BAG]))
+    return ClozeContext(left, right, heads, tuple(bag[:MAX_BAG]))
