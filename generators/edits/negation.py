@@ -32,11 +32,11 @@ from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import article
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.nouns import loosely_same
+from pairwright.generators.lexicon.label_sets import labels_of
+from pairwright.generators.lexicon.nouns import flagged, loosely_same
 from pairwright.generators.lexicon.tables import read_rows
-from pairwright.generators.words.label_sets import labels_of
 
-FLOOR: Final = 0.02  # of p(word) / p(typical word), of both words: most labels are nothing that the scene could have
+FLOOR: Final = 0.05  # of p(word) / p(typical word), of both words: most labels are nothing that the scene could have
 _END: Final = "end"
 _CLOSING: Final = frozenset({"", ".", "!"})
 
@@ -100,10 +100,10 @@ class Negations:
 
     def __init__(self, model: ClozeModel, thesaurus: AdditionThesaurus, vocabulary: Iterable[str]) -> None:
         self._model, self._index = model, model.index("noun")
-        self.labels = tuple(label for label in labels_of(tuple(vocabulary)) if label in self._index)
+        known = (label for label in labels_of(tuple(vocabulary)) if label in self._index)
+        self.labels = tuple(label for label in known if label not in flagged("plural_only"))
         self._columns = np.array([self._index[label] for label in self.labels], np.int64)
         self._names = {label: names_of(label, thesaurus) for label in self.labels}
-        self._label_of = {label: label for label in self.labels}
 
     def score(self, captions: Sequence[Caption]) -> list[DeniedCaption]:
         """Return the places of captions, scored together."""
@@ -170,7 +170,7 @@ class Negations:
         """Yield how what a noun is said to have is denied."""
         owner, noun = caption.ending_at(phrase.start - 1), caption.noun(phrase)
         closes = caption.word(phrase.end) in _CLOSING or caption.tag(phrase.end) == "IN"
-        if owner is None or not closes or noun not in self._label_of:
+        if owner is None or not caption.is_thing(owner) or not closes or noun not in self.labels:
             return
         if caption.words.several(caption.head(owner)) and not caption.plural(owner):
             return  # another one may have none
