@@ -3,7 +3,8 @@
 Rules, with [optional] and {repeated} parts::
 
     text      = sentence {"." sentence} ["."]                 each may start with "yes," or "no,"
-    sentence  = [frame] list | there | clause {("and" | "while" | "but" | ",") clause}
+    sentence  = ([frame] list | there | clause {("and" | "while" | "but" | ",") clause}) [lack]
+    lack      = [","] (("with" | "and" | "but") "no" noun phrase | "without" noun phrase | "and" there)
     frame     = "a picture of" | "the image shows" | "this is" | "you can see" | ...
     there     = "there" ("is" | "are") ["not"] list
     clause    = list ("is" | "are") predicate {"and" predicate}
@@ -294,7 +295,22 @@ class SentenceParser(PhraseParser):
         end = len(self.tokens)
         rules = (self._caption(), self._there(0), self._clauses(0))
         for rule in rules:
-            yield from (reading for reading, place in rule if place == end)
+            for reading, place in rule:
+                if place == end:
+                    yield reading
+                else:
+                    yield from ((*reading, *more) for more, after in self._lack(place) if after == end)
+
+    def _lack(self, place: int) -> Iterator[tuple[Reading, int]]:
+        """Yield what a sentence denies at its end: "without a star", "with no stars", "and there are no stars"."""
+        start = place + (self.word(place) == ",")
+        if self.word(start) == "and":
+            yield from self._there(start + 1)
+        joined = self.word(start) in {"with", "and", "but"} and self.word(start + 1) == "no"
+        if joined or self.word(start) == "without":
+            for element, after in self.noun_phrase(start + 1, bare=False, denied=True):
+                if element.none is joined:
+                    yield (_flatten_elements((element,), negated=True),), after
 
     def _caption(self) -> Iterator[tuple[Reading, int]]:
         for start in {0, *self._frames(0)}:

@@ -1,7 +1,7 @@
 """Tokenizer of sentences, and checks before parsing.
 
 Tokens are lower-case English words, numbers and a few punctuation marks; anything else puts a text outside. "In the image"
-may start or end a sentence and is ignored. A word repeated in a row is not English.
+may start or end a sentence and is ignored, and so is "in sight" at its end. A word repeated in a row is not English.
 """
 
 import re
@@ -17,6 +17,8 @@ _CONTRACTIONS = {
     "isn't": "is not",
     "aren't": "are not",
 }
+
+_IN_SIGHT = ("in", "sight")
 
 Tokens = tuple[str, ...]
 
@@ -43,6 +45,8 @@ def strip_place_phrase(tokens: Tokens) -> Tokens:
         if _is_place(tokens[:size]) or (tokens[size - 1 : size] == (",",) and _is_place(tokens[: size - 1])):
             tokens = tokens[size:]
             break
+    if tokens[-2:] == _IN_SIGHT:
+        return tokens[:-2]
     return tokens[:-3] if _is_place(tokens[-3:]) else tokens
 
 

@@ -123,7 +123,7 @@ def attribute_places(caption: Caption) -> list[Place]:
             " ",
             phrase.nouns[0],
             caption.head(phrase),
-            context_of_insertion(caption, phrase.nouns[0], (), (), noun=caption.head(phrase)),
+            context_of_insertion(caption, phrase.nouns[0], heads=("", caption.head(phrase))),
             phrase=phrase,
         )
         for phrase in caption.things
@@ -231,30 +231,29 @@ def _place(caption: Caption, at: int, token: int, head: str, frame: Frame) -> Pl
         head,
         context_of_insertion(caption, token, (*before, "a"), behind),
         frame.relation,
-        context_of_insertion(caption, token, (), ("a", _ANY_NOUN), head) if frame.relation else None,
+        context_of_insertion(caption, token, (), ("a", _ANY_NOUN), (head, _ANY_NOUN)) if frame.relation else None,
         frame.shown,
         not frame.relation and frame.shown,
     )
 
 
 def context_of_insertion(
-    caption: Caption, token: int, before: tuple[str, ...], behind: tuple[str, ...], subject: str = "", noun: str = ""
+    caption: Caption,
+    token: int,
+    before: tuple[str, ...] = (),
+    behind: tuple[str, ...] = (),
+    heads: tuple[str, str] = ("", ""),
 ) -> ClozeContext:
-    """Return the context of a word that is inserted before a token, between other inserted words.
-
-    Args:
-        caption: the parsed caption.
-        token: before which words are inserted.
-        before: words that are inserted before the word.
-        behind: words that are inserted behind it.
-        subject: lemma of the noun before an inserted relation.
-        noun: lemma of the noun that an inserted attribute describes.
-    """
+    """Return the context of a word that is inserted before a token, between other inserted words."""
     words = caption.context_words
-    left = (*(*words[:token], *before)[::-1], *_ENDS)[:REACH]
+    left = (*(*words[max(0, token - REACH) : token], *before)[::-1], *_ENDS)[:REACH]
     right = (*behind, *words[token : token + REACH], *_ENDS)[:REACH]
-    bag = [each.lemma for each in caption.tokens if each.pos in _BAG]
-    return ClozeContext(left, right, (subject, noun), tuple(bag[:MAX_BAG]))
+    return ClozeContext(left, right, heads, _content(caption))
+
+
+@lru_cache(maxsize=8)  # a caption has many places
+def _content(caption: Caption) -> tuple[str, ...]:
+    return tuple([each.lemma for each in caption.tokens if each.pos in _BAG][:MAX_BAG])
 
 
 def _around(frame: str) -> tuple[str, str]:

@@ -53,6 +53,21 @@ TWINS = Scene(
 )
 
 ABOUT_ROW = [
+    # what is denied at the end
+    ("a red circle with no heart", T),
+    ("a red circle with no star in sight", F),
+    ("a red circle without a heart in sight.", T),
+    ("a red circle without a star", F),
+    ("the circle is to the left of the square, without any hearts in the image", T),
+    ("the circle is to the left of the square without any squares", F),
+    ("there is a blue square, and there is no heart in sight", T),
+    ("there is a blue square, and there is not a circle in sight", F),
+    ("the circle is to the right of the square, and there are no hearts", F),
+    ("a red circle, but no heart", T),
+    ("a red circle without", O),
+    ("a red circle without no heart", O),
+    ("a red circle with any heart", O),
+    ("a red circle not in sight", O),
     # what is there
     ("a red circle", T),
     ("A large red circle.", T),

@@ -53,7 +53,10 @@ def small_materials() -> EditMaterials:
         slots = find_slots(caption, wordnet)
         sampler.add(
             f"{number}",
-            [ClozeExample(slot.kind, slot.key, context_of(caption, slot.start, slot.end)) for slot in slots],
+            [
+                ClozeExample(slot.kind, slot.key, context_of(caption, slot.start, slot.end, slot.before, slot.after))
+                for slot in slots
+            ],
         )
     return EditMaterials.of(wordnet, small_statistics(), EditModel(train_cloze_model(sampler.sample())))
 

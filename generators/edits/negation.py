@@ -1,0 +1,208 @@
+"""NEGATION edits: a text that denies what is in the image, and one that denies in the same words what is not.
+
+    a street with cars  ->  a street without any cars (false), a street without any boats (true)
+    a dog on a bed      ->  a dog on a bed with no pillow in sight (false), a dog on a bed with no car in sight (true)
+
+Models of images and texts hardly read "no" and "without" (Alhamoud et al. 2025, NegBench). False texts alone would teach
+them that such words are false, so a negative is only made with its positive: both have the same frame (
+``negation_frames.tsv``), and the same vocabulary on both sides. Without a positive nothing is made (`no_positive`).
+
+That something is absent is proven by boxes only: the user names the labels that the source annotates in every image
+(`vocabulary`: labels or names of `label_sets`, "coco" for COCO's 80 categories; in a config ``negatives.vocabulary``).
+A label is absent if no box and no region of a crowd has it and no caption names it or what may be it. What is denied
+falsely has a box that the caption does not speak of, or is what the caption says that there is. Without a vocabulary
+the type makes nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.captions.context import plural_of
+from pairwright.generators.captions.phrases import NounPhrase
+from pairwright.generators.edits.additions.absence import AdditionThesaurus, names_of
+from pairwright.generators.edits.additions.places import context_of_insertion, end_of_caption
+from pairwright.generators.edits.additions.proposals import AdditionProposals, FloatArray, typical_log_probs
+from pairwright.generators.edits.realisation import Change
+from pairwright.generators.language.cloze.context import ClozeContext
+from pairwright.generators.language.cloze.model import ClozeModel
+from pairwright.generators.language.inflection import article
+from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.label_sets import labels_of
+from pairwright.generators.lexicon.nouns import flagged, loosely_same
+from pairwright.generators.lexicon.tables import read_rows
+
+FLOOR: Final = 0.05  # of p(word) / p(typical word), of both words: most labels are nothing that the scene could have
+_END: Final = "end"
+_CLOSING: Final = frozenset({"", ".", "!"})
+
+
+@dataclass(frozen=True, slots=True)
+class NegationPlace:
+    """Where a thing is denied.
+
+    Attributes:
+        at: code point of the first character that is replaced.
+        end: one past the last.
+        frame: the text, with "{}" for the noun.
+        several: whether the noun is a plural.
+        token: the token before which words are added, or the first that is replaced.
+        head: lemma of the noun that is denied to have it; empty at the end of a caption.
+        context: around the noun, as if the text affirmed it.
+        denied: the label that the caption affirms here; empty at the end of a caption.
+        target: always "object".
+    """
+
+    at: int
+    end: int
+    frame: str
+    several: bool
+    token: int
+    head: str
+    context: ClozeContext
+    denied: str = ""
+    target: str = "object"
+
+    def change(self, word: str) -> Change:
+        """Return the change that denies a thing here."""
+        noun = plural_of(word) if self.several else word
+        frame = self.frame.replace(" a {}", f" {article(noun)} {{}}")
+        return Change(self.at, self.end, frame.format(noun))
+
+
+@dataclass(frozen=True, slots=True)
+class DeniedCaption:
+    """The places of one caption where something may be denied, and how likely each word is there.
+
+    Attributes:
+        caption: the caption.
+        places: n places.
+        log_probs: natural log-probability of each noun of the vocabulary of the model, float32 (n, vocabulary).
+    """
+
+    caption: Caption
+    places: Sequence[NegationPlace]
+    log_probs: FloatArray
+
+
+class Negations:
+    """Proposes pairs of a false and a true negation.
+
+    Args:
+        model: cloze model of the user's captions.
+        thesaurus: WordNet.
+        vocabulary: labels, or names of label sets, that have a box wherever there is such a thing; see the module.
+    """
+
+    def __init__(self, model: ClozeModel, thesaurus: AdditionThesaurus, vocabulary: Iterable[str]) -> None:
+        self._model, self._index = model, model.index("noun")
+        known = (label for label in labels_of(tuple(vocabulary)) if label in self._index)
+        self.labels = tuple(label for label in known if label not in flagged("plural_only"))
+        self._columns = np.array([self._index[label] for label in self.labels], np.int64)
+        self._names = {label: names_of(label, thesaurus) for label in self.labels}
+
+    def score(self, captions: Sequence[Caption]) -> list[DeniedCaption]:
+        """Return the places of captions, scored together."""
+        found = [list(self._places(caption)) if self.labels else [] for caption in captions]
+        scores = self._model.log_probs("noun", [place.context for places in found for place in places])
+        ends = np.cumsum([len(places) for places in found])
+        parts = np.split(scores, ends[:-1]) if found else []
+        return [DeniedCaption(*each) for each in zip(captions, found, parts, strict=True)]
+
+    def propose(self, denied: DeniedCaption) -> AdditionProposals:
+        """Return pairs of denials of one caption: ``new`` is denied falsely and ``old`` truly."""
+        found = list(self._pairs(denied))
+        place, old, new = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
+        ratios = np.array([row[3] for row in found], np.float32)
+        targets = self._model.targets("noun")
+        return AdditionProposals(denied.caption, denied.places, targets, place, old, new, ratios, form="negation")
+
+    def _pairs(self, denied: DeniedCaption) -> Iterator[tuple[int, int, int, float]]:
+        absent = [at for at, label in enumerate(self.labels) if self.is_absent(denied.caption, label)]
+        if not absent or not denied.places:
+            return
+        present = [at for at, label in enumerate(self.labels) if self._is_unspoken(denied.caption, label)]
+        fits = denied.log_probs[:, self._columns] - typical_log_probs(denied.log_probs)[:, None]
+        least = np.log(FLOOR)
+        for at, place in enumerate(denied.places):
+            false = (
+                [self.labels.index(place.denied)] if place.denied else self._of_number(denied.caption, present, place)
+            )
+            for new in false:
+                for old in absent:
+                    if min(fits[at, old], fits[at, new]) >= least and _alike(self.labels[old], self.labels[new]):
+                        yield at, int(self._columns[old]), int(self._columns[new]), float(fits[at, new] - fits[at, old])
+
+    def is_absent(self, caption: Caption, label: str) -> bool:
+        """Return whether boxes prove that there is no such thing, and no caption names it or what may be it."""
+        words = caption.words
+        return (
+            bool(words.boxes)
+            and loosely_same(label).isdisjoint(words.labels.keys() | words.crowds)
+            and not words.has_any(self._names[label])
+        )
+
+    def _is_unspoken(self, caption: Caption, label: str) -> bool:
+        """Whether boxes show a thing that the caption does not name, nor what may be it."""
+        return label in caption.words.labels and not _speaks(caption, self._names[label])
+
+    def _of_number(self, caption: Caption, labels: Iterable[int], place: NegationPlace) -> list[int]:
+        return [at for at in labels if (caption.words.labels[self.labels[at]] > 1) == place.several]
+
+    def _places(self, caption: Caption) -> Iterator[NegationPlace]:
+        if not words_with("denies").isdisjoint(caption.lower) or not words_with("denies_behind").isdisjoint(
+            caption.lower
+        ):
+            return  # two negations confuse
+        for where, one, more in _frames():
+            if where == _END:
+                yield from _at_end(caption, one, more)
+                continue
+            for phrase in caption.things:
+                if caption.word(phrase.start - 1) == where:
+                    yield from self._behind(caption, phrase, more if caption.plural(phrase) else one)
+
+    def _behind(self, caption: Caption, phrase: NounPhrase, frame: str) -> Iterator[NegationPlace]:
+        """Yield how what a noun is said to have is denied."""
+        owner, noun = caption.ending_at(phrase.start - 1), caption.noun(phrase)
+        closes = caption.word(phrase.end) in _CLOSING or caption.tag(phrase.end) == "IN"
+        if owner is None or not caption.is_thing(owner) or not closes or noun not in self.labels:
+            return
+        if caption.words.several(caption.head(owner)) and not caption.plural(owner):
+            return  # another one may have none
+        start = phrase.start - 1
+        span = caption.tokens[start].start, caption.tokens[phrase.end - 1].end
+        left = context_of_insertion(caption, phrase.start, ("a",))
+        right = context_of_insertion(caption, phrase.end)
+        context = left._replace(right=right.right, bag=tuple(word for word in left.bag if word != caption.head(phrase)))
+        yield NegationPlace(*span, frame, caption.plural(phrase), start, caption.head(owner), context, noun)
+
+
+def _at_end(caption: Caption, one: str, more: str) -> Iterator[NegationPlace]:
+    found = end_of_caption(caption)
+    if found is None:
+        return
+    at, token = found
+    joint = "" if one.startswith(",") else " "
+    for frame, several in ((joint + one, False), (joint + more, True)):
+        context = context_of_insertion(caption, token, ("with", "a"), ())
+        yield NegationPlace(at, at, frame, several, token, "", context)
+
+
+def _speaks(caption: Caption, names: frozenset[str]) -> bool:
+    own = f" {' '.join(caption.words.own)} "
+    return any(f" {name} " in own if " " in name else name in caption.words.own for name in names)
+
+
+def _alike(one: str, other: str) -> bool:
+    return one.count(" ") == other.count(" ")
+
+
+@lru_cache(maxsize=1)
+def _frames() -> tuple[tuple[str, str, str], ...]:
+    """Return where each frame stands, and the frame for one and for several."""
+    return tuple((row["where"], row["one"], row["several"]) for row in read_rows("negation_frames"))
