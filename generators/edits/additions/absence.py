@@ -101,7 +101,6 @@ class AbsentObjects:
         self._phrases: dict[str, list[tuple[str, int]]] = {}
         self._index_names(thesaurus)
         self.risks_beside = lru_cache(maxsize=20_000)(self._find_rates)
-        self.linked_to = lru_cache(maxsize=20_000)(self._find_linked)
         self.fits_beside = lru_cache(maxsize=20_000)(self._find_fits)
 
     def absent(self, caption: Caption) -> BoolArray:
@@ -135,11 +134,6 @@ class AbsentObjects:
             return np.zeros(len(self.nouns), bool)
         together = np.array(fits)
         return np.asarray((together.max(axis=0) >= FITTING) & (together > STRANGE).all(axis=0))
-
-    def _find_linked(self, head: str) -> BoolArray:
-        """Return whether captions have the object behind a noun and "with"."""
-        heads = (noun.rpartition(" ")[2] for noun in self.nouns)
-        return np.array([self._pool.linked(head, "with", noun) > 0 for noun in heads])
 
     def _find_rates(self, word: str) -> FloatArray:
         """Return the share of captions with a word that name each object, shrunk to that of the pool."""

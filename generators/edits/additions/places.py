@@ -237,6 +237,12 @@ def _place(caption: Caption, at: int, token: int, head: str, frame: Frame) -> Pl
     )
 
 
+def context_of_relation(caption: Caption, place: Place, noun: str) -> ClozeContext:
+    """Return the context of the relation by which an object is added at a place."""
+    behind = ("a", *noun.split(), *place.behind.split())
+    return context_of_insertion(caption, place.token, (), behind, (place.head, noun))
+
+
 def context_of_insertion(
     caption: Caption,
     token: int,

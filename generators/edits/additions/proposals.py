@@ -31,6 +31,7 @@ from pairwright.generators.edits.additions.places import (
     OBJECT,
     Place,
     attribute_places,
+    context_of_relation,
     object_places,
     words_with_role,
 )
@@ -38,6 +39,7 @@ from pairwright.generators.edits.additions.stated import StatedObjects
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.realisation import Change
+from pairwright.generators.lexicon.nouns import flagged
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -154,6 +156,7 @@ class Additions:
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
         self._alive = np.array([nouns.is_alive(noun) for noun in self.objects.nouns], bool)
+        self._figures = np.array([noun in flagged("figure") for noun in self.objects.nouns], bool)
         self._like = lru_cache(maxsize=20_000)(self._find_like)
 
     def score(self, captions: Sequence[Caption], target: str) -> list[ScoredPlaces]:
@@ -199,8 +202,7 @@ class Additions:
     def _object_rows(self, scored: ScoredPlaces) -> list[tuple[IntArray, FloatArray]]:
         """Return for each place the columns of the absent objects that fit there, and their log-ratios."""
         absent = self.objects.absent(scored.caption)
-        if not words_with_role("alone").isdisjoint(scored.caption.lower):
-            absent &= ~self._alive  # somebody else would contradict it, and so be no addition
+        absent &= self._may_be_shown(scored.caption)
         columns, rows = self._columns[absent], []
         for place, row, typical in zip(
             scored.places, scored.log_probs, typical_log_probs(scored.log_probs), strict=True
@@ -210,17 +212,46 @@ class Additions:
             if place.head:
                 fits &= self._joins(place)[absent]
             rows.append((columns[fits], ratios[fits]))
-        return rows
+        return self._with_relations(scored, rows)
+
+    def _with_relations(
+        self, scored: ScoredPlaces, rows: list[tuple[IntArray, FloatArray]]
+    ) -> list[tuple[IntArray, FloatArray]]:
+        """Return the rows without the objects that captions do not join in this way to the noun of the place."""
+        targets, index = self._model.targets("noun"), self._model.index("relation")
+        asked = [
+            (place.relation, context_of_relation(scored.caption, place, targets[column]))
+            for place, (columns, _) in zip(scored.places, rows, strict=True)
+            if place.relation
+            for column in columns
+        ]
+        if not asked:
+            return rows
+        log_probs = self._model.log_probs("relation", [context for _, context in asked])
+        said = log_probs[np.arange(len(asked)), [index[relation] for relation, _ in asked]]
+        fits = said - typical_log_probs(log_probs) >= np.log(RELATION_FLOOR)
+        kept, start = [], 0
+        for place, (columns, ratios) in zip(scored.places, rows, strict=True):
+            end = start + len(columns) * bool(place.relation)
+            mask = fits[start:end] if place.relation else np.ones(len(columns), bool)
+            kept.append((columns[mask], ratios[mask]))
+            start = end
+        return kept
+
+    def _may_be_shown(self, caption: Caption) -> BoolArray:
+        """Return for each object whether a caption like this may show it: figures in drawings, and nobody beside whom is alone."""
+        words = frozenset(caption.lemmas)
+        found = np.ones(len(self._columns), bool)
+        if flagged("figure").isdisjoint(words):
+            found &= ~self._figures
+        if not words_with_role("alone").isdisjoint(caption.lower):
+            found &= ~self._alive
+        return found
 
     def _joins(self, place: Place) -> BoolArray:
         """Return for each object whether it may join the noun of a place: its like in a list, or what goes with it."""
         together = self.objects.fits_beside(place.head) >= FITTING
-        if not place.relation:
-            return together & self._like(place.head)
-        of_scene = self._nouns.is_alive(place.head) or self._nouns.has_flag(place.head, "surroundings")
-        if place.relation == "with" and not place.behind and not of_scene:
-            return together & self.objects.linked_to(place.head)
-        return together
+        return together if place.relation else together & self._like(place.head)
 
     def _find_like(self, head: str) -> BoolArray:
         """Return whether each object shares a class with a noun."""
@@ -236,7 +267,8 @@ class Additions:
         places = [at for at, place in enumerate(scored.places) if place.shown]
         if not true or not places:
             return
-        false = self.objects.absent(caption)
+        shown = self._may_be_shown(caption)
+        false, true = self.objects.absent(caption) & shown, [at for at in true if shown[at]]
         nouns, least = self.objects.nouns, np.log(PAIR_FLOOR)
         typical = typical_log_probs(log_probs)
         for place in places:
