@@ -1,7 +1,7 @@
 """Shared parts of the generators that ask a language model for edits: requests, and annotations from answers.
 
 A *candidate* is a text for a type, or the reason why there is none. All candidates of a caption are checked together
-(`edit_checks`); the first valid ones of each type are kept, as many as requested. Every other candidate, and every
+(`edits.written`); the first valid ones of each type are kept, as many as requested. Every other candidate, and every
 missing one, becomes a rejected annotation with its reason: candidates = kept + rejected.
 """
 
@@ -13,9 +13,9 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edit_checks.checks import Checked, EditChecks
-from pairwright.generators.edit_checks.kinds import Asked
-from pairwright.generators.edit_checks.reasons import nearness
+from pairwright.generators.edits.written.checks import Checked, EditChecks
+from pairwright.generators.edits.written.kinds import Asked
+from pairwright.generators.edits.written.reasons import nearness
 from pairwright.generators.llm.client.messages import Request, Schema
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.json_schema import build_schema
@@ -54,7 +54,7 @@ class EditCandidate:
         text: as the model wrote it.
         prompt: id of the prompt.
         request: key of the last answer; empty without one.
-        reason: a reason of `edit_checks`, `llm.output.errors` or `llm.client.request_errors`; empty with a text.
+        reason: a reason of `edits.written`, `llm.output.errors` or `llm.client.request_errors`; empty with a text.
     """
 
     type: str

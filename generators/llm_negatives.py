@@ -7,7 +7,7 @@ REPLACE, SWAP and ADD, of objects, attributes and relations (SugarCrepe, appendi
   random (1.5) and composes the sentence (0); ADD likewise, its object without a place to find; SWAP is one call that
   first says whether it is possible. With one of each of the seven types that is 15 requests in three rounds.
 
-Every answer is validated (`edit_checks`). Each text becomes one annotation, kept or rejected, and so does each requested
+Every answer is validated (`edits.written`). Each text becomes one annotation, kept or rejected, and so does each requested
 type and ordinal without a text; see `llm_edits`.
 """
 
@@ -23,7 +23,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edit_checks.checks import EditChecks
+from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.client.steps import LLMStep

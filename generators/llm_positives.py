@@ -5,7 +5,7 @@ captions that have one and fewer than 15 words (The Hard Positive Truth, appendi
 more than attributes more than relations, so each is asked for by a prompt of its own, and each prompt may answer that
 it is not possible. All types of a caption are asked in one round.
 
-Every answer is validated (`edit_checks`): silent corrections of grammar, which the paper observed, are rejected.
+Every answer is validated (`edits.written`): silent corrections of grammar, which the paper observed, are rejected.
 """
 
 import random
@@ -16,7 +16,7 @@ from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import words_of
-from pairwright.generators.edit_checks.checks import EditChecks
+from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.client.steps import LLMStep

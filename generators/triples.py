@@ -5,7 +5,7 @@ it above the negative. The two rewritings are edits of one kind: where the negat
 rewords one, at the same words where that can be done; where the negative exchanges two things, the positive exchanges
 what "and" joins. ADD has no positive of its own form.
 
-A negative goes through the checks on written rows (`edit_checks`). They determine its type and give it
+A negative goes through the checks on written rows (`edits.written`). They determine its type and give it
 the format of its caption, so that capitals and final punctuation do not reveal it.
 """
 
@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from pairwright.datasets.records import Annotation, Edit
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import first_good
-from pairwright.generators.edit_checks.checks import Checked, EditChecks
-from pairwright.generators.edit_checks.kinds import Asked
-from pairwright.generators.edit_checks.reasons import nearness
-from pairwright.generators.edit_checks.unwrapping import sameness
+from pairwright.generators.edits.written.checks import Checked, EditChecks
+from pairwright.generators.edits.written.kinds import Asked
+from pairwright.generators.edits.written.reasons import nearness
+from pairwright.generators.edits.written.unwrapping import sameness
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.negatives import FOR_BENCHMARKS
 from pairwright.generators.positives import TYPES as POSITIVES
@@ -44,7 +44,7 @@ class TripleNegative:
         edits: the differences from the caption; empty if they could not be determined.
         places: the same, of the text in its caption's format; only where they are in the caption counts.
         mended: whether ``text`` differs from the input text.
-        reason: a word of `edit_checks.reasons.REASONS`; empty when it is a negative.
+        reason: a word of `edits.written.reasons.REASONS`; empty when it is a negative.
     """
 
     text: str

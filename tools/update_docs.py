@@ -38,7 +38,7 @@ from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.graph import STAGES
 from pairwright.flows.mixtures.config import MixtureConfig
 from pairwright.generators.conversations.turn_checks import TURN_REASONS as OF_TURNS
-from pairwright.generators.edit_checks.reasons import REASONS as OF_EDITS
+from pairwright.generators.edits.written.reasons import REASONS as OF_EDITS
 from pairwright.generators.llm.client import request_errors
 from pairwright.generators.llm.output import errors
 from pairwright.generators.llm.testing.faults import KINDS as FAULTS

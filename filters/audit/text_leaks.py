@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Final
 
 from pairwright.datasets.progress import open_step, track
-from pairwright.generators.edit_checks.unwrapping import sameness
+from pairwright.generators.edits.written.unwrapping import sameness
 
 TextPairs = Sequence[tuple[str, str]]  # positive, negative
 

@@ -18,7 +18,7 @@ import polars as pl
 
 from pairwright.datasets.records import Pair
 from pairwright.filters.scorers.image_groups import pair_group, text_group
-from pairwright.generators.edit_checks.unwrapping import sameness
+from pairwright.generators.edits.written.unwrapping import sameness
 
 _ENTAILED_FORMS = ("add", "shuffle")
 

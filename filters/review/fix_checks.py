@@ -1,4 +1,4 @@
-"""Checks of texts that reviewers wrote, by the edit checks (`generators.edit_checks`) of model-written texts.
+"""Checks of texts that reviewers wrote, by the edit checks (`generators.edits.written`) of model-written texts.
 
 A clean edit gets the format of its caption, its spans and its type. A text that equals a caption of the image, or
 repeats another negative, is rejected with the reason of the check. All other objections (two edits, an unknown word, a
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from pairwright.datasets.records import Edit, Pair, pair_key
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
@@ -50,7 +50,7 @@ class CheckedFix:
         text: the accepted text.
         type: of the edit; that of the row where the edit is not a clean one.
         edits: differences from the caption; empty where the edit is not a clean one.
-        reason: of a rejection, a key of `edit_checks.reasons.REASONS`; else empty.
+        reason: of a rejection, a key of `edits.written.reasons.REASONS`; else empty.
     """
 
     text: str

@@ -20,7 +20,7 @@ from pairwright.filters.candidates.rows import candidate_frame, candidate_rows
 from pairwright.filters.review.fix_checks import CheckedFix, ReviewerText, match_caption_format
 from pairwright.filters.review.images import FolderImages
 from pairwright.filters.review.rows import ReviewRows, collect_image_captions
-from pairwright.generators.edit_checks.unwrapping import sameness
+from pairwright.generators.edits.written.unwrapping import sameness
 
 _BEFORE_REVIEW: Final = "before_review"  # in ``extra``: former values of columns that the review uses
 

@@ -10,7 +10,7 @@ from pairwright.filters.review.decisions import DECISION_WORDS, UNDO, Decision, 
 from pairwright.filters.review.images import BrowserImage, load_browser_image
 from pairwright.filters.review.rows import ReviewRows, order_for_review
 from pairwright.filters.review.text_diff import mark_differences
-from pairwright.generators.edit_checks.unwrapping import sameness
+from pairwright.generators.edits.written.unwrapping import sameness
 
 MAX_FIX_CHARACTERS = 10_000  # characters
 

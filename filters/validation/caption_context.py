@@ -1,7 +1,7 @@
 """Validation by the other captions and boxes of the image, on text only.
 
 A negative that another caption of the image states, or a box shows, is a false negative; so is one that rewords its
-caption. The edit checks decide (`generators.edit_checks`), whatever wrote the row and however much it changes; their
+caption. The edit checks decide (`generators.edits.written`), whatever wrote the row and however much it changes; their
 objections to its form are ignored here.
 """
 

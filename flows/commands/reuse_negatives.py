@@ -14,8 +14,8 @@ from pairwright.filters.validation.caption_context import check_by_context, coll
 from pairwright.filters.validation.records import ValidationRow
 from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 from pairwright.flows.commands.generate import CHECKED_CAPTIONS
-from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet

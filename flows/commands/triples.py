@@ -30,8 +30,8 @@ from pairwright.flows.commands.auxiliary_inputs import read_auxiliary_pairs
 from pairwright.flows.commands.generate import BATCH, CHECKED_CAPTIONS
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import tag_all

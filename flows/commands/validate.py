@@ -38,8 +38,8 @@ from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.row_run import run_rows
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
-from pairwright.generators.edit_checks.checks import EditChecks
 from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import tag_all

@@ -15,9 +15,9 @@ from pairwright.flows.state.layout import drafts_path, pairs_path, tokens_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.flows.state.selection import selection_mask
 from pairwright.generators.counts import AnnotationCounts
-from pairwright.generators.edit_checks.unwrapping import sameness
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.general_english import pool_or_general_english
+from pairwright.generators.edits.written.unwrapping import sameness
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet

@@ -2,13 +2,13 @@
 
 *Failed* rows got no answer, or no valid one (`request_errors`, `output.errors`, and reasons of generators other than
 edits): a retry may help. *Rejected* rows got valid answers, but the checks on edits rejected all of their texts
-(`edit_checks.reasons`). They can be retried as well, which is billed for another sample of the same model.
+(`edits.written.reasons`). They can be retried as well, which is billed for another sample of the same model.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
 
-from pairwright.generators.edit_checks.reasons import REASONS as CHECKS
+from pairwright.generators.edits.written.reasons import REASONS as CHECKS
 from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES
 from pairwright.generators.llm.output.errors import OUTPUT_ERROR_CODES
 

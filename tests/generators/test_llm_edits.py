@@ -16,8 +16,8 @@ import pytest
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.edit_checks.reasons import REASONS
 from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.written.reasons import REASONS
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.client.messages import Reply, Request, Usage

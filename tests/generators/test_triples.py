@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pytest
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edit_checks.checks import EditChecks
-from pairwright.generators.edit_checks.unwrapping import sameness
 from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.written.checks import EditChecks
+from pairwright.generators.edits.written.unwrapping import sameness
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.positives import rewrite_rules

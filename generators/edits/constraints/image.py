@@ -19,12 +19,13 @@ from pairwright.generators.edits.constraints.lexical import (
     paraphrases,
     same_forms,
     split_relation,
+    unlike,
     verbs_with,
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.words.synonyms import attributes_like
 
-_ARTICLES: Final = frozenset({"a", "an", "the"})
+_ARTICLES: Final = frozenset({"a", "an"})
 _BIRDS: Final = frozenset({"bird", "birds"})
 _REACH: Final = 8  # words between two related things
 
@@ -69,16 +70,23 @@ def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
     words, own = edit.caption.words, edit.form == "add"
     if not words.others and not own:
         return False
-    return any(words.describes(attributes_like(word), names_of(noun), own=own) for word, noun in _descriptions(edit))
+    if edit.form != "swap":
+        return any(
+            words.describes(attributes_like(word), names_of(noun), own=own) for word, noun in _descriptions(edit)
+        )
+    said = [words.describes(attributes_like(word), same_forms(noun), own=False) for word, noun in _descriptions(edit)]
+    # Both have to be true; what excludes the one that is said of its thing is not true of the other as well.
+    return all(said) if unlike(edit.old, edit.new) else any(said)
 
 
 def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether there may be as many things as the edit says, by boxes, crowds and other captions."""
     del known
     words, counted = edit.caption.words, max(map(number_of, edit.old.split()), default=0)
+    names = same_forms if edit.form == "swap" else loosely_same
     return any(
         (_ARTICLES.issuperset(edit.old.split()) and edit.form == "replace" and words.several(noun))
-        or any(may_count(words, name, word, counted if edit.form == "replace" else 0) for name in loosely_same(noun))
+        or any(may_count(words, name, word, counted if edit.form == "replace" else 0) for name in names(noun))
         for word, noun in _descriptions(edit)
         if number_of(word) or is_vague(word)
     )
@@ -135,7 +143,7 @@ def relation_of(edit: ProposedEdit) -> Relation | None:
     """Return the relation that an edit says of two things, or None."""
     if edit.form == "swap" and edit.target == "object":
         between = edit.caption.lower[edit.end : edit.second[0]]
-        phrase = " ".join(word for word in between if word not in _ARTICLES)
+        phrase = " ".join(word for word in between if word not in _ARTICLES).removesuffix(" the")
         return Relation(edit.new, phrase, edit.old) if phrase else None
     if edit.target != "relation" or not edit.before or not edit.after:
         return None

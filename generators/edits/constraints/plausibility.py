@@ -17,7 +17,7 @@ _UNSEEN = words_with("unseen")
 def is_everywhere(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether nearly every image has such a thing, mentioned or not: a floor, a hand."""
     del known
-    return edit.new.rpartition(" ")[2] in _UNSEEN
+    return edit.new in _UNSEEN
 
 
 def may_be_unsaid(edit: ProposedEdit, known: Knowledge) -> bool:

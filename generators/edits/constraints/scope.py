@@ -40,6 +40,11 @@ def is_in_disjunction(edit: ProposedEdit) -> bool:
     return not _OR.isdisjoint(edit.caption.lower) and _touches(edit, _disjunctions(edit.caption))
 
 
+def is_denial(edit: ProposedEdit) -> bool:
+    """Whether an edit adds or removes a negating word."""
+    return bool(_ANY_DENIAL & (set(edit.old.split()) ^ set(edit.new.split())))
+
+
 def _touches(edit: ProposedEdit, scopes: tuple[Scope, ...]) -> bool:
     spans = ((edit.start, edit.end), edit.second)
     return any(

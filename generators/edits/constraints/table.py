@@ -96,6 +96,11 @@ def _negation_scope(edit: ProposedEdit, known: Knowledge) -> bool:
     return scope.is_in_negation_scope(edit)
 
 
+def _denial(edit: ProposedEdit, known: Knowledge) -> bool:
+    del known
+    return scope.is_denial(edit)
+
+
 def _disjunction(edit: ProposedEdit, known: Knowledge) -> bool:
     del known
     return scope.is_in_disjunction(edit)
@@ -130,6 +135,11 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "in_name", "grammar", "not_grammatical", ("*",), grammar.is_in_name,
         Example("A fan of the [Red] Sox on a bench", "blue", "replace-attribute"),
         Example("A fan of the [red] team on a bench", "blue", "replace-attribute"),
+    ),
+    Constraint(
+        "denial", "truth", "another_target", ("replace-*", "swap-*"), _denial,
+        Example("a street [with] cars", "without", "replace-relation"),
+        Example("a street [with] cars", "behind", "replace-relation"),
     ),
     Constraint(
         "negation_scope", "truth", "true_of_image", ("*",), _negation_scope,
@@ -219,7 +229,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("a dog [to the right of] a cat", "to the left of", "replace-relation", boxes=_LEFT_RIGHT),
     ),
     Constraint(
-        "one_of_several", "truth", "true_of_image", ("replace-relation", *_QUALITIES), image.may_be_other_thing,
+        "one_of_several", "truth", "true_of_image", ("replace-relation", "replace-attribute", "add-attribute"), image.may_be_other_thing,
         Example("a [brown] dog on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
         Example("[brown] dogs on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
     ),

@@ -72,7 +72,7 @@ def test_ids_are_unique() -> None:
         ("[a] dog here", "two", "replace-attribute", "some dogs", "counted"),
         ("a street without a [car]", "bus", "replace-object", "", "negation_scope"),
         ("a man who is not [riding] a horse", "lead", "replace-relation", "", "negation_scope"),
-        ("a street [without] cars", "with", "replace-relation", "", ""),
+        ("a street [without] cars", "with", "replace-relation", "", "denial"),
         ("a [black] or white dog", "red", "replace-attribute", "", "disjunction"),
         ("a dog on a bed or on a [couch]", "roof", "replace-object", "", "disjunction"),
         ("a dog [on] a bed", "under", "replace-relation", "two dogs", "one_of_several"),

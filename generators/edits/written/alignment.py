@@ -1,9 +1,8 @@
-"""Where two texts differ, word by word, and which differences are mere agreement.
+"""Word-by-word differences between a caption and a text, and which of them are mere agreement.
 
-The tokens of the source and of the written text are aligned so that the fewest words are left over, and those in the
-fewest places. A *hunk* is a stretch in which they differ. Two words *agree* when one is the other in another number (a
-dog, dogs; is, are), or one article or pronoun stands for another because a noun changed: such a change comes with an
-edit and is none itself. Capitals never make a difference.
+Tokens are aligned so that the fewest words are left over, in the fewest places. A *hunk* is a stretch in which the texts
+differ. Two words *agree* if one is the other in another number (a dog, dogs; is, are), or one article or pronoun
+stands for another because a noun changed. Capitals make no difference.
 """
 
 from collections.abc import Sequence
@@ -13,25 +12,16 @@ from typing import Final
 
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.lexicon.tables import read_rows
 
 _LEFT_OVER: Final = 1.0
 _AGREES: Final = 0.9
 _OPENED: Final = 0.25
 _STEPS: Final = ((1, 1), (1, 0), (0, 1))
-
 _UNINFLECTED: Final = frozenset({"ADP", "ADV", "CCONJ", "SCONJ"})  # "toward" and "towards" are no two numbers
+_FORMS: Final = tuple(frozenset(row["forms"].split()) for row in read_rows("agreeing_forms"))
 
-# Forms that change with the noun that they go with.
-_FORMS: Final = tuple(
-    map(
-        frozenset,
-        (
-            ("a", "an"), ("is", "are"), ("was", "were"), ("has", "have"), ("does", "do"), ("this", "these"),
-            ("that", "those"), ("its", "their", "his", "her"), ("it", "they", "he", "she"), ("him", "her", "it", "them"),
-            ("himself", "herself", "itself", "themselves"),
-        ),
-    )
-)  # fmt: skip
+Step = tuple[int, int, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +44,7 @@ class Hunk:
     new_end: int
     gone: tuple[int, ...]
     new: tuple[int, ...]
-    agreed: tuple[tuple[int, int], ...]
+    agreed: tuple[tuple[int, int], ...] = ()
 
     @property
     def is_agreement(self) -> bool:
@@ -74,11 +64,11 @@ def _agree(one: str, lemma: str, other: str, other_lemma: str) -> bool:
         return True
     if not (one.isalpha() and other.isalpha()) or one == other:
         return False
-    for base in {lemma, other_lemma}:
-        forms = {one, other}
-        if base in forms and not forms.isdisjoint({inflect(base, "NNS"), inflect(base, "VBZ")} - {base}):
-            return True
-    return False
+    forms = {one, other}
+    return any(
+        base in forms and not forms.isdisjoint({inflect(base, "NNS"), inflect(base, "VBZ")} - {base})
+        for base in {lemma, other_lemma}
+    )
 
 
 def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Hunk]:
@@ -89,59 +79,45 @@ def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Hunk]:
         start += 1
     while end > start and new_end > start and words[end - 1] == new_words[new_end - 1]:
         end, new_end = end - 1, new_end - 1
-    steps = _aligned(source[start:end], text[start:new_end])
-    return _hunks(steps, start)
+    return _hunks(_aligned(source[start:end], text[start:new_end]), start)
 
 
-def _aligned(source: Sequence[Token], text: Sequence[Token]) -> list[tuple[int, int, bool]]:
+def _aligned(source: Sequence[Token], text: Sequence[Token]) -> list[Step]:
     """Return the steps (words of the source, words of the text, same or not) of the cheapest alignment.
 
     The table holds, from each pair of positions on, the least cost outside of a hunk and inside of one.
     """
     rows, columns = len(source), len(text)
     best = [[(0.0, 0.0)] * (columns + 1) for _ in range(rows + 1)]
-    choice: dict[tuple[int, int], tuple[int, int, bool]] = {}
+    choice: dict[tuple[int, int], Step] = {}
     for i in range(rows, -1, -1):
         for j in range(columns, -1, -1):
-            if i == rows and j == columns:
-                continue
-            found = min(_options(source, text, best, i, j))
-            choice[i, j] = _STEPS[found[1]] + (found[2],)
-            inside = found[0]
-            best[i][j] = (inside, inside) if found[2] else (inside + _OPENED, inside)
+            options: list[tuple[float, int, bool]] = []  # cost inside of a hunk, number of the step, same
+            if i < rows and j < columns:
+                if source[i].text.lower() == text[j].text.lower():
+                    options.append((best[i + 1][j + 1][0], 0, True))
+                elif agree(source[i], text[j]):
+                    options.append((_AGREES + best[i + 1][j + 1][1], 0, False))
+            if i < rows:
+                options.append((_LEFT_OVER + best[i + 1][j][1], 1, False))
+            if j < columns:
+                options.append((_LEFT_OVER + best[i][j + 1][1], 2, False))
+            if options:
+                inside, step, same = min(options)
+                choice[i, j] = (*_STEPS[step], same)
+                best[i][j] = (inside if same else inside + _OPENED, inside)
     steps, i, j = [], 0, 0
     while (i, j) != (rows, columns):
-        step = choice[i, j]
-        steps.append(step)
-        i, j = i + step[0], j + step[1]
+        steps.append(choice[i, j])
+        i, j = i + steps[-1][0], j + steps[-1][1]
     return steps
 
 
-def _options(
-    source: Sequence[Token], text: Sequence[Token], best: list[list[tuple[float, float]]], i: int, j: int
-) -> list[tuple[float, int, bool]]:
-    """Return (cost, number of the step, same) for each way to go on; the cost is that inside of a hunk."""
-    found: list[tuple[float, int, bool]] = []
-    if i < len(source) and j < len(text):
-        if source[i].text.lower() == text[j].text.lower():
-            found.append((best[i + 1][j + 1][0], 0, True))
-        elif agree(source[i], text[j]):
-            found.append((_AGREES + best[i + 1][j + 1][1], 0, False))
-    if i < len(source):
-        found.append((_LEFT_OVER + best[i + 1][j][1], 1, False))
-    if j < len(text):
-        found.append((_LEFT_OVER + best[i][j + 1][1], 2, False))
-    return found
-
-
-def _hunks(steps: Sequence[tuple[int, int, bool]], start: int) -> list[Hunk]:
+def _hunks(steps: Sequence[Step], start: int) -> list[Hunk]:
     hunks: list[Hunk] = []
     i = j = start
     at = 0
     while at < len(steps):
-        if steps[at][2]:
-            i, j, at = i + 1, j + 1, at + 1
-            continue
         first, new_first = i, j
         gone, new, agreed = [], [], []
         while at < len(steps) and not steps[at][2]:
@@ -153,5 +129,8 @@ def _hunks(steps: Sequence[tuple[int, int, bool]], start: int) -> list[Hunk]:
             else:
                 new.append(j)
             i, j, at = i + down, j + right, at + 1
-        hunks.append(Hunk(first, i, new_first, j, tuple(gone), tuple(new), tuple(agreed)))
+        if (i, j) != (first, new_first):
+            hunks.append(Hunk(first, i, new_first, j, tuple(gone), tuple(new), tuple(agreed)))
+        while at < len(steps) and steps[at][2]:
+            i, j, at = i + 1, j + 1, at + 1
     return hunks

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pairwright.datasets.records import Annotation, Box, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edit_checks.checks import Checked, EditChecks
-from pairwright.generators.edit_checks.kinds import Asked
-from pairwright.generators.edit_checks.reasons import REASONS, nearness
-from pairwright.generators.edit_checks.unwrapping import unwrapped
 from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.written.checks import Checked, EditChecks
+from pairwright.generators.edits.written.kinds import Asked
+from pairwright.generators.edits.written.reasons import REASONS, nearness
+from pairwright.generators.edits.written.unwrapping import unwrapped
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
@@ -92,7 +92,7 @@ def test_a_list_that_grows_at_its_end_is_an_addition_with_its_comma_mended(sourc
         ("A dog on a bed", "Under a table, a dog on a bed", "add-object", [("A", "Under a table, a")]),
         ("A dog under a cat", "A cat under a dog", "swap-object", [("dog", "cat"), ("cat", "dog")]),
         ("A red car and a blue bus", "A blue car and a red bus", "swap-attribute", [("red", "blue"), ("blue", "red")]),
-        ("A man on a red bus", "A red man on a bus", "swap-attribute", [("man", "red man"), (" red", "")]),
+        ("A man on a red bus", "A red man on a bus", "swap-attribute", [("man on a red", "red man on a")]),
     ],
 )
 def test_an_edit_of_the_asked_kind_is_kept_with_its_spans(
@@ -140,10 +140,6 @@ def test_words_that_captioners_hardly_exchange_are_told_apart(source: str, text:
         ("A dog on a bed.", "A cat on a bed.", "replace-relation", "another_target"),
         ("A dog on a bed.", "A cat on a couch.", "replace-object", "several_edits"),
         ("A dog on a bed.", "A big old wet small black cat on a bed.", "replace-object", "too_long"),
-        ("A dog on bed.", "A cat on a bed.", "replace-object", "repaired"),
-        ("Man riding a horse", "A woman riding a horse", "replace-object", "repaired"),
-        ("A man riding a horse", "A woman is riding a horse", "replace-object", "repaired"),
-        ("A man in an bus with a dog", "A man in a bus with a cat", "replace-object", "repaired"),
         ("A dog on a bed.", "A dampdog on a bed.", "replace-object", "unknown_word"),
         ("A dog on a bed.", "A dog on a covecrimson bed.", "add-attribute", "unknown_word"),
         ("A couch in a room", "A sofa in a room", "replace-object", "same_meaning"),
@@ -306,42 +302,46 @@ def test_words_for_nothing_are_no_caption(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "text", "edits"),
+    ("source", "text", "asked", "made"),
     [
-        ("a desk with a cup and a cat", "a desk without a cup or a cat", [("with", "without"), ("and", "or")]),
-        ("a desk without a cup or cat", "a desk with a cup and cat", [("without", "with"), ("or", "and")]),
+        ("A dog on bed.", "A cat on a bed.", "replace-object", "A cat on bed."),
+        ("Man riding a horse", "A woman riding a horse", "replace-object", "Woman riding a horse"),
+        ("A man riding a horse", "A woman is riding a horse", "replace-object", "A woman riding a horse"),
+        ("A man in an bus with a dog", "A man in a bus with a cat", "replace-object", "A man in an bus with a cat"),
+        ("The boys is with a dog", "The boys are with a cat", "replace-object", "The boys is with a cat"),
         (
-            "a desk with a cup, a cat and a dog",
-            "a desk without a cup, a cat or a dog",
-            [("with", "without"), ("and", "or")],
+            "There is two dogs on a bed",
+            "There are two dogs on a couch",
+            "replace-object",
+            "There is two dogs on a couch",
         ),
-        ("a desk with a cup and a cat", "a desk without a cup and a cat", [("with", "without")]),
+        ("A dog on a bed", "A dog and a cat are on a bed", "add-object", "A dog and a cat on a bed"),
+        ("a dog on a suitcse", "a cat on a suitcase", "replace-object", "a cat on a suitcse"),
     ],
 )
-def test_what_a_denial_joins_it_joins_with_or(source: str, text: str, edits: list[tuple[str, str]]) -> None:
-    """The word for "and" agrees with the edit, and is counted as mended."""
-    found = check(source, text, "replace-relation")
-    assert (found.reason, found.text, found.mended) == ("", text, len(edits) - 1)
-    assert [(edit.before, edit.after) for edit in found.edits] == edits
+def test_repairs_of_the_source_are_not_taken_over(source: str, text: str, asked: str, made: str) -> None:
+    """Articles, auxiliaries, punctuation and spelling stay those of the source; only the edit is made."""
+    found = check_with_wordnet(source, text, asked)
+    assert (found.reason, found.text, found.mended) == ("", made, 0)
+
+
+def test_a_repair_that_the_edit_needs_is_not_left_out_silently() -> None:
+    source, text = "A homemade pizza and crackers here", "Homemade sandwiches and crackers here"
+    assert check_with_wordnet(source, text, "replace-object").reason == "repaired"
 
 
 @pytest.mark.parametrize(
-    ("source", "text", "edits"),
+    ("source", "text"),
     [
-        ("a room with two dogs", "a room without any dogs", [("with two", "without any")]),
-        ("a bed topped with some flowers", "a bed without any flowers", [("topped with some", "without any")]),
-        ("a man has a hat", "a man has no hat", [("a", "no")]),
-        ("a bed has flowers", "a bed has no flowers", [("", " no")]),
-        ("a bed has a dog and a cat", "a bed has no dog or cat", [("a", "no"), ("and a", "or")]),
+        ("a desk with a cup and a cat", "a desk without a cup and a cat"),
+        ("a room with two dogs", "a room without any dogs"),
+        ("a man has a hat", "a man has no hat"),
+        ("a desk without a cup", "a desk with a cup"),
     ],
 )
-def test_what_is_missing_is_not_counted(source: str, text: str, edits: list[tuple[str, str]]) -> None:
-    """The number or article goes with the relation that is denied; nothing else may."""
-    found = check(source, text, "replace-relation")
-    assert (found.reason, found.text) == ("", text)
-    assert [(edit.before, edit.after) for edit in found.edits] == edits
-    assert check(source, text, "replace-relation", kind="hard_positive").reason
-    assert check("a man in a hat", "a man in no hat", "replace-relation").reason
+def test_a_denial_is_no_other_relation(source: str, text: str) -> None:
+    """It is an edit of a type of its own, since the negating word alone would tell it from its source."""
+    assert check_with_wordnet(source, text, "replace-relation").reason
 
 
 def test_what_is_in_the_background_may_be_in_the_foreground() -> None:
@@ -365,9 +365,9 @@ def test_an_or_that_no_denial_asks_for_is_another_edit(source: str, text: str) -
 def test_a_list_that_grows_at_its_front_may_take_a_comma() -> None:
     """In "X and Y" and "N, X, and Y" the comma belongs to the list; where "and" joins deeds there is no list."""
     found = check("a bed with a dog and a cat", "a bed with a bird, a dog, and a cat", "add-object")
-    assert (found.reason, found.text, found.mended) == ("", "a bed with a bird, a dog, and a cat", 1)
+    assert (found.reason, found.text, found.mended) == ("", "a bed with a bird, a dog and a cat", 0)
     source = "a man eating a pie and holding a cup"
-    assert check(source, "a man eating a pizza, a pie, and holding a cup", "add-object").reason == "repaired"
+    assert check(source, "a man eating a pizza, a pie, and holding a cup", "add-object").reason
 
 
 @pytest.mark.parametrize(
@@ -418,9 +418,9 @@ def check_with_wordnet(
         ("A man stands on a bed", "Two man stands on a bed", "replace-attribute", "Two men stand on a bed", 2),
         ("Two men stand on a bed", "Two woman stand on a bed", "replace-object", "Two women stand on a bed", 1),
         ("Two men stand on a bed", "Two old men stands on a bed", "add-attribute", "Two old men stand on a bed", 1),
-        ("A dog and a cat on a bed", "A dog and a apples on a bed", "replace-object", "A dog and an apple on a bed", 2),
-        ("A cat on a bed", "An dog on a bed", "replace-object", "A dog on a bed", 1),
-        ("A cat on a bed", "A owl on a bed", "replace-object", "An owl on a bed", 1),
+        ("A dog and a cat on a bed", "A dog and a apples on a bed", "replace-object", "A dog and an apple on a bed", 1),
+        ("A cat on a bed", "An dog on a bed", "replace-object", "A dog on a bed", 0),
+        ("A cat on a bed", "A owl on a bed", "replace-object", "An owl on a bed", 0),
         ("A dog is on a bed", "A dog and a cat is on a bed", "add-object", "A dog and a cat are on a bed", 1),
         ("There is a dog here", "There is two dogs here", "replace-attribute", "There are two dogs here", 2),
         ("Two dogs are lying here", "One dogs are lying here", "replace-attribute", "One dog is lying here", 2),
@@ -428,7 +428,7 @@ def check_with_wordnet(
         ("A dog and two cats here", "Two dog and a cats here", "swap-attribute", "Two dogs and a cat here", 2),
         ("A dog chasing an orange cat", "An orange dog chasing a cat", "swap-attribute", "", 2),
         ("A cat under an owl", "An owl under a cat", "swap-object", "", 2),
-        ("A cat under an owl", "A owl under an cat", "swap-object", "An owl under a cat", 2),
+        ("A cat under an owl", "A owl under an cat", "swap-object", "An owl under a cat", 0),
     ],
 )
 def test_what_disagrees_in_a_written_text_is_mended_and_counted(
@@ -718,19 +718,6 @@ def test_what_others_say_is_no_negative_by_whatever_name(text: str, asked: str, 
 
 
 @pytest.mark.parametrize(
-    ("source", "text"),
-    [
-        ("The boys is with a dog", "The boys are with a cat"),
-        ("There is two dogs on a bed", "There are two dogs on a couch"),
-    ],
-)
-def test_a_source_that_was_wrong_is_not_mended_along_with_the_edit(source: str, text: str) -> None:
-    assert check(source, text, "replace-object").reason == "repaired"
-    kept = text.replace(" are ", " is ")
-    assert (check(source, kept, "replace-object").reason, check(source, kept, "replace-object").mended) == ("", 0)
-
-
-@pytest.mark.parametrize(
     ("source", "text", "asked"),
     [
         ("a cat sitting in an office chair.", "frozen a cat sitting in an office chair.", "add-attribute"),
@@ -762,9 +749,7 @@ def test_new_words_that_read_on_are_kept(source: str, text: str, asked: str) -> 
     assert not check_with_wordnet(source, text, asked).reason
 
 
-def test_a_verb_that_changes_though_its_noun_keeps_its_number_is_a_repair() -> None:
-    for kind, text in (("hard_positive", "A guy rides a horse"), ("hard_negative", "A woman rides a horse")):
-        assert check_with_wordnet("A man ride a horse", text, "replace-object", kind=kind).reason == "repaired"
+def test_a_verb_that_changes_with_the_number_of_its_noun_is_counted() -> None:
     two = check_with_wordnet("A man rides a horse", "Two men ride a horse", "replace-attribute")
     assert (two.reason, two.mended) == ("", 2)
     assert not check_with_wordnet("A dog runs in a field", "Some cats run in a field", "replace-object").reason

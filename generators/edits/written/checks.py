@@ -1,0 +1,283 @@
+"""Checks of written texts: is a text the requested edit of its caption, and no more?
+
+Made for texts that a language model wrote; as good for texts made by rules. A check ends in the edit or in a reason
+(`written.reasons.REASONS`).
+
+- The format is corrected: what stands around the sentence is removed, and the new words are put into the source as it
+  was written, so capitals, spaces and the final mark are those of the source. Repairs of the source ("silent repairs",
+  The Hard Positive Truth, appendix C.3) are not taken over.
+- The difference has to be one stretch of the requested kind, or one swapped pair. Words that change in number, article
+  or pronoun because of the edit are allowed and counted (`Checked.mended`).
+- The words have to be known, and the edit must violate no constraint of grammar and truth (`constraints.table`).
+
+A text is only compared with its own source, so a caption that reads like an instruction can at worst lead to a
+rejected row.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final
+
+from pairwright.datasets.records import Edit
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.constraints.table import find_violation
+from pairwright.generators.edits.realisation import Change, normalize_capitals, rewrite
+from pairwright.generators.edits.written.agreement import corrections
+from pairwright.generators.edits.written.alignment import Hunk, differences
+from pairwright.generators.edits.written.kinds import Asked, Stretch
+from pairwright.generators.edits.written.locating import find_edit, follows, grown_list, proposed, wrong_edit
+from pairwright.generators.edits.written.rebuilding import (
+    change_of_hunk,
+    changes_of_swap,
+    comma_for_and,
+    without_final_mark,
+)
+from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
+from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
+from pairwright.generators.knowledge.sources import Pool, Thesaurus
+from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.language.spacy_import import import_lemminflect
+from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.lexicon.function_words import words_with
+
+_OPEN: Final = frozenset({"NOUN", "VERB", "ADJ", "ADV"})
+_TWICE: Final = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
+_CLOSED = words_with("closed")
+_SKIPPED: Final = frozenset({"plausibility", "question", "in_name"})  # a writer may be fanciful
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Result of a check: the edit, or a reason of `written.reasons.REASONS` and the text as it was written.
+
+    Attributes:
+        text: the new caption, in the format of its source.
+        edits: what changed, as `realisation.rewrite` returns it.
+        form: of the edit.
+        target: of the edit.
+        mended: words outside of the edit that changed to agree with it.
+        reason: empty if the text is accepted.
+        constraint: id of the violated constraint, if one is.
+    """
+
+    text: str
+    edits: tuple[Edit, ...] = ()
+    form: str = ""
+    target: str = ""
+    mended: int = 0
+    reason: str = ""
+    constraint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The texts that the caption has already, by `sameness`: of the kind that is checked, and of the other one."""
+
+    own: set[str]
+    other: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An edit that was found in a text: as constraints see it, its changes of the source, and words that agree."""
+
+    edit: ProposedEdit
+    changes: list[Change]
+    mended: int
+
+
+class EditChecks:
+    """The checks; holds tables only.
+
+    Args:
+        thesaurus: WordNet.
+        pool: statistics of the user's captions.
+        tagger: the one that tagged the captions.
+    """
+
+    def __init__(self, thesaurus: Thesaurus, pool: Pool, tagger: Tagger) -> None:
+        self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
+        self._known = Knowledge(thesaurus, pool)
+
+    def check_all(
+        self,
+        caption: Caption,
+        written: Sequence[tuple[Asked, str]],
+        *,
+        taken: Collection[str] = (),
+        other_side: Collection[str] = (),
+    ) -> list[Checked]:
+        """Check texts in their order; an accepted one makes later ones of the same words duplicates.
+
+        Args:
+            caption: the edited caption, with its tokens.
+            written: what was requested, and what came.
+            taken: existing texts of the caption, of the same kind.
+            other_side: texts of the caption of the other kind (positives for negatives).
+        """
+        source = caption.pair.caption
+        texts = [normalize_capitals(unwrapped(text, source, self._is_word), source) for _, text in written]
+        fresh = [text for text in dict.fromkeys(texts) if text and sameness(text) != sameness(source)]
+        tokens = dict(zip(fresh, self._tagger.tag(fresh), strict=True)) if fresh else {}
+        rows = _Rows({sameness(text) for text in taken}, frozenset(sameness(text) for text in other_side))
+        found: list[Checked] = []
+        for (asked, _), text in zip(written, texts, strict=True):
+            checked = self._check(caption, asked, text, tokens.get(text, ()), rows)
+            if not checked.reason:
+                rows.own.add(sameness(checked.text))
+            found.append(checked)
+        return found
+
+    def _check(self, caption: Caption, asked: Asked, text: str, tokens: Sequence[Token], rows: _Rows) -> Checked:
+        reason = _repeats(caption, asked, text, rows)
+        if not reason and _is_clumsy(text, caption.pair.caption):
+            reason = "not_grammatical"
+        source, new = without_final_mark(caption.tokens), without_final_mark(tokens)
+        if not reason and not (source and new):
+            reason = "no_edit"
+        if reason:
+            return Checked(text, reason=reason)
+        found = (
+            self._find_swap(caption, asked, source, new)
+            if asked.form == "swap"
+            else self._find(caption, asked, source, new)
+        )
+        if isinstance(found, str):
+            return Checked(text, reason=found)
+        violated = find_violation(found.edit, self._known, skip=_SKIPPED)
+        if violated is not None:
+            return Checked(text, reason=violated.reason, constraint=violated.id)
+        made, edits = rewrite(caption.pair.caption, found.changes)
+        if reason := _repeats(caption, asked, made, rows):
+            return Checked(text, reason=reason)
+        return Checked(made, edits, asked.form, asked.target, found.mended)
+
+    def _find_swap(self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> _Found | str:
+        # Out of their order, words are easily taken for others ("riding", a noun): the same ones are the same.
+        if _bag(source) != _bag(new) and Counter(_lower(source)) != Counter(_lower(new)):
+            return "other_words"
+        words = corrections(source, new, self._thesaurus)
+        if words is None:
+            return "not_grammatical"
+        new = [words.get(at, token) for at, token in enumerate(new)]
+        swap = swapped(source, new)
+        if swap is None:
+            return "repaired" if Counter(_lower(source)) != Counter(_lower(new)) else "no_swap"
+        if asked.kind == "hard_negative" and not is_of_target(source, swap, asked.target):
+            return "another_target"
+        changes = changes_of_swap(source, new, swap, self._is_name)
+        return _Found(proposed_swap(caption, asked, source, swap), changes, swap.mended)
+
+    def _find(self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> _Found | str:
+        if Counter(_lower(source)) == Counter(_lower(new)):
+            return "same_words"
+        words = corrections(source, new, self._thesaurus)
+        if words is None:
+            return "not_grammatical"
+        new = [words.get(at, token) for at, token in enumerate(new)]
+        hunks = differences(source, new)
+        grown = grown_list(hunks, source, new) if asked.form == "add" else None
+        main = grown or find_edit(asked, hunks, source, new)
+        if isinstance(main, str):
+            return main
+        agreeing = [hunk for hunk in hunks if follows(hunk, main, source, new)]
+        if corrections(source, _applied(source, new, (main, *agreeing)), self._thesaurus) != {}:
+            return "repaired"  # a repair that was not taken over would have been needed
+        changes = [change_of_hunk(source, new, hunk, self._is_name) for hunk in (main, *agreeing)]
+        if grown:
+            changes.append(comma_for_and(source, hunks[0]))
+        edit = self._read(caption, asked, source, new, main)
+        agreed = {at for hunk in (main, *agreeing) for _, at in hunk.agreed}
+        return edit if isinstance(edit, str) else _Found(edit, changes, len(agreed | words.keys()) + bool(grown))
+
+    def _read(
+        self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token], main: Hunk
+    ) -> ProposedEdit | str:
+        """Return the edit as constraints see it, or why it is not what was requested."""
+        new = self._in_slot(source, new, main)
+        old = Stretch(source, main.start, main.end, main.gone)
+        fresh = Stretch(new, main.new_start, main.new_end, main.new)
+        if reason := wrong_edit(asked, old, fresh):
+            return reason
+        own = set(caption.lower)
+        if not all(word.text.lower() in own or self._is_known(word) for word in fresh.words()):
+            return "unknown_word"
+        return proposed(caption, asked, old, fresh)
+
+    def _in_slot(self, source: Sequence[Token], new: Sequence[Token], hunk: Hunk) -> Sequence[Token]:
+        """Return the text's tokens, the last new word tagged as the last old one if it can be that.
+
+        A tagger is easily misled by a rare word; the place where it stands says what it is.
+        """
+        if not hunk.gone or not hunk.new:
+            return new
+        at = hunk.new[-1]
+        old, word = source[hunk.gone[-1]], new[at]
+        base = lemmatize(word.text, old.tag)
+        if old.pos == word.pos or old.pos not in _OPEN or not self._has(base, old.pos):
+            return new
+        return [*new[:at], replace(word, tag=old.tag, pos=old.pos, lemma=base), *new[at + 1 :]]
+
+    def _has(self, word: str, pos: str) -> bool:
+        return self._thesaurus.has(word, pos) or self._pool.frequency(word, pos) > 0
+
+    def _is_known(self, token: Token) -> bool:
+        """Whether the dictionary or the pool has a word; those of closed classes are known to the tagger."""
+        word = token.text.lower()
+        if token.pos not in _OPEN | {"PROPN", "X"} or word in _CLOSED:
+            return True
+        return self._is_word(word) or any(self._has(token.lemma, pos) for pos in sorted(_OPEN))
+
+    def _is_word(self, word: str) -> bool:
+        return any(self._has(base, pos) for base in {word, *_bases(word)} for pos in sorted(_OPEN))
+
+    def _is_name(self, token: Token) -> bool:
+        return token.tag in {"NNP", "NNPS"} and not self._pool.frequency(token.text.lower(), "NOUN")
+
+
+def _repeats(caption: Caption, asked: Asked, text: str, rows: _Rows) -> str:
+    key = sameness(text)
+    if not key:
+        return "no_edit"
+    if key == sameness(caption.pair.caption):
+        return "identical"
+    if key in rows.own:
+        return "duplicate"
+    if key in rows.other:
+        return "on_both_sides"
+    if any(key == sameness(said) for said in caption.pair.captions):
+        return "true_of_image" if asked.kind == "hard_negative" else "duplicate"
+    return ""
+
+
+def _applied(source: Sequence[Token], new: Sequence[Token], hunks: Sequence[Hunk]) -> list[Token]:
+    """Return the tokens of the source with differences applied."""
+    made = list(source)
+    for hunk in sorted(hunks, key=lambda each: -each.start):
+        made[hunk.start : hunk.end] = new[hunk.new_start : hunk.new_end]
+    return made
+
+
+@lru_cache(maxsize=20_000)
+def _bases(word: str) -> frozenset[str]:
+    """Return the dictionary forms of which a word may be a form, whatever the tagger took it for."""
+    return frozenset(base for found in import_lemminflect().getAllLemmas(word).values() for base in found)
+
+
+def _is_clumsy(text: str, source: str) -> bool:
+    """Whether a word stands twice in a row that does not in the source."""
+    return bool({found[0].lower() for found in _TWICE.finditer(text)} - {f[0].lower() for f in _TWICE.finditer(source)})
+
+
+def _bag(tokens: Sequence[Token]) -> Counter[str]:
+    """Return the words by lemma, which stay the same when words change places and agree with others."""
+    return Counter("a" if token.text.lower() == "an" else token.lemma for token in tokens if token.pos != "PUNCT")
+
+
+def _lower(tokens: Sequence[Token]) -> list[str]:
+    return [token.text.lower() for token in tokens if token.pos != "PUNCT"]

@@ -1,0 +1,90 @@
+"""Texts that are their source with two stretches exchanged, or one word moved to another thing.
+
+``A x B y C`` becomes ``A y B x C``: the stretches x and y change places, B between them stays. If B is empty, one
+stretch has moved past the other. Words are compared without capitals and in any number, since what moves takes the
+number of its new neighbours.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.written.alignment import agree
+from pairwright.generators.edits.written.kinds import ATTRIBUTE, OBJECT, Asked, noun_after, targets_of_swap
+from pairwright.generators.edits.written.locating import noun_key
+from pairwright.generators.language.tokens import Token
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """What changed places.
+
+    Attributes:
+        first: tokens of the source, (start, end).
+        second: tokens of the source behind them; where ``first`` ends if one stretch has only moved past the other.
+        mended: words that changed in number, article or pronoun.
+    """
+
+    first: tuple[int, int]
+    second: tuple[int, int]
+    mended: int
+
+
+def swapped(source: Sequence[Token], text: Sequence[Token]) -> Swap | None:
+    """Return the exchange that makes the text of its source, of the shortest stretches; None if none does."""
+    if len(source) != len(text):
+        return None
+    start, end = 0, len(source)
+    while start < end and _alike(source[start], text[start]):
+        start += 1
+    while end > start and _alike(source[end - 1], text[end - 1]):
+        end -= 1
+    size = end - start
+    options = ((left, right) for left in range(1, size) for right in range(1, size - left + 1))
+    for left, right in sorted(options, key=lambda lengths: (sum(lengths), lengths)):
+        if not _alike(source[start], text[end - left]) or not _alike(source[end - right], text[start]):
+            continue
+        moved = [*range(end - right, end), *range(start + left, end - right), *range(start, start + left)]
+        if all(_alike(source[old], text[new]) for old, new in zip(moved, range(start, end), strict=True)):
+            order = [*range(start), *moved, *range(end, len(source))]
+            mended = sum(not _same(source[old], text[new]) for new, old in enumerate(order))
+            return Swap((start, start + left), (end - right, end), mended)
+    return None
+
+
+def is_of_target(source: Sequence[Token], swap: Swap, target: str) -> bool:
+    """Whether a swap is of objects or attributes as asked for."""
+    if swap.first[1] < swap.second[0]:
+        return target in targets_of_swap(source, swap.first, swap.second)
+    moved = min(swap.first, swap.second, key=lambda span: span[1] - span[0])
+    # One word moved past others: it describes another thing now, or it is no swap of two things.
+    return target == ATTRIBUTE and target in targets_of_swap(source, moved, moved)
+
+
+def proposed_swap(caption: Caption, asked: Asked, source: Sequence[Token], swap: Swap) -> ProposedEdit:
+    """Return a swap as constraints see it."""
+    (start, middle), (second, end) = swap.first, swap.second
+    old, new, before, after = source[start:middle], source[second:end], "", ""
+    if asked.target == ATTRIBUTE and middle < second:
+        before, after = noun_after(source, middle), noun_after(source, end)
+    elif asked.target == ATTRIBUTE and len(old) < len(new):  # the shorter stretch moved
+        new, after = (), noun_after(source, end)
+    elif asked.target == ATTRIBUTE:
+        old, before = (), noun_after(source, start)
+    key = noun_key if asked.target == OBJECT else _text
+    return ProposedEdit(
+        caption, "swap", asked.target, key(old), key(new), before, after, start, middle, (second, end), asked.kind
+    )
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    return " ".join(token.text.lower() for token in tokens)
+
+
+def _same(one: Token, other: Token) -> bool:
+    return one.text.lower() == other.text.lower()
+
+
+def _alike(one: Token, other: Token) -> bool:
+    return _same(one, other) or agree(one, other)
