@@ -1,7 +1,7 @@
 """Hard positives by rules: minimal edits of a caption that are still true of its image.
 
-REPLACE rewords an object, an attribute or a relation by tables (`words/synonyms.py`), an object or an attribute also by a
-WordNet synonym if the main senses of both words agree and the synonym is frequent in the pool. SWAP exchanges the phrases
+REPLACE rewords an object, an attribute or a relation (`edits/rewordings.py`): candidates come from the lexicon and
+WordNet, and a cloze model of the captions, if there is one, says which of them read well. SWAP exchanges the phrases
 joined by "and" ("a cat and a dog" gives "a dog and a cat"), each with its determiner and adjectives. Rewordings that
 might change the meaning are skipped.
 
@@ -18,27 +18,30 @@ from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import edited_annotation, first_good
+from pairwright.generators.edits.coordination import swap_around_and
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
+from pairwright.generators.edits.rewordings import Rewordings
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
+from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.rules.coordination import swap_around_and
-from pairwright.generators.rules.rewording import Reworder
 
 NAME = "rules-positives"
-VERSION = 10
+VERSION = 11
 TYPES = ("replace-object", "replace-attribute", "replace-relation", "swap-object")
 
 
 RewriteRule = Callable[[Caption, random.Random], Iterator[Outcome]]
 
 
-def rewrite_rules(thesaurus: Thesaurus, pool: Pool, *, minimum: int) -> dict[str, RewriteRule]:
+def rewrite_rules(
+    thesaurus: Thesaurus, pool: Pool, *, minimum: int, model: ClozeModel | None = None
+) -> dict[str, RewriteRule]:
     """Return the rule of each type; they share one cache of synonyms."""
-    reworder = Reworder(thesaurus, pool, minimum=minimum)
+    rewordings = Rewordings(thesaurus, pool, minimum=minimum, model=model)
     return {
-        "replace-object": reworder.objects,
-        "replace-attribute": reworder.attributes,
-        "replace-relation": reworder.relations,
+        "replace-object": rewordings.objects,
+        "replace-attribute": rewordings.attributes,
+        "replace-relation": rewordings.relations,
         "swap-object": swap_around_and,
     }
 
@@ -65,6 +68,7 @@ class RulePositives:
         thesaurus: WordNet (`language.wordnet.load_wordnet`).
         pool: frozen statistics of the user's captions (`language.pool`).
         options: what to make.
+        model: the cloze model of the pool; optional.
 
     Raises:
         UsageError: the options name an unknown type.
@@ -73,10 +77,16 @@ class RulePositives:
     name = NAME
     version = VERSION
 
-    def __init__(self, thesaurus: Thesaurus, pool: Pool, options: PositiveOptions | None = None) -> None:
+    def __init__(
+        self,
+        thesaurus: Thesaurus,
+        pool: Pool,
+        options: PositiveOptions | None = None,
+        model: ClozeModel | None = None,
+    ) -> None:
         self.options = options or PositiveOptions()
         require_known("no such type of positive:", self.options.types, TYPES)
-        self._rules = rewrite_rules(thesaurus, pool, minimum=self.options.minimum)
+        self._rules = rewrite_rules(thesaurus, pool, minimum=self.options.minimum, model=model)
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:
         """Return one annotation for each type, in the order of the options."""

@@ -39,27 +39,28 @@ class Rewording:
     condition: NounCondition
 
 
-@lru_cache(maxsize=1)
-def rewording_rows() -> dict[tuple[str, str], tuple[Rewording, ...]]:
-    """Return the rewordings of each part of speech ("noun", "adjective", "relation") and word."""
+@lru_cache(maxsize=4)
+def rewording_rows(name: str = "rewordings") -> dict[tuple[str, str], tuple[Rewording, ...]]:
+    """Return the rewordings of each part of speech ("noun", "adjective", "relation") and word, from a table."""
     table: dict[tuple[str, str], tuple[Rewording, ...]] = {}
-    for row in read_rows("rewordings"):
+    for row in read_rows(name):
         condition = NounCondition(frozenset(cell_words(row["only"])), frozenset(cell_words(row["never"])))
         key = row["pos"], row["word"]
         table[key] = (*table.get(key, ()), Rewording(cell_words(row["others"]), condition))
     return table
 
 
-def rewordings(word: str, pos: str, noun: str = "") -> tuple[str, ...]:
+def rewordings(word: str, pos: str, noun: str = "", table: str = "rewordings") -> tuple[str, ...]:
     """Return other words that say the same beside a noun, best first.
 
     Args:
         word: lower case; a noun as its lemma, compounds and phrases with spaces.
         pos: "noun", "adjective" or "relation".
         noun: lemma of the noun that an adjective describes, or of the object of a relation.
+        table: its name; ``entailed_rewordings`` has words that say less.
     """
     names = frozenset({noun, noun.rpartition(" ")[2]})
-    rows = rewording_rows().get((pos, word), ())
+    rows = rewording_rows(table).get((pos, word), ())
     return tuple(dict.fromkeys(other for row in rows if row.condition.holds(names) for other in row.others))
 
 

@@ -14,7 +14,6 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_truth import count_in_doubt
 from pairwright.generators.captions.caption import ANAPHORS, Caption
-from pairwright.generators.captions.context import loosely_same
 from pairwright.generators.captions.phrases import NUMBER_WORDS, NounPhrase
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.realisation import Change
@@ -28,7 +27,7 @@ from pairwright.generators.edits.swaps.proposal import (
 )
 from pairwright.generators.language.inflection import article, inflect
 from pairwright.generators.lexicon.attributes import concept_words, concepts, opposites, untouched_words
-from pairwright.generators.lexicon.nouns import flagged
+from pairwright.generators.lexicon.nouns import flagged, loosely_same
 from pairwright.generators.lexicon.synonyms import attributes_like, rewordings
 from pairwright.generators.lexicon.tables import read_rows
 

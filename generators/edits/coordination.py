@@ -1,0 +1,153 @@
+"""Swaps around "and", only where the two orders mean the same.
+
+"A and B" may be exchanged when both are whole noun phrases with their own determiners, or both are bare nouns of one word
+("cups and plates": of "red apples and oranges" the colour may belong to both). Nothing before them may belong to the
+first only ("on a horse and a dog" may be a man on a horse, and a dog; "a man with a hat and a woman" is a man and a
+woman), nothing after them to the second only ("a man and a dog on a leash"), neither speaks of the other ("a man and his
+dog") or is a name, they are no fixed phrase ("odds and ends"), and the verb stays right in number. What hangs on what
+something else has ("a room with a bed with | a red cover and a desk") may be joined to either, and nothing comes behind a
+denial but what it denies. ``coordination.tsv`` has the words.
+"""
+
+import random
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from pairwright.generators.captions.caption import ANAPHORS, Caption, Outcome
+from pairwright.generators.captions.phrases import PROPER, NounPhrase
+from pairwright.generators.edits.swaps.proposal import exchange_spans
+from pairwright.generators.lexicon.nouns import noun_features
+from pairwright.generators.lexicon.tables import read_rows
+
+_START: Final = "|"  # stands for the start of a caption
+_MOST_NOUNS: Final = 3  # of a phrase; more are a clause that the tagger misread
+_VERBS_AND_NAMES: Final = (
+    frozenset({"VBG", "VBZ"}) | PROPER
+)  # "containing white flowers and a bench", "Mario and Luigi"
+_CLOSES: Final = frozenset({"", ".", "!", ";"})
+
+
+def swap_around_and(caption: Caption, rng: random.Random) -> Iterator[Outcome]:
+    """Exchange two coordinated noun phrases."""
+    places = [at for at, word in enumerate(caption.lower) if word == "and"]
+    for at in rng.sample(places, len(places)):
+        one, other = caption.ending_at(at), caption.starting_at(at + 1)
+        if one is None or other is None:
+            continue
+        if _words_of(caption, one) == _words_of(caption, other):
+            yield "identical"
+        elif not _are_exchangeable(caption, one, other):
+            yield "not_grammatical"
+        elif not _stands_free(caption, one, other) or _is_apart(caption, one, other):
+            yield "may_be_false"
+        else:
+            yield exchange_spans(caption, (one.start, one.end), (other.start, other.end))
+
+
+@lru_cache(maxsize=16)
+def _words(feature: str) -> frozenset[str]:
+    return frozenset(row["words"] for row in read_rows("coordination") if feature in row["features"].split())
+
+
+def _before(caption: Caption, phrase: NounPhrase, steps: int = 1) -> str:
+    """Return the word before a phrase, or one further away; `_START` at the start of the caption."""
+    return caption.word(phrase.start - steps) or _START
+
+
+def _words_of(caption: Caption, phrase: NounPhrase) -> tuple[str, ...]:
+    return caption.lower[phrase.start : phrase.end]
+
+
+def _is_bare(phrase: NounPhrase) -> bool:
+    return phrase.determiner < 0 and phrase.count < 0
+
+
+def _is_person(caption: Caption, phrase: NounPhrase) -> bool:
+    return _is_person_noun(caption.head(phrase))
+
+
+def _is_person_noun(noun: str) -> bool:
+    features = noun_features().get(noun)
+    return features is not None and "person" in features.classes
+
+
+def _are_exchangeable(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
+    """Whether each phrase can stand where the other stands."""
+    inside = {*_words_of(caption, one), *_words_of(caption, other)}
+    tags = {caption.tag(at) for phrase in (one, other) for at in range(phrase.start, phrase.end)}
+    if not (ANAPHORS | _words("other")).isdisjoint(inside) or not tags.isdisjoint(_VERBS_AND_NAMES):
+        return False
+    if f"{caption.head(one)} and {caption.head(other)}" in _words("fixed"):
+        return False
+    if any(_is_clause(caption, phrase) for phrase in (one, other)) or _is_bare(one) is not _is_bare(other):
+        return False
+    return not _is_bare(one) or all(_needs_no_determiner(caption, phrase) for phrase in (one, other))
+
+
+def _is_clause(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a verb is among what was read as nouns: "a woman | cross country ski", "displays | houses schedules"."""
+    nouns = phrase.nouns
+    does = any(_is_person_noun(caption.lemmas[at]) or caption.lemmas[at] in _words("beast") for at in nouns[:-2])
+    return does or (len(nouns) > _MOST_NOUNS and all(caption.tag(at) == "NNS" for at in nouns[:2]))
+
+
+def _needs_no_determiner(caption: Caption, phrase: NounPhrase) -> bool:
+    """Whether a noun can do without a determiner, and nothing describes it that may describe both."""
+    alone = len(phrase.nouns) == phrase.end - phrase.start == 1
+    substance = caption.head(phrase) in _words("substance") and _before(caption, phrase) != _START
+    return alone and (caption.plural(phrase) or substance)
+
+
+def _is_apart(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
+    """Whether the second may be no part of what the first is part of, or not be what it is without the first.
+
+    "A horse with | a blond mane and a red horse", "two cows and | a baby", "a toilet and | no paper".
+    """
+    lone_baby = caption.head(other) == "baby" and not _is_person(caption, one)
+    if lone_baby or caption.word(other.start) == "no" != caption.word(one.start):
+        return True
+    if _before(caption, one) not in _words("has"):
+        return False
+    owner = caption.ending_at(one.start - 1)
+    alike = owner is not None and caption.head(owner) in {caption.head(one), caption.head(other)}
+    return alike or _is_person(caption, one) is not _is_person(caption, other)
+
+
+def _stands_free(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
+    """Whether nothing before or behind two phrases may belong to one of them only."""
+    return _is_free_before(caption, one, other) and _is_free_behind(caption, other)
+
+
+def _is_free_before(caption: Caption, one: NounPhrase, other: NounPhrase) -> bool:
+    before, holder = _before(caption, one), _before(caption, one, 2)
+    has, bare = before in _words("has"), _is_bare(one)
+    if has and _is_had(caption, caption.ending_at(one.start - 1)):
+        return False  # "a room with a bed with | a red cover and a desk"
+    if before in _words("be"):
+        return holder == "there" and caption.plural(one) == caption.plural(other)
+    if before == "of":
+        return holder in _words("picture") or (bare and holder in _words("mixed"))
+    if bare:
+        return before in _words("opens_bare")
+    if has and holder in _words("holder") | _words("other"):
+        return False
+    return before in _words("opens") or (before == "," and holder not in _words("opens"))
+
+
+def _is_free_behind(caption: Caption, other: NounPhrase) -> bool:
+    after, tag = caption.word(other.end), caption.tag(other.end)
+    if after in _CLOSES:
+        return not tag.startswith(("NN", "JJ", "CD"))
+    to_the_others = any(
+        caption.word(at) == "them" and caption.tag(at - 1).startswith("VB")
+        for at in range(other.end, len(caption.lower))
+    )
+    return after in {"are", "were"} and not to_the_others
+
+
+def _is_had(caption: Caption, owner: NounPhrase | None) -> bool:
+    """Whether what has something is itself what something else has, alone or in a list."""
+    if owner is None or _words("has").isdisjoint(caption.lower[: owner.start]):
+        return False
+    return _before(caption, owner) in _words("has") | {",", "and"}

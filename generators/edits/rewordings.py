@@ -1,0 +1,285 @@
+"""Rewordings: a noun, adjective, number or relation phrase gives way to one that says the same.
+
+Candidates come from the lexicon (``rewordings.tsv``), of words without a row there from WordNet. The cloze model, or
+without one the pool's word counts, gives the *ratio* of the new word's probability to that of the old one in the same
+context. It tells stiff words ("gentleman") and wrong senses ("a smart telephone") from what captions say: below the floor
+nothing is written, and of several candidates one is drawn by its ratio.
+
+A word that captions say seldom is also written seldom: with a probability of at most `OFTENER` times the ratio. Otherwise
+half of all positives would have a "guy", since half of all captions have a "man".
+"""
+
+import math
+import random
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import chain, pairwise
+from typing import Final, NamedTuple
+
+from pairwright.generators.captions.caption import Caption, Outcome
+from pairwright.generators.captions.phrases import NOUNS, NounPhrase
+from pairwright.generators.edits.proposals import FloatArray
+from pairwright.generators.edits.scored_captions import ScoredCaption
+from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELATION, context_of, find_slots
+from pairwright.generators.knowledge.sources import Pool, Thesaurus
+from pairwright.generators.language.cloze.model import ClozeModel
+from pairwright.generators.language.inflection import inflect
+from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.lexicon.attributes import concepts
+from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.synonyms import (
+    dictionary_rewordings,
+    other_senses,
+    rewording_rows,
+    rewordings,
+)
+
+FLOOR: Final = 0.03  # ratio below which a word is stiff or has another sense
+OFTENER: Final = 10.0  # times the ratio: probability with which a word may be written
+_TABLES: Final = ("rewordings", "entailed_rewordings")
+_LONGEST: Final = 5  # words of a relation
+_QUOTED: Final = 4  # words behind "says" that may be written in the picture
+_DESCRIBING: Final = frozenset({"JJ", "CD", "VBN", "VBG"})
+_CLOSES: Final = frozenset({"", ".", "!"})
+_BE: Final = frozenset({"is", "are"})
+
+
+class Place(NamedTuple):
+    """Tokens ``start`` up to ``end`` of a caption, and other words for them.
+
+    Attributes:
+        kind: of slot.
+        start: first token.
+        end: one past the last token.
+        key: of what stands there, as the cloze model knows it.
+        news: keys of other words for it.
+        forms: those words as they are written there.
+        span: tokens of the slot that the key fills.
+    """
+
+    kind: str
+    start: int
+    end: int
+    key: str
+    news: tuple[str, ...]
+    forms: tuple[str, ...]
+    span: tuple[int, int]
+
+
+class Rewordings:
+    """Rewords captions.
+
+    Args:
+        thesaurus: WordNet.
+        pool: statistics of the user's captions.
+        minimum: captions of the pool in which a WordNet synonym must occur.
+        model: the cloze model of the pool; optional.
+    """
+
+    def __init__(self, thesaurus: Thesaurus, pool: Pool, *, minimum: int, model: ClozeModel | None = None) -> None:
+        self._thesaurus, self._pool, self._minimum, self._model = thesaurus, pool, minimum, model
+        self._synonyms = lru_cache(maxsize=20_000)(self._find_synonyms)
+
+    def objects(self, caption: Caption, rng: random.Random, scored: ScoredCaption | None = None) -> Iterator[Outcome]:
+        """Yield captions with another noun for the same thing, or reasons why there is none."""
+        return self._drawn(caption, self._nouns(caption), rng, scored)
+
+    def attributes(
+        self, caption: Caption, rng: random.Random, scored: ScoredCaption | None = None
+    ) -> Iterator[Outcome]:
+        """Yield captions with another adjective or number word that says the same."""
+        return self._drawn(caption, self._adjectives(caption), rng, scored)
+
+    def relations(self, caption: Caption, rng: random.Random, scored: ScoredCaption | None = None) -> Iterator[Outcome]:
+        """Yield captions with another wording of a relation."""
+        return self._drawn(caption, self._relations(caption), rng, scored)
+
+    def _drawn(
+        self, caption: Caption, found: Iterable[Place | str], rng: random.Random, scored: ScoredCaption | None
+    ) -> Iterator[Outcome]:
+        """Yield what is drawn of all new words of a caption, by ratio, behind the reasons of the others."""
+        places: list[Place] = []
+        for place in found:
+            if isinstance(place, str):
+                yield place
+            else:
+                places.append(place)
+        drawn: list[tuple[float, Outcome]] = []
+        for place, ratios in zip(places, self._ratios(caption, places, scored), strict=True):
+            for form, ratio in zip(place.forms, ratios, strict=True):
+                if ratio < FLOOR or rng.random() >= OFTENER * ratio:
+                    yield "overused_word"
+                else:
+                    drawn.append(
+                        (rng.random() ** (1 / min(ratio, 1.0)), (caption.change(place.start, place.end, form),))
+                    )
+        yield from (outcome for _, outcome in sorted(drawn, key=lambda each: each[0], reverse=True))
+
+    def _ratios(self, caption: Caption, places: Sequence[Place], scored: ScoredCaption | None) -> Iterator[list[float]]:
+        """Yield the probability of each new word of a place relative to the old one, by the model or by the pool."""
+        rows = self._scores(caption, places, scored) if self._model is not None else {}
+        for place in places:
+            index = self._model.index(place.kind) if self._model is not None else {}
+            row = rows.get(place.span)
+            yield [
+                math.exp(row[index[new]] - row[index[place.key]])
+                if row is not None and new in index
+                else self._counted(place, new)
+                for new in place.news
+            ]
+
+    def _scores(
+        self, caption: Caption, places: Sequence[Place], scored: ScoredCaption | None
+    ) -> dict[tuple[int, int], FloatArray]:
+        """Return the log-probabilities of the vocabulary in the slots of places whose word the model knows."""
+        assert self._model is not None
+        known = [place for place in places if place.key in self._model.index(place.kind)]
+        if not known:
+            return {}
+        kind = known[0].kind
+        rows: dict[tuple[int, int], FloatArray] = {}
+        if scored is not None:
+            slots = ((slot.start, slot.end) for slot in scored.slots[kind])
+            rows = dict(zip(slots, scored.log_probs[kind], strict=True))
+        missing = [place.span for place in known if place.span not in rows]
+        if missing:
+            contexts = [context_of(caption, *span) for span in missing]
+            rows |= zip(missing, self._model.log_probs(kind, contexts), strict=True)
+        return {place.span: rows[place.span] for place in known}
+
+    def _counted(self, place: Place, new: str) -> float:
+        """Return how often the pool has a word relative to the one in a place."""
+        counts = [self._count(place.kind, key) for key in (new, place.key)]
+        return (counts[0] + 1) / (counts[1] + 1) if counts[0] or not counts[1] else 0.0
+
+    def _count(self, kind: str, key: str) -> int:
+        words = key.lower().split()
+        if len(words) > 1:
+            return min(self._pool.run(*pair) for pair in pairwise(words))
+        return self._pool.frequency(key.lower(), "NOUN") if kind == NOUN else self._pool.form_frequency(key)
+
+    def _nouns(self, caption: Caption) -> Iterator[Place | str]:
+        for phrase in caption.phrases:
+            if caption.tag(phrase.head) in NOUNS and caption.is_whole(phrase) and not _is_quoted(caption, phrase.start):
+                yield from self._noun(caption, phrase)
+
+    def _noun(self, caption: Caption, phrase: NounPhrase) -> Iterator[Place | str]:
+        for start in (phrase.head - 1, phrase.head) if len(phrase.nouns) > 1 else (phrase.head,):
+            noun = " ".join([*caption.lower[start : phrase.head], caption.head(phrase)])
+            if caption.words.has_any(other_senses().get(noun, ())):
+                yield "may_be_false"
+                return
+            news = _candidates(noun, NOUN) or (self._synonyms(noun, NOUN) if len(phrase.nouns) == 1 else ())
+            news = tuple(new for new in news if new.rpartition(" ")[2] not in caption.lemmas or new.endswith(noun))
+            if news and (start < phrase.head or len(phrase.nouns) == 1):
+                forms = tuple(inflect(new, caption.tag(phrase.head)) for new in news)
+                keys = tuple(new.lower() for new in news)
+                yield Place(NOUN, start, phrase.end, noun, keys, forms, (start, phrase.end))
+                return
+        yield "no_candidate"
+
+    def _adjectives(self, caption: Caption) -> Iterator[Place | str]:
+        for at, tag in enumerate(caption.tags):
+            if tag not in _DESCRIBING or caption.in_name(at) or _is_quoted(caption, at):
+                continue
+            noun, word = self._described(caption, at), caption.word(at)
+            news = _candidates(word, ADJECTIVE, noun) if noun else ()
+            if caption.tag(at + 1).startswith("NN") and caption.lemmas[at + 1] != noun:  # "little | league players"
+                news = tuple(new for new in news if self._pool.run(new.rpartition(" ")[2], caption.word(at + 1)))
+            if noun and not news and tag == "JJ":
+                news = tuple(new for new in self._synonyms(word, ADJECTIVE) if self._pool.adjacency(new, noun) > 1)
+            if news:
+                yield Place(ADJECTIVE, at, at + 1, word, news, news, (at, at + 1))
+            else:
+                yield "no_candidate"
+
+    @staticmethod
+    def _described(caption: Caption, at: int) -> str:
+        """Return the lemma of the noun that a token describes on its own, or an empty string."""
+        word, beside = caption.word(at), {caption.word(at - 1), caption.word(at + 1)}
+        if _joins_others(caption, at) or any(_are_of_one_class(word, other) for other in beside):
+            return ""  # "a 20 year | old man", "golden | brown fries"
+        for phrase in caption.phrases:
+            inside = phrase.start <= at < phrase.end and not phrase.joined
+            counted = at != phrase.count or caption.plural(phrase)
+            told = phrase.end + 1 == at and caption.word(phrase.end) in _BE and caption.word(at + 1) in _CLOSES
+            if (inside and counted) or (told and word in concepts()):
+                return caption.head(phrase)
+        return ""
+
+    def _relations(self, caption: Caption) -> Iterator[Place | str]:
+        slots = [slot for slot in find_slots(caption, self._thesaurus) if slot.kind == RELATION]
+        for start, end in _wordings(caption):
+            after, wording = caption.starting_at(end), " ".join(caption.lower[start:end])
+            done_by = caption.word(start) == "by" and caption.tag(start - 1) in PARTICIPLES  # "covered | by a blanket"
+            stuffed = caption.tag(start) == "JJ" and caption.word(start - 1).endswith("ed")  # "stuffed | full of"
+            other = done_by or stuffed or caption.tag(start - 1) == "DT"  # "the | outside of"
+            if after is None or other or _is_quoted(caption, start):
+                yield "no_edit"
+                continue
+            news = _candidates(wording, RELATION, caption.noun(after))
+            if not news:
+                yield "no_candidate"
+                continue
+            slot = next((slot for slot in slots if slot.start <= start and slot.end == end), None)
+            span = (slot.start, slot.end) if slot is not None else (start, end)
+            verb = caption.lower[span[0] : start]
+            keys = [_key((*verb, *words.split()), caption.tag(span[0])) for words in (wording, *news)]
+            yield Place(RELATION, start, end, keys[0], tuple(keys[1:]), news, span)
+
+    def _find_synonyms(self, word: str, kind: str) -> tuple[str, ...]:
+        pos = "NOUN" if kind == NOUN else "ADJ"
+        found = dictionary_rewordings(word, kind, self._thesaurus)
+        return tuple(new for new in found if self._pool.frequency(new, pos) >= self._minimum)
+
+
+def _joins_others(caption: Caption, at: int) -> bool:
+    """Whether a word belongs to the one before or behind it: by a hyphen, an adverb or a noun before it."""
+    before, after = caption.tag(at - 1), caption.tag(at + 1)
+    return before in {"HYPH", "RB"} or before.startswith("NN") or after == "HYPH"
+
+
+def _are_of_one_class(one: str, other: str) -> bool:
+    groups = {group for group, _ in concepts().get(one, ())}
+    return not groups.isdisjoint(group for group, _ in concepts().get(other, ()))
+
+
+def _candidates(word: str, kind: str, noun: str = "") -> tuple[str, ...]:
+    """Return what the tables have for a word, what says the same before what says less."""
+    tables = (rewordings(word, kind, noun, table) for table in _TABLES)
+    return tuple(dict.fromkeys(chain.from_iterable(tables)))
+
+
+def _key(words: Sequence[str], tag: str) -> str:
+    """Return a relation as the cloze model knows it: with its verb as a lemma, participles as they are."""
+    first = words[0] if tag in PARTICIPLES or not tag.startswith("VB") else lemmatize(words[0], tag)
+    return " ".join((first, *words[1:]))
+
+
+def _wordings(caption: Caption) -> Iterator[tuple[int, int]]:
+    """Yield the spans of tokens that are relations of the lexicon, the longest at each place."""
+    at, rows = 0, _relation_keys()
+    while at < len(caption.tokens):
+        ends = range(min(at + _LONGEST, len(caption.tokens)), at, -1)
+        end = next((end for end in ends if " ".join(caption.lower[at:end]) in rows), 0)
+        if end:
+            yield at, end
+        at = max(end, at + 1)
+
+
+@lru_cache(maxsize=1)
+def _relation_keys() -> frozenset[str]:
+    return frozenset(word for table in _TABLES for kind, word in rewording_rows(table) if kind == RELATION)
+
+
+def _is_quoted(caption: Caption, at: int) -> bool:
+    """Whether a token is among words that are written in the picture: "a sign that says no | bikes", 'reads "tie"'."""
+    before = caption.pair.caption[: caption.tokens[at].start]
+    if before.count('"') % 2 or before.count("“") > before.count("”"):
+        return True
+    return any(
+        caption.lemmas[said] in words_with("quotes")
+        and caption.tag(said).startswith("VB")
+        and caption.word(said + 1) not in words_with("no_quote")
+        for said in range(max(0, at - _QUOTED), at)
+    )
