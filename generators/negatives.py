@@ -106,9 +106,16 @@ class RuleNegatives:
         if not 0 < chosen.floor <= 1:
             raise UsageError(f"floor must be above 0 and at most 1, not {chosen.floor}.")
         self._materials = EditMaterials.of(thesaurus, pool, model or load_carried_model())
-        self._rewordings = rewrite_rules(thesaurus, pool, minimum=5) if chosen.both_sides else {}
+        self._rewordings = (
+            rewrite_rules(thesaurus, pool, minimum=5, model=self._materials.model.cloze) if chosen.both_sides else {}
+        )
         self._editors = build_editors(
-            self._materials, chosen.types, chosen.floor, both_sides=chosen.both_sides, skip=chosen.skip_constraints
+            self._materials,
+            chosen.types,
+            chosen.floor,
+            both_sides=chosen.both_sides,
+            vocabulary=chosen.vocabulary,
+            skip=chosen.skip_constraints,
         )
 
     def annotate(self, pair: Pair, tokens: Sequence[Token], rng: random.Random) -> list[Annotation]:

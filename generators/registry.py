@@ -23,6 +23,7 @@ from pairwright.generators.conversations.llm_generator import LLMConversationOpt
 from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
@@ -74,6 +75,10 @@ class BuiltInGenerator:
     asks_pool: bool = True
     asks_model: bool = False
     edits_captions: bool = False
+
+
+def _cloze(materials: Materials) -> ClozeModel | None:
+    return materials.edits.cloze if materials.edits is not None else None
 
 
 def _negatives(materials: Materials, **options: Any) -> RuleGenerator:

@@ -18,7 +18,8 @@ from pairwright.generators.words.relations import relations_among
 
 # When every place fails, the reason that stands furthest to the right is the one given.
 REASONS = (
-    "no_edit", "question", "no_candidate", "overused_word", "not_grammatical", "true_of_image", "may_be_false", "identical",
+    "no_edit", "question", "no_candidate", "overused_word", "another_target", "not_grammatical", "same_meaning", "true_of_image",
+    "may_be_false", "identical",
     "duplicate", "no_positive",
 )  # fmt: skip
 

@@ -6,17 +6,20 @@ edits of a caption do not depend on the others.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import BothOutcome
 from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT
-from pairwright.generators.edits.additions.proposals import AdditionProposals, Additions, ScoredPlaces
+from pairwright.generators.edits.additions.proposals import AdditionProposals, Additions
+from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.edits.negation import Negations
 from pairwright.generators.edits.proposals import FloatArray
 from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
 from pairwright.generators.edits.replacements import MAX_TRIES, Replacements
@@ -30,6 +33,7 @@ from pairwright.generators.edits.swaps.proposal import SwapMaterials, SwapPropos
 
 BALANCED_TYPES: Final = (*REPLACEMENT_TYPES, "add-object", "add-attribute")
 ADDED: Final = {"add-object": OBJECT, "add-attribute": ATTRIBUTE}
+SWAPPED: Final = {"swap-object": swap_objects, "swap-attribute": swap_attributes}
 PAIRED_TYPES: Final = frozenset((*ADDED, "negation"))  # whose negative and positive can be made together
 
 
@@ -40,12 +44,12 @@ class PreparedCaption:
     Attributes:
         caption: the parsed caption.
         scored: its slots.
-        places: places for additions, by target.
+        places: where words may be inserted, by type.
     """
 
     caption: Caption
     scored: ScoredCaption
-    places: dict[str, ScoredPlaces] = field(default_factory=dict)
+    places: dict[str, Any] = field(default_factory=dict)
 
 
 class Editor(Protocol):
@@ -98,57 +102,50 @@ class ReplaceEditor:
 
 
 @dataclass(frozen=True)
-class AddEditor:
-    """Makes ADD edits of one target; with ``both_sides``, each false addition comes with a true one.
+class InsertEditor:
+    """Makes edits that insert words: ADD of one target, and NEGATION.
 
     Attributes:
-        target: object or attribute.
-        additions: proposes them.
-        materials: of the pool.
-        balance: of each word of the vocabulary.
-        both_sides: yield pairs of edits.
+        name: type of the edits.
+        propose: returns the proposals for what `EditorSet.prepare` scored for the type.
+        targets: the vocabulary.
+        balance: of each word of the vocabulary, for paired edits.
+        knowledge: what the constraints read.
+        paired: yield pairs of a false and a true edit.
         skip: ids of constraints that are not applied.
     """
 
-    target: str
-    additions: Additions
-    materials: EditMaterials
+    name: str
+    propose: Callable[[Any], AdditionProposals]
+    targets: Sequence[str]
     balance: FloatArray
-    both_sides: bool
+    knowledge: Knowledge
+    paired: bool
     skip: frozenset[str]
-
-    @property
-    def targets(self) -> Sequence[str]:
-        """The vocabulary."""
-        return self.materials.model.cloze.targets("noun" if self.target == OBJECT else "adjective")
 
     def outcomes(self, prepared: PreparedCaption, seed: int) -> Iterator[Outcome | BothOutcome]:
         """Yield edits, or pairs of a false and a true one, in random order, and reasons."""
-        proposals = self._propose(prepared)
-        if prepared.places[self.target].places and not len(proposals):
-            yield "no_candidate"
+        proposals = self.propose(prepared.places[self.name])
+        if prepared.places[self.name].places and not len(proposals):
+            yield "no_positive" if self.paired else "no_candidate"
         for at in islice(order_by_weight(self._weights(proposals), seed), MAX_TRIES):
-            violated = find_violation(proposals.proposed_edit(at), self.materials.knowledge, skip=self.skip)
+            violated = find_violation(proposals.proposed_edit(at), self.knowledge, skip=self.skip)
             if violated is not None:
                 yield violated.reason
-            elif self.both_sides:
+            elif self.paired:
                 yield (proposals.false_change(at),), (proposals.true_change(at),)
             else:
                 yield (proposals.false_change(at),)
 
     def allowed(self, prepared: PreparedCaption) -> Iterator[Proposal]:
         """Yield the likeliest proposals that no constraint rejects."""
-        proposals = self._propose(prepared)
-        for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES]:
-            if find_violation(proposals.proposed_edit(int(at)), self.materials.knowledge, skip=self.skip) is None:
+        proposals = self.propose(prepared.places[self.name])
+        for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
+            if find_violation(proposals.proposed_edit(at), self.knowledge, skip=self.skip) is None:
                 yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
 
-    def _propose(self, prepared: PreparedCaption) -> AdditionProposals:
-        places = prepared.places[self.target]
-        return self.additions.propose_pairs(places) if self.both_sides else self.additions.propose(places)
-
     def _weights(self, proposals: AdditionProposals) -> FloatArray:
-        if not self.both_sides:
+        if not self.paired:
             return proposals.log_ratio
         return proposals.log_ratio + self.balance[proposals.new] - self.balance[proposals.old]
 
@@ -188,12 +185,12 @@ class EditorSet:
     Attributes:
         materials: of the pool.
         by_type: the editors.
-        additions: proposes additions.
+        scorers: of types that insert words: return what is scored of captions.
     """
 
     materials: EditMaterials
     by_type: Mapping[str, Editor]
-    additions: Additions | None
+    scorers: Mapping[str, Callable[[Sequence[Caption]], Sequence[Any]]]
 
     def balanced(self, name: str) -> BalancedEditor:
         """Return the editor of a type of `BALANCED_TYPES`."""
@@ -204,10 +201,9 @@ class EditorSet:
         kinds = [REPLACEMENT_TYPES[name].kind for name in self.by_type if name in REPLACEMENT_TYPES]
         scored = score_captions(captions, self.materials.thesaurus, self.materials.model.cloze, kinds)
         prepared = [PreparedCaption(each.caption, each) for each in scored]
-        for target in {ADDED[name] for name in self.by_type if name in ADDED}:
-            assert self.additions is not None
-            for each, places in zip(prepared, self.additions.score(captions, target), strict=True):
-                each.places[target] = places
+        for name, score in self.scorers.items():
+            for each, places in zip(prepared, score(captions), strict=True):
+                each.places[name] = places
         return prepared
 
 
@@ -217,6 +213,7 @@ def build_editors(
     floor: float,
     *,
     both_sides: bool = False,
+    vocabulary: Sequence[str] = (),
     skip: frozenset[str] = frozenset(),
 ) -> EditorSet:
     """Return the editors of some types of negatives.
@@ -226,23 +223,41 @@ def build_editors(
         types: of `negatives.TYPES`.
         floor: least probability of a replacement, relative to the word that it replaces.
         both_sides: make each false addition with a true one.
+        vocabulary: labels that the boxes of every image are complete for, for NEGATION.
         skip: ids of constraints that are not applied.
     """
     wanted = tuple(types)
+    editors: dict[str, Editor] = {}
+    scorers: dict[str, Callable[[Sequence[Caption]], Sequence[Any]]] = {}
     additions = Additions(materials) if not ADDED.keys().isdisjoint(wanted) else None
-    swaps = SwapMaterials(
-        materials.knowledge, materials.nouns, ClozeFit(materials.model.cloze, materials.thesaurus), skip=skip
-    )
-
-    def build(name: str) -> Editor:
+    for name in wanted:
         if name in REPLACEMENT_TYPES:
-            return ReplaceEditor(build_replacements(name, materials, floor, skip))
-        if name in ADDED and additions is not None:
-            kind = "noun" if ADDED[name] == OBJECT else "adjective"
-            balance = balance_of_targets(materials.model.cloze.targets(kind), materials.model.balance.get(name, {}))
-            return AddEditor(ADDED[name], additions, materials, balance, both_sides, skip)
-        if name.startswith("swap"):
-            return SwapEditor(swap_objects if name == "swap-object" else swap_attributes, swaps)
-        return ShuffleEditor()
+            editors[name] = ReplaceEditor(build_replacements(name, materials, floor, skip))
+        elif name in ADDED and additions is not None:
+            propose = additions.propose_pairs if both_sides else additions.propose
+            editors[name] = _insert_editor(name, propose, materials, paired=both_sides, skip=skip)
+            scorers[name] = partial(additions.score, target=ADDED[name])
+        elif name == "negation":
+            negations = Negations(materials.model.cloze, materials.thesaurus, vocabulary)
+            editors[name] = _insert_editor(name, negations.propose, materials, paired=True, skip=skip)
+            scorers[name] = negations.score
+        elif name in SWAPPED:
+            fit = ClozeFit(materials.model.cloze, materials.thesaurus)
+            swaps = SwapMaterials(materials.knowledge, materials.nouns, fit, skip=skip)
+            editors[name] = SwapEditor(SWAPPED[name], swaps)
+        else:
+            editors[name] = ShuffleEditor()
+    return EditorSet(materials, editors, scorers)
 
-    return EditorSet(materials, {name: build(name) for name in wanted}, additions)
+
+def _insert_editor(
+    name: str,
+    propose: Callable[[Any], AdditionProposals],
+    materials: EditMaterials,
+    *,
+    paired: bool,
+    skip: frozenset[str],
+) -> InsertEditor:
+    targets = materials.model.cloze.targets("adjective" if ADDED.get(name) == ATTRIBUTE else "noun")
+    balance = balance_of_targets(targets, materials.model.balance.get(name, {}))
+    return InsertEditor(name, propose, targets, balance, materials.knowledge, paired, skip)
