@@ -36,12 +36,14 @@ from typing import Any, NamedTuple
 
 from benchmarks.edit_attacks import HeldOutModels, TextRow, measure_rows
 from benchmarks.edit_cloze import EditedPair, HeldOutCloze
+from benchmarks.edit_pool import learn_pool, read_pairs
 from benchmarks.edit_report import percent, table
-from pairwright.datasets.records import Annotation, Pair, pair_key
+from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
 from pairwright.generators.edits.constraints.table import CONSTRAINTS
-from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
+from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
@@ -63,6 +65,7 @@ CURVE = (
 NATS = ("log_prob_change", "plausibility_change")
 MIN_CHANGED = 0.001  # share of captions
 MOST_NEW = 20
+BATCH = 500
 CLOZE_CAPTIONS = 25_000
 EDITED_WORDS = ("replace", "add")
 _WITHOUT_TABLE = """
@@ -99,7 +102,8 @@ class Materials:
         pairs: the edited captions, each with the others of its image except the hidden one.
         tokens: of each caption.
         hidden: key of a pair to the hidden caption of its image, in lower case.
-        pool: what the rules know of the captions.
+        pool: word statistics of the captions.
+        model: edit model of the captions; its word balance is that of the unchanged rules.
         options: of the unchanged rules.
     """
 
@@ -107,23 +111,17 @@ class Materials:
     tokens: Sequence[Sequence[Token]]
     hidden: Mapping[str, str]
     pool: PoolStatistics
+    model: EditModel
     options: NegativeOptions
 
     @classmethod
-    def read(cls, rows: Sequence[Mapping[str, Any]], images: int, options: NegativeOptions) -> "Materials":
+    def read(cls, rows: Sequence[dict[str, Any]], images: int, options: NegativeOptions) -> "Materials":
         """Return the materials: the pool of all rows, and pairs of the first images."""
-        tagger = load_tagger()
-        tokens = tagger.tag([text for row in rows for text in row["captions"]])
-        pairs, hidden = [], {}
-        for row in rows[:images]:
-            for number, caption in enumerate(row["captions"][:-1]):
-                key = pair_key("benchmark", str(row["image_id"]), caption)
-                others = tuple(text for at, text in enumerate(row["captions"][:-1]) if at != number)
-                pairs.append(Pair(key, caption, source_id=str(row["image_id"]), captions=others))
-                hidden[key] = row["captions"][-1].lower()
-        return cls(
-            pairs, tagger.tag([pair.caption for pair in pairs]), hidden, count_captions(tokens).frozen(), options
-        )
+        pairs = read_pairs([row | {"captions": row["captions"][:-1]} for row in rows[:images]])
+        last = {str(row["image_id"]): row["captions"][-1].lower() for row in rows[:images]}
+        hidden = {pair.key: last[pair.source_id] for pair in pairs}
+        tokens = load_tagger().tag([pair.caption for pair in pairs])
+        return cls(pairs, tokens, hidden, *learn_pool(read_pairs(rows)), options)
 
 
 class Judges(NamedTuple):
@@ -146,12 +144,15 @@ class Baseline:
 
 def make_edits(materials: Materials, options: Mapping[str, Any]) -> Edits:
     """Return the edits by type with some options changed."""
-    maker = RuleNegatives(load_wordnet(), materials.pool, replace(materials.options, **options))
+    maker = RuleNegatives(load_wordnet(), materials.pool, replace(materials.options, **options), materials.model)
+    rngs = [make_rng(0, 0, maker.name, maker.version, pair.key) for pair in materials.pairs]
     found: Edits = defaultdict(dict)
-    for pair, tokens in zip(materials.pairs, materials.tokens, strict=True):
-        for row in maker.annotate(pair, tokens, make_rng(0, 0, maker.name, maker.version, pair.key)):
-            if row.status == "kept":
-                found[annotation_type(row)][pair.key] = row
+    for start in range(0, len(rngs), BATCH):
+        batch = slice(start, start + BATCH)
+        for rows in maker.annotate_batch(materials.pairs[batch], materials.tokens[batch], rngs[batch]):
+            for row in rows:
+                if row.status == "kept" and row.kind == "hard_negative":
+                    found[annotation_type(row)][row.key] = row
     return dict(found)
 
 

@@ -91,7 +91,12 @@ class HeldOutCloze:
         if pair.key not in self._slots:
             caption = Caption(pair, tokens)
             self._slots[pair.key] = [
-                (slot, tokens[slot.start].start, tokens[slot.end - 1].end, context_of(caption, slot.start, slot.end))
+                (
+                    slot,
+                    tokens[slot.start].start,
+                    tokens[slot.end - 1].end,
+                    context_of(caption, slot.start, slot.end, slot.before, slot.after),
+                )
                 for slot in find_slots(caption, load_wordnet())
             ]
         return self._slots[pair.key]

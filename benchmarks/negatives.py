@@ -31,17 +31,16 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from benchmarks.edit_attacks import HeldOutModels, TextRow, measure_rows
+from benchmarks.edit_pool import learn_pool, read_pairs
 from benchmarks.process_usage import measured
 from benchmarks.published_edit_rules import plain_edits
-from pairwright.datasets.records import Pair, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.flows.runners.process_pool import cores
-from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics, count_captions
 from pairwright.generators.language.tagger import choose_pipeline, load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
 
-CHUNK = 2_000
+CHUNK, BATCH = 2_000, 500
 MARK = 20_000  # captions between two looks at the memory
 _TAG = """
 import json, sys
@@ -53,29 +52,6 @@ if __name__ == "__main__":
     for doc in spacy.load(name).pipe(captions, n_process=int(processes)):
         [(token.text, token.tag_) for token in doc]
 """
-
-
-def read_pairs(lines: Sequence[str]) -> list[Pair]:
-    """Return a pair for every caption."""
-    return [
-        Pair(
-            pair_key("benchmark", str(row["image_id"]), caption),
-            caption,
-            source_id=str(row["image_id"]),
-            captions=tuple(other for at, other in enumerate(row["captions"]) if at != number),
-        )
-        for row in map(json.loads, lines)
-        for number, caption in enumerate(row["captions"])
-        if caption.strip()
-    ]
-
-
-def count_pool(pairs: Sequence[Pair]) -> PoolStatistics:
-    """Return the statistics of the captions, whose tokens are not kept."""
-    tagger, counts = load_tagger(), PoolCounts()
-    for start in range(0, len(pairs), CHUNK):
-        counts = counts.merged(count_captions(tagger.tag([pair.caption for pair in pairs[start : start + CHUNK]])))
-    return counts.frozen()
 
 
 def load_plain_spacy() -> Callable[[Sequence[str]], None]:
@@ -93,9 +69,10 @@ def load_plain_spacy() -> Callable[[Sequence[str]], None]:
 
 def measure_cpu(lines: Sequence[str]) -> dict[str, object]:
     """Tag and edit chunk by chunk in turn; return CPU time a caption and memory on the way."""
-    pairs = read_pairs(lines)
+    pairs = read_pairs([json.loads(line) for line in lines])
     tagger = load_tagger()
-    maker = RuleNegatives(load_wordnet(), count_pool(pairs), NegativeOptions(types=FOR_BENCHMARKS))
+    pool, model = learn_pool(pairs)
+    maker = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=FOR_BENCHMARKS), model)
     spacy = load_plain_spacy()
     plain, tagging, rules, memory = [], [], [], {}
     for start in range(0, len(pairs), CHUNK):
@@ -106,8 +83,11 @@ def measure_cpu(lines: Sequence[str]) -> dict[str, object]:
         began = time.process_time()
         tokens = tagger.tag(captions)
         between = time.process_time()
-        for pair, words in zip(chunk, tokens, strict=True):
-            maker.annotate(pair, words, make_rng(0, 0, maker.name, maker.version, pair.key))
+        rngs = [make_rng(0, 0, maker.name, maker.version, pair.key) for pair in chunk]
+        for first in range(0, len(chunk), BATCH):
+            maker.annotate_batch(
+                chunk[first : first + BATCH], tokens[first : first + BATCH], rngs[first : first + BATCH]
+            )
         plain.append((began - before) / len(chunk) * 1e6)
         tagging.append((between - began) / len(chunk) * 1e6)
         rules.append((time.process_time() - between) / len(chunk) * 1e6)
@@ -164,8 +144,9 @@ def _run(*commands: Sequence[str]) -> dict[str, float]:
 
 def measure_published(lines: Sequence[str]) -> dict[str, object]:
     """Return the attacks on the negatives of published rules."""
-    pairs, rng = read_pairs(lines[::2]), random.Random(0)
-    models = HeldOutModels.fit([pair.caption for pair in read_pairs(lines[1::2])])
+    rows, rng = [json.loads(line) for line in lines], random.Random(0)
+    pairs = read_pairs(rows[::2])
+    models = HeldOutModels.fit([pair.caption for pair in read_pairs(rows[1::2])])
     made = defaultdict(list)
     for pair, words in zip(pairs, load_tagger().tag([pair.caption for pair in pairs]), strict=True):
         for kind, edit in plain_edits(load_wordnet()).items():
