@@ -11,7 +11,9 @@ Captions are tagged, counted and learned from once; then the rules run in proces
 - *yield*, *words*, *log prob*, *unlikely*, *plausibility*: figures of `edit_attacks.py` without the constraint, each less
   that with all of them. A constraint of plausibility pays if they get worse without it.
 - *said*: the same for the share of edits whose inserted words occur in a caption of the image that was hidden from the
-  rules: a proxy for edits that are true. A constraint of truth pays if it rises without it.
+  rules: a proxy for edits that are true. A constraint of truth pays if it rises without it.- *improbable*: the same for the share of replacements below `edit_cloze.IMPROBABLE` times the probability of the words of
+  the caption, under a cloze model of captions of other images.
+
 The last caption of each image is hidden. The pool is the whole half of the file; models that judge learn the other half.
 ``--examples`` prints edits that only appear without the constraint: read them on captions that are not reported.
 """
@@ -27,38 +29,44 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from benchmarks.edit_attacks import HeldOutModels, TextRow, measure_rows
+from benchmarks.edit_cloze import EditedPair, HeldOutCloze
+from benchmarks.edit_pool import learn_pool, read_pairs
 from benchmarks.edit_report import percent, table
-from pairwright.datasets.records import Pair, pair_key
+from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
-from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
+from pairwright.generators.edits.constraints.table import CONSTRAINTS
+from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.lexicon.tables import DATA
 from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
 
-FIGURES = ("yield", "single_words", "words", "log_prob_change", "unlikely", "plausibility_change", "said")
+FIGURES = ("yield", "single_words", "words", "log_prob_change", "unlikely", "plausibility_change", "improbable", "said")
 CURVE = (
     "yield",
     "single_words",
     "words",
     "letters",
     "trigram_total",
-    "trigram_mean",
     "log_prob_change",
     "unlikely",
+    "improbable",
     "said",
 )
 NATS = ("log_prob_change", "plausibility_change")
 MIN_CHANGED = 0.001  # share of captions
 MOST_NEW = 20
+BATCH = 500
+CLOZE_CAPTIONS = 25_000
 EDITED_WORDS = ("replace", "add")
 _WITHOUT_TABLE = """
 import sys
@@ -74,14 +82,7 @@ edit_saved(sys.argv[2], sys.argv[3])
 """
 
 
-class Edit(NamedTuple):
-    """A kept edit, and the words that it inserts."""
-
-    row: TextRow
-    inserted: tuple[str, ...]
-
-
-Edits = dict[str, dict[str, Edit]]  # type to key of the pair to its edit
+Edits = dict[str, dict[str, Annotation]]  # type to key of the pair to its kept edit
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ class Materials:
         pairs: the edited captions, each with the others of its image except the hidden one.
         tokens: of each caption.
         hidden: key of a pair to the hidden caption of its image, in lower case.
-        pool: what the rules know of the captions.
+        pool: word statistics of the captions.
+        model: edit model of the captions; its word balance is that of the unchanged rules.
         options: of the unchanged rules.
     """
 
@@ -109,23 +111,24 @@ class Materials:
     tokens: Sequence[Sequence[Token]]
     hidden: Mapping[str, str]
     pool: PoolStatistics
+    model: EditModel
     options: NegativeOptions
 
     @classmethod
-    def read(cls, rows: Sequence[Mapping[str, Any]], images: int, options: NegativeOptions) -> "Materials":
+    def read(cls, rows: Sequence[dict[str, Any]], images: int, options: NegativeOptions) -> "Materials":
         """Return the materials: the pool of all rows, and pairs of the first images."""
-        tagger = load_tagger()
-        tokens = tagger.tag([text for row in rows for text in row["captions"]])
-        pairs, hidden = [], {}
-        for row in rows[:images]:
-            for number, caption in enumerate(row["captions"][:-1]):
-                key = pair_key("benchmark", str(row["image_id"]), caption)
-                others = tuple(text for at, text in enumerate(row["captions"][:-1]) if at != number)
-                pairs.append(Pair(key, caption, source_id=str(row["image_id"]), captions=others))
-                hidden[key] = row["captions"][-1].lower()
-        return cls(
-            pairs, tagger.tag([pair.caption for pair in pairs]), hidden, count_captions(tokens).frozen(), options
-        )
+        pairs = read_pairs([row | {"captions": row["captions"][:-1]} for row in rows[:images]])
+        last = {str(row["image_id"]): row["captions"][-1].lower() for row in rows[:images]}
+        hidden = {pair.key: last[pair.source_id] for pair in pairs}
+        tokens = load_tagger().tag([pair.caption for pair in pairs])
+        return cls(pairs, tokens, hidden, *learn_pool(read_pairs(rows)), options)
+
+
+class Judges(NamedTuple):
+    """Models of captions of other images."""
+
+    models: HeldOutModels
+    cloze: HeldOutCloze
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,7 +136,7 @@ class Baseline:
     """The edits of the unchanged rules with their figures by type, and what judges edits."""
 
     materials: Materials
-    models: HeldOutModels
+    judges: Judges
     saved: Path
     edits: Edits
     figures: Mapping[str, Mapping[str, float]]
@@ -141,20 +144,21 @@ class Baseline:
 
 def make_edits(materials: Materials, options: Mapping[str, Any]) -> Edits:
     """Return the edits by type with some options changed."""
-    maker = RuleNegatives(load_wordnet(), materials.pool, replace(materials.options, **options))
+    maker = RuleNegatives(load_wordnet(), materials.pool, replace(materials.options, **options), materials.model)
+    rngs = [make_rng(0, 0, maker.name, maker.version, pair.key) for pair in materials.pairs]
     found: Edits = defaultdict(dict)
-    for pair, tokens in zip(materials.pairs, materials.tokens, strict=True):
-        for row in maker.annotate(pair, tokens, make_rng(0, 0, maker.name, maker.version, pair.key)):
-            if row.status == "kept":
-                inserted = tuple(edit.after.lower().strip(" ,") for edit in row.edits)
-                text = TextRow(pair.source_id, row.source_text, row.text)
-                found[annotation_type(row)][pair.key] = Edit(text, inserted)
+    for start in range(0, len(rngs), BATCH):
+        batch = slice(start, start + BATCH)
+        for rows in maker.annotate_batch(materials.pairs[batch], materials.tokens[batch], rngs[batch]):
+            for row in rows:
+                if row.status == "kept" and row.kind == "hard_negative":
+                    found[annotation_type(row)][row.key] = row
     return dict(found)
 
 
 def edit_saved(source: str, target: str) -> None:
     """Read materials from a file, and write their edits to another; run by processes without a table."""
-    materials = pickle.loads(Path(source).read_bytes())  # noqa: S301 - written by this program
+    materials = Materials(*pickle.loads(Path(source).read_bytes()))  # noqa: S301 - written by this program
     Path(target).write_bytes(pickle.dumps(make_edits(materials, {})))
 
 
@@ -170,18 +174,26 @@ def edit_without(table_name: str, saved: Path) -> Edits | str:
         return edits
 
 
-def describe(kind: str, edits: Mapping[str, Edit], materials: Materials, models: HeldOutModels) -> dict[str, float]:
+def describe(kind: str, edits: Mapping[str, Annotation], materials: Materials, judges: Judges) -> dict[str, float]:
     """Return the figures of a type."""
-    figures = {"yield": len(edits) / len(materials.pairs)}
-    figures |= measure_rows([edit.row for edit in edits.values()], models)
-    if kind.startswith(EDITED_WORDS) and edits:
-        said = [_is_said(edit.inserted, materials.hidden[key]) for key, edit in edits.items()]
-        figures["said"] = sum(said) / len(said)
-    return figures
+    made = [
+        EditedPair(pair, tokens, edits[pair.key])
+        for pair, tokens in zip(materials.pairs, materials.tokens, strict=True)
+        if pair.key in edits
+    ]
+    texts = [TextRow(edit.pair.source_id, edit.annotation.source_text, edit.annotation.text) for edit in made]
+    said = [_is_said(edit.annotation, materials.hidden[edit.pair.key]) for edit in made]
+    return {
+        "yield": round(len(made) / len(materials.pairs), 4),
+        **measure_rows(texts, judges.models),
+        **judges.cloze.describe(kind, made),
+        **({"said": round(sum(said) / len(said), 4)} if said and kind.startswith(EDITED_WORDS) else {}),
+    }
 
 
-def _is_said(inserted: Sequence[str], caption: str) -> bool:
-    return any(re.search(rf"\b{re.escape(words)}\b", caption) for words in inserted if words not in {"", "a", "an"})
+def _is_said(annotation: Annotation, caption: str) -> bool:
+    inserted = {edit.after.lower().strip(" ,") for edit in annotation.edits} - {"", "a", "an"}
+    return any(re.search(rf"\b{re.escape(words)}\b", caption) for words in inserted)
 
 
 # Set before worker processes are forked, which share its memory.
@@ -200,13 +212,13 @@ def compare(variant: Variant) -> dict[str, Any]:
         one, other = edits.get(kind, {}), baseline.edits.get(kind, {})
         changed = {key for key in {*one, *other} if one.get(key) != other.get(key)}
         if len(changed) >= MIN_CHANGED * len(materials.pairs):
-            figures, before = describe(kind, one, materials, baseline.models), baseline.figures.get(kind, {})
+            figures, before = describe(kind, one, materials, baseline.judges), baseline.figures.get(kind, {})
             both = [name for name in FIGURES if name in figures and name in before]
-            new = [one[key].row for key in sorted(changed & one.keys())]
+            new = [one[key] for key in sorted(changed & one.keys())]
             found[kind] = {
                 "changed": round(len(changed) / len(materials.pairs), 4),
                 "change": {name: round(figures[name] - before[name], 4) for name in both},
-                "new": [[row.positive, row.negative] for row in random.Random(0).sample(new, min(len(new), MOST_NEW))],
+                "new": [[row.source_text, row.text] for row in random.Random(0).sample(new, min(len(new), MOST_NEW))],
             }
     return found
 
@@ -215,7 +227,7 @@ def measure_floor(floor: float) -> dict[str, Any]:
     """Return the figures of each type at a floor."""
     (baseline,) = _baselines
     edits = make_edits(baseline.materials, {"floor": floor})
-    return {kind: describe(kind, found, baseline.materials, baseline.models) for kind, found in sorted(edits.items())}
+    return {kind: describe(kind, found, baseline.materials, baseline.judges) for kind, found in sorted(edits.items())}
 
 
 def render_comparison(found: Mapping[str, Mapping[str, Any]], examples: int) -> str:
@@ -252,11 +264,12 @@ def render_curve(found: Mapping[Any, Mapping[str, Any]]) -> str:
 def list_variants(constraints: Sequence[str] | None, tables: Sequence[str] | None) -> list[Variant]:
     """Return the variants of constraints and tables; by default of all, and of each group of constraints."""
     if constraints is None:
-        module = import_module("pairwright.generators.edits.constraints.table")
-        constraints = [each.id for each in module.CONSTRAINTS] + sorted({each.group for each in module.CONSTRAINTS})
+        constraints = [each.id for each in CONSTRAINTS] + sorted({each.group for each in CONSTRAINTS})
     if tables is None:
-        module = import_module("pairwright.generators.lexicon.tables")
-        tables = sorted(path.stem for path in module.DATA.glob("*.tsv"))
+        tables = sorted(path.stem for path in DATA.glob("*.tsv"))
+    for each in tables:
+        if not (DATA / f"{each.partition(':')[0]}.tsv").exists():
+            raise SystemExit(f"--tables: {DATA} has no table {each!r}")
     skipped = [Variant(each, {"skip_constraints": frozenset({each})}) for each in constraints]
     return [*skipped, *(Variant(f"table {each}", table=each) for each in tables)]
 
@@ -283,14 +296,15 @@ def main() -> None:
     rows = [row | {"captions": [text for text in row["captions"] if text.strip()]} for row in rows]
     first = int(asked.half == "odd")
     materials = Materials.read(rows[first::2], asked.images, NegativeOptions(types=tuple(asked.types)))
-    models = HeldOutModels.fit([text for row in rows[1 - first :: 2] for text in row["captions"]])
+    others = [text for row in rows[1 - first :: 2] for text in row["captions"]]
+    judges = Judges(HeldOutModels.fit(others), HeldOutCloze.fit(others[:CLOZE_CAPTIONS]))
     edits = make_edits(materials, {})
-    figures = {kind: describe(kind, found, materials, models) for kind, found in sorted(edits.items())}
+    figures = {kind: describe(kind, found, materials, judges) for kind, found in sorted(edits.items())}
     print(f"{len(materials.pairs):,} captions of {asked.images:,} images\n\n{render_curve({'default': figures})}")
     with TemporaryDirectory() as folder:
         saved = Path(folder) / "materials"
-        saved.write_bytes(pickle.dumps(materials))
-        _baselines.append(Baseline(materials, models, saved, edits, figures))
+        saved.write_bytes(pickle.dumps(tuple(vars(materials).values())))  # their class belongs to __main__
+        _baselines.append(Baseline(materials, judges, saved, edits, figures))
         with ProcessPoolExecutor(asked.workers, mp_context=get_context("fork")) as processes:
             if asked.floors:
                 found: dict[Any, Any] = dict(zip(asked.floors, processes.map(measure_floor, asked.floors), strict=True))

@@ -47,6 +47,8 @@ def _render_attacks(types: Mapping[str, Any]) -> str:
 
 def _render_by_rows(types: Mapping[str, Any]) -> str:
     sizes = sorted({size for one in types.values() for size in one["by_rows"]}, key=int)
+    if not sizes:
+        return ""
     rows = [
         [kind, *(percent(one["by_rows"].get(size, {}).get(name)) for name in _WORDS for size in sizes)]
         for kind, one in types.items()
