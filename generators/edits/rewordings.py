@@ -55,6 +55,7 @@ class Place(NamedTuple):
         news: keys of other words for it.
         forms: those words as they are written there.
         span: tokens of the slot that the key fills.
+        nouns: lemmas of the nouns that a relation joins, or the one that an adjective describes, as in `Slot`.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class Place(NamedTuple):
     news: tuple[str, ...]
     forms: tuple[str, ...]
     span: tuple[int, int]
+    nouns: tuple[str, str] = ("", "")
 
 
 class Rewordings:
@@ -141,10 +143,10 @@ class Rewordings:
         if scored is not None:
             slots = ((slot.start, slot.end) for slot in scored.slots[kind])
             rows = dict(zip(slots, scored.log_probs[kind], strict=True))
-        missing = [place.span for place in known if place.span not in rows]
+        missing = [place for place in known if place.span not in rows]
         if missing:
-            contexts = [context_of(caption, *span) for span in missing]
-            rows |= zip(missing, self._model.log_probs(kind, contexts), strict=True)
+            contexts = [context_of(caption, *place.span, *place.nouns) for place in missing]
+            rows |= zip((place.span for place in missing), self._model.log_probs(kind, contexts), strict=True)
         return {place.span: rows[place.span] for place in known}
 
     def _counted(self, place: Place, new: str) -> float:
@@ -189,7 +191,7 @@ class Rewordings:
             if noun and not news and tag == "JJ":
                 news = tuple(new for new in self._synonyms(word, ADJECTIVE) if self._pool.adjacency(new, noun) > 1)
             if news:
-                yield Place(ADJECTIVE, at, at + 1, word, news, news, (at, at + 1))
+                yield Place(ADJECTIVE, at, at + 1, word, news, news, (at, at + 1), ("", noun))
             else:
                 yield "no_candidate"
 
@@ -225,7 +227,8 @@ class Rewordings:
             span = (slot.start, slot.end) if slot is not None else (start, end)
             verb = caption.lower[span[0] : start]
             keys = [_key((*verb, *words.split()), caption.tag(span[0])) for words in (wording, *news)]
-            yield Place(RELATION, start, end, keys[0], tuple(keys[1:]), news, span)
+            nouns = (slot.before, slot.after) if slot is not None else ("", caption.head(after))
+            yield Place(RELATION, start, end, keys[0], tuple(keys[1:]), news, span, nouns)
 
     def _find_synonyms(self, word: str, kind: str) -> tuple[str, ...]:
         pos = "NOUN" if kind == NOUN else "ADJ"

@@ -3,10 +3,7 @@
 import pytest
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.slots import context_of, find_slots
-from pairwright.generators.language.cloze.context import ClozeExample
-from pairwright.generators.language.cloze.examples import ClozeSampler
+from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.pool_statistics import PoolStatistics
@@ -20,7 +17,7 @@ from tests.generators.rule_fixtures import (
     pair_of,
     small_pool,
     texts,
-    tokens_of,
+    tokens_of_all,
 )
 
 
@@ -228,15 +225,8 @@ def test_the_outside_of_a_thing_is_no_place_of_another() -> None:
 def model() -> ClozeModel:
     """Return a cloze model of captions that say "picture" and "image" in one context, and "image" alone in another."""
     captions = ["a picture of a dog", "an image of a dog", "a dog posing for an image", "a cat posing for an image"]
-    sampler = ClozeSampler()
-    for at in range(400):
-        text = captions[at % len(captions)]
-        caption = Caption(pair_of(text), tokens_of(text))
-        slots = find_slots(caption, SmallThesaurus())
-        sampler.add(
-            str(at), [ClozeExample(each.kind, each.key, context_of(caption, each.start, each.end)) for each in slots]
-        )
-    return train_cloze_model(sampler.sample())
+    written = [captions[at % len(captions)] for at in range(400)]
+    return train_cloze_model(sample_slots(written, tokens_of_all(written), SmallThesaurus()))
 
 
 def test_a_word_that_captions_do_not_say_in_its_context_is_not_written(model: ClozeModel) -> None:

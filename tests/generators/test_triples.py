@@ -168,7 +168,7 @@ def test_a_noun_that_describes_is_no_negative_when_it_may_say_the_same() -> None
 
 def test_the_rules_offer_every_rewording_of_a_place_once() -> None:
     found = [offer.text for offer in offers("replace-relation", caption_of("a dog next to a cat"), "")]
-    assert sorted(found) == [f"a dog {said} a cat" for said in ("adjacent to", "alongside", "beside")]
+    assert sorted(found) == [f"a dog {said} a cat" for said in ("adjacent to", "alongside", "beside", "by", "near")]
     assert len({sameness(text) for text in found}) == len(found)
 
 

@@ -185,6 +185,8 @@ def _is_colour(word: str) -> bool:
 def _exchange(caption: Caption, materials: SwapMaterials, one: Modifier, other: Modifier) -> SwapProposal | str:
     first, second = caption.head(one.phrase), caption.head(other.phrase)
     counted = _ratio(materials, first, one.words, other.words) * _ratio(materials, second, other.words, one.words)
+    if not counted and not _exclude(one.words, other.words):
+        return "no_candidate"  # what is of another class must be said of such things: no "toy carpet"
     spans = (one.start, one.end), (other.start, other.end)
     weight = materials.weigh(caption, *spans, counted)
     return SwapProposal(exchange_spans(caption, *spans), weight) if weight else "no_candidate"

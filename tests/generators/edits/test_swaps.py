@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.edits.realisation import rewrite
 from pairwright.generators.edits.swaps.attributes import swap_attributes
-from pairwright.generators.edits.swaps.fit import exchanged_order
+from pairwright.generators.edits.swaps.fit import ClozeFit, exchanged_order
 from pairwright.generators.edits.swaps.objects import swap_objects
 from pairwright.generators.edits.swaps.proposal import SwapMaterials, SwapProposal
+from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.lexicon.nouns import NounLexicon
-from tests.generators.rule_fixtures import counted, pair_of, tokens_of
+from tests.generators.rule_fixtures import counted, pair_of, tokens_of, tokens_of_all
 
 POOL = (
     "a red car on a street", "a blue car on a street", "a red bus on a street", "a blue bus on a street",
@@ -140,6 +142,21 @@ def test_what_a_language_model_finds_unlikely_is_not_proposed(materials: SwapMat
     odd = SwapMaterials(materials.knowledge, materials.nouns, SameFit(0.001))
     caption = "A red car behind a blue bus."
     assert proposed(swap_attributes, odd, caption) == proposed(swap_objects, odd, caption) == set()
+
+
+def test_a_cloze_model_compares_a_caption_before_and_after_a_swap() -> None:
+    captions = [
+        *("a black cat on a red couch", "a white cat on a blue couch", "a black cat on a blue couch"),
+        *("a cat near a dog", "a dog near a cat"),
+    ] * 80
+    wordnet = load_wordnet()
+    fit = ClozeFit(train_cloze_model(sample_slots(captions, tokens_of_all(captions), wordnet)), wordnet)
+
+    def ratio(text: str, first: tuple[int, int], second: tuple[int, int]) -> float:
+        return fit.ratio(Caption(pair_of(text), tokens_of(text)), first, second)
+
+    assert ratio("a black cat on a red couch", (1, 2), (5, 6)) < 0.05
+    assert 0.3 < ratio("a cat near a dog", (1, 2), (4, 5)) < 3
 
 
 @given(st.integers(0, 4), st.integers(1, 4), st.integers(0, 4), st.integers(1, 4), st.integers(0, 4))
