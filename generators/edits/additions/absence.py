@@ -33,7 +33,7 @@ BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
 
 MAX_RISK: Final = 0.03  # of a single addition to be true after all; the mean of those written is far below
-MAX_TRUE_RISK: Final = 0.3  # of an object that is added truly to be there had nobody named it
+MAX_TRUE_RISK: Final = 0.5  # of an object that is added truly to be there had nobody named it
 STRANGE: Final = -0.15  # normalised pointwise mutual information below which captions avoid two words together
 FITTING: Final = 0.05  # the same, of words that captions name together
 _UNSEEN: Final = -0.05  # the same, at most, of words that captions never name together

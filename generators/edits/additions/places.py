@@ -216,7 +216,17 @@ def _first(caption: Caption) -> Iterator[Place]:
     if ANAPHORS.isdisjoint(caption.lower):
         opening = caption.tokens[0]
         context = context_of_insertion(caption, 0, ("a",), ("and",))
-        yield Place(OBJECT, opening.start, opening.end, "", f" and {caption.lower[0]}", 0, "", context, shown=True)
+        yield Place(
+            OBJECT,
+            opening.start,
+            opening.end,
+            "",
+            f" and {caption.lower[0]}",
+            0,
+            caption.head(phrase),
+            context,
+            shown=True,
+        )
 
 
 def _place(caption: Caption, at: int, token: int, head: str, frame: Frame) -> Place:

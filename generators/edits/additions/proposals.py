@@ -44,7 +44,7 @@ from pairwright.generators.lexicon.nouns import flagged
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
 
-FLOORS: Final = {OBJECT: 0.3, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); see benchmarks
+FLOORS: Final = {OBJECT: 0.1, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); see benchmarks
 PAIR_FLOOR: Final = 0.05  # the same of objects, both of a pair
 RELATION_FLOOR: Final = 0.1  # of p(relation) / p(typical relation)
 _MAX_LOG_RATIO: Final = 0.0  # a word that is likelier than a typical one is not preferred
@@ -251,7 +251,7 @@ class Additions:
     def _joins(self, place: Place) -> BoolArray:
         """Return for each object whether it may join the noun of a place: its like in a list, or what goes with it."""
         together = self.objects.fits_beside(place.head) >= FITTING
-        return together if place.relation else together & self._like(place.head)
+        return together & self._like(place.head) if place.before and not place.relation else together
 
     def _find_like(self, head: str) -> BoolArray:
         """Return whether each object shares a class with a noun."""

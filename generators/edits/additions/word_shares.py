@@ -10,10 +10,12 @@ from typing import Final
 
 import numpy as np
 
+from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT
 from pairwright.generators.edits.additions.proposals import AdditionProposals, FloatArray
 from pairwright.generators.edits.sampling import uniform
 
-MAX_SHARE: Final = 0.03  # of all additions; captions with a single proposal keep some words above it
+# Of all additions of a target; captions with a single proposal keep some words above it. There are only eleven colours.
+MAX_SHARES: Final = {OBJECT: 0.03, ATTRIBUTE: 0.12}
 _ROUNDS: Final = 30
 _STEP: Final = 0.5
 _LIMIT: Final = -5.0  # of a balance
@@ -34,12 +36,12 @@ def sample_additions(proposals: AdditionProposals, balance: FloatArray, seed: in
     yield from map(int, np.argsort(waiting, kind="stable"))
 
 
-def limit_shares(proposals: Sequence[AdditionProposals], most: float = MAX_SHARE) -> dict[str, float]:
+def limit_shares(proposals: Sequence[AdditionProposals], most: float) -> dict[str, float]:
     """Return the balance of the words that would be added too often.
 
     Args:
         proposals: of captions of the pool, without true words.
-        most: the share of all additions that a word shall have.
+        most: the share of all additions that a word shall have (`MAX_SHARES`).
     """
     made = [each for each in proposals if len(each)]
     if not made:
