@@ -14,8 +14,8 @@ A package adds a scorer with an entry point of the group ``pairwright.scorers``,
 0-1 for each text, higher for the likelier caption. It is imported when it is named, not before.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -53,10 +53,17 @@ from pairwright.generators.language.vocabulary import FloatArray
 
 if TYPE_CHECKING:
     from pairwright.filters.attacks.text_features import Differences
+    from pairwright.filters.scorers.text_scorers import TextScorer
 
 MEANING, LLM, COMBINED, WORD_CLUSTERS, TRANSFER = "meaning", "llm", "combined", "word_clusters", "transfer"
 
 Kind = Literal["scorer", "auxiliary", "untrained", "classifier", "pretrained", "derived"]
+
+
+def _train_cloze_scorer(captions: Sequence[str]) -> "TextScorer":
+    from pairwright.filters.scorers.cloze import ClozeScorer  # with the tagger and all that finds slots
+
+    return ClozeScorer.train(captions)
 
 
 @dataclass(frozen=True)
@@ -92,6 +99,9 @@ BUILT_IN: dict[str, Attack] = {
     "letters": Attack("classifier", "classifier of character n-grams", compute_letter_differences),
     WORD_CLUSTERS: Attack("derived", "classifier of word clusters"),
     COMBINED: Attack("derived", "classifier of all of these"),
+    "cloze": Attack(
+        "scorer", "cloze model of captions: nouns, adjectives, relations", _train_cloze_scorer, optional=True
+    ),
     MEANING: Attack(
         "classifier", "classifier of sentence embeddings (MiniLM)", compute_meaning_differences, optional=True
     ),
@@ -128,7 +138,9 @@ def build_paper_scorers(corpus: CaptionCorpus | None = None, folds: int = 5) -> 
 
 
 def _cross_fit(kind: Kind, corpus: CaptionCorpus | None, folds: int) -> tuple[CrossFittedScorer, ...]:
-    entries = [(name, attack.factory) for name, attack in BUILT_IN.items() if attack.kind == kind]
+    entries = [
+        (name, attack.factory) for name, attack in BUILT_IN.items() if attack.kind == kind and not attack.optional
+    ]
     return tuple(CrossFittedScorer(name, train, corpus, folds) for name, train in entries if train is not None)
 
 
@@ -160,7 +172,9 @@ def takes_folder(name: str) -> bool:
 
 
 def load_scorer(name: str, folder: str = "") -> GapScorer:
-    """Return a pretrained scorer, or one of another package.
+    """Return an optional scorer of the table, or one of another package.
+
+    One that is cross-fitted is trained on the rows, unless `give_corpus` gives it other captions.
 
     Args:
         name: a name of `list_optional_attacks`.
@@ -174,9 +188,21 @@ def load_scorer(name: str, folder: str = "") -> GapScorer:
     if point is not None:
         return ExternalScorer(name, ATTACKS.load(point))
     attack = BUILT_IN[name]
+    if attack.kind == "scorer" and attack.optional and attack.factory is not None:
+        return CrossFittedScorer(name, attack.factory)
     if attack.kind != "pretrained" or attack.factory is None:
         raise UsageError(f"{name} is no scorer that can be loaded. Choose from: {', '.join(list_optional_attacks())}.")
     return cast("GapScorer", attack.factory(folder) if folder else attack.factory())
+
+
+def give_corpus(scorers: Iterable[GapScorer], corpus: CaptionCorpus | None = None, folds: int = 5) -> list[GapScorer]:
+    """Return the scorers; those that are trained and have no captions of their own are trained on ``corpus``."""
+    return [
+        replace(scorer, corpus=corpus, folds=folds)
+        if isinstance(scorer, CrossFittedScorer) and scorer.corpus is None
+        else scorer
+        for scorer in scorers
+    ]
 
 
 def fingerprint_scorers(names: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pairwright.filters.attacks.accuracy import MeasuredAttack, measure_attacks
-from pairwright.filters.attacks.registry import CLASSIFIERS, MEANING, build_fixed_scorers
+from pairwright.filters.attacks.registry import CLASSIFIERS, MEANING, build_fixed_scorers, give_corpus
 from pairwright.filters.audit.text_leaks import TextLeaks, find_text_leaks
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 
@@ -131,7 +131,7 @@ def run_audit(  # noqa: PLR0913 - the options of the command line
         meaning: whether a classifier of MiniLM's sentence embeddings attacks too.
     """
     pairs = list(rows.select("positive", "negative").iter_rows())
-    scorers = [*build_fixed_scorers(corpus), *also]
+    scorers = [*build_fixed_scorers(corpus), *give_corpus(also, corpus)]
     classifiers = (*CLASSIFIERS, *((MEANING,) if meaning else ()))
     found = measure_attacks(rows, corpus, seed, scorers, classifiers)
     return Audit(len(rows), rows["group"].n_unique(), limit, found, find_text_leaks(pairs))

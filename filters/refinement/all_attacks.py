@@ -34,6 +34,7 @@ from pairwright.filters.attacks.registry import (
     WORD_CLUSTERS,
     build_auxiliary_scorers,
     build_fixed_scorers,
+    give_corpus,
 )
 from pairwright.filters.metrics.confidence_intervals import Z95
 from pairwright.filters.refinement.balanced_subset import bound_balanced_rows
@@ -101,7 +102,9 @@ def refine_against_all_attacks(
     """
     options = options or AllAttacksOptions()
     built_in = [*build_fixed_scorers(corpus, options.folds), *build_auxiliary_scorers(corpus, options.folds)]
-    scorers, classifiers = _select_scorers([*built_in, *(scorers or ())], options.without)
+    scorers, classifiers = _select_scorers(
+        [*built_in, *give_corpus(scorers or (), corpus, options.folds)], options.without
+    )
     if options.meaning:
         classifiers = [*classifiers, MEANING]
     check_rows(rows)

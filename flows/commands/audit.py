@@ -8,7 +8,7 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.pairs import ReadOptions
-from pairwright.filters.attacks.registry import build_fixed_scorers
+from pairwright.filters.attacks.registry import build_fixed_scorers, give_corpus
 from pairwright.filters.audit.hackability import Audit, run_audit
 from pairwright.filters.audit.report import AuditGaps
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
@@ -88,7 +88,7 @@ def audit_rows(
     if not request.with_gaps:
         return found, AuditGaps({}, kept)
     positives, negatives, groups = (rows[name].to_list() for name in ("positive", "negative", "group"))
-    scorers = [*build_fixed_scorers(pool), *also]
+    scorers = [*build_fixed_scorers(pool), *give_corpus(also, pool)]
     gaps = {scorer.name: scorer.gaps(positives, negatives, groups, request.seed) for scorer in scorers}
     return found, AuditGaps(gaps, kept)
 

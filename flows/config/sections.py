@@ -364,7 +364,7 @@ class RefineSection(Section):
     min_keep: float = Field(0.1, ge=0.0, le=1.0, description="general: minimal share of negatives to keep")
     by_type: bool = Field(default=True, description="balance each type of negative separately")
     add_attacks: tuple[str, ...] = Field(
-        (), description="general: more attacks: meaning, cola, vera, or scorers of other packages"
+        (), description="general: more attacks: cloze, meaning, cola, vera, or scorers of other packages"
     )
 
     @model_validator(mode="after")

@@ -3,7 +3,7 @@
 The networks of all slot kinds are trained together, since they share the word vectors: mini-batches of one kind each,
 in random order, with Adam for the layers and Adagrad with one step size a word for the vectors; step sizes fall linearly
 to zero. Context words are replaced by `UNKNOWN` at random, so that the model learns what to make of a word that it does
-not know, and relies less on any single one.
+not know, and hidden units are dropped (Srivastava et al., 2014).
 
 The seed is fixed and products use one thread, so equal samples give equal models. Time is linear in the number of
 examples, which the sample limits.
@@ -39,11 +39,13 @@ _MIN_WORD, _MIN_TARGET = 2, 15  # examples; of a target in a large pool
 _EXAMPLES_PER_MIN_TARGET: Final = 3_000  # a pool with few examples asks for fewer of a target, in proportion
 _MIN_TARGET_OF_SMALL_POOL: Final = 2
 DIMENSIONS: Final = 64  # of a word vector
-HIDDEN: Final = 192  # units
+HIDDEN: Final = 256  # units
 EPOCHS: Final = 8
-BATCH: Final = 512
+BATCH: Final = 512  # examples of a mini-batch, at most
+_MIN_BATCH, _STEPS_PER_EPOCH = 16, 75  # a kind with few examples has smaller batches, for this many steps
 DROPPED_WORDS: Final = 0.1  # share of context words that are replaced in training
-LAYER_STEP, VECTOR_STEP = 2e-3, 0.2  # initial step sizes
+DROPPED_UNITS: Final = 0.3  # share of hidden units that are dropped in training
+LAYER_STEP, VECTOR_STEP = 2e-3, 0.3  # initial step sizes
 _MEAN_DECAY, _SQUARE_DECAY, _EPSILON = 0.9, 0.999, 1e-8  # of Adam
 _FIRST_SQUARE: Final = 1e-4  # of Adagrad
 _SMOOTHING: Final = 0.1  # added to the count of each target in the initial output bias
@@ -103,12 +105,14 @@ class _Task:
     Attributes:
         contexts: word ids of each example.
         answers: column of the target of each example.
+        batch: examples of a mini-batch.
     """
 
     def __init__(
         self, targets: tuple[str, ...], contexts: WordIds, answers: NDArray[np.intp], rng: np.random.Generator
     ) -> None:
-        self.targets, self.contexts, self.answers = targets, contexts, answers
+        self.targets, self.contexts, self.answers, self._rng = targets, contexts, answers, rng
+        self.batch = min(BATCH, max(_MIN_BATCH, len(answers) // _STEPS_PER_EPOCH))
         width = (POSITIONS + 1) * DIMENSIONS
         counts = np.bincount(answers, minlength=len(targets)) + _SMOOTHING
         self._layers: tuple[Weights, ...] = (
@@ -123,16 +127,20 @@ class _Task:
         """Take a step on a batch, with a share of the initial step sizes."""
         inner, inner_bias, outer, outer_bias = self._layers
         inputs = layer_input(words.vectors, ids)
-        hidden = np.maximum(inputs @ inner + inner_bias, 0)
-        error = hidden @ outer
+        hidden = inputs @ inner
+        hidden += inner_bias
+        active = (hidden > 0) & (self._rng.random(hidden.shape, np.float32) >= DROPPED_UNITS)
+        slope = active.astype(np.float32) / np.float32(1 - DROPPED_UNITS)
+        hidden *= slope
+        error: Weights = hidden @ outer
         error += outer_bias
         error -= error.max(1, keepdims=True)
         np.exp(error, out=error)
         error /= error.sum(1, keepdims=True) * len(ids)
         error[np.arange(len(ids)), answers] -= 1 / len(ids)
-        error_hidden = error @ outer.T
-        error_hidden *= hidden > 0
-        error_inputs = error_hidden @ inner.T
+        error_hidden: Weights = error @ outer.T
+        error_hidden *= slope
+        error_inputs: Weights = error_hidden @ inner.T
         gradients = (inputs.T @ error_hidden, error_hidden.sum(0), hidden.T @ error, error.sum(0))
         for optimizer, gradient in zip(self._optimizers, gradients, strict=True):
             optimizer.step(gradient, size * LAYER_STEP)
@@ -160,12 +168,12 @@ def train_cloze_model(sample: ClozeSample) -> ClozeModel:
 
 def _schedule(tasks: Sequence[_Task], rng: np.random.Generator) -> Iterator[tuple[_Task, NDArray[np.intp], float]]:
     """Yield the batches of all epochs: the task, its examples, and the share of the initial step sizes."""
-    total, done = sum(-(-len(task.answers) // BATCH) for task in tasks) * EPOCHS, 0
+    total, done = sum(-(-len(task.answers) // task.batch) for task in tasks) * EPOCHS, 0
     for _ in range(EPOCHS):
         batches = []
         for task in tasks:
             order = rng.permutation(len(task.answers))
-            batches += [(task, order[start : start + BATCH]) for start in range(0, len(order), BATCH)]
+            batches += [(task, order[start : start + task.batch]) for start in range(0, len(order), task.batch)]
         for at in rng.permutation(len(batches)):
             yield *batches[at], 1 - done / total
             done += 1

@@ -22,7 +22,8 @@ MEANING, LLM = "meaning", "llm"
 AddAttacksOption = Annotated[
     str,
     typer.Option(
-        "--add-attacks", help="Add meaning (MiniLM), llm (uses --model), cola, vera (or =DIR), or an installed scorer."
+        "--add-attacks",
+        help="Add cloze, meaning (MiniLM), llm (uses --model), cola, vera (or =DIR), or an installed scorer.",
     ),
 ]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pairwright.datasets.errors import StorageError
-from pairwright.generators.language.cloze.context import MAX_BAG, REACH, SLOT_KINDS, ClozeContext, ClozeExample
+from pairwright.generators.language.cloze.context import HEADS, MAX_BAG, REACH, SLOT_KINDS, ClozeContext, ClozeExample
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 
 words = st.text("abé\ud800", max_size=2)
@@ -16,6 +16,7 @@ contexts = st.builds(
     ClozeContext,
     st.lists(words, max_size=REACH).map(tuple),
     st.lists(words, max_size=REACH).map(tuple),
+    st.lists(words, max_size=HEADS).map(tuple),
     st.lists(words, max_size=MAX_BAG).map(tuple),
 )
 examples = st.builds(ClozeExample, st.sampled_from(SLOT_KINDS), words, contexts)
@@ -69,7 +70,7 @@ def test_what_was_added_can_be_read_back(pool: Captions) -> None:
 
 
 def _fill_up(context: ClozeContext) -> tuple[str, ...]:
-    widths = (REACH, REACH, MAX_BAG)
+    widths = (REACH, REACH, HEADS, MAX_BAG)
     return tuple(
         word for part, width in zip(context, widths, strict=True) for word in (*part, *[""] * (width - len(part)))
     )

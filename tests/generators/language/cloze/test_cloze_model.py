@@ -22,7 +22,8 @@ OBJECTS = {"eat": ["apple", "cake", "pizza"], "ride": ["horse", "bike", "wave"]}
 WORDS = ["", "a", "an", "man", "eat", "ride", "red", "horse", "zebra", "apple"]
 
 words = st.lists(st.sampled_from(WORDS), max_size=REACH).map(tuple)
-contexts = st.builds(ClozeContext, words, words, st.lists(st.sampled_from(WORDS), max_size=MAX_BAG).map(tuple))
+heads = st.tuples(st.sampled_from(WORDS), st.sampled_from(WORDS))
+contexts = st.builds(ClozeContext, words, words, heads, st.lists(st.sampled_from(WORDS), max_size=MAX_BAG).map(tuple))
 
 
 def noun_after(verb: str, noun: str = "apple") -> ClozeExample:
@@ -84,7 +85,8 @@ from pairwright.generators.language.cloze.context import ClozeContext
 from pairwright.generators.language.cloze.model import ClozeModel
 model = ClozeModel.load(Path({str(tmp_path / "model.npz")!r}))
 words = {WORDS}
-contexts = [ClozeContext(tuple(words[at % 7:][:4]), tuple(words[at % 6:][:4]), tuple(words[at % 9:])) for at in range(50)]
+parts = [(words[at % 7:][:4], words[at % 6:][:4], words[at % 5:][:2], words[at % 9:]) for at in range(50)]
+contexts = [ClozeContext(*map(tuple, each)) for each in parts]
 rows = model.log_probs("noun", contexts)
 sys.exit(any(model.log_probs("noun", [each])[0].tobytes() != row.tobytes() for each, row in zip(contexts, rows)))
 """

@@ -1,0 +1,61 @@
+"""Trains the small edit model that pairwright carries for pools with too few captions.
+
+    python -m tools.train_cloze_model CAPTIONS.jsonl OUTPUT_FOLDER
+
+The captions are those of COCO (cocodataset.org), licence CC BY 4.0; each row holds the list ``captions`` of one image.
+What comes out is an edit model as a build makes it (`generators/edits/edit_model.py`), a note about the licence, and a
+card. Equal captions give equal bytes on one machine. Takes two minutes of CPU for 50,000 captions.
+"""
+
+import argparse
+import json
+from itertools import chain
+from pathlib import Path
+
+from pairwright.datasets.records import Pair
+from pairwright.generators.edits.learning import BALANCE_CAPTIONS, learn_edit_model, sample_slots
+from pairwright.generators.language.cloze.context import SLOT_KINDS
+from pairwright.generators.language.pool_statistics import count_captions
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+
+NOTICE = """\
+This model was trained on captions of COCO (Microsoft COCO: Common Objects in Context, cocodataset.org; Lin et al. 2014;
+Chen et al. 2015, "Microsoft COCO Captions"), licence Creative Commons Attribution 4.0 International
+(creativecommons.org/licenses/by/4.0). The files hold weights, single words and phrases of up to a few words, and no
+caption.
+"""
+
+
+def main() -> None:
+    """Train and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("captions", type=Path, help="JSONL file; each row with the list `captions` of an image")
+    parser.add_argument("out", type=Path, help="folder for the model")
+    options = parser.parse_args()
+    with options.captions.open(encoding="utf-8") as rows:
+        images = [[caption for caption in json.loads(row)["captions"] if caption.strip()] for row in rows]
+    captions = list(chain.from_iterable(images))
+    thesaurus, tokens = load_wordnet(), load_tagger().tag(captions)
+    of_caption = dict(zip(captions, tokens, strict=True))
+    pairs = [
+        (Pair("", first, captions=tuple(others)), of_caption[first]) for first, *others in images[:BALANCE_CAPTIONS]
+    ]
+    pool = count_captions(tokens).frozen()
+    model = learn_edit_model(sample_slots(captions, tokens, thesaurus), pairs, thesaurus, pool)
+    model.save(options.out)
+    (options.out / "NOTICE").write_text(NOTICE, encoding="utf-8")
+    facts = {
+        "license": "CC BY 4.0",
+        "trained_on": "captions of COCO",
+        "captions": len(captions),
+        "targets": {kind: len(model.cloze.targets(kind)) for kind in SLOT_KINDS},
+        "digest": model.cloze.digest,
+        "bytes": sum(path.stat().st_size for path in model.files(options.out)),
+    }
+    (options.out / "card.json").write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+    print(json.dumps(facts, indent=2))
+
+
+if __name__ == "__main__":
+    main()
