@@ -156,9 +156,18 @@ def make_edits(materials: Materials, options: Mapping[str, Any]) -> Edits:
     return dict(found)
 
 
-def edit_saved(source: str, target: str) -> None:
-    """Read materials from a file, and write their edits to another; run by processes without a table."""
-    materials = Materials(*pickle.loads(Path(source).read_bytes()))  # noqa: S301 - written by this program
+def save_materials(materials: Materials, folder: Path) -> None:
+    """Write materials for `edit_saved`, in parts whose classes are known in other processes."""
+    materials.model.save(folder)
+    rest = (materials.pairs, materials.tokens, materials.hidden, materials.pool, materials.options)
+    (folder / "materials").write_bytes(pickle.dumps(rest))
+
+
+def edit_saved(folder: str, target: str) -> None:
+    """Read saved materials, and write their edits to a file; run by processes without a table."""
+    rest = (Path(folder) / "materials").read_bytes()
+    pairs, tokens, hidden, pool, options = pickle.loads(rest)  # noqa: S301 - written by this program
+    materials = Materials(pairs, tokens, hidden, pool, EditModel.load(Path(folder)), options)
     Path(target).write_bytes(pickle.dumps(make_edits(materials, {})))
 
 
@@ -302,8 +311,8 @@ def main() -> None:
     figures = {kind: describe(kind, found, materials, judges) for kind, found in sorted(edits.items())}
     print(f"{len(materials.pairs):,} captions of {asked.images:,} images\n\n{render_curve({'default': figures})}")
     with TemporaryDirectory() as folder:
-        saved = Path(folder) / "materials"
-        saved.write_bytes(pickle.dumps(tuple(vars(materials).values())))  # their class belongs to __main__
+        saved = Path(folder)
+        save_materials(materials, saved)
         _baselines.append(Baseline(materials, judges, saved, edits, figures))
         with ProcessPoolExecutor(asked.workers, mp_context=get_context("fork")) as processes:
             if asked.floors:
