@@ -55,7 +55,6 @@ CURVE = (
     "yield",
     "single_words",
     "words",
-    "letters",
     "trigram_total",
     "log_prob_change",
     "unlikely",
@@ -67,6 +66,7 @@ MIN_CHANGED = 0.001  # share of captions
 MOST_NEW = 20
 BATCH = 500
 CLOZE_CAPTIONS = 25_000
+CLASSIFIERS = ("single_words", "words")
 EDITED_WORDS = ("replace", "add")
 _WITHOUT_TABLE = """
 import sys
@@ -194,7 +194,7 @@ def describe(kind: str, edits: Mapping[str, Annotation], materials: Materials, j
     said = [_is_said(edit.annotation, materials.hidden[edit.pair.key]) for edit in made]
     return {
         "yield": round(len(made) / len(materials.pairs), 4),
-        **measure_rows(texts, judges.models),
+        **measure_rows(texts, judges.models, CLASSIFIERS, seeds=(1,)),
         **judges.cloze.describe(kind, made),
         **({"said": round(sum(said) / len(said), 4)} if said and kind.startswith(EDITED_WORDS) else {}),
     }

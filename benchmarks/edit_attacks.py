@@ -34,6 +34,7 @@ from pairwright.generators.language.trigram_model import TrigramModel
 
 SINGLE_WORDS = "single_words"
 CLASSIFIERS = (SINGLE_WORDS, "words", "letters")
+SEEDS = (1, 2, 3)
 UNLIKELY = 8.0
 MIN_ROWS = 50
 _WORD = re.compile(r"[a-z']+")
@@ -88,7 +89,7 @@ def measure_fixed(rows: Sequence[TextRow], models: HeldOutModels) -> dict[str, f
 
 
 def measure_classifiers(
-    rows: Sequence[TextRow], names: Sequence[str] = CLASSIFIERS, seeds: Sequence[int] = (1, 2, 3)
+    rows: Sequence[TextRow], names: Sequence[str] = CLASSIFIERS, seeds: Sequence[int] = SEEDS
 ) -> dict[str, float]:
     """Return the rates of classifiers trained on the rows of other images, the mean over several sets of folds."""
     groups = [row.group for row in rows]
@@ -119,9 +120,12 @@ def count_single_words(rows: Sequence[TextRow]) -> csr_matrix:
 
 
 def measure_rows(
-    rows: Sequence[TextRow], models: HeldOutModels, classifiers: Sequence[str] = CLASSIFIERS
+    rows: Sequence[TextRow],
+    models: HeldOutModels,
+    classifiers: Sequence[str] = CLASSIFIERS,
+    seeds: Sequence[int] = SEEDS,
 ) -> dict[str, float]:
     """Return all rates and proxies; nothing for fewer than `MIN_ROWS` rows."""
     if len(rows) < MIN_ROWS:
         return {}
-    return measure_classifiers(rows, classifiers) | measure_fixed(rows, models)
+    return measure_classifiers(rows, classifiers, seeds) | measure_fixed(rows, models)
