@@ -32,6 +32,7 @@ from pairwright.generators.edits.additions.places import (
     Place,
     attribute_places,
     context_of_relation,
+    drawn_figures,
     object_places,
     words_with_role,
 )
@@ -39,7 +40,6 @@ from pairwright.generators.edits.additions.stated import StatedObjects
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.realisation import Change
-from pairwright.generators.lexicon.nouns import flagged
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -156,7 +156,7 @@ class Additions:
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
         self._alive = np.array([nouns.is_alive(noun) for noun in self.objects.nouns], bool)
-        self._figures = np.array([noun in flagged("figure") for noun in self.objects.nouns], bool)
+        self._figures = np.array([noun in drawn_figures() for noun in self.objects.nouns], bool)
         self._like = lru_cache(maxsize=20_000)(self._find_like)
 
     def score(self, captions: Sequence[Caption], target: str) -> list[ScoredPlaces]:
@@ -242,7 +242,7 @@ class Additions:
         """Return for each object whether a caption like this may show it: figures in drawings, and nobody beside whom is alone."""
         words = frozenset(caption.lemmas)
         found = np.ones(len(self._columns), bool)
-        if flagged("figure").isdisjoint(words):
+        if drawn_figures().isdisjoint(words):
             found &= ~self._figures
         if not words_with_role("alone").isdisjoint(caption.lower):
             found &= ~self._alive
