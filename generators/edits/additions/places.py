@@ -84,6 +84,11 @@ class Place:
     claim: bool = False
     phrase: NounPhrase | None = None
 
+    @property
+    def asks_relation(self) -> bool:
+        """Whether its relation has to fit the noun: drawn figures may stand in any."""
+        return bool(self.relation) and self.head not in drawn_figures()
+
     def change(self, word: str) -> Change:
         """Return the change that adds a word here: an adjective, or a singular noun."""
         text = f"{article(word)} {word}" if self.target == OBJECT else word

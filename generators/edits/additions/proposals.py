@@ -189,7 +189,9 @@ class Additions:
         return self._proposals(scored, target, found)
 
     def _with_fitting_relations(self, found: list[tuple[int, Place]]) -> list[tuple[int, Place]]:
-        asked = [(at, place.relation, place.relation_context) for at, (_, place) in enumerate(found) if place.relation]
+        asked = [
+            (at, place.relation, place.relation_context) for at, (_, place) in enumerate(found) if place.asks_relation
+        ]
         log_probs = self._model.log_probs("relation", [context for _, _, context in asked if context is not None])
         index = self._model.index("relation")
         unfit = {
@@ -222,7 +224,7 @@ class Additions:
         asked = [
             (place.relation, context_of_relation(scored.caption, place, targets[column]))
             for place, (columns, _) in zip(scored.places, rows, strict=True)
-            if place.relation
+            if place.asks_relation
             for column in columns
         ]
         if not asked:
@@ -232,8 +234,8 @@ class Additions:
         fits = said - typical_log_probs(log_probs) >= np.log(RELATION_FLOOR)
         kept, start = [], 0
         for place, (columns, ratios) in zip(scored.places, rows, strict=True):
-            end = start + len(columns) * bool(place.relation)
-            mask = fits[start:end] if place.relation else np.ones(len(columns), bool)
+            end = start + len(columns) * place.asks_relation
+            mask = fits[start:end] if place.asks_relation else np.ones(len(columns), bool)
             kept.append((columns[mask], ratios[mask]))
             start = end
         return kept
