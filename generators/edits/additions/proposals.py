@@ -151,7 +151,7 @@ class Additions:
         self._nouns = nouns = materials.nouns
         known = self._model.index("noun")
         self.objects = AbsentObjects(materials.thesaurus, materials.pool, known, minimum)
-        self.attributes = FalseAttributes(materials.attributes, materials.pool)
+        self.attributes = FalseAttributes(materials.attributes, nouns, materials.pool)
         self._stated = StatedObjects(nouns, self.objects.nouns)
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
