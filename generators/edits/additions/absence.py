@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import plural_of
+from pairwright.generators.edits.additions.places import drawn_figures
 from pairwright.generators.knowledge.sources import Pool as PoolWords
 from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.tables import read_rows
@@ -144,8 +145,13 @@ class AbsentObjects:
         return ((both + _PRIOR * self._base) / (seen + _PRIOR)).astype(np.float32)
 
     def _find_fits(self, word: str) -> FloatArray:
-        """Return how well each object goes with a word: normalised pointwise mutual information, of a compound its least."""
-        return np.array([min(self._fit(part, word) for part in noun.split()) for noun in self.nouns], np.float32)
+        """Return how well each object goes with a word: normalised pointwise mutual information, of a compound its least.
+
+        Any figure may be drawn beside any other.
+        """
+        figures = drawn_figures() if word in drawn_figures() else frozenset()
+        fits = [1.0 if noun in figures else min(self._fit(part, word) for part in noun.split()) for noun in self.nouns]
+        return np.array(fits, np.float32)
 
     def _fit(self, part: str, word: str) -> float:
         seen, fit = self._pool.context_fit(part, (word,), _SEEN)

@@ -6,22 +6,27 @@ no caption describes the thing, if captioners would hardly have passed it over: 
     rate / again * (1 - again)^k
 
 is small, where rate is the share of such things in the pool that captions give the attribute, again is how often a
-second caption repeats it (``noticed_attributes.tsv``), and k captions name the thing.
+second caption repeats it (``noticed_attributes.tsv``), and k captions name the thing. What is usual goes unsaid (white
+snow, a brown elephant), so the attribute must be rare among those of its class that captions give such things, and
+nobody's and no animal's.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.additions.absence import MAX_RISK, Pool
 from pairwright.generators.edits.additions.places import words_with_role
-from pairwright.generators.lexicon.attributes import AttributeLexicon, same_concept
+from pairwright.generators.lexicon.attributes import AttributeLexicon, concepts, same_concept
+from pairwright.generators.lexicon.nouns import NounLexicon
 from pairwright.generators.lexicon.tables import read_rows
 
 _SEEN: Final = 2  # captions of the pool that give a noun an attribute, for it to be more than a slip
 _PRIOR: Final = 2.0  # captions added to those that give a noun an attribute
-_TOLD: Final = 20  # captions of the pool with a noun, for its attributes to be known
+_TOLD: Final = 20  # captions of the pool that give a noun an attribute of a class, for its usual ones to be known
+_RARE: Final = 0.06  # share of an attribute among them, up to which it is remarkable
 
 
 class FalseAttributes:
@@ -29,11 +34,13 @@ class FalseAttributes:
 
     Args:
         lexicon: tells which attributes exclude each other.
+        nouns: tells who and what is alive.
         pool: statistics of the user's captions.
     """
 
-    def __init__(self, lexicon: AttributeLexicon, pool: Pool) -> None:
-        self._lexicon, self._pool = lexicon, pool
+    def __init__(self, lexicon: AttributeLexicon, nouns: NounLexicon, pool: Pool) -> None:
+        self._lexicon, self._nouns, self._pool = lexicon, nouns, pool
+        self._told = lru_cache(maxsize=20_000)(self._find_told)
         self._again = {
             row["attribute"]: int(row["again"]) / int(row["mentions"]) for row in read_rows("noticed_attributes")
         }
@@ -69,14 +76,24 @@ class FalseAttributes:
             return self._lexicon.class_of(attribute) != "size" and any(
                 self._lexicon.exclusive(attribute, other, head) for other in said
             )  # a size is a matter of opinion
-        return self._risk(caption, head, attribute) <= MAX_RISK
+        return self._is_unusual(head, attribute) and self._risk(caption, head, attribute) <= MAX_RISK
 
     def _is_one_of_several(self, caption: Caption, phrase: NounPhrase) -> bool:
         return not caption.plural(phrase) and caption.words.several(caption.head(phrase))
 
+    def _is_unusual(self, head: str, attribute: str) -> bool:
+        told = self._told(head, self._lexicon.class_of(attribute))
+        often = self._pool.adjacency(attribute, head)
+        return told >= _TOLD and often <= _RARE * told and not self._nouns.is_alive(head)
+
+    def _find_told(self, head: str, group: str) -> int:
+        """Return how often captions give a noun an attribute of a class."""
+        words = (word for word, found in concepts().items() if any(name == group for name, _ in found))
+        return sum(self._pool.adjacency(word, head) for word in words)
+
     def _risk(self, caption: Caption, head: str, attribute: str) -> float:
         again, things = self._again.get(attribute, 0.0), self._pool.frequency(head, "NOUN")
-        if not again or things < _TOLD:
+        if not again or not things:
             return 1.0
         named = 1 + sum(head in line for line in caption.words.others)
         rate = (self._pool.adjacency(attribute, head) + _PRIOR) / (things + _PRIOR)

@@ -19,13 +19,14 @@ from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.realisation import Change
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import article
-from pairwright.generators.lexicon.nouns import flagged
+from pairwright.generators.lexicon.nouns import flagged, noun_features
 from pairwright.generators.lexicon.tables import read_rows
 
 OBJECT, ATTRIBUTE = "object", "attribute"
 _BAG: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _ENDS: Final = ("",) * REACH
 _ANY_NOUN: Final = "<noun>"  # no word of a caption: the model reads it as an unknown one
+_BE: Final = frozenset({"is", "are"})
 _COMMA: Final = re.compile(r"(?<=[^\W\d])\s*,\s*(?=[^\W\d])")  # between words, with the spaces around it
 _FINITE_TAGS: Final = frozenset({"VBZ", "VBP", "VBD", "MD"})
 _VERB_TAGS: Final = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
@@ -83,6 +84,11 @@ class Place:
     claim: bool = False
     phrase: NounPhrase | None = None
 
+    @property
+    def asks_relation(self) -> bool:
+        """Whether its relation has to fit the noun: drawn figures may stand in any."""
+        return bool(self.relation) and self.head not in drawn_figures()
+
     def change(self, word: str) -> Change:
         """Return the change that adds a word here: an adjective, or a singular noun."""
         text = f"{article(word)} {word}" if self.target == OBJECT else word
@@ -104,6 +110,12 @@ def words_with_role(role: str) -> frozenset[str]:
     return frozenset(
         word for row in read_rows("addition_words") if row["role"] == role for word in row["words"].split()
     )
+
+
+@lru_cache(maxsize=1)
+def drawn_figures() -> frozenset[str]:
+    """Return the nouns of figures: "circle", "star"."""
+    return frozenset(noun for noun, features in noun_features().items() if "shape" in features.classes)
 
 
 def object_places(caption: Caption) -> list[Place]:
@@ -159,7 +171,7 @@ def _behind_phrase(caption: Caption, phrase: NounPhrase) -> Iterator[Place]:
         if following is not None and listed and _is_indefinite(caption, following):
             comma = list_comma(caption.pair.caption, caption.tokens[phrase.end - 1].end)
             yield _behind(caption, phrase, Frame(comma, "", "", frozenset(), shown=False))
-    elif (not after or after in words_with_role("closing")) and before in words_with_role("having"):
+    elif (not after or after in words_with_role("closing")) and before in words_with_role("having") - {"and"}:
         yield _behind(caption, phrase, Frame(" and ", "", "", frozenset(), shown=False))
     elif _leads_to_scene(caption, phrase) and not words_with_role("having") & set(caption.lower):
         yield _behind(caption, phrase, Frame(" with ", "", "with", frozenset(), shown=False))
@@ -171,7 +183,7 @@ def _leads_to_scene(caption: Caption, phrase: NounPhrase) -> bool:
     return (
         caption.tag(phrase.end) == "IN"
         and following is not None
-        and caption.head(following) in flagged("surroundings") | flagged("figure")
+        and caption.head(following) in flagged("surroundings") | drawn_figures()
         and caption.tag(phrase.start - 1) not in _VERB_TAGS
     )
 
@@ -195,13 +207,16 @@ def _last(caption: Caption) -> Iterator[Place]:
     if found is None or phrase is None:
         return
     at, last = found
-    of_scene = caption.head(phrase) in flagged("surroundings") and caption.tag(phrase.start - 1) == "IN"
-    acted_on = caption.tag(phrase.start - 1) in _VERB_TAGS  # "blocking a road | with a truck"
+    drawn = all(caption.head(each) in drawn_figures() for each in caption.things)
+    of_scene = drawn or (caption.head(phrase) in flagged("surroundings") and caption.tag(phrase.start - 1) == "IN")
+    # "blocking a road | with a truck", "a cup and a plate | with a fork", "a circle is above a square | with a star"
+    told = drawn and not _BE.isdisjoint(caption.lower) and caption.lower[0] != "there"
+    joined = told or caption.tag(phrase.start - 1) in _VERB_TAGS or caption.word(phrase.start - 1) in {"and", "or", ","}
     for frame in closing_frames():
-        if not frame.unless.isdisjoint(caption.lower) or (acted_on and frame.relation == "with" and not frame.behind):
-            continue
-        shown = frame.shown or (of_scene and frame.relation == "with" and not frame.behind)
-        yield _place(caption, at, last, caption.head(phrase), frame._replace(shown=shown))
+        bare = frame.relation == "with" and not frame.behind
+        if frame.unless.isdisjoint(caption.lower) and not (joined and bare) and not (drawn and frame.behind):
+            shown = frame.shown or (of_scene and bare)
+            yield _place(caption, at, last, caption.head(phrase), frame._replace(shown=shown))
 
 
 def _first(caption: Caption) -> Iterator[Place]:
@@ -209,9 +224,9 @@ def _first(caption: Caption) -> Iterator[Place]:
     phrase = caption.starting_at(0)
     if phrase is None or caption.lower[0] not in words_with_role("opening") or not caption.is_whole(phrase):
         return
-    named = caption.is_thing(phrase) or caption.head(phrase) in words_with_role("gathering")
+    named = caption.is_thing(phrase) or caption.head(phrase) in flagged("gathering")
     told = caption.tag(phrase.end) in {"IN", "VBG", "VBN"} and _FINITE_TAGS.isdisjoint(caption.tags)
-    if not (named and told) or caption.head(phrase) in flagged("surroundings") | flagged("figure"):
+    if not (named and told) or caption.head(phrase) in flagged("surroundings") | drawn_figures():
         return
     if ANAPHORS.isdisjoint(caption.lower):
         opening = caption.tokens[0]

@@ -32,6 +32,7 @@ from pairwright.generators.edits.additions.places import (
     Place,
     attribute_places,
     context_of_relation,
+    drawn_figures,
     object_places,
     words_with_role,
 )
@@ -39,7 +40,6 @@ from pairwright.generators.edits.additions.stated import StatedObjects
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.realisation import Change
-from pairwright.generators.lexicon.nouns import flagged
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
@@ -151,12 +151,12 @@ class Additions:
         self._nouns = nouns = materials.nouns
         known = self._model.index("noun")
         self.objects = AbsentObjects(materials.thesaurus, materials.pool, known, minimum)
-        self.attributes = FalseAttributes(materials.attributes, materials.pool)
+        self.attributes = FalseAttributes(materials.attributes, nouns, materials.pool)
         self._stated = StatedObjects(nouns, self.objects.nouns)
         self._columns = np.array([known[noun] for noun in self.objects.nouns], np.int64)
         self._at = {noun: at for at, noun in enumerate(self.objects.nouns)}
         self._alive = np.array([nouns.is_alive(noun) for noun in self.objects.nouns], bool)
-        self._figures = np.array([noun in flagged("figure") for noun in self.objects.nouns], bool)
+        self._figures = np.array([noun in drawn_figures() for noun in self.objects.nouns], bool)
         self._like = lru_cache(maxsize=20_000)(self._find_like)
 
     def score(self, captions: Sequence[Caption], target: str) -> list[ScoredPlaces]:
@@ -189,7 +189,9 @@ class Additions:
         return self._proposals(scored, target, found)
 
     def _with_fitting_relations(self, found: list[tuple[int, Place]]) -> list[tuple[int, Place]]:
-        asked = [(at, place.relation, place.relation_context) for at, (_, place) in enumerate(found) if place.relation]
+        asked = [
+            (at, place.relation, place.relation_context) for at, (_, place) in enumerate(found) if place.asks_relation
+        ]
         log_probs = self._model.log_probs("relation", [context for _, _, context in asked if context is not None])
         index = self._model.index("relation")
         unfit = {
@@ -222,7 +224,7 @@ class Additions:
         asked = [
             (place.relation, context_of_relation(scored.caption, place, targets[column]))
             for place, (columns, _) in zip(scored.places, rows, strict=True)
-            if place.relation
+            if place.asks_relation
             for column in columns
         ]
         if not asked:
@@ -232,8 +234,8 @@ class Additions:
         fits = said - typical_log_probs(log_probs) >= np.log(RELATION_FLOOR)
         kept, start = [], 0
         for place, (columns, ratios) in zip(scored.places, rows, strict=True):
-            end = start + len(columns) * bool(place.relation)
-            mask = fits[start:end] if place.relation else np.ones(len(columns), bool)
+            end = start + len(columns) * place.asks_relation
+            mask = fits[start:end] if place.asks_relation else np.ones(len(columns), bool)
             kept.append((columns[mask], ratios[mask]))
             start = end
         return kept
@@ -242,7 +244,7 @@ class Additions:
         """Return for each object whether a caption like this may show it: figures in drawings, and nobody beside whom is alone."""
         words = frozenset(caption.lemmas)
         found = np.ones(len(self._columns), bool)
-        if flagged("figure").isdisjoint(words):
+        if drawn_figures().isdisjoint(words):
             found &= ~self._figures
         if not words_with_role("alone").isdisjoint(caption.lower):
             found &= ~self._alive

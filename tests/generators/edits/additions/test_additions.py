@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from pairwright.datasets.records import Box
 from pairwright.generators.edits.additions.absence import passed_over
 from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT, attribute_places, object_places
-from pairwright.generators.edits.additions.word_shares import limit_shares, sample_additions
+from pairwright.generators.edits.additions.word_shares import limit_shares
 from pairwright.generators.edits.realisation import rewrite
+from pairwright.generators.edits.sampling import order_by_weight
 from pairwright.generators.language.wordnet import wordnet_status
 from tests.generators.edits.additions.small_world import (
     caption_of,
@@ -153,17 +154,15 @@ def test_shares_of_words_are_limited() -> None:
 
     def largest_share(by_word: dict[str, float]) -> float:
         balance = np.array([by_word.get(word, 0.0) for word in targets], np.float32)
-        first = [each.new[next(sample_additions(each, balance, seed))] for each in found for seed in range(200)]
+        weights = [each.log_ratio + balance[each.new] for each in found]
+        first = [
+            each.new[next(order_by_weight(weight, seed))]
+            for each, weight in zip(found, weights, strict=True)
+            for seed in range(200)
+        ]
         return float(np.bincount(first).max() / len(first))
 
     unlimited = limit_shares(found, most=1.0)
     assert not unlimited
     assert largest_share(unlimited) > 0.5
     assert largest_share(limit_shares(found, most)) < most + 0.05
-
-
-def test_all_proposals_are_drawn_once() -> None:
-    found = proposals_of(caption_of("a man on a lawn", *SILENT), OBJECT)
-    balance = np.zeros(len(found.targets), np.float32)
-    assert sorted(sample_additions(found, balance, 7)) == list(range(len(found)))
-    assert list(sample_additions(found, balance, 7)) == list(sample_additions(found, balance, 7))
