@@ -13,6 +13,7 @@ from pairwright.generators.captions.context import loosely_same, plural_of
 from pairwright.generators.edits.constraints.lexical import near, same_forms
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.knowledge.things import Things
+from pairwright.generators.lexicon.nouns import NounLexicon
 from pairwright.generators.words.nouns import FRAMES, KINDS, PEOPLE
 from pairwright.generators.words.relations import CARRIERS, SEATS
 
@@ -59,6 +60,7 @@ class Knowledge:
     def __init__(self, thesaurus: Thesaurus, pool: Pool, least: float = 0.0) -> None:
         self.thesaurus, self.pool, self.least = thesaurus, pool, least
         self._things = Things(thesaurus)
+        self.nouns = NounLexicon(thesaurus)
         self.related = lru_cache(maxsize=100_000)(thesaurus.related)
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)

@@ -10,6 +10,7 @@ from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.prepositional_links import PrepositionalLink, find_links
 from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.relations import load_relations
 
 _UNSEEN = words_with("unseen")
 
@@ -57,6 +58,55 @@ def is_misplaced_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     if not preposition:
         return known.pool.adjacency(verb, edit.after) < SEEN
     return any(left and known.is_misplaced(left, preposition, edit.after) for left in (verb, edit.before))
+
+
+def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether captions never have the new noun behind its modifier, verb or preposition, or before its verb or preposition.
+
+    Not asked of what captions do not say of the old noun either.
+    """
+    new, old = edit.new.rpartition(" ")[2], edit.old.rpartition(" ")[2]
+    adjacency = known.pool.adjacency
+    before, behind = _neighbours(edit.caption, edit.start, edit.end)
+    return any(adjacency(word, old) and not adjacency(word, new) for word in before) or any(
+        adjacency(old, word) and not adjacency(new, word) for word in behind
+    )
+
+
+def _neighbours(caption: Caption, start: int, end: int) -> tuple[list[str], list[str]]:
+    """Return the lemmas before a noun that modify or govern it, and the verb or preposition behind it."""
+    before: list[str] = []
+    at = start - 1
+    while at >= 0 and caption.tokens[at].pos in {"ADJ", "NOUN", "DET", "NUM", "VERB", "ADP"}:
+        token = caption.tokens[at]
+        if token.pos not in {"DET", "NUM"}:
+            before.append(token.lemma)
+        if token.pos in {"VERB", "ADP"}:
+            break
+        at -= 1
+    while end < len(caption.tokens) and caption.tokens[end].pos in {"AUX", "ADV"}:
+        end += 1
+    follows = end < len(caption.tokens) and caption.tokens[end].pos in {"VERB", "ADP"}
+    return before, [caption.lemmas[end]] if follows else []
+
+
+def is_unseen_relation(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether captions never say the new relation of such an object, or its verb of such a subject."""
+    verb, preposition = split_relation(edit.new)
+    pool, subject, thing = known.pool, edit.before, edit.after
+    if preposition and thing and not pool.linked(verb, preposition, thing):
+        return True
+    if not subject or known.nouns.is_person(subject):
+        return False
+    return not (pool.adjacency(subject, verb) if verb else pool.linked(subject, preposition, ""))
+
+
+def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether a thing would do what only people and animals do, or the other way round."""
+    new, old = (load_relations().analyse(key) for key in (edit.new, edit.old))
+    if new is None or not new.subject or (old is not None and old.subject == new.subject):
+        return False
+    return not edit.before or known.is_alive(edit.before) is not (new.subject == "animate")
 
 
 def is_no_quality(edit: ProposedEdit, known: Knowledge) -> bool:

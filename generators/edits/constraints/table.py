@@ -254,6 +254,21 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("a cat [near] a table", "on", "replace-relation"),
     ),
     Constraint(
+        "unseen_thing", "plausibility", "no_candidate", ("replace-object",), plausibility.is_unseen_thing,
+        Example("a man rides a [horse] on a table", "plate", "replace-object"),
+        Example("a man sees a [horse] on a table", "plate", "replace-object"),
+    ),
+    Constraint(
+        "unseen_relation", "plausibility", "no_candidate", ("replace-relation",), plausibility.is_unseen_relation,
+        Example("a cat [on] a table", "look for", "replace-relation"),
+        Example("a cat [on] a table", "near", "replace-relation"),
+    ),
+    Constraint(
+        "wrong_subject", "plausibility", "no_candidate", ("replace-relation",), plausibility.has_wrong_subject,
+        Example("a plate [on] a table", "walk on", "replace-relation"),
+        Example("a cat [on] a table", "walk on", "replace-relation"),
+    ),
+    Constraint(
         "unknown_quality", "plausibility", "no_candidate", _QUALITIES, plausibility.is_no_quality,
         Example("a [red] cat on a table", "wooden", "replace-attribute"),
         Example("a [red] chair at a table", "wooden", "replace-attribute"),
