@@ -127,20 +127,20 @@ class _Task:
         """Take a step on a batch, with a share of the initial step sizes."""
         inner, inner_bias, outer, outer_bias = self._layers
         inputs = layer_input(words.vectors, ids)
-        hidden = inputs @ inner
+        hidden = np.matmul(inputs, inner)
         hidden += inner_bias
         active = (hidden > 0) & (self._rng.random(hidden.shape, np.float32) >= DROPPED_UNITS)
         slope = active.astype(np.float32) / np.float32(1 - DROPPED_UNITS)
         hidden *= slope
-        error: Weights = hidden @ outer
+        error = np.matmul(hidden, outer)
         error += outer_bias
         error -= error.max(1, keepdims=True)
         np.exp(error, out=error)
         error /= error.sum(1, keepdims=True) * len(ids)
         error[np.arange(len(ids)), answers] -= 1 / len(ids)
-        error_hidden: Weights = error @ outer.T
+        error_hidden = error @ outer.T
         error_hidden *= slope
-        error_inputs: Weights = error_hidden @ inner.T
+        error_inputs = error_hidden @ inner.T
         gradients = (inputs.T @ error_hidden, error_hidden.sum(0), hidden.T @ error, error.sum(0))
         for optimizer, gradient in zip(self._optimizers, gradients, strict=True):
             optimizer.step(gradient, size * LAYER_STEP)
