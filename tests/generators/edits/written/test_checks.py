@@ -50,7 +50,7 @@ def annotate_with(maker: RuleGenerator, pair: Pair, tokens: Sequence[Token]) -> 
 @lru_cache(maxsize=1)
 def checks() -> EditChecks:
     """Return the checks over the small pool."""
-    return EditChecks(Dictionary(), small_pool(), load_tagger())
+    return EditChecks(load_wordnet(), small_pool(), load_tagger())
 
 
 def check(source: str, text: str, asked: str, *others: str, kind: str = "hard_negative", **more: object) -> Checked:
@@ -84,7 +84,7 @@ def test_a_list_that_grows_at_its_end_is_an_addition_with_its_comma_mended(sourc
         ("two dogs on a bed", "three dogs on a bed", "replace-attribute", [("two", "three")]),
         ("a dog on a bed", "two dogs on a bed", "replace-attribute", [("a dog", "two dogs")]),
         ("A dog on a bed", "A dog under a bed", "replace-relation", [("on", "under")]),
-        ("A dog next to a bed", "A dog to the left of a bed", "replace-relation", [("next to", "to the left of")]),
+        ("A dog next to a bed", "A dog on top of a bed", "replace-relation", [("next to", "on top of")]),
         ("A dog in a kitchen", "A dog in front of a kitchen", "replace-relation", [("in", "in front of")]),
         ("A man riding a horse", "A man feeding a horse", "replace-relation", [("riding", "feeding")]),
         ("A dog on a bed.", "A dog on a large bed.", "add-attribute", [("", " large")]),
@@ -561,11 +561,11 @@ def test_a_positive_may_reword_and_must_not_say_anything_else(text: str, asked: 
     ("source", "text", "reasons"),
     [
         ("A dog next to a bed", "A dog near a bed", ("same_meaning", "")),
-        ("A man riding a bike", "A man on a bike", ("same_meaning", "")),
-        ("A man in a suit", "A man wearing a suit", ("same_meaning", "")),
+        ("A man riding a bike", "A man on a bike", ("same_meaning", "may_be_false")),
+        ("A man in a suit", "A man wearing a suit", ("same_meaning", "may_be_false")),
         ("A dog near a wall", "A dog far from a wall", ("", "may_be_false")),
-        ("A dog next to a wall", "A dog on a wall", ("", "may_be_false")),
-        ("A bird above a tree", "A bird on a tree", ("same_meaning", "may_be_false")),
+        ("A dog next to a wall", "A dog on a wall", ("same_meaning", "may_be_false")),
+        ("A bird above a tree", "A bird on a tree", ("", "may_be_false")),
         ("A man walks to a car", "A man drives to a car", ("", "may_be_false")),
     ],
 )
