@@ -6,13 +6,13 @@ mutual information in [-1, 1]), and what captions put where (links of a noun or 
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 from pairwright.generators.captions.context import loosely_same, plural_of
 from pairwright.generators.edits.constraints.lexical import same_forms
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.lexicon.attributes import AttributeLexicon
-from pairwright.generators.lexicon.nouns import NounLexicon, flagged, noun_features
+from pairwright.generators.lexicon.nouns import NounLexicon, NounThesaurus, flagged, noun_features
 from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
@@ -48,6 +48,10 @@ class Names:
         return found
 
 
+class EditThesaurus(Thesaurus, NounThesaurus, Protocol):
+    """What edits ask WordNet."""
+
+
 class Knowledge:
     """Answers by WordNet and pool statistics.
 
@@ -57,7 +61,7 @@ class Knowledge:
         least: minimum plausibility of a new word in its context, in [-1, 1].
     """
 
-    def __init__(self, thesaurus: Thesaurus, pool: Pool, least: float = 0.0) -> None:
+    def __init__(self, thesaurus: EditThesaurus, pool: Pool, least: float = 0.0) -> None:
         self.thesaurus, self.pool, self.least = thesaurus, pool, least
         self.nouns = NounLexicon(thesaurus)
         self.attributes = AttributeLexicon(thesaurus, self.nouns)

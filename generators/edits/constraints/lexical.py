@@ -20,17 +20,18 @@ _BEARING: Final = frozenset({"place:held", "place:worn", "place:contains", "plac
 
 
 def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
-    """Whether one word may be written for the other and what is said stays as true.
+    """Whether a word may be written for another and what is said stays true; it may say less.
 
     Args:
-        one: a word or phrase.
-        other: another.
+        one: the word or phrase that gives way.
+        other: what is written instead.
         pos: "noun", "adjective" or "relation".
         noun: lemma of the noun that an adjective describes, or of the object of a relation.
     """
     if one == other or other in rewordings(one, pos, noun) or one in rewordings(other, pos, noun):
         return True
-    return pos == "noun" and frozenset((one, other)) in _REWORDED_NOUNS
+    entailed = rewordings(one, pos, noun, "entailed_rewordings")
+    return other in entailed or (pos == "noun" and frozenset((one, other)) in _REWORDED_NOUNS)
 
 
 @lru_cache(maxsize=20_000)

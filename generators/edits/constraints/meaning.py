@@ -110,7 +110,7 @@ def _range(word: str) -> tuple[int, ...]:
     """Return the least and largest number of things that a word counts; nothing for one that counts none."""
     if word in _ONE:
         return (1, 1)
-    return _AS_CAPTIONED.get(word) or (_SEVERAL if is_vague(word) else number_ranges().get(word, ()))
+    return _AS_CAPTIONED.get(word) or (_SEVERAL if is_vague(word) else number_ranges().get(word) or ())
 
 
 def _is_one(words: str) -> bool:

@@ -137,9 +137,11 @@ def proposed(caption: Caption, asked: Asked, old: Stretch, new: Stretch) -> Prop
     if len(joined) > 1 and joined[0].tag == "HYPH" and joined[1].text.endswith("ed"):
         after = joined[1].text.lower()[:-2]  # "a red-haired girl"
     gone, fresh = _key(asked.target, old), _key(asked.target, new)
+    start = old.start
     verb = source[old.start - 1] if old.start and asked.target == RELATION else None
     if verb is not None and verb.pos == "VERB" and not split_relation(gone)[0] and not split_relation(fresh)[0]:
         gone, fresh = f"{verb.lemma} {gone}", f"{verb.lemma} {fresh}"  # "sitting | on", "sitting | under"
+        start -= 1
     return ProposedEdit(
         caption, asked.form, asked.target, gone, fresh, before, after, old.start, old.end, kind=asked.kind
     )

@@ -18,6 +18,7 @@ from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.kinds import Asked
 from pairwright.generators.edits.written.reasons import REASONS, nearness
 from pairwright.generators.edits.written.unwrapping import unwrapped
+from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
@@ -145,7 +146,6 @@ def test_words_that_captioners_hardly_exchange_are_told_apart(source: str, text:
         ("A couch in a room", "A sofa in a room", "replace-object", "same_meaning"),
         ("A big dog on a bed", "A large dog on a bed", "replace-attribute", "same_meaning"),
         ("A dog below a cat", "A dog under a cat", "replace-relation", "same_meaning"),
-        ("A dog runs behind a man", "A dog runs after a man", "replace-relation", "same_meaning"),
         ("A dog walking behind a man", "A dog following a man", "replace-relation", "same_meaning"),
         ("A man rides a horse", "A man is riding a horse", "replace-relation", "same_meaning"),
         ("A man riding a horse", "A man rode a horse", "replace-relation", "same_meaning"),
@@ -657,12 +657,12 @@ def test_a_longer_name_is_a_rewording_of_the_shorter_one() -> None:
 def test_what_the_rules_make_passes_the_checks(real_data: Path) -> None:
     """The two ways to make edits mean the same by an edit: text and spans come out as the rules made them."""
     with (real_data / "coco_captions" / "captions.jsonl").open() as file:
-        captions = [json.loads(line)["captions"][0] for line, _ in zip(file, range(150), strict=False)]
+        captions = [json.loads(line)["captions"][0] for line, _ in zip(file, range(1_500), strict=False)]
     thesaurus, tagger = load_wordnet(), load_tagger()
-    pool = GeneralEnglish(thesaurus)
+    pool = count_captions(tagger.tag(captions)).frozen()
     judge, made, passed = EditChecks(thesaurus, pool, tagger), 0, 0
     makers = (RuleNegatives(thesaurus, pool), RulePositives(thesaurus, pool))
-    for source, tokens in zip(captions, tagger.tag(captions), strict=True):
+    for source, tokens in zip(captions[:150], tagger.tag(captions[:150]), strict=True):
         pair = pair_of(source)
         for maker in makers:
             kept = [row for row in annotate_with(maker, pair, tokens) if row.status == "kept" and row.form != "shuffle"]
