@@ -142,9 +142,7 @@ def proposed(caption: Caption, asked: Asked, old: Stretch, new: Stretch) -> Prop
     if verb is not None and verb.pos == "VERB" and not split_relation(gone)[0] and not split_relation(fresh)[0]:
         gone, fresh = f"{verb.lemma} {gone}", f"{verb.lemma} {fresh}"  # "sitting | on", "sitting | under"
         start -= 1
-    return ProposedEdit(
-        caption, asked.form, asked.target, gone, fresh, before, after, old.start, old.end, kind=asked.kind
-    )
+    return ProposedEdit(caption, asked.form, asked.target, gone, fresh, before, after, start, old.end, kind=asked.kind)
 
 
 def noun_key(tokens: Sequence[Token]) -> str:
