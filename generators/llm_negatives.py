@@ -23,8 +23,9 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.knowledge import EditThesaurus
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.knowledge.sources import Pool, Thesaurus
+from pairwright.generators.knowledge.sources import Pool
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.output.answers import request_answers
@@ -123,7 +124,7 @@ class LLMNegatives:
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
         self,
-        thesaurus: Thesaurus,
+        thesaurus: EditThesaurus,
         pool: Pool,
         tagger: Tagger,
         book: PromptBook,

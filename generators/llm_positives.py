@@ -16,8 +16,9 @@ from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import words_of
+from pairwright.generators.edits.constraints.knowledge import EditThesaurus
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.knowledge.sources import Pool, Thesaurus
+from pairwright.generators.knowledge.sources import Pool
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.output.answers import request_answers
@@ -77,7 +78,7 @@ class LLMPositives:
 
     def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
         self,
-        thesaurus: Thesaurus,
+        thesaurus: EditThesaurus,
         pool: Pool,
         tagger: Tagger,
         book: PromptBook,

@@ -19,6 +19,7 @@ from typing import Final
 from pairwright.datasets.records import Box
 from pairwright.generators.captions.context import ImageWords
 from pairwright.generators.captions.phrases import NUMBER_WORDS
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 
 MARGIN = 0.02  # by which centres must differ to be on the other side of each other
@@ -32,7 +33,7 @@ _NUMBERS: Final[Mapping[str, int]] = {
     **{str(number): number for number in range(1, len(NUMBER_WORDS) + 1)},
     "single": 1, "couple": 2, "pair": 2, "both": 2, "double": 2, "trio": 3,
 }  # fmt: skip
-_SEVERAL: Final = frozenset({"several", "many", "multiple", "numerous", "various", "some", "group", "bunch", "lots"})
+_SEVERAL = words_with("vague")
 
 
 def number_of(word: str) -> int:

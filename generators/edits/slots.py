@@ -118,7 +118,8 @@ def begins_with_verb(key: str) -> bool:
 def is_participle(key: str) -> bool:
     """Return whether a relation begins with a past participle ("parked on")."""
     first = key.partition(" ")[0]
-    return begins_with_verb(key) and _verb_of(first) != first
+    verb = _verb_of(first)
+    return verb != first and begins_with_verb(key) and inflect(verb, "VBN") == first
 
 
 @lru_cache(maxsize=20_000)

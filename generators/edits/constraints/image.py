@@ -5,7 +5,6 @@ rejecting. A relation counts in both directions ("flowers in a vase", "a vase wi
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_truth import is_vague, may_count, number_of, place_in_doubt
@@ -13,17 +12,16 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import loosely_same
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
-    act_forms,
+    are_opposed,
     converses,
     names_of,
-    paraphrases,
+    relations_between,
     same_forms,
     split_relation,
-    unlike,
-    verbs_with,
+    supports,
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.words.synonyms import attributes_like
+from pairwright.generators.lexicon.synonyms import attributes_like
 
 _ARTICLES: Final = frozenset({"a", "an"})
 _BIRDS: Final = frozenset({"bird", "birds"})
@@ -39,27 +37,23 @@ class Relation(NamedTuple):
     old: str = ""
 
 
-class Wordings(NamedTuple):
-    """Phrases, between spaces, that say a relation: between A and B, and between B and A."""
-
-    forward: tuple[str, ...]
-    backward: tuple[str, ...]
-
-
 def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a caption or box mentions the new thing."""
     words, new, old = edit.caption.words, edit.new, edit.old
     if old and old.rpartition(" ")[2] == new.rpartition(" ")[2]:
         return words.has(new)
     own = known.own_mentions(new).found_in(frozenset(words.own), f" {' '.join(words.own)} ")
-    if own and not own <= same_forms(old):
+    if old and own:  # what may mean the old thing does not count
+        own -= (same_forms(old) | names_of(old)) - same_forms(new)
+    if own:
         return True
     names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere)
-    if names and not names <= loosely_same(old) - {new}:  # what may mean the old thing does not count
+    if names and not (old and names <= loosely_same(old) - {new}):
         return True
     if not old and not names_of(new).isdisjoint(words.elsewhere):
         return True
-    if not _BIRDS.isdisjoint(words.elsewhere) and known.is_bird(new) and not known.is_bird(old):
+    is_a = known.thesaurus.is_a
+    if not _BIRDS.isdisjoint(words.elsewhere) and is_a(new, "bird", "NOUN") and not is_a(old, "bird", "NOUN"):
         return True  # of two captioners one may know which bird it is
     return any(part.endswith("ed") and part.startswith(new) for parts in words.hyphenated for part in parts)
 
@@ -76,7 +70,7 @@ def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
         )
     said = [words.describes(attributes_like(word), same_forms(noun), own=False) for word, noun in _descriptions(edit)]
     # Both have to be true; what excludes the one that is said of its thing is not true of the other as well.
-    return all(said) if unlike(edit.old, edit.new) else any(said)
+    return all(said) if are_opposed(edit.old, edit.new) else any(said)
 
 
 def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -98,14 +92,16 @@ def is_said_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     said = relation_of(edit)
     if said is None or not edit.caption.words.others:
         return False
-    subjects, objects = names_of(said.subject), names_of(said.object)
+    subject, new, thing, old = said
+    subjects, things = names_of(subject), names_of(thing)
+    backward = converses(new) - converses(old) - {old, new}
     for line in edit.caption.words.others:
-        if not subjects.isdisjoint(line) and not objects.isdisjoint(line):
-            wordings = _wordings(said.phrase, said.old)
-            if _relates(line, subjects, objects, wordings.forward):
-                return True
-            if _relates(line, objects, subjects, wordings.backward):
-                return True
+        if subjects.isdisjoint(line) or things.isdisjoint(line):
+            continue
+        if any(supports(found, new, old, subject, thing) for found in _said_between(line, subjects, things)):
+            return True
+        if not backward.isdisjoint(_said_between(line, things, subjects)):
+            return True
     return False
 
 
@@ -159,34 +155,11 @@ def _descriptions(edit: ProposedEdit) -> Iterator[tuple[str, str]]:
                 yield word, noun
 
 
-@lru_cache(maxsize=50_000)
-def _wordings(new: str, old: str) -> Wordings:
-    """Return the phrases that say a relation and not the one that it replaces."""
-    (verb, preposition), (_, replaced) = split_relation(new), split_relation(old)
-    forward: set[str] = set()
-    if preposition:
-        alike = paraphrases(preposition)
-        forward |= (alike | {preposition}) - (paraphrases(replaced) | {replaced} if old else frozenset())
-    if verb:
-        forward |= {f"{form} {preposition}".rstrip() for form in act_forms(verb)}
-        if not preposition:
-            forward |= paraphrases(verb) - act_forms(verb) - paraphrases(replaced) - {replaced}
-    elif preposition:
-        verbs = verbs_with(preposition) - (verbs_with(replaced) | {split_relation(old)[0]} if old else frozenset())
-        forward |= {form for other in verbs for form in act_forms(other)}
-    backward = converses(new) - (converses(old) if old else frozenset())
-    return Wordings(_padded(forward), _padded(backward))
-
-
-def _padded(phrases: set[str] | frozenset[str]) -> tuple[str, ...]:
-    return tuple(f" {phrase} " for phrase in sorted(phrases) if phrase)
-
-
-def _relates(line: tuple[str, ...], firsts: frozenset[str], seconds: frozenset[str], phrases: tuple[str, ...]) -> bool:
-    """Whether one of the phrases stands between one of the first words and, behind it, one of the second."""
+def _said_between(line: tuple[str, ...], firsts: frozenset[str], seconds: frozenset[str]) -> Iterator[str]:
+    """Yield the relations that stand between one of the first words and, behind it, one of the second."""
     starts = [at for at, word in enumerate(line) if word in firsts]
     ends = [at for at, word in enumerate(line) if word in seconds]
-    betweens = [
-        f" {' '.join(line[start + 1 : end])} " for start in starts for end in ends if start < end <= start + _REACH
-    ]
-    return any(phrase in between for between in betweens for phrase in phrases)
+    for start in starts:
+        for end in ends:
+            if start < end <= start + _REACH:
+                yield from relations_between(line[start + 1 : end])

@@ -4,18 +4,17 @@ Pool statistics answer two questions: which words stand in captions together (pl
 mutual information in [-1, 1]), and what captions put where (links of a noun or verb, a preposition and a noun).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 from pairwright.generators.captions.context import loosely_same, plural_of
-from pairwright.generators.edits.constraints.lexical import near, same_forms
+from pairwright.generators.edits.constraints.lexical import same_forms
 from pairwright.generators.knowledge.sources import Pool, Thesaurus
-from pairwright.generators.knowledge.things import Things
-from pairwright.generators.lexicon.nouns import NounLexicon
-from pairwright.generators.words.nouns import FRAMES, KINDS, PEOPLE
-from pairwright.generators.words.relations import CARRIERS, SEATS
+from pairwright.generators.lexicon.attributes import AttributeLexicon
+from pairwright.generators.lexicon.nouns import NounLexicon, NounThesaurus, flagged, noun_features
+from pairwright.generators.lexicon.relations import load_relations
+from pairwright.generators.lexicon.synonyms import reword_each_other
 
 SEEN: Final = 2  # captions of the pool that show that two words go together
 STRANGE: Final = -0.15  # plausibility of two words that are hardly ever together where chance alone would have them
@@ -27,6 +26,7 @@ _MANY_KINDS: Final = 400  # of a thing; of more, only those count that the pool 
 _ON: Final = ("on", "on top of", "atop", "upon")
 _IN: Final = ("in", "inside", "inside of", "within")
 _BENEATH: Final = ("under", "underneath", "beneath")
+_EITHER_WAY: Final = frozenset({"carrier", "seat"})  # in and on one of them is the same
 _TOUCHING: Final[dict[str, tuple[str, ...]]] = {
     preposition: family for family in (_ON, _IN, _BENEATH) for preposition in family
 }
@@ -48,6 +48,10 @@ class Names:
         return found
 
 
+class EditThesaurus(Thesaurus, NounThesaurus, Protocol):
+    """What edits ask WordNet."""
+
+
 class Knowledge:
     """Answers by WordNet and pool statistics.
 
@@ -57,10 +61,13 @@ class Knowledge:
         least: minimum plausibility of a new word in its context, in [-1, 1].
     """
 
-    def __init__(self, thesaurus: Thesaurus, pool: Pool, least: float = 0.0) -> None:
+    def __init__(self, thesaurus: EditThesaurus, pool: Pool, least: float = 0.0) -> None:
         self.thesaurus, self.pool, self.least = thesaurus, pool, least
-        self._things = Things(thesaurus)
         self.nouns = NounLexicon(thesaurus)
+        self.attributes = AttributeLexicon(thesaurus, self.nouns)
+        self.relations = load_relations()
+        self._nouns = tuple(noun_features())
+        self._persons = tuple(noun for noun in self._nouns if self.nouns.is_person(noun))
         self.related = lru_cache(maxsize=100_000)(thesaurus.related)
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
@@ -72,17 +79,9 @@ class Knowledge:
         """Pickle without the caches."""
         return Knowledge, (self.thesaurus, self.pool, self.least)
 
-    def is_alive(self, noun: str) -> bool:
-        """Whether a noun is a person or an animal."""
-        return self._things.is_alive(noun)
-
-    def has_name(self, compound: str) -> bool:
-        """Whether a compound is a word of its own ("fire hydrant")."""
-        return compound in KINDS or self.thesaurus.has(compound, "NOUN")
-
-    def is_bird(self, noun: str) -> bool:
-        """Whether a noun is a bird."""
-        return self._things.is_bird(noun)
+    def may_be_called(self, one: str, other: str) -> bool:
+        """Whether captioners use two nouns for the same thing, and do not tell them apart."""
+        return reword_each_other(one, other) and not self.nouns.exclusive(one, other)
 
     def _find_mentions(self, noun: str) -> Names:
         """Return the names by which another caption may mention a noun; of a compound, its head too."""
@@ -92,7 +91,7 @@ class Knowledge:
     def _find_own_mentions(self, noun: str) -> Names:
         """Return the names by which the edited caption itself mentions a noun, strictly: it tells two things apart."""
         wide = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
-        wide = frozenset(word for word in wide if word != noun and not near(noun, word))
+        wide = frozenset(word for word in wide if word != noun and not self.may_be_called(noun, word))
         return _names(self._forms(noun) - wide - {plural_of(word) for word in wide} | same_forms(noun))
 
     def _forms(self, noun: str) -> frozenset[str]:
@@ -100,7 +99,7 @@ class Knowledge:
         kinds = [*self.thesaurus.hyponyms(noun, "NOUN")]
         if len(kinds) > _MANY_KINDS:
             kinds = [word for word in kinds if self.pool.frequency(word, "NOUN")]
-        words = {noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - FRAMES
+        words = {noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("frame")
         return frozenset(words | {plural_of(word) for word in words})
 
     def _find_plausibility(self, noun: str, beside: str) -> float:
@@ -134,9 +133,9 @@ class Knowledge:
         touching = _TOUCHING.get(preposition)
         if touching is None or self.pool.linked("", "", noun) < KNOWN:
             return True
-        if touching != _BENEATH and (noun in SEATS or noun in CARRIERS):
+        if touching != _BENEATH and not _EITHER_WAY.isdisjoint(self.relations.classes_of(object=noun)):
             touching = _ON + _IN
-        kin: Iterable[str] = PEOPLE if thing in PEOPLE else (thing, *KINDS.get(thing, ()))
+        kin = self._persons if self.nouns.is_person(thing) else (thing, *self.nouns.substitutes(thing, self._nouns))
         return any(self.pool.linked(one.rpartition(" ")[2], by, noun) for one in kin for by in touching)
 
 

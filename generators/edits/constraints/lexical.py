@@ -1,84 +1,60 @@
-"""What two words say of the same thing: the same, something that may hold as well, or something that excludes it."""
+"""Relations in other captions, read as phrases of the lexicon, and what they say of a proposed relation."""
 
 from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.captions.context import loosely_same, plural_of
-from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.lexicon.attributes import concepts, neighbours, opposites
+from pairwright.generators.lexicon.nouns import cell_words
+from pairwright.generators.lexicon.relations import Relation, load_relations
+from pairwright.generators.lexicon.synonyms import rewordings
 from pairwright.generators.lexicon.tables import read_rows
-from pairwright.generators.words.attributes import exclude_each_other, place
-from pairwright.generators.words.relations import RELATIONS, wordings_like
-from pairwright.generators.words.synonyms import ATTRIBUTES, OBJECTS
-from pairwright.generators.words.synonyms import RELATIONS as REWORDED
-from pairwright.generators.words.verbs import forms_of, same_act
 
-_AUXILIARIES: Final = frozenset({"be", "have"})
-
-
-def _lists(table: str, key: str, column: str) -> dict[str, tuple[str, ...]]:
-    return {row[key]: tuple(word.strip() for word in row[column].split(",")) for row in read_rows(table)}
-
-
-def _pairs(table: str, key: str, column: str, kind: str = "") -> frozenset[frozenset[str]]:
-    rows = (row for row in read_rows(table) if not kind or row["kind"] == kind)
-    return frozenset(frozenset((row[key], word.strip())) for row in rows for word in row[column].split(","))
-
-
-_NOUNS_APART: Final = _pairs("told_apart", "word", "apart", "noun")
-_QUALITIES_APART: Final = _pairs("told_apart", "word", "apart", "quality")
-_REWORDED_NOUNS: Final = _pairs("reworded_nouns", "noun", "others")
-_TOGETHER: Final = tuple(
-    frozenset(word.strip() for word in row["phrases"].split(",")) for row in read_rows("relations_together")
+_REWORDED_NOUNS: Final = frozenset(
+    frozenset((row["noun"], other)) for row in read_rows("reworded_nouns") for other in cell_words(row["others"])
 )
-_CONVERSES: Final = _lists("converses", "phrase", "converses")
-GENERAL: Final = _lists("general_nouns", "noun", "kinds")
+GENERAL: Final = {row["noun"]: cell_words(row["kinds"]) for row in read_rows("general_nouns")}
 SENSES: Final = {row["noun"]: row["sense"] for row in read_rows("noun_senses")}
-PREPOSITIONS: Final = frozenset(
-    {wording for each in RELATIONS for wording in each.wordings}
-    | {wording for old, others in REWORDED.items() for wording in (old, *others)}
-)
-SYMMETRIC: Final = frozenset(wording for each in RELATIONS if not each.strict for wording in each.wordings)
-_STRICT: Final = {wording: each.name for each in RELATIONS if each.strict for wording in each.wordings}
-_FIRST_WORDS: Final = frozenset(phrase.partition(" ")[0] for phrase in PREPOSITIONS)
+_BEARING: Final = frozenset({"place:held", "place:worn", "place:contains", "place:bears"})
 
 
-def near(one: str, other: str) -> bool:
-    """Whether two lemmas may be said of one thing: captioners use both and do not tell them apart."""
-    if reworded(one, other):
+def reworded(one: str, other: str, pos: str, noun: str = "") -> bool:
+    """Whether a word may be written for another and what is said stays true; it may say less.
+
+    Args:
+        one: the word or phrase that gives way.
+        other: what is written instead.
+        pos: "noun", "adjective" or "relation".
+        noun: lemma of the noun that an adjective describes, or of the object of a relation.
+    """
+    if one == other or other in rewordings(one, pos, noun) or one in rewordings(other, pos, noun):
         return True
-    return other in loosely_same(one) and frozenset((one, other)) not in _NOUNS_APART
+    entailed = rewordings(one, pos, noun, "entailed_rewordings")
+    return other in entailed or (pos == "noun" and frozenset((one, other)) in _REWORDED_NOUNS)
 
 
-def reworded(one: str, other: str) -> bool:
-    """Whether a word may be written for another and what is said stays as true."""
-    first, second = ATTRIBUTES.get(one), ATTRIBUTES.get(other)
-    return (
-        one == other
-        or other in OBJECTS.get(one, ())
-        or one in OBJECTS.get(other, ())
-        or frozenset((one, other)) in _REWORDED_NOUNS
-        or bool(first and other in first.others)
-        or bool(second and one in second.others)
+@lru_cache(maxsize=20_000)
+def are_opposed(one: str, other: str) -> bool:
+    """Whether two attributes exclude each other beside some noun: opposites, or other concepts of a class."""
+    if frozenset((one, other)) in opposites():
+        return True
+    return any(
+        group == other_group and concept != other_concept and frozenset((concept, other_concept)) not in _neighbours()
+        for group, concept in concepts().get(one, ())
+        for other_group, other_concept in concepts().get(other, ())
     )
 
 
-def unlike(one: str, other: str) -> bool:
-    """Whether two attributes exclude each other, or are neighbours that captioners tell apart."""
-    first, second = place(one), place(other)
-    apart = (
-        first is not None
-        and second is not None
-        and first.group == second.group
-        and frozenset((first.concept, second.concept)) in _QUALITIES_APART
-    )
-    return apart or exclude_each_other(one, other)
+@lru_cache(maxsize=1)
+def _neighbours() -> frozenset[frozenset[str]]:
+    return frozenset(pair for pair, beside in neighbours(told_apart=False).items() if not beside.beside)
 
 
 @lru_cache(maxsize=20_000)
 def same_forms(noun: str) -> frozenset[str]:
     """Return a noun and its synonyms, each in both numbers."""
-    words = {noun, *OBJECTS.get(noun, ())}
+    words = {noun, *rewordings(noun, "noun")}
     return frozenset(words | {plural_of(word) for word in words})
 
 
@@ -92,70 +68,54 @@ def names_of(noun: str) -> frozenset[str]:
 @lru_cache(maxsize=20_000)
 def split_relation(key: str) -> tuple[str, str]:
     """Return a relation's verb, as a lemma, and its preposition; either may be empty."""
-    first, _, rest = key.partition(" ")
-    if key in PREPOSITIONS or (first in _FIRST_WORDS and not rest):
-        return "", key
-    if first in _FIRST_WORDS and rest.split()[-1] in _FIRST_WORDS | {"of"}:
-        return "", key
-    verb = first if first != lemmatize(first, "VBN") else lemmatize(first, "VBG")
-    return lemmatize(verb, "VBN"), rest
+    known = load_relations().analyse(key)
+    if known is not None:
+        return known.verb, known.preposition
+    words = key.split()
+    length = load_relations().match_preposition(words, 0)
+    return ("", key) if length == len(words) else (words[0], " ".join(words[1:]))
 
 
-def deed(key: str) -> str:
-    """Return a relation without "is" and "has"."""
-    return " ".join(word for word in key.split() if word not in _AUXILIARIES)
+@lru_cache(maxsize=50_000)
+def relations_between(words: tuple[str, ...]) -> frozenset[str]:
+    """Return the relation phrases among the words between two things; of a passive, the verb with "by"."""
+    lexicon, found = load_relations(), set[str]()
+    for at, word in enumerate(words):
+        length = lexicon.match_preposition(words, at)
+        if length:
+            phrase = " ".join(words[at : at + length])
+            found |= {phrase, f"{_verb(words[at - 1])} {phrase}"} if at else {phrase}
+        elif not lexicon.match_preposition(words, at + 1):
+            found.add(_verb(word))
+    return frozenset(key for key in found if key.endswith(" by") or lexicon.analyse(key) is not None)
 
 
-def same_relation(one: str, other: str) -> bool:
-    """Whether two prepositions say the same."""
-    if one == other or other in REWORDED.get(one, ()) or one in REWORDED.get(other, ()):
+@lru_cache(maxsize=100_000)
+def supports(said: str, new: str, old: str, subject: str, thing: str) -> bool:
+    """Whether a relation that is said of two things makes a new one likely, and not the one that it replaces."""
+    if said in {new, old}:
+        return said == new
+    lexicon = load_relations()
+    known = lexicon.analyse(new)
+    if known is None or lexicon.exclusive(said, new, subject, thing):
+        return False
+    if said == "with" and not _BEARING.isdisjoint(known.features):
         return True
-    return any(one in each.wordings and other in each.wordings for each in RELATIONS)
-
-
-@lru_cache(maxsize=20_000)
-def may_hold_together(one: str, other: str) -> bool:
-    """Whether two relations, by their lemmas, may be told of the same two things at once."""
-    if any(one in group and other in group for group in _TOGETHER):
-        return True
-    (verb, where), (other_verb, elsewhere) = split_relation(one), split_relation(other)
-    if verb and other_verb:
-        return where == elsewhere and same_act(verb, other_verb)
-    return bool(where and elsewhere and (verb or other_verb)) and where in paraphrases(elsewhere)
-
-
-def are_apart(one: str, other: str) -> bool:
-    """Whether two prepositions are different relations that hold one way only: "above" and "on"."""
-    return one in _STRICT and other in _STRICT and _STRICT[one] != _STRICT[other]
-
-
-@lru_cache(maxsize=20_000)
-def paraphrases(preposition: str) -> frozenset[str]:
-    """Return the prepositions that may be told of the same two things as one, or as a verb."""
-    together = {*wordings_like(preposition), *REWORDED.get(preposition, ())}
-    together |= {phrase for group in _TOGETHER if preposition in group for phrase in group}
-    return frozenset(phrase for phrase in together if not split_relation(phrase)[0])
-
-
-@lru_cache(maxsize=20_000)
-def verbs_with(preposition: str) -> frozenset[str]:
-    """Return the verbs, as lemmas, that may be told of the same two things as a preposition: "wear" for "in"."""
-    together = frozenset[str]().union(*(group for group in _TOGETHER if preposition in group))
-    return frozenset(phrase for phrase in together if split_relation(phrase)[0] == phrase)
+    return lexicon.paraphrase(said, new, thing) or lexicon.exclusive(said, old, subject, thing)
 
 
 @lru_cache(maxsize=20_000)
 def converses(key: str) -> frozenset[str]:
-    """Return what is said the other way round where a relation holds: passives, and the rows of ``converses.tsv``."""
-    verb, preposition = split_relation(key)
-    found = {*_CONVERSES.get(key, ()), *_CONVERSES.get(verb or preposition, ())}
-    if verb and not preposition:
-        found |= {f"{inflect(verb, tag)} by" for tag in ("VBN", "VBG")}
-        found |= {f"being {inflect(verb, 'VBN')} by"}
-    return frozenset(found)
+    """Return what is said the other way round where a relation may hold."""
+    return frozenset(load_relations().converse(key))
+
+
+def follows_from(new: Relation, old: Relation) -> bool:
+    """Whether a relation allows every state that another does: "on" follows from "sit on"."""
+    return all(states & ~wider == 0 for states, wider in zip(old.states, new.states, strict=True))
 
 
 @lru_cache(maxsize=20_000)
-def act_forms(verb: str) -> frozenset[str]:
-    """Return every form of a verb and of those that captioners use of the same act."""
-    return forms_of(verb)
+def _verb(word: str) -> str:
+    tag = "VBG" if word.endswith("ing") else "VBZ" if word.endswith("s") else "VBN"
+    return lemmatize(word, tag)

@@ -7,39 +7,39 @@ the new word is not known to say the same. In between lies what words alone cann
 from itertools import product
 from typing import Final
 
-from pairwright.generators.captions.box_truth import is_vague, number_of
+from pairwright.generators.captions.box_truth import is_vague
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     GENERAL,
     SENSES,
-    are_apart,
-    deed,
-    may_hold_together,
-    near,
+    are_opposed,
+    follows_from,
     reworded,
-    same_relation,
-    unlike,
+    split_relation,
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.words.attributes import PLACES, contrary, exclude_each_other, same_concept
-from pairwright.generators.words.nouns import KINDS
-from pairwright.generators.words.relations import INSTEAD_OF
-from pairwright.generators.words.verbs import INSTEAD, same_act
+from pairwright.generators.lexicon.attributes import concepts, number_ranges, same_concept
+from pairwright.generators.lexicon.synonyms import reword_each_other
 
 _ARTICLES: Final = frozenset({"a", "an"})
+_AUXILIARIES: Final = frozenset({"be", "have"})
+_POS: Final = {"object": "noun", "attribute": "adjective", "relation": "relation"}
 _SMALL: Final = frozenset({"a", "of", "-"})  # "a pair of"
-_A_FEW: Final = 2  # more than so many may be called several
+_ONE: Final = _ARTICLES | {"one", "1", "single"}  # as captions count
+_SEVERAL: Final = (3, 10**9)
+# Nobody who calls things few calls them many, whatever their number.
+_AS_CAPTIONED: Final = {"few": (2, 3), "many": (4, 10**9), "numerous": (4, 10**9)}
 _SENSES: Final = 10  # of a noun, all that count
 
 
 def is_same_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a noun may name what another names: a synonym, a kind of it, or what captioners call it."""
     old, new = edit.old.split(), edit.new.split()
-    if old[-1] == new[-1]:
+    if old[-1:] == new[-1:]:
         return len(old) != len(new) and set(old) <= set(new)
     names = {(_name(edit.old, known), _name(edit.new, known)), (edit.old, edit.new)}
-    return any(near(*pair) or known.related(*pair, "NOUN") for pair in names)
+    return any(known.may_be_called(*pair) or known.related(*pair, "NOUN") for pair in names)
 
 
 def is_general_noun(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -52,73 +52,85 @@ def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether an attribute may hold of what another holds of, or counts the same."""
     if edit.new in _ARTICLES:
         return not _is_one(edit.old)  # where there are two dogs there is a dog
-    old, new = _content(edit.old), _content(edit.new)
+    old, new = ([word for word in words.split() if word != "of"] for words in (edit.old, edit.new))
     if len(old) != 1 or len(new) != 1:
-        return near(edit.old, edit.new)
+        return reword_each_other(edit.old, edit.new)
     one, other = old[0], new[0]
-    classes = {each.group for each in PLACES.get(one, ())} & {each.group for each in PLACES.get(other, ())}
+    if _range(one) and _range(other):
+        return same_count(one, other)
+    if are_opposed(one, other):
+        return False
     return (
-        near(one, other)
-        or other in same_concept(one)
-        or (bool(classes) and not unlike(one, other))
-        or same_count(one, other)
+        not {group for group, _ in concepts().get(one, ())}.isdisjoint(group for group, _ in concepts().get(other, ()))
+        or reword_each_other(one, other)
         or known.related(one, other, "ADJ")
     )
 
 
 def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a relation may hold between the same two things as another."""
-    old, new = deed(edit.old), deed(edit.new)
-    if same_relation(edit.old, edit.new) or old == new or may_hold_together(old, new):
+    old, new = _deed(edit.old), _deed(edit.new)
+    if old == new or reworded(old, new, "relation", edit.after):
         return True
-    if " " in old or " " in new:
-        return near(edit.old, edit.new)
-    return near(old, new) or same_act(old, new) or known.related(old, new, "VERB")
+    if known.relations.analyse(old) and known.relations.analyse(new):
+        return not known.relations.exclusive(old, new, edit.before, edit.after)
+    verbs = split_relation(old)[0], split_relation(new)[0]
+    return all(verbs) and (verbs[0] == verbs[1] or known.related(*verbs, "VERB"))
 
 
 def is_no_rewording(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a positive says, or may say, something else than its caption."""
-    old, new = edit.old, edit.new
-    if same_relation(old, new) or reworded(old, new):
+    old, new = _deed(edit.old), _deed(edit.new)
+    if reworded(old, new, _POS[edit.target], edit.after):
         return False
-    if any(_differ(one, other, edit.target, known) for one, other in product(old.split(), new.split())):
-        return True
     if edit.target == "relation":
-        return new in INSTEAD_OF.get(old, ()) or are_apart(old, new) or not is_same_relation(edit, known)
+        one, other = known.relations.analyse(old), known.relations.analyse(new)
+        if one is None or other is None:
+            return old != new
+        return not (known.relations.paraphrase(old, new, edit.after) or follows_from(other, one))
+    if any(_differ(one, other, edit, known) for one, other in product(old.split(), new.split())):
+        return True
     keeps = _keeps_thing if edit.target == "object" else _keeps_attribute
     return not keeps(edit, known)
 
 
 def same_count(one: str, other: str) -> bool:
     """Whether two words may count the same: "couple" and "two", "several" and "four"."""
-    numbers = _number(one), _number(other)
-    if numbers[0] and numbers[0] == numbers[1]:
-        return True
-    vague = is_vague(one), is_vague(other)
-    return any(vague) and (all(vague) or max(numbers) > _A_FEW)
+    first, second = _range(one), _range(other)
+    return bool(first and second) and first[0] <= second[1] and second[0] <= first[1]
 
 
-def _number(word: str) -> int:
-    return 1 if word in _ARTICLES else number_of(word)
+def _counts_among(old: str, new: str) -> bool:
+    """Whether the numbers that a word counts are among those of another: "two" and "couple"."""
+    first, second = _range(old), _range(new)
+    return bool(first and second) and second[0] <= first[0] and first[1] <= second[1]
+
+
+def _range(word: str) -> tuple[int, ...]:
+    """Return the least and largest number of things that a word counts; nothing for one that counts none."""
+    if word in _ONE:
+        return (1, 1)
+    return _AS_CAPTIONED.get(word) or (_SEVERAL if is_vague(word) else number_ranges().get(word) or ())
 
 
 def _is_one(words: str) -> bool:
-    return all(_number(word) == 1 for word in words.split())
+    return all(_range(word)[:1] == (1,) for word in words.split())
 
 
-def _content(words: str) -> list[str]:
-    return [word for word in words.split() if word != "of"]
+def _deed(key: str) -> str:
+    """Return a relation without "is" and "has"."""
+    return " ".join(word for word in key.split() if word not in _AUXILIARIES)
 
 
 def _name(noun: str, known: Knowledge) -> str:
-    return noun if known.has_name(noun) else noun.rpartition(" ")[2]
+    return noun if known.nouns.is_known(noun) else noun.rpartition(" ")[2]
 
 
 def _keeps_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a noun is another name for the thing, or one of them is unknown."""
     old, new = edit.old, edit.new
     names = {(_name(old, known), _name(new, known)), (old, new), (f"{old} {edit.after}", f"{new} {edit.after}")}
-    if any(reworded(*pair) or _is_meant(*pair, known) for pair in names):
+    if any(reworded(*pair, "noun") or _is_meant(*pair, known) for pair in names):
         return True
     if not old or not new:
         return True
@@ -142,34 +154,22 @@ def _keeps_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
         forms.append((changed[0][0], changed[1][0]))
     return any(
         new in same_concept(old)
-        or reworded(old, new)
-        or same_count(old, new)
+        or reworded(old, new, "adjective", edit.after)
+        or _counts_among(old, new)
         or known.thesaurus.is_a(old, new, "ADJ")
         or known.thesaurus.is_a(lemmatize(old, "VBN"), lemmatize(new, "VBN"), "VERB")
         for old, new in forms
     )
 
 
-def _differ(old: str, new: str, target: str, known: Knowledge) -> bool:
+def _differ(old: str, new: str, edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether two words say different things of one thing."""
-    if _other_count(old, new):
-        return True
-    if (_number(old) and _number(old) == _number(new)) or reworded(old, new):
+    if _range(old) and _range(new):
+        return not _counts_among(old, new) or _is_one(new) is not _is_one(old)
+    if reworded(old, new, _POS[edit.target], edit.after):
         return False
     antonyms = known.thesaurus.antonyms
-    if target == "object":
+    if edit.target == "object":
         narrower = known.thesaurus.is_a(new, old, "NOUN") and not known.thesaurus.is_a(old, new, "NOUN")
-        return new in KINDS.get(old, ()) or narrower or new in antonyms(old, "NOUN")
-    if new in INSTEAD.get(old, ()) or new in antonyms(old, "VERB"):
-        return True
-    excluded = exclude_each_other(old, new) or new in contrary(old) or new in antonyms(old, "ADJ")
-    return target == "attribute" and excluded
-
-
-def _other_count(one: str, other: str) -> bool:
-    """Whether two words count differently: "two" and "four", "several" and "two"."""
-    numbers = _number(one), _number(other)
-    if all(numbers):
-        return numbers[0] != numbers[1]
-    vague = (is_vague(one) and numbers[1]) or (is_vague(other) and numbers[0])
-    return bool(vague) and not same_count(one, other)
+        return known.nouns.exclusive(old, new) or narrower or new in antonyms(old, "NOUN")
+    return known.attributes.exclusive(old, new, edit.after) or new in antonyms(old, "ADJ")

@@ -10,6 +10,7 @@ from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.prepositional_links import PrepositionalLink, find_links
 from pairwright.generators.lexicon.function_words import words_with
+from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.relations import load_relations
 
 _UNSEEN = words_with("unseen")
@@ -94,7 +95,7 @@ def is_unseen_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether captions never say the new relation of such an object, or its verb of such a subject."""
     verb, preposition = split_relation(edit.new)
     pool, subject, thing = known.pool, edit.before, edit.after
-    if preposition and thing and not pool.linked(verb, preposition, thing):
+    if preposition and thing and not any(pool.linked(verb, preposition, noun) for noun in loosely_same(thing)):
         return True
     if not subject or known.nouns.is_person(subject):
         return False
@@ -107,6 +108,21 @@ def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
     if new is None or not new.subject or (old is not None and old.subject == new.subject):
         return False
     return not edit.before or known.is_alive(edit.before) is not (new.subject == "animate")
+
+
+def lacks_motion(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether a preposition of a path would have no verb of motion: "a blanket | into a bag"."""
+    del known
+    return _is_bare_path(edit.new) and not _is_bare_path(edit.old)
+
+
+@lru_cache(maxsize=10_000)
+def _is_bare_path(key: str) -> bool:
+    relation = load_relations().analyse(key)
+    if relation is None or relation.verb:
+        return False
+    paths = {feature for feature in relation.features if feature.startswith("path:")}
+    return bool(paths) and "path:none" not in paths
 
 
 def is_no_quality(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -5,7 +5,7 @@ from typing import Final
 
 from pairwright.generators.captions.lists import is_one_description, is_one_list
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.constraints.lexical import SYMMETRIC
+from pairwright.generators.edits.constraints.lexical import converses
 from pairwright.generators.edits.constraints.meaning import same_count
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.tokens import Token
@@ -19,18 +19,18 @@ _QUALIFIES: Final = frozenset({"JJ", "CD"})
 
 def is_symmetric(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether two things may change places and the caption is as true: around "and", "near"."""
-    del known
     between = _between(edit)
     words = [token.text.lower() for token in between]
     wording = " ".join(word for word in words if word not in _JOINS - _AND)
-    symmetric = wording in SYMMETRIC or all(word in _JOINS for word in words)
+    symmetric = any(known.relations.paraphrase(wording, other) for other in converses(wording))
+    symmetric = symmetric or all(word in _JOINS for word in words)
     return bool(between) and symmetric and not _keeps_quality(edit, edit.start)
 
 
 def is_in_one_list(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether two things are items of one list, in whatever order: "a sink and a stove with a window"."""
     whole = not _keeps_quality(edit, edit.start) and not _keeps_quality(edit, edit.second[0])
-    return whole and is_one_list(edit.caption.tokens, (edit.start, edit.end), edit.second, known.is_alive)
+    return whole and is_one_list(edit.caption.tokens, (edit.start, edit.end), edit.second, known.nouns.is_alive)
 
 
 def counts_the_same(edit: ProposedEdit, known: Knowledge) -> bool:

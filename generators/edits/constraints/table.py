@@ -122,7 +122,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     Constraint(
         "splits_word", "grammar", "not_grammatical", ("*",), grammar.splits_word,
         Example("a walk-[in] closet", "in front of", "replace-relation"),
-        Example("a [red]-haired girl", "blond", "replace-attribute"),
+        Example("a [two]-story house", "three", "replace-attribute"),
         _BOTH,
     ),
     Constraint(
@@ -134,12 +134,12 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     Constraint(
         "in_name", "grammar", "not_grammatical", ("*",), grammar.is_in_name,
         Example("A fan of the [Red] Sox on a bench", "blue", "replace-attribute"),
-        Example("A fan of the [red] team on a bench", "blue", "replace-attribute"),
+        Example("A fan of the [red] bus on a bench", "blue", "replace-attribute"),
     ),
     Constraint(
         "denial", "truth", "another_target", ("replace-*", "swap-*"), _denial,
         Example("a street [with] cars", "without", "replace-relation"),
-        Example("a street [with] cars", "behind", "replace-relation"),
+        Example("a cat [under] a table", "on", "replace-relation"),
     ),
     Constraint(
         "negation_scope", "truth", "true_of_image", ("*",), _negation_scope,
@@ -267,6 +267,11 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "wrong_subject", "plausibility", "no_candidate", ("replace-relation",), plausibility.has_wrong_subject,
         Example("a plate [on] a table", "walk on", "replace-relation"),
         Example("a cat [on] a table", "walk on", "replace-relation"),
+    ),
+    Constraint(
+        "lacks_motion", "plausibility", "no_candidate", ("replace-relation",), plausibility.lacks_motion,
+        Example("a cat [on] a table", "into", "replace-relation"),
+        Example("a cat [on] a table", "jump into", "replace-relation"),
     ),
     Constraint(
         "unknown_quality", "plausibility", "no_candidate", _QUALITIES, plausibility.is_no_quality,

@@ -23,7 +23,7 @@ from typing import Final
 
 from pairwright.datasets.records import Edit
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.knowledge import EditThesaurus, Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.realisation import Change, normalize_capitals, rewrite
@@ -39,7 +39,7 @@ from pairwright.generators.edits.written.rebuilding import (
 )
 from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
 from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
-from pairwright.generators.knowledge.sources import Pool, Thesaurus
+from pairwright.generators.knowledge.sources import Pool
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.language.spacy_import import import_lemminflect
 from pairwright.generators.language.tokens import Tagger, Token
@@ -100,7 +100,7 @@ class EditChecks:
         tagger: the one that tagged the captions.
     """
 
-    def __init__(self, thesaurus: Thesaurus, pool: Pool, tagger: Tagger) -> None:
+    def __init__(self, thesaurus: EditThesaurus, pool: Pool, tagger: Tagger) -> None:
         self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
         self._known = Knowledge(thesaurus, pool)
 

@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pairwright.generators.edits.constraints.lexical import PREPOSITIONS
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.lexicon.attributes import concepts_of
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.words.attributes import COLOUR
+from pairwright.generators.lexicon.relations import load_relations
 
 OBJECT, ATTRIBUTE, RELATION = "object", "attribute", "relation"
 NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
 ARTICLES: Final = frozenset({"a", "an"})
 
-_COLOURS: Final = frozenset(word for words in COLOUR.values() for word in words)
+_COLOURS: Final = frozenset(word for words in concepts_of("colour").values() for word in words)
 _NAMING: Final = NOUNS | {"PRP"}
 _VERBS: Final = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
 _DESCRIBING: Final = frozenset({"JJ", "JJR", "JJS", "CD", "VBN", "VBG", "RB", "RBR", "RBS"})
@@ -80,8 +80,8 @@ def targets_of_words(stretch: Stretch) -> frozenset[str]:
     coloured = all(word.text.lower() in _COLOURS for word in words)  # "a girl in blue"
     if coloured or _counts(words) or (all(map(_describes, words)) and _is_at_noun(stretch)):
         found.add(ATTRIBUTE)
-    wordings = {_text(stretch.tokens[stretch.start : end]) for end in (stretch.end, stretch.end + 1)}  # "adjacent | to"
-    if _relates(words) or not PREPOSITIONS.isdisjoint(wordings):
+    lower = [token.text.lower() for token in stretch.tokens[stretch.start : stretch.end + 1]]  # "adjacent | to"
+    if _relates(words) or load_relations().match_preposition(lower, 0) >= stretch.end - stretch.start:
         found.add(RELATION)
     return frozenset(found)
 
@@ -199,7 +199,3 @@ def _relates(words: Sequence[Token]) -> bool:
     return places or (
         bool(related) and all(word.text.lower() in _PLACE_NOUNS or word.tag in {"RB", "JJ", "JJR"} for word in rest)
     )
-
-
-def _text(tokens: Sequence[Token]) -> str:
-    return " ".join(token.text.lower() for token in tokens)

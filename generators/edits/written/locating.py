@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Final
 
 from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.written.alignment import Hunk
 from pairwright.generators.edits.written.kinds import (
@@ -28,10 +29,11 @@ from pairwright.generators.edits.written.kinds import (
     targets_of_words,
 )
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.words.nouns import MASS
-from pairwright.generators.words.relations import relations_in
+from pairwright.generators.lexicon.nouns import flagged
+from pairwright.generators.lexicon.relations import load_relations
 
 _LONGEST: Final = {"replace": 5, "add": 9}  # words that count, on either side
+_MASS = flagged("mass")
 _REPAIRED: Final = frozenset({"a", "an", "the", "this", "that", "these", "those"})
 _SAME_SPELLING: Final = 0.85  # similarity of two spellings of a word
 _LONG: Final = 5  # letters of a word whose misspelling is known as one
@@ -131,10 +133,16 @@ def proposed(caption: Caption, asked: Asked, old: Stretch, new: Stretch) -> Prop
     inside = [source[at] for at in range(old.start, old.end) if at not in old.at]
     described = next((token.lemma for token in reversed(inside) if token.tag in NOUNS), "")
     after = described or noun_after(source, old.end)
+    joined = source[old.end : old.end + 2]
+    if len(joined) > 1 and joined[0].tag == "HYPH" and joined[1].text.endswith("ed"):
+        after = joined[1].text.lower()[:-2]  # "a red-haired girl"
     gone, fresh = _key(asked.target, old), _key(asked.target, new)
-    return ProposedEdit(
-        caption, asked.form, asked.target, gone, fresh, before, after, old.start, old.end, kind=asked.kind
-    )
+    start = old.start
+    verb = source[old.start - 1] if old.start and asked.target == RELATION else None
+    if verb is not None and verb.pos == "VERB" and not split_relation(gone)[0] and not split_relation(fresh)[0]:
+        gone, fresh = f"{verb.lemma} {gone}", f"{verb.lemma} {fresh}"  # "sitting | on", "sitting | under"
+        start -= 1
+    return ProposedEdit(caption, asked.form, asked.target, gone, fresh, before, after, start, old.end, kind=asked.kind)
 
 
 def noun_key(tokens: Sequence[Token]) -> str:
@@ -190,7 +198,7 @@ def _without_repairs(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) 
         if token.text == ",":
             return bool(gone) and "," not in _words(gone)
         if token.text.lower() in ARTICLES:  # of the noun itself, or of the one behind the addition
-            one = bool(gone) and gone[-1].tag == "NN" == new[end - 1].tag and gone[-1].lemma not in MASS
+            one = bool(gone) and gone[-1].tag == "NN" == new[end - 1].tag and gone[-1].lemma not in _MASS
             return not determined and (one if first else not gone)
         return not first and not acts and token.lemma in _AUXILIARIES
 
@@ -212,15 +220,23 @@ def _longer_name(hunk: Hunk, source: Sequence[Token]) -> Hunk:
 def _joined_in_relation(edits: list[Hunk], source: Sequence[Token], new: Sequence[Token]) -> list[Hunk]:
     """Return the hunks, as one where a relation stands for another: "in front of" for "in"."""
     first, last = edits[0], edits[-1]
-    for fresh in relations_in(new):
-        before, behind = first.new_start - fresh.start, fresh.end - last.new_end
+    known = _prepositions(source)
+    for start, end in _prepositions(new):
+        before, behind = first.new_start - start, end - last.new_end
         span = first.start - before, last.end + behind
-        if before >= 0 <= behind and any((old.start, old.end) == span for old in relations_in(source)):
-            return [_spanning(first, *span, fresh.start, fresh.end)]
+        if before >= 0 <= behind and span in known:
+            return [_spanning(first, *span, start, end)]
     between = [token for one, two in pairwise(edits) for token in source[one.end : two.start]]
     if all(token.tag in _PLACING for token in between):  # "standing on top of", "sitting on"
         return [_spanning(first, first.start, last.end, first.new_start, last.new_end)]
     return edits
+
+
+def _prepositions(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+    """Return where prepositions of one or more words stand."""
+    words, lexicon = _words(tokens), load_relations()
+    lengths = ((at, lexicon.match_preposition(words, at)) for at in range(len(words)))
+    return [(at, at + length) for at, length in lengths if length]
 
 
 def _spanning(hunk: Hunk, start: int, end: int, new_start: int, new_end: int) -> Hunk:
@@ -257,8 +273,8 @@ def _joins_badly(asked: Asked, old: Stretch, new: Stretch) -> bool:
     if asked.target == ATTRIBUTE:
         return behind in ARTICLES | {"the"} and fresh[-1].tag[:2] in {"JJ", "VB"}
     joined = next((two.tag for one, two in pairwise(new.tokens[new.end :]) if one.tag == "CC"), "")
-    if fresh[-1].text == ",":
-        return joined.startswith("VB")  # "eating | a pizza, | a pie and holding a cup"
+    if fresh[0].text != "," in _words(fresh):
+        return joined.startswith("VB")  # "eating a | pizza, a | pie and holding a cup"
     if last is None or last.tag not in NOUNS | {"JJ"} or not _JOINERS.isdisjoint(token.tag for token in fresh):
         return False
     named = following is not None and following.tag in NOUNS

@@ -13,10 +13,10 @@ from typing import Final
 
 from pairwright.generators.edits.realisation import Style, caption_style
 from pairwright.generators.language.vocabulary import normalize_text
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.llm.output.boilerplate import starts_trailing_remark
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
 from pairwright.generators.llm.output.plain_text import TextShape, extract_text
-from pairwright.generators.words.wordlists import word_set
 
 _LAYERS: Final = 4  # labels and remarks around one sentence
 _SIGNS: Final = frozenset({"Cf", "So"})  # what is not seen; pictures and ticks
@@ -62,10 +62,7 @@ _MARKS: Final = (
     ("'", re.compile(r"(?<![\w'])'([^'\n]+)'(?![\w'])"), r"\1"),
 )
 _SHOUTED: Final = re.compile(r"\b[A-Z]{2,}\b")
-_SHORT_FORMS: Final = word_set(
-    "TV TVS DJ DJS ATM ATMS RV RVS PC PCS CD CDS DVD DVDS SUV SUVS LED LCD USB VR HD UPS USA US UK EU BMW NASA IKEA BBQ BLT "
-    "ATV ATVS VIP GPS NFL NBA MLB AC DC OK ID IT AM PM XL"
-)
+_SHORT_FORMS = words_with("abbreviation")
 # What is written where there is nothing to write.
 _NOTHING: Final = frozenset(
     {

