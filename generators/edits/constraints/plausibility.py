@@ -107,7 +107,7 @@ def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
     new, old = (load_relations().analyse(key) for key in (edit.new, edit.old))
     if new is None or not new.subject or (old is not None and old.subject == new.subject):
         return False
-    return not edit.before or known.is_alive(edit.before) is not (new.subject == "animate")
+    return not edit.before or known.nouns.is_alive(edit.before) is not (new.subject == "animate")
 
 
 def lacks_motion(edit: ProposedEdit, known: Knowledge) -> bool:
