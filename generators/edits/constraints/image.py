@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_truth import is_vague, may_count, number_of, place_in_doubt
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.context import loosely_same
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     act_forms,
@@ -19,11 +18,11 @@ from pairwright.generators.edits.constraints.lexical import (
     paraphrases,
     same_forms,
     split_relation,
-    unlike,
     verbs_with,
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.words.synonyms import attributes_like
+from pairwright.generators.lexicon.nouns import loosely_same
+from pairwright.generators.lexicon.synonyms import attributes_like
 
 _ARTICLES: Final = frozenset({"a", "an"})
 _BIRDS: Final = frozenset({"bird", "birds"})
@@ -66,7 +65,6 @@ def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
 
 def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether a caption gives the described thing the new attribute."""
-    del known
     words, own = edit.caption.words, edit.form == "add"
     if not words.others and not own:
         return False
@@ -76,7 +74,7 @@ def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
         )
     said = [words.describes(attributes_like(word), same_forms(noun), own=False) for word, noun in _descriptions(edit)]
     # Both have to be true; what excludes the one that is said of its thing is not true of the other as well.
-    return all(said) if unlike(edit.old, edit.new) else any(said)
+    return all(said) if known.unlike(edit.old, edit.new, edit.after) else any(said)
 
 
 def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:

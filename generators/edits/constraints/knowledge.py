@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.context import loosely_same, plural_of
-from pairwright.generators.edits.constraints.lexical import near, same_forms
-from pairwright.generators.knowledge.sources import Pool, Thesaurus
-from pairwright.generators.knowledge.things import Things
-from pairwright.generators.words.nouns import FRAMES, KINDS, PEOPLE
-from pairwright.generators.words.relations import CARRIERS, SEATS
+from pairwright.generators.captions.caption import FRAMES
+from pairwright.generators.captions.context import plural_of
+from pairwright.generators.edits.constraints.lexical import same_forms
+from pairwright.generators.language.sources import Pool, Thesaurus
+from pairwright.generators.lexicon.attributes import AttributeLexicon
+from pairwright.generators.lexicon.nouns import NounLexicon, flagged, loosely_same
+from pairwright.generators.lexicon.relations import load_relations
 
 SEEN: Final = 2  # captions of the pool that show that two words go together
 STRANGE: Final = -0.15  # plausibility of two words that are hardly ever together where chance alone would have them
@@ -25,6 +26,7 @@ MISPLACED: Final = 0.2  # of the links that chance would have, below which capti
 _MANY_KINDS: Final = 400  # of a thing; of more, only those count that the pool has
 _ON: Final = ("on", "on top of", "atop", "upon")
 _IN: Final = ("in", "inside", "inside of", "within")
+_LIKE_INSIDE: Final = frozenset({"carrier", "seat"})  # classes of things: what is on them is in them
 _BENEATH: Final = ("under", "underneath", "beneath")
 _TOUCHING: Final[dict[str, tuple[str, ...]]] = {
     preposition: family for family in (_ON, _IN, _BENEATH) for preposition in family
@@ -54,11 +56,16 @@ class Knowledge:
         thesaurus: WordNet.
         pool: statistics of the reference captions.
         least: minimum plausibility of a new word in its context, in [-1, 1].
+
+    Attributes:
+        nouns: which nouns exclude each other.
+        attributes: which attributes exclude each other.
     """
 
     def __init__(self, thesaurus: Thesaurus, pool: Pool, least: float = 0.0) -> None:
         self.thesaurus, self.pool, self.least = thesaurus, pool, least
-        self._things = Things(thesaurus)
+        self.nouns = NounLexicon(thesaurus)
+        self.attributes = AttributeLexicon(thesaurus, self.nouns)
         self.related = lru_cache(maxsize=100_000)(thesaurus.related)
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
@@ -72,15 +79,19 @@ class Knowledge:
 
     def is_alive(self, noun: str) -> bool:
         """Whether a noun is a person or an animal."""
-        return self._things.is_alive(noun)
+        return self.nouns.is_alive(noun)
 
     def has_name(self, compound: str) -> bool:
         """Whether a compound is a word of its own ("fire hydrant")."""
-        return compound in KINDS or self.thesaurus.has(compound, "NOUN")
+        return self.nouns.is_known(compound)
 
     def is_bird(self, noun: str) -> bool:
         """Whether a noun is a bird."""
-        return self._things.is_bird(noun)
+        return "bird" in self.nouns.classes(noun)
+
+    def unlike(self, one: str, other: str, noun: str) -> bool:
+        """Whether two attributes exclude each other, of a noun or of what it names a part of ("a red-haired girl")."""
+        return any(self.attributes.exclusive(one, other, each) for each in (noun, ""))
 
     def _find_mentions(self, noun: str) -> Names:
         """Return the names by which another caption may mention a noun; of a compound, its head too."""
@@ -90,7 +101,7 @@ class Knowledge:
     def _find_own_mentions(self, noun: str) -> Names:
         """Return the names by which the edited caption itself mentions a noun, strictly: it tells two things apart."""
         wide = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
-        wide = frozenset(word for word in wide if word != noun and not near(noun, word))
+        wide = frozenset(word for word in wide if self.nouns.exclusive(noun, word))
         return _names(self._forms(noun) - wide - {plural_of(word) for word in wide} | same_forms(noun))
 
     def _forms(self, noun: str) -> frozenset[str]:
@@ -132,9 +143,11 @@ class Knowledge:
         touching = _TOUCHING.get(preposition)
         if touching is None or self.pool.linked("", "", noun) < KNOWN:
             return True
-        if touching != _BENEATH and (noun in SEATS or noun in CARRIERS):
+        if touching != _BENEATH and not _LIKE_INSIDE.isdisjoint(load_relations().classes_of(object=noun)):
             touching = _ON + _IN
-        kin: Iterable[str] = PEOPLE if thing in PEOPLE else (thing, *KINDS.get(thing, ()))
+        kin: Iterable[str] = (thing, *self.thesaurus.co_hyponyms(thing, "NOUN"))
+        if self.nouns.is_person(thing):
+            kin = flagged("individual") | flagged("gathering")
         return any(self.pool.linked(one.rpartition(" ")[2], by, noun) for one in kin for by in touching)
 
 

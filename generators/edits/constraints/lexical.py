@@ -3,82 +3,55 @@
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.context import loosely_same, plural_of
+from pairwright.generators.captions.context import plural_of
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.lexicon.attributes import NounCondition
+from pairwright.generators.lexicon.nouns import cell_words, loosely_same
+from pairwright.generators.lexicon.relations import load_relations, swap_ways
+from pairwright.generators.lexicon.synonyms import rewording_rows
 from pairwright.generators.lexicon.tables import read_rows
-from pairwright.generators.words.attributes import exclude_each_other, place
-from pairwright.generators.words.relations import RELATIONS, wordings_like
-from pairwright.generators.words.synonyms import ATTRIBUTES, OBJECTS
-from pairwright.generators.words.synonyms import RELATIONS as REWORDED
-from pairwright.generators.words.verbs import forms_of, same_act
 
 _AUXILIARIES: Final = frozenset({"be", "have"})
+_FORMS: Final = ("VB", "VBG", "VBZ", "VBD", "VBN")
 
 
 def _lists(table: str, key: str, column: str) -> dict[str, tuple[str, ...]]:
-    return {row[key]: tuple(word.strip() for word in row[column].split(",")) for row in read_rows(table)}
+    return {row[key]: cell_words(row[column]) for row in read_rows(table)}
 
 
-def _pairs(table: str, key: str, column: str, kind: str = "") -> frozenset[frozenset[str]]:
-    rows = (row for row in read_rows(table) if not kind or row["kind"] == kind)
-    return frozenset(frozenset((row[key], word.strip())) for row in rows for word in row[column].split(","))
-
-
-_NOUNS_APART: Final = _pairs("told_apart", "word", "apart", "noun")
-_QUALITIES_APART: Final = _pairs("told_apart", "word", "apart", "quality")
-_REWORDED_NOUNS: Final = _pairs("reworded_nouns", "noun", "others")
-_TOGETHER: Final = tuple(
-    frozenset(word.strip() for word in row["phrases"].split(",")) for row in read_rows("relations_together")
-)
+_REWORDED_NOUNS: Final = _lists("reworded_nouns", "noun", "others")
+_REWORDED: Final = {  # relations, of whatever things
+    phrase: rows[0].others
+    for (pos, phrase), rows in rewording_rows().items()
+    if pos == "relation" and rows[0].condition == NounCondition()
+}
+_TOGETHER: Final = tuple(frozenset(cell_words(row["phrases"])) for row in read_rows("relations_together"))
 _CONVERSES: Final = _lists("converses", "phrase", "converses")
 GENERAL: Final = _lists("general_nouns", "noun", "kinds")
 SENSES: Final = {row["noun"]: row["sense"] for row in read_rows("noun_senses")}
-PREPOSITIONS: Final = frozenset(
-    {wording for each in RELATIONS for wording in each.wordings}
-    | {wording for old, others in REWORDED.items() for wording in (old, *others)}
+PREPOSITIONS: Final = load_relations().prepositions.union(_REWORDED, *_REWORDED.values())
+_ONE_WAY: Final = frozenset({"strict", "place", "order"})
+SYMMETRIC: Final = frozenset(
+    phrase for phrase in load_relations().prepositions if _ONE_WAY.isdisjoint(swap_ways().get(phrase, ()))
 )
-SYMMETRIC: Final = frozenset(wording for each in RELATIONS if not each.strict for wording in each.wordings)
-_STRICT: Final = {wording: each.name for each in RELATIONS if each.strict for wording in each.wordings}
 _FIRST_WORDS: Final = frozenset(phrase.partition(" ")[0] for phrase in PREPOSITIONS)
 
 
-def near(one: str, other: str) -> bool:
-    """Whether two lemmas may be said of one thing: captioners use both and do not tell them apart."""
-    if reworded(one, other):
-        return True
-    return other in loosely_same(one) and frozenset((one, other)) not in _NOUNS_APART
-
-
 def reworded(one: str, other: str) -> bool:
-    """Whether a word may be written for another and what is said stays as true."""
-    first, second = ATTRIBUTES.get(one), ATTRIBUTES.get(other)
-    return (
-        one == other
-        or other in OBJECTS.get(one, ())
-        or one in OBJECTS.get(other, ())
-        or frozenset((one, other)) in _REWORDED_NOUNS
-        or bool(first and other in first.others)
-        or bool(second and one in second.others)
-    )
+    """Whether a noun or attribute may be written for another and what is said stays as true."""
+    return one == other or _rewords(one, other) or _rewords(other, one)
 
 
-def unlike(one: str, other: str) -> bool:
-    """Whether two attributes exclude each other, or are neighbours that captioners tell apart."""
-    first, second = place(one), place(other)
-    apart = (
-        first is not None
-        and second is not None
-        and first.group == second.group
-        and frozenset((first.concept, second.concept)) in _QUALITIES_APART
-    )
-    return apart or exclude_each_other(one, other)
+def _rewords(one: str, other: str) -> bool:
+    rows = (row for pos in ("noun", "adjective") for row in rewording_rows().get((pos, one), ()))
+    return other in _REWORDED_NOUNS.get(one, ()) or any(other in row.others for row in rows)
 
 
 @lru_cache(maxsize=20_000)
 def same_forms(noun: str) -> frozenset[str]:
     """Return a noun and its synonyms, each in both numbers."""
-    words = {noun, *OBJECTS.get(noun, ())}
+    words = {noun, *(other for row in rewording_rows().get(("noun", noun), ()) for other in row.others)}
     return frozenset(words | {plural_of(word) for word in words})
 
 
@@ -108,9 +81,17 @@ def deed(key: str) -> str:
 
 def same_relation(one: str, other: str) -> bool:
     """Whether two prepositions say the same."""
-    if one == other or other in REWORDED.get(one, ()) or one in REWORDED.get(other, ()):
-        return True
-    return any(one in each.wordings and other in each.wordings for each in RELATIONS)
+    return other in load_relations().same(one) or other in _REWORDED.get(one, ()) or one in _REWORDED.get(other, ())
+
+
+def same_act(one: str, other: str) -> bool:
+    """Whether captioners may use the two verbs (lemmas) of the same act."""
+    return other in load_relations().same(one)
+
+
+def are_other_acts(one: str, other: str) -> bool:
+    """Whether two verbs (lemmas) exclude each other."""
+    return PREPOSITIONS.isdisjoint((one, other)) and load_relations().exclusive(one, other)
 
 
 @lru_cache(maxsize=20_000)
@@ -124,15 +105,10 @@ def may_hold_together(one: str, other: str) -> bool:
     return bool(where and elsewhere and (verb or other_verb)) and where in paraphrases(elsewhere)
 
 
-def are_apart(one: str, other: str) -> bool:
-    """Whether two prepositions are different relations that hold one way only: "above" and "on"."""
-    return one in _STRICT and other in _STRICT and _STRICT[one] != _STRICT[other]
-
-
 @lru_cache(maxsize=20_000)
 def paraphrases(preposition: str) -> frozenset[str]:
     """Return the prepositions that may be told of the same two things as one, or as a verb."""
-    together = {*wordings_like(preposition), *REWORDED.get(preposition, ())}
+    together = {*load_relations().same(preposition), *_REWORDED.get(preposition, ())}
     together |= {phrase for group in _TOGETHER if preposition in group for phrase in group}
     return frozenset(phrase for phrase in together if not split_relation(phrase)[0])
 
@@ -158,4 +134,5 @@ def converses(key: str) -> frozenset[str]:
 @lru_cache(maxsize=20_000)
 def act_forms(verb: str) -> frozenset[str]:
     """Return every form of a verb and of those that captioners use of the same act."""
-    return forms_of(verb)
+    acts = (act.partition(" ") for act in load_relations().same(verb))
+    return frozenset(inflect(first, tag) + gap + rest for first, gap, rest in acts for tag in _FORMS)

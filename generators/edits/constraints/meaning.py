@@ -12,20 +12,17 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     GENERAL,
     SENSES,
-    are_apart,
+    are_other_acts,
     deed,
     may_hold_together,
-    near,
     reworded,
+    same_act,
     same_relation,
-    unlike,
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.lemmas import lemmatize
-from pairwright.generators.words.attributes import PLACES, contrary, exclude_each_other, same_concept
-from pairwright.generators.words.nouns import KINDS
-from pairwright.generators.words.relations import INSTEAD_OF
-from pairwright.generators.words.verbs import INSTEAD, same_act
+from pairwright.generators.lexicon.attributes import concepts, same_concept
+from pairwright.generators.lexicon.relations import load_relations
 
 _ARTICLES: Final = frozenset({"a", "an"})
 _SMALL: Final = frozenset({"a", "of", "-"})  # "a pair of"
@@ -39,7 +36,7 @@ def is_same_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     if old[-1] == new[-1]:
         return len(old) != len(new) and set(old) <= set(new)
     names = {(_name(edit.old, known), _name(edit.new, known)), (edit.old, edit.new)}
-    return any(near(*pair) or known.related(*pair, "NOUN") for pair in names)
+    return any(not known.nouns.exclusive(*pair) or known.related(*pair, "NOUN") for pair in names)
 
 
 def is_general_noun(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -54,13 +51,13 @@ def is_same_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
         return not _is_one(edit.old)  # where there are two dogs there is a dog
     old, new = _content(edit.old), _content(edit.new)
     if len(old) != 1 or len(new) != 1:
-        return near(edit.old, edit.new)
+        return reworded(edit.old, edit.new)
     one, other = old[0], new[0]
-    classes = {each.group for each in PLACES.get(one, ())} & {each.group for each in PLACES.get(other, ())}
+    classes = [{group for group, _ in concepts().get(word, ())} for word in (one, other)]
     return (
-        near(one, other)
+        reworded(one, other)
         or other in same_concept(one)
-        or (bool(classes) and not unlike(one, other))
+        or (not classes[0].isdisjoint(classes[1]) and not known.unlike(one, other, edit.after))
         or same_count(one, other)
         or known.related(one, other, "ADJ")
     )
@@ -71,9 +68,7 @@ def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     old, new = deed(edit.old), deed(edit.new)
     if same_relation(edit.old, edit.new) or old == new or may_hold_together(old, new):
         return True
-    if " " in old or " " in new:
-        return near(edit.old, edit.new)
-    return near(old, new) or same_act(old, new) or known.related(old, new, "VERB")
+    return " " not in old + new and (same_act(old, new) or known.related(old, new, "VERB"))
 
 
 def is_no_rewording(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -81,10 +76,10 @@ def is_no_rewording(edit: ProposedEdit, known: Knowledge) -> bool:
     old, new = edit.old, edit.new
     if same_relation(old, new) or reworded(old, new):
         return False
-    if any(_differ(one, other, edit.target, known) for one, other in product(old.split(), new.split())):
+    if any(_differ(one, other, edit, known) for one, other in product(old.split(), new.split())):
         return True
     if edit.target == "relation":
-        return new in INSTEAD_OF.get(old, ()) or are_apart(old, new) or not is_same_relation(edit, known)
+        return load_relations().exclusive(old, new, edit.before, edit.after) or not is_same_relation(edit, known)
     keeps = _keeps_thing if edit.target == "object" else _keeps_attribute
     return not keeps(edit, known)
 
@@ -150,20 +145,19 @@ def _keeps_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
     )
 
 
-def _differ(old: str, new: str, target: str, known: Knowledge) -> bool:
+def _differ(old: str, new: str, edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether two words say different things of one thing."""
     if _other_count(old, new):
         return True
     if (_number(old) and _number(old) == _number(new)) or reworded(old, new):
         return False
     antonyms = known.thesaurus.antonyms
-    if target == "object":
+    if edit.target == "object":
         narrower = known.thesaurus.is_a(new, old, "NOUN") and not known.thesaurus.is_a(old, new, "NOUN")
-        return new in KINDS.get(old, ()) or narrower or new in antonyms(old, "NOUN")
-    if new in INSTEAD.get(old, ()) or new in antonyms(old, "VERB"):
-        return True
-    excluded = exclude_each_other(old, new) or new in contrary(old) or new in antonyms(old, "ADJ")
-    return target == "attribute" and excluded
+        return narrower or new in antonyms(old, "NOUN")
+    if edit.target == "attribute":
+        return known.unlike(old, new, edit.after) or new in antonyms(old, "ADJ")
+    return are_other_acts(old, new) or new in antonyms(old, "VERB")
 
 
 def _other_count(one: str, other: str) -> bool:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pairwright.generators.edits.written.kinds import NOUNS
-from pairwright.generators.knowledge.sources import Thesaurus
 from pairwright.generators.language.inflection import inflect
+from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.words.nouns import MASS, PLURAL_ONLY
+from pairwright.generators.lexicon.nouns import flagged
 
 _ONE, _MANY, _AMOUNTS = words_with("one"), words_with("many"), words_with("amount")
 _MEASURES, _COLLECTIVE, _INVARIANT = words_with("measure"), words_with("collective"), words_with("invariant")
@@ -80,11 +80,11 @@ def _of_noun(tokens: Sequence[Token], at: int, thesaurus: Thesaurus) -> Slip | N
     if word in {"a", "an"} and following in _MANY - _AMOUNTS:
         counted = head and noun.tag == "NNS" and lemma not in _MEASURES  # but "a two story house"
         return Slip(at, f"{word} {following}", "") if counted else None
-    if not head or not form.isalpha() or lemma in _INVARIANT | MASS or not thesaurus.has(lemma, "NOUN"):
+    if not head or not form.isalpha() or lemma in _INVARIANT | flagged("mass") or not thesaurus.has(lemma, "NOUN"):
         return None
     plural = inflect(lemma, "NNS")
     if word in _ONE and noun.tag == "NNS" and form != lemma:
-        paired = not PLURAL_ONLY.isdisjoint((form, lemma))
+        paired = not flagged("plural_only").isdisjoint((form, lemma))
         certain = paired or (plural == form and not thesaurus.has(form, "NOUN"))
         return Slip(head, f"{word} {form}", "" if paired else lemma) if certain else None
     determined = at > 0 and tokens[at - 1].tag in {"DT", "PRP$", "POS"}

@@ -11,14 +11,14 @@ from typing import Final
 
 from pairwright.generators.edits.constraints.lexical import PREPOSITIONS
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.lexicon.attributes import concepts_of
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.words.attributes import COLOUR
 
 OBJECT, ATTRIBUTE, RELATION = "object", "attribute", "relation"
 NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
 ARTICLES: Final = frozenset({"a", "an"})
 
-_COLOURS: Final = frozenset(word for words in COLOUR.values() for word in words)
+_COLOURS: Final = frozenset(word for words in concepts_of("colour").values() for word in words)
 _NAMING: Final = NOUNS | {"PRP"}
 _VERBS: Final = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
 _DESCRIBING: Final = frozenset({"JJ", "JJR", "JJS", "CD", "VBN", "VBG", "RB", "RBR", "RBS"})

@@ -28,8 +28,8 @@ from pairwright.generators.edits.written.kinds import (
     targets_of_words,
 )
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.words.nouns import MASS
-from pairwright.generators.words.relations import relations_in
+from pairwright.generators.lexicon.nouns import flagged
+from pairwright.generators.lexicon.relations import load_relations
 
 _LONGEST: Final = {"replace": 5, "add": 9}  # words that count, on either side
 _REPAIRED: Final = frozenset({"a", "an", "the", "this", "that", "these", "those"})
@@ -190,7 +190,7 @@ def _without_repairs(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) 
         if token.text == ",":
             return bool(gone) and "," not in _words(gone)
         if token.text.lower() in ARTICLES:  # of the noun itself, or of the one behind the addition
-            one = bool(gone) and gone[-1].tag == "NN" == new[end - 1].tag and gone[-1].lemma not in MASS
+            one = bool(gone) and gone[-1].tag == "NN" == new[end - 1].tag and gone[-1].lemma not in flagged("mass")
             return not determined and (one if first else not gone)
         return not first and not acts and token.lemma in _AUXILIARIES
 
@@ -212,11 +212,13 @@ def _longer_name(hunk: Hunk, source: Sequence[Token]) -> Hunk:
 def _joined_in_relation(edits: list[Hunk], source: Sequence[Token], new: Sequence[Token]) -> list[Hunk]:
     """Return the hunks, as one where a relation stands for another: "in front of" for "in"."""
     first, last = edits[0], edits[-1]
-    for fresh in relations_in(new):
-        before, behind = first.new_start - fresh.start, fresh.end - last.new_end
+    find = load_relations().find_prepositions
+    known = find(_words(source)).items()
+    for start, end in find(_words(new)).items():
+        before, behind = first.new_start - start, end - last.new_end
         span = first.start - before, last.end + behind
-        if before >= 0 <= behind and any((old.start, old.end) == span for old in relations_in(source)):
-            return [_spanning(first, *span, fresh.start, fresh.end)]
+        if before >= 0 <= behind and span in known:
+            return [_spanning(first, *span, start, end)]
     between = [token for one, two in pairwise(edits) for token in source[one.end : two.start]]
     if all(token.tag in _PLACING for token in between):  # "standing on top of", "sitting on"
         return [_spanning(first, first.start, last.end, first.new_start, last.new_end)]

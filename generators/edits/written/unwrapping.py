@@ -13,10 +13,10 @@ from typing import Final
 
 from pairwright.generators.edits.realisation import Style, caption_style
 from pairwright.generators.language.vocabulary import normalize_text
+from pairwright.generators.language.word_set import word_set
 from pairwright.generators.llm.output.boilerplate import starts_trailing_remark
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
 from pairwright.generators.llm.output.plain_text import TextShape, extract_text
-from pairwright.generators.words.wordlists import word_set
 
 _LAYERS: Final = 4  # labels and remarks around one sentence
 _SIGNS: Final = frozenset({"Cf", "So"})  # what is not seen; pictures and ticks
