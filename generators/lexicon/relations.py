@@ -224,6 +224,36 @@ class RelationLexicon:
         known = self._prepositions.get(relation.preposition)
         return known.converses if known and relation.frame != "p" else ()
 
+    @property
+    def prepositions(self) -> frozenset[str]:
+        """The prepositions of the table."""
+        return frozenset(self._prepositions)
+
+    @cached_property
+    def synonyms(self) -> dict[tuple[str, str], frozenset[str]]:
+        """Verbs and prepositions, by the pair of names that they share with what says the same (`Relation.synonym`)."""
+        found: dict[tuple[str, str], set[str]] = {}
+        for key in (*self._prepositions, *(verb for verb, _ in self._verbs)):
+            relation = self.analyse(key)
+            if relation is not None:
+                found.setdefault(relation.synonym, set()).add(key)
+        return {synonym: frozenset(keys) for synonym, keys in found.items()}
+
+    def same(self, key: str) -> frozenset[str]:
+        """Return the verbs or prepositions that say the same as one, itself among them."""
+        relation = self.analyse(key)
+        return frozenset({key}) if relation is None else self.synonyms.get(relation.synonym, frozenset()) | {key}
+
+    def find_prepositions(self, lower: Sequence[str]) -> dict[int, int]:
+        """Return start and end of the prepositions among tokens, from left to right, without overlap."""
+        found, at = {}, 0
+        while at < len(lower):
+            length = self.match_preposition(lower, at)
+            if length:
+                found[at] = at + length
+            at += length or 1
+        return found
+
     def match_preposition(self, lower: Sequence[str], at: int) -> int:
         """Return the number of tokens of the longest preposition that starts at token ``at``, 0 if there is none."""
         for length in self._lengths.get(lower[at], ()) if at < len(lower) else ():
@@ -239,6 +269,12 @@ class RelationLexicon:
             words = phrase.split()
             lengths.setdefault(words[0], set()).add(len(words))
         return {word: tuple(sorted(found, reverse=True)) for word, found in lengths.items()}
+
+
+@lru_cache(maxsize=1)
+def swap_ways() -> dict[str, frozenset[str]]:
+    """Return what an exchange of the two things does to each relation (``swap_relations.tsv``)."""
+    return {row["relation"]: frozenset(row["ways"].split()) for row in read_rows("swap_relations")}
 
 
 @lru_cache(maxsize=1)
