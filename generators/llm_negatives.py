@@ -25,7 +25,7 @@ from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import EditThesaurus
 from pairwright.generators.edits.written.checks import EditChecks
-from pairwright.generators.knowledge.sources import Pool
+from pairwright.generators.language.sources import Pool
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.output.answers import request_answers

@@ -21,8 +21,8 @@ from pairwright.generators.captions.edited import edited_annotation, first_good
 from pairwright.generators.edits.coordination import swap_around_and
 from pairwright.generators.edits.invisible_text import restore_invisible, strip_invisible
 from pairwright.generators.edits.rewordings import Rewordings
-from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.cloze.model import ClozeModel
+from pairwright.generators.language.sources import Pool, Thesaurus
 from pairwright.generators.language.tokens import Token
 
 NAME = "rules-positives"

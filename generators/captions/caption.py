@@ -1,4 +1,4 @@
-"""A caption made ready for edits: its tokens, noun phrases, relations and what else is said of the image.
+"""A caption made ready for edits: its tokens, noun phrases and what else is said of the image.
 
 Built once a pair and shared by all makers of edits. An *outcome* is what a maker yields for each place that it tries:
 the changes to make there, or the reason why it makes none. Reasons, from "nothing there" to "nearly": see `REASONS`.
@@ -14,7 +14,6 @@ from pairwright.generators.edits.realisation import Change, Style, caption_style
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.word_set import word_set
 from pairwright.generators.lexicon.nouns import flagged
-from pairwright.generators.words.relations import relations_among
 
 # When every place fails, the reason that stands furthest to the right is the one given.
 REASONS = (
@@ -47,7 +46,6 @@ class Caption:
         lemmas: of the tokens.
         lower: the tokens as written, in lower case.
         phrases: noun phrases from left to right.
-        relations: from left to right.
         words: what all captions and boxes of the image say.
         contents: lemmas of nouns, verbs and adjectives, the context in which a new word must make sense.
         company: lemmas of nouns and of what is done, beside which another thing must make sense.
@@ -61,7 +59,6 @@ class Caption:
         self.lemmas = [token.lemma for token in tokens]
         self.lower = tuple([token.text.lower() for token in tokens])
         self.phrases = noun_phrases(tokens)
-        self.relations = relations_among(self.lower)
         self.words = ImageWords.of(pair)
         self.contents = self._lemmas_of(_CONTENTS)
         self.company = self._lemmas_of(_COMPANY)
@@ -86,11 +83,6 @@ class Caption:
     def context_words(self) -> tuple[str, ...]:
         """The tokens in lower case, "an" as "a", as a cloze model reads them: the article follows from the slot."""
         return tuple(["a" if word == "an" else word for word in self.lower])
-
-    @cached_property
-    def wordings(self) -> frozenset[str]:
-        """The relations that it tells, as written."""
-        return frozenset(" ".join(self.lower[found.start : found.end]) for found in self.relations)
 
     @cached_property
     def things(self) -> tuple[NounPhrase, ...]:

@@ -21,9 +21,8 @@ from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.lexicon.attributes import concepts_of
 from pairwright.generators.lexicon.function_words import words_with
-from pairwright.generators.lexicon.nouns import loosely_same as loosely_same  # noqa: PLC0414 - imported from here, too
+from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.synonyms import attributes_like
-from pairwright.generators.words.relations import wordings_like
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _COLOUR_WORDS = frozenset(word for words in concepts_of("colour").values() for word in words)
@@ -96,20 +95,6 @@ class ImageWords:
     def has_any(self, words: Iterable[str]) -> bool:
         """Whether one of the words or phrases occurs."""
         return any(map(self.has, words))
-
-    def said_of(self, wording: str, noun: str) -> bool:
-        """Whether some caption holds a wording and speaks of the noun, by whatever name.
-
-        Or holds one that says the same ("beside", "near" for "next to") shortly before the noun.
-        """
-        said = [each for each in wordings_like(wording) if self.has(each)]
-        if not said:
-            return False
-        names = _called(noun)
-        lines = (self.own, *self.others)
-        if wording in said and any(_holds(words, wording) and not names.isdisjoint(words) for words in lines):
-            return True
-        return any(_stands_after(words, each, names) for each in said if each != wording for words in lines)
 
     def holds(self, holder: str, thing: str) -> bool:
         """Whether another caption tells the other way round of what is in or on a thing: "a vase full of flowers"."""
@@ -235,19 +220,6 @@ def _is_told(words: tuple[str, ...], adjectives: frozenset[str], nouns: Abstract
         words[at] in adjectives or (words[at] in _BE and not adjectives.isdisjoint(words[at + 1 : at + _REACH]))
         for at in told
     )
-
-
-def _holds(words: tuple[str, ...], wording: str) -> bool:
-    return f" {wording} " in f" {' '.join(words)} "
-
-
-def _stands_after(words: tuple[str, ...], wording: str, nouns: frozenset[str]) -> bool:
-    """Whether one of the nouns stands shortly after a wording, of one word or several."""
-    if nouns.isdisjoint(words) or not _holds(words, wording):
-        return False
-    said = tuple(wording.split())
-    ends = (at + len(said) for at in range(len(words)) if words[at : at + len(said)] == said)
-    return any(not nouns.isdisjoint(words[end : end + _REACH]) for end in ends)
 
 
 def _stands_before(words: tuple[str, ...], adjectives: frozenset[str], nouns: AbstractSet[str]) -> bool:

@@ -16,7 +16,7 @@ from pairwright.generators.language.lemmas import is_common_noun, is_verb, lemma
 from pairwright.generators.language.word_set import word_set
 from pairwright.generators.lexicon.attributes import concepts_of
 from pairwright.generators.lexicon.nouns import flagged
-from pairwright.generators.words.relations import RELATIONS
+from pairwright.generators.lexicon.relations import load_relations
 
 CLAUSE = re.compile(r"[.,;:!?()\"]|\s-\s")
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
@@ -34,7 +34,7 @@ CLAUSE_STOPS = word_set(
     "is are was were while as that which who but so because whilst stands sits looks walks holds rides poses plays waits eats runs talks "
     "watches smiles glances glance gets has does goes takes makes lies leans jumps flies rests moves"
 )
-_BEGIN_PLACES = frozenset(wording.split()[0] for each in RELATIONS for wording in each.wordings)
+_BEGIN_PLACES = frozenset(phrase.split()[0] for phrase in load_relations().prepositions)
 PLACE_PREPOSITIONS = (
     "on top of",
     "in front of",

@@ -24,7 +24,7 @@ from pairwright.generators.conversations.caption_lexicon import AGENT_NOUNS
 from pairwright.generators.language.inflection import article
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.nouns import flagged, gendered_words, loosely_same
-from pairwright.generators.words.verbs import INSTEAD
+from pairwright.generators.lexicon.relations import load_relations
 
 _INITIALS = re.compile(r"\btv(?=s?\b)")
 
@@ -144,8 +144,7 @@ def _contradictions(facts: Sequence[Fact]) -> Iterator[tuple[Fact, Fact]]:
 
 def are_exclusive_actions(action: str, other: str) -> bool:
     """Return whether two actions exclude each other ("sitting" and "standing")."""
-    one, two = lemmatize(action, "VBG"), lemmatize(other, "VBG")
-    return two in INSTEAD.get(one, ()) or one in INSTEAD.get(two, ())
+    return load_relations().exclusive(lemmatize(action, "VBG"), lemmatize(other, "VBG"))
 
 
 def _same_thing(one: Fact, other: Fact) -> bool:

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from pairwright.datasets.records import Annotation
 from pairwright.generators.lexicon.claims import claimed
-from pairwright.generators.words.relations import relations_among
+from pairwright.generators.lexicon.relations import load_relations
 
 _JOINTS = frozenset({"a", "an", "with", "and", "near"})
 _DETERMINERS = frozenset({"a", "an", "the", "any", "of"})
@@ -54,7 +54,7 @@ def _relation_words(before: str, after: str) -> tuple[str, ...]:
 
 def _split_phrase(wording: str) -> tuple[str, ...]:
     words = tuple(wording.split())
-    ends = {found.start: found.end for found in relations_among(words)}
+    ends = load_relations().find_prepositions(words)
     parts, at = [], 0
     while at < len(words):
         end = at + 2 if words[at : at + 2] == _FAR else ends.get(at, at + 1)

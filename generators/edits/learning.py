@@ -14,10 +14,10 @@ from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.edits.word_balance import AllowedProposals, learn_balance
-from pairwright.generators.knowledge.sources import Thesaurus
 from pairwright.generators.language.cloze.context import ClozeExample
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 from pairwright.generators.language.cloze.training import train_cloze_model
+from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.language.tokens import Token
 
 BALANCE_CAPTIONS: Final = 3_000  # pairs on which the word balance is learned, at most

@@ -35,13 +35,5 @@ class EditMaterials:
     @classmethod
     def of(cls, thesaurus: Any, pool: Any, model: EditModel) -> "EditMaterials":
         """Return the materials of a pool."""
-        nouns = NounLexicon(thesaurus)
-        return cls(
-            thesaurus,
-            pool,
-            model,
-            Knowledge(thesaurus, pool),
-            nouns,
-            AttributeLexicon(thesaurus, nouns),
-            load_relations(),
-        )
+        known = Knowledge(thesaurus, pool)
+        return cls(thesaurus, pool, model, known, known.nouns, known.attributes, load_relations())

@@ -21,10 +21,10 @@ from pairwright.generators.captions.phrases import NOUNS, NounPhrase
 from pairwright.generators.edits.proposals import FloatArray
 from pairwright.generators.edits.scored_captions import ScoredCaption
 from pairwright.generators.edits.slots import ADJECTIVE, NOUN, PARTICIPLES, RELATION, context_of, find_slots
-from pairwright.generators.knowledge.sources import Pool, Thesaurus
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.language.sources import Pool, Thesaurus
 from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.synonyms import (

@@ -8,8 +8,8 @@ import numpy as np
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.proposals import FloatArray
 from pairwright.generators.edits.slots import Slot, context_of, find_slots
-from pairwright.generators.knowledge.sources import Thesaurus
 from pairwright.generators.language.cloze.model import ClozeModel
+from pairwright.generators.language.sources import Thesaurus
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,12 +17,11 @@ from typing import Final
 
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NOUNS, NounPhrase
-from pairwright.generators.captions.relation_slots import before_it
 from pairwright.generators.edits.realisation import Change
-from pairwright.generators.knowledge.sources import Thesaurus
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.lexicon.relations import load_relations
 
 NOUN, ADJECTIVE, RELATION = "noun", "adjective", "relation"
@@ -31,6 +30,7 @@ PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger mixes them up behin
 _VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
 _CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _ENDS: Final = ("",) * REACH
+_FURTHEST: Final = 3  # tokens between a thing and its relation: "a man who is standing on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ def _relations(caption: Caption) -> Iterator[Slot]:
         if thing is None:
             at += 1
             continue
-        subject = before_it(caption, at)
+        subject = _subject(caption, at)
         yield Slot(
             RELATION,
             at,
@@ -167,6 +167,18 @@ def _relations(caption: Caption) -> Iterator[Slot]:
             caption.head(thing),
         )
         at += length
+
+
+def _subject(caption: Caption, start: int) -> NounPhrase | None:
+    """Return the thing that a relation is said of: the noun phrase before it, verbs and adverbs between."""
+    at = start
+    while (
+        at > 0
+        and start - at < _FURTHEST
+        and (caption.tag(at - 1)[:2] in {"VB", "RB", "RP"} or caption.word(at - 1) in {"that", "who", "which"})
+    ):
+        at -= 1
+    return caption.ending_at(at)
 
 
 def _relation_key(caption: Caption, at: int, length: int, *, verb: bool) -> str:

@@ -224,6 +224,21 @@ class RelationLexicon:
         known = self._prepositions.get(relation.preposition)
         return known.converses if known and relation.frame != "p" else ()
 
+    @property
+    def prepositions(self) -> frozenset[str]:
+        """The prepositions of the table."""
+        return frozenset(self._prepositions)
+
+    def find_prepositions(self, lower: Sequence[str]) -> dict[int, int]:
+        """Return start and end of the prepositions among tokens, from left to right, without overlap."""
+        found, at = {}, 0
+        while at < len(lower):
+            length = self.match_preposition(lower, at)
+            if length:
+                found[at] = at + length
+            at += length or 1
+        return found
+
     def match_preposition(self, lower: Sequence[str], at: int) -> int:
         """Return the number of tokens of the longest preposition that starts at token ``at``, 0 if there is none."""
         for length in self._lengths.get(lower[at], ()) if at < len(lower) else ():

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import plural_of
 from pairwright.generators.edits.additions.places import drawn_figures
-from pairwright.generators.knowledge.sources import Pool as PoolWords
+from pairwright.generators.language.sources import Pool as PoolWords
 from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.tables import read_rows
 

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 
 from pairwright.generators.captions.box_truth import is_vague, may_count, number_of, place_in_doubt
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.captions.context import loosely_same
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     are_opposed,
@@ -21,6 +20,7 @@ from pairwright.generators.edits.constraints.lexical import (
     supports,
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.synonyms import attributes_like
 
 _ARTICLES: Final = frozenset({"a", "an"})

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
 
-from pairwright.generators.captions.context import loosely_same, plural_of
+from pairwright.generators.captions.context import plural_of
 from pairwright.generators.edits.constraints.lexical import same_forms
-from pairwright.generators.knowledge.sources import Pool, Thesaurus
+from pairwright.generators.language.sources import Pool, Thesaurus
 from pairwright.generators.lexicon.attributes import AttributeLexicon
-from pairwright.generators.lexicon.nouns import NounLexicon, NounThesaurus, flagged, noun_features
+from pairwright.generators.lexicon.nouns import NounLexicon, NounThesaurus, flagged, loosely_same, noun_features
 from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.synonyms import reword_each_other
 

@@ -3,10 +3,10 @@
 from functools import lru_cache
 from typing import Final
 
-from pairwright.generators.captions.context import loosely_same, plural_of
+from pairwright.generators.captions.context import plural_of
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.attributes import concepts, neighbours, opposites
-from pairwright.generators.lexicon.nouns import cell_words
+from pairwright.generators.lexicon.nouns import cell_words, loosely_same
 from pairwright.generators.lexicon.relations import Relation, load_relations
 from pairwright.generators.lexicon.synonyms import rewordings
 from pairwright.generators.lexicon.tables import read_rows

@@ -13,9 +13,9 @@ from typing import Final
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.slots import context_of, find_slots
-from pairwright.generators.knowledge.sources import Thesaurus
 from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.cloze.model import ClozeModel
+from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.language.tokens import Token
 
 Span = tuple[int, int]

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from pairwright.generators.edits.written.kinds import NOUNS
-from pairwright.generators.knowledge.sources import Thesaurus
 from pairwright.generators.language.inflection import inflect
+from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import flagged

@@ -39,8 +39,8 @@ from pairwright.generators.edits.written.rebuilding import (
 )
 from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
 from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
-from pairwright.generators.knowledge.sources import Pool
 from pairwright.generators.language.lemmas import lemmatize
+from pairwright.generators.language.sources import Pool
 from pairwright.generators.language.spacy_import import import_lemminflect
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.lexicon.function_words import words_with
