@@ -30,7 +30,6 @@ _CONTENTS, _COMPANY = frozenset({"NOUN", "VERB", "ADJ"}), frozenset({"NOUN", "VE
 
 # Words that speak of a thing named before; what they stand beside cannot be moved or changed in number or sex.
 ANAPHORS = word_set("its their his her hers theirs it them him himself herself itself themselves each other")
-OWN = word_set("its their his her")  # before what somebody has: "riding his bike"
 GENDERED = word_set("his her hers him he she himself herself")
 
 _BEGIN_RELATIONS = frozenset({("next", "to"), ("close", "to"), ("full", "of")})  # "a street | next to"

@@ -28,8 +28,6 @@ _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _COLOUR_WORDS = frozenset(word for words in concepts_of("colour").values() for word in words)
 _BE = frozenset({"is", "are", "was", "were", "looks", "look"})
 _REACH = 4  # words before a noun in which its adjectives stand
-_HELD = 7  # words after what holds a thing, within which it is said to
-_HOLDING = words_with("holds")
 _OF_SEVERAL = words_with("of_several")
 _MORE_THAN_TWO = words_with("over_two")
 
@@ -95,12 +93,6 @@ class ImageWords:
     def has_any(self, words: Iterable[str]) -> bool:
         """Whether one of the words or phrases occurs."""
         return any(map(self.has, words))
-
-    def holds(self, holder: str, thing: str) -> bool:
-        """Whether another caption tells the other way round of what is in or on a thing: "a vase full of flowers"."""
-        if not self.others or _HOLDING.isdisjoint(self.all):
-            return False
-        return any(_is_held(words, _called(holder), _called(thing)) for words in self.others)
 
     def speaks_of(self, noun: str) -> bool:
         """Whether the noun, its plural, or a word that captions use for the same occurs; of a compound, its head."""
@@ -199,16 +191,6 @@ def _plurals(noun: str) -> frozenset[str]:
 def _called(noun: str) -> frozenset[str]:
     """Return the words by which captions may call a thing, and their plurals."""
     return frozenset(form for word in loosely_same(noun) for form in (word, plural_of(word)))
-
-
-def _is_held(words: tuple[str, ...], holders: frozenset[str], things: frozenset[str]) -> bool:
-    """Whether a holder is soon followed by a word for holding, and that by one of the things."""
-    if holders.isdisjoint(words) or things.isdisjoint(words):
-        return False
-    after = (words[at + 1 : at + 1 + _HELD] for at, word in enumerate(words) if word in holders)
-    return any(
-        word in _HOLDING and not things.isdisjoint(rest[at + 1 :]) for rest in after for at, word in enumerate(rest)
-    )
 
 
 def _is_told(words: tuple[str, ...], adjectives: frozenset[str], nouns: AbstractSet[str]) -> bool:

@@ -4,15 +4,17 @@ An object or attribute counts as one word, whatever its length ("fire hydrant").
 a preposition: "laying next to" for "standing in" inserts "laying" and "next to"; for "sitting next to" only "laying".
 """
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
 from pairwright.datasets.records import Annotation
-from pairwright.generators.lexicon.claims import claimed
 from pairwright.generators.lexicon.relations import load_relations
+from pairwright.generators.lexicon.tables import read_rows
 
 _JOINTS = frozenset({"a", "an", "with", "and", "near"})
 _DETERMINERS = frozenset({"a", "an", "the", "any", "of"})
+_FIRST = re.compile(r"(.+?) and \S+$")
 _FAR = ("far", "from")  # written by negation, so not in the table of relations
 
 
@@ -37,9 +39,27 @@ def inserted_words_of_edits(form: str, target: str, edits: Sequence[tuple[str, s
     return _object_words(after.lower())
 
 
+@lru_cache(maxsize=1)
+def _tails() -> tuple[str, ...]:
+    """Return what additions write behind the noun: "in the background"."""
+    tails = (row["frame"].partition("{}")[2] for row in read_rows("addition_frames"))
+    return tuple(filter(None, tails))
+
+
+def _claimed(words: str) -> str:
+    """Return what is claimed, of words that end as a claim does; other words as they are.
+
+    Args:
+        words: lower case; those of a claim at the front have the first word of the caption behind them.
+    """
+    tail = next((tail for tail in _tails() if words.endswith(tail)), "")
+    first = None if tail else _FIRST.match(words)
+    return first[1] if first is not None else words.removesuffix(tail)
+
+
 @lru_cache(maxsize=65_536)
 def _object_words(after: str) -> tuple[str, ...]:
-    words = claimed(after.strip(" ,")).split()
+    words = _claimed(after.strip(" ,")).split()
     while len(words) > 1 and words[0] in _JOINTS:
         words = words[1:]
     return (" ".join(words),) if words else ()

@@ -8,7 +8,7 @@ A *change* replaces a span of the source with new words, given as they are writt
   corrected articles.
 
 A *joined word* has hyphens, apostrophes or slashes ("walk-in", "dog's", "and/or"), or is a placeholder ("<PERSON>",
-"<b>") or an HTML entity ("&quot;"). `splits_joined_word` detects changes that begin or end inside one; rules do not
+"<b>") or an HTML entity ("&quot;"). `splits_any_span` detects changes that begin or end inside one; rules do not
 make these.
 
 Spacing, punctuation and the case of all other words stay those of the source. Number is up to the caller
@@ -99,11 +99,6 @@ def joined_word_spans(source: str) -> tuple[tuple[int, int], ...]:
     if _JOINTS.isdisjoint(source):
         return ()
     return tuple(found.span() for found in _JOINED.finditer(source))
-
-
-def splits_joined_word(source: str, changes: Sequence[Change]) -> bool:
-    """Whether a change begins or ends within a joined word."""
-    return splits_any_span(joined_word_spans(source), changes)
 
 
 def splits_any_span(spans: Sequence[tuple[int, int]], changes: Sequence[Change]) -> bool:

@@ -4,13 +4,13 @@ For training only (FSC-CLIP, bi-gram shuffle): such a text is no English, and ma
 benchmark. Rows have the form ``shuffle`` and no target; the exports of benchmarks skip and count them.
 """
 
+import random
 import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.edits.realisation import Change, lowercase_span
-from pairwright.generators.edits.rng import RandomStream
 
 BLOCK = 2
 _LEAST_BLOCKS = 3
@@ -27,7 +27,7 @@ def shuffle(caption: Caption, seed: int) -> Iterator[Outcome]:
         caption: the parsed caption.
         seed: 64 random bits.
     """
-    rng = RandomStream(seed)
+    rng = random.Random(seed)
     source = caption.pair.caption
     found = _END.search(source)
     spans = [match.span() for match in _WORD.finditer(source, 0, found.start() if found else len(source))]
@@ -36,7 +36,7 @@ def shuffle(caption: Caption, seed: int) -> Iterator[Outcome]:
         return
     gaps = [source[one[1] : other[0]] for one, other in pairwise(spans)]
     for _ in range(_ORDERS):
-        order = rng.shuffled(blocks)
+        order = rng.sample(blocks, len(blocks))
         if order == blocks:
             order = [*blocks[1:], blocks[0]]
         if _read(source, order) == _read(source, blocks):

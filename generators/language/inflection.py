@@ -129,16 +129,3 @@ def _is_initialism(word: str) -> bool:
     match = _INITIALISM.match(word)
     letters = match[0].rstrip("s") if match else ""
     return bool(letters) and (letters in _READ_BY_LETTER or bool(_WITHOUT_VOWEL.fullmatch(letters)))
-
-
-def match_case(word: str, like: str) -> str:
-    """Return ``word`` in the letter case of ``like``: lower, Capitalised or ALL CAPITALS (two letters or more).
-
-    A word with capitals after the first letter ("iPhone", "TVs") is returned unchanged.
-    """
-    if any(letter.isupper() for letter in word[1:]):
-        return word
-    letters = [letter for letter in like if letter.isalpha()]
-    if len(letters) > 1 and all(letter.isupper() for letter in letters):
-        return word.upper()
-    return word[:1].upper() + word[1:] if letters and letters[0].isupper() else word

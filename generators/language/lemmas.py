@@ -140,8 +140,3 @@ def _is_auxiliary(word: str, at: int, tags: Sequence[str]) -> bool:
         return False
     following = next((tag for tag in tags[at + 1 :] if not tag.startswith(("RB", "PRP"))), "")
     return following == ("VBN" if word == "have" else "VB")
-
-
-def verb_of_participle(participle: str) -> str:
-    """Return the verb of a present or past participle."""
-    return lemmatize(participle, "VBG" if participle.endswith("ing") else "VBN")

@@ -7,7 +7,7 @@ class exclude each other beside the nouns for which the class holds (``attribute
 other if no number of things could be called by both (``numbers.tsv``). A word may replace those that it excludes.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
@@ -180,13 +180,6 @@ class AttributeLexicon:
         """Return the words of a vocabulary that exclude a word beside a noun, in its order; symmetric in the words."""
         found = self._candidates(word, tuple(vocabulary))
         return tuple(other for other in found if self.exclusive(word, other, noun))
-
-    def insertable(self, noun_classes: Iterable[str]) -> tuple[str, ...]:
-        """Return the describing words that may be said of things of such classes, in the order of the table."""
-        names = frozenset(f"@{name}" for name in noun_classes)
-        holding = {name for name, condition in class_conditions().items() if condition.holds(names)}
-        found = ((word, name) for word, places in concepts().items() for name, _ in places)
-        return tuple(dict.fromkeys(word for word, name in found if name in holding))
 
     def _are_other_concepts(self, one: str, other: str, names: frozenset[str]) -> bool:
         """Whether two words are of one class that holds beside a noun, of concepts that are no neighbours."""

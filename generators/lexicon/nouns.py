@@ -194,22 +194,9 @@ class NounLexicon:
         """Whether a noun names a person or an animal."""
         return not _ALIVE.isdisjoint(self.profile(noun).classes)
 
-    def is_mass(self, noun: str) -> bool:
-        """Whether a noun has no plural in captions ("luggage")."""
-        return self.has_flag(noun, "mass")
-
-    def is_plural_only(self, noun: str) -> bool:
-        """Whether a noun has no singular in captions ("scissors")."""
-        return self.has_flag(noun, "plural_only")
-
     def is_frame(self, noun: str) -> bool:
         """Whether a noun speaks of the picture, of parts or amounts ("close up", "side", "group"): never edited."""
         return self.has_flag(noun, "frame")
-
-    def is_worn(self, noun: str) -> bool:
-        """Whether a noun names what people wear."""
-        profile = self.profile(noun)
-        return "worn" in profile.flags or "worn" in profile.places
 
     def gender(self, noun: str) -> str:
         """Return "male", "female" or, of most nouns, an empty string."""

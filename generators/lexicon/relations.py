@@ -229,21 +229,6 @@ class RelationLexicon:
         """The prepositions of the table."""
         return frozenset(self._prepositions)
 
-    @cached_property
-    def synonyms(self) -> dict[tuple[str, str], frozenset[str]]:
-        """Verbs and prepositions, by the pair of names that they share with what says the same (`Relation.synonym`)."""
-        found: dict[tuple[str, str], set[str]] = {}
-        for key in (*self._prepositions, *(verb for verb, _ in self._verbs)):
-            relation = self.analyse(key)
-            if relation is not None:
-                found.setdefault(relation.synonym, set()).add(key)
-        return {synonym: frozenset(keys) for synonym, keys in found.items()}
-
-    def same(self, key: str) -> frozenset[str]:
-        """Return the verbs or prepositions that say the same as one, itself among them."""
-        relation = self.analyse(key)
-        return frozenset({key}) if relation is None else self.synonyms.get(relation.synonym, frozenset()) | {key}
-
     def find_prepositions(self, lower: Sequence[str]) -> dict[int, int]:
         """Return start and end of the prepositions among tokens, from left to right, without overlap."""
         found, at = {}, 0
@@ -269,12 +254,6 @@ class RelationLexicon:
             words = phrase.split()
             lengths.setdefault(words[0], set()).add(len(words))
         return {word: tuple(sorted(found, reverse=True)) for word, found in lengths.items()}
-
-
-@lru_cache(maxsize=1)
-def swap_ways() -> dict[str, frozenset[str]]:
-    """Return what an exchange of the two things does to each relation (``swap_relations.tsv``)."""
-    return {row["relation"]: frozenset(row["ways"].split()) for row in read_rows("swap_relations")}
 
 
 @lru_cache(maxsize=1)

@@ -220,8 +220,9 @@ def _longer_name(hunk: Hunk, source: Sequence[Token]) -> Hunk:
 def _joined_in_relation(edits: list[Hunk], source: Sequence[Token], new: Sequence[Token]) -> list[Hunk]:
     """Return the hunks, as one where a relation stands for another: "in front of" for "in"."""
     first, last = edits[0], edits[-1]
-    known = _prepositions(source)
-    for start, end in _prepositions(new):
+    find = load_relations().find_prepositions
+    known = find(_words(source)).items()
+    for start, end in find(_words(new)).items():
         before, behind = first.new_start - start, end - last.new_end
         span = first.start - before, last.end + behind
         if before >= 0 <= behind and span in known:
@@ -230,13 +231,6 @@ def _joined_in_relation(edits: list[Hunk], source: Sequence[Token], new: Sequenc
     if all(token.tag in _PLACING for token in between):  # "standing on top of", "sitting on"
         return [_spanning(first, first.start, last.end, first.new_start, last.new_end)]
     return edits
-
-
-def _prepositions(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """Return where prepositions of one or more words stand."""
-    words, lexicon = _words(tokens), load_relations()
-    lengths = ((at, lexicon.match_preposition(words, at)) for at in range(len(words)))
-    return [(at, at + length) for at, length in lengths if length]
 
 
 def _spanning(hunk: Hunk, start: int, end: int, new_start: int, new_end: int) -> Hunk:

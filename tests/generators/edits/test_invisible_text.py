@@ -22,7 +22,7 @@ UNSEEN = "\u200b\u200c\u200d\u2060\ufeff\u00ad\u200e\u202a\u202c\u2063"
 
 def makers() -> tuple[RuleGenerator, RuleGenerator]:
     thesaurus, pool = SmallThesaurus(), small_pool()
-    options = NegativeOptions(types=TYPES, minimum=2, both_sides=True)
+    options = NegativeOptions(types=TYPES, both_sides=True)
     return RuleNegatives(thesaurus, pool, options), RulePositives(thesaurus, pool)
 
 
@@ -55,14 +55,14 @@ def test_texts_are_those_of_the_caption_as_one_sees_it(written: str) -> None:
 
 
 def test_a_mark_beside_a_word_that_gives_way_stays() -> None:
-    options = NegativeOptions(types=("swap-attribute",), minimum=2)
+    options = NegativeOptions(types=("swap-attribute",))
     maker = RuleNegatives(SmallThesaurus(), small_pool(), options)
     (row,) = annotate(maker, pair_of("a red\u200b car next to a \u2060blue truck"))
     assert row.text == "a blue\u200b car next to a \u2060red truck"
 
 
 def test_what_another_caption_says_behind_such_marks_is_said() -> None:
-    options = NegativeOptions(types=("replace-object",), minimum=2, per_type=20)
+    options = NegativeOptions(types=("replace-object",), per_type=20)
     maker = RuleNegatives(SmallThesaurus(), small_pool(), options)
     rows = annotate(maker, pair_of("a dog on a bed", "a c\u00adat sleeps"))
     assert not any("cat" in row.text for row in rows)

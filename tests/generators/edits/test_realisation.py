@@ -8,10 +8,11 @@ from pairwright.generators.edits.realisation import (
     Change,
     Style,
     caption_style,
+    joined_word_spans,
     lowercase_span,
     normalize_capitals,
     rewrite,
-    splits_joined_word,
+    splits_any_span,
 )
 
 TEXT = st.text(alphabet="aeiou bcdn AN.,'\"éあ\n", max_size=60)
@@ -132,7 +133,7 @@ def test_capitals_and_articles_follow_the_style(source: str, before: str, after:
 )
 def test_a_part_of_a_joined_word_is_told(source: str, part: str, cut: bool) -> None:  # noqa: FBT001 - a table
     start = source.index(part)
-    assert splits_joined_word(source, [Change(start, start + len(part), "x")]) is cut
+    assert splits_any_span(joined_word_spans(source), [Change(start, start + len(part), "x")]) is cut
 
 
 def test_a_mended_article_belongs_to_the_edit() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pairwright.generators.language.inflection import article, inflect, match_case
+from pairwright.generators.language.inflection import article, inflect
 from pairwright.generators.language.lemmas import lemmatize, universal_tags
 
 ARTICLES = {
@@ -85,11 +85,6 @@ def test_the_article_depends_on_the_sound(expected: str, word: str) -> None:
 
 def test_the_article_looks_at_the_first_word_past_quotes() -> None:
     assert (article('"open" sign'), article("old dog"), article("")) == ("an", "an", "a")
-
-
-def test_a_replacement_keeps_the_letter_case_of_what_it_replaces() -> None:
-    assert [match_case("dog", like) for like in ("cat", "Cat", "CAT", "A", "7")] == ["dog", "Dog", "DOG", "Dog", "dog"]
-    assert match_case("TVs", "radios") == "TVs"
 
 
 def test_auxiliaries_are_distinguished_from_full_verbs() -> None:

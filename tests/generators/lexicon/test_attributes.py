@@ -96,12 +96,6 @@ def test_classes() -> None:
     assert not LEXICON.is_described("other")
 
 
-def test_insertable_words_hold_of_the_class() -> None:
-    assert {"red", "small", "old", "parked"} <= set(LEXICON.insertable(["vehicle"]))
-    assert "red" not in LEXICON.insertable(["person"])
-    assert "raw" not in LEXICON.insertable(["vehicle"])
-
-
 def test_every_class_and_neighbour_of_the_tables_is_known() -> None:
     classes = {row["class"] for row in read_rows("attribute_classes")}
     assert {group for found in concepts().values() for group, _ in found} == classes
