@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -62,7 +61,7 @@ class ClozeNetwork:
     @cached_property
     def index(self) -> Mapping[str, int]:
         """Column of each target."""
-        return MappingProxyType({target: column for column, target in enumerate(self.targets)})
+        return {target: column for column, target in enumerate(self.targets)}
 
 
 class WordIndex(dict[str, int]):
