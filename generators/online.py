@@ -17,17 +17,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import MAX_EDITABLE_CAPTION, Annotation, Box, Pair, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
+from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.negatives import NAME, TYPES, VERSION, NegativeOptions, RuleNegatives
 
+ONLINE_TYPES: Final = tuple(kind for kind in TYPES if kind != "negation")
 Texts = dict[str, tuple[str, ...]]
 _MAX_SHOWN_CHARS = 60  # letters of a wrong value in a message
 
@@ -37,21 +41,22 @@ class OnlineNegatives:
     """Generates the negatives of one caption at a time; see the module.
 
     Attributes:
-        pool: Parquet file that `PoolStatistics.save` wrote.
-        types: of `negatives.TYPES`; the default includes SHUFFLE, since this is for training.
+        pool: Parquet file that `PoolStatistics.save` wrote (``statistics/words.parquet`` of a build); the edit model is
+            read from the same folder, or is the carried one.
+        types: of `negatives.TYPES`; the default includes SHUFFLE, since this is for training, and no NEGATION.
         per_type: negatives of each type.
         seed: of the training run.
         tagger: a spaCy pipeline; empty for the default (`language.tagger`). Not used if tokens are given.
-        last_resorts: negate a relation that cannot be replaced ("without", "has no", "away from").
+        floor: least probability of a replacement, relative to the word that it replaces; see `NegativeOptions`.
         max_caption: characters of a caption; longer ones have no negatives.
     """
 
     pool: Path
-    types: tuple[str, ...] = TYPES
+    types: tuple[str, ...] = ONLINE_TYPES
     per_type: int = 1
     seed: int = 0
     tagger: str = ""
-    last_resorts: bool = True
+    floor: float = DEFAULT_FLOOR
     max_caption: int = MAX_EDITABLE_CAPTION
 
     def __call__(
@@ -83,7 +88,7 @@ class OnlineNegatives:
         words = load_tagger(self.tagger).tag([caption])[0] if tokens is None else tokens
         pair = Pair(pair_key("", "", caption), caption, captions=_texts(captions), boxes=tuple(boxes))
         rng = make_rng(self.seed, epoch, NAME, VERSION, pair.key)
-        maker = _build_generator(self.pool, self.types, self.per_type, last_resorts=self.last_resorts)
+        maker = _build_generator(self.pool, self.types, self.per_type, self.floor)
         return _by_type(self.types, maker.annotate(pair, words, rng))
 
     def many(self, captions: Sequence[str], *, epoch: int = 0) -> list[Texts]:
@@ -127,9 +132,9 @@ def _by_type(types: Sequence[str], rows: Sequence[Annotation]) -> Texts:
 
 
 @lru_cache(maxsize=8)
-def _build_generator(pool: Path, types: tuple[str, ...], per_type: int, *, last_resorts: bool) -> RuleNegatives:
-    options = NegativeOptions(types=types, per_type=per_type, last_resorts=last_resorts)
-    return RuleNegatives(load_wordnet(), _statistics(pool), options)
+def _build_generator(pool: Path, types: tuple[str, ...], per_type: int, floor: float) -> RuleNegatives:
+    options = NegativeOptions(types=types, per_type=per_type, floor=floor)
+    return RuleNegatives(load_wordnet(), _statistics(pool), options, EditModel.beside(pool))
 
 
 @lru_cache(maxsize=2)

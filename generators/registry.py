@@ -89,7 +89,7 @@ def _negatives(materials: Materials, **options: Any) -> RuleGenerator:
 
 def _positives(materials: Materials, **options: Any) -> RuleGenerator:
     return RulePositives(
-        materials.wordnet, materials.pool, PositiveOptions(seed=materials.seed, **options), materials.edits
+        materials.wordnet, materials.pool, PositiveOptions(seed=materials.seed, **options), _cloze(materials)
     )
 
 

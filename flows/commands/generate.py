@@ -213,7 +213,7 @@ class PoolCaptions:
 
     statistics: PoolStatistics
     slots: ClozeSample
-    tokens: Mapping[str, PackedTokens]
+    tokens: dict[str, PackedTokens]
     pairs: Sequence[Pair]
 
     def tagged_pairs(self) -> list[tuple[Pair, list[Token]]]:

@@ -207,7 +207,7 @@ class EditorSet:
         return prepared
 
 
-def build_editors(
+def build_editors(  # noqa: PLR0913 - options of the negatives
     materials: EditMaterials,
     types: Iterable[str],
     floor: float,

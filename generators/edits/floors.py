@@ -2,4 +2,4 @@
 
 from typing import Final
 
-DEFAULT_FLOOR: Final = 0.1  # benchmarks/RESULTS.md has the trade-off between yield and naturalness
+DEFAULT_FLOOR: Final = 0.02  # benchmarks/RESULTS.md has the trade-off between yield and naturalness

@@ -16,7 +16,7 @@ from pairwright.generators.edits.proposals import FloatArray, IntArray
 
 ROUNDS = 25
 _STEP = 0.5
-_PRIOR = 2.0  # insertions and replacements added to the expected numbers of each word
+_PRIOR = 5.0  # insertions and replacements added to the expected numbers of each word
 _LIMIT = 5.0  # of a balance, either way
 
 

@@ -91,9 +91,7 @@ class RuleEdits:
     def __init__(self, wordnet: WordNet, tagger: Tagger) -> None:
         english = GeneralEnglish(wordnet)
         self._tagger = tagger
-        self._negatives = RuleNegatives(
-            wordnet, english, NegativeOptions(types=FOR_BENCHMARKS, per_type=PER_TYPE, last_resorts=False)
-        )
+        self._negatives = RuleNegatives(wordnet, english, NegativeOptions(types=FOR_BENCHMARKS, per_type=PER_TYPE))
         self._positives = RulePositives(wordnet, english)
         self.negatives = lru_cache(maxsize=10_000)(self._find_negatives)
         self.positives = lru_cache(maxsize=10_000)(self._find_positives)

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from pairwright.generators.captions.box_truth import number_of
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.knowledge import SEEN, SLACK, STRANGE, Knowledge
+from pairwright.generators.edits.constraints.knowledge import KNOWN, SEEN, SLACK, STRANGE, Knowledge
 from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.prepositional_links import PrepositionalLink, find_links
@@ -20,11 +20,6 @@ def is_everywhere(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether nearly every image has such a thing, mentioned or not: a floor, a hand."""
     del known
     return edit.new in _UNSEEN
-
-
-def may_be_unsaid(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions have the added thing so often beside a word of this caption that it may be there unsaid."""
-    return any(known.may_be_unsaid(edit.new, word) for word in edit.caption.company)
 
 
 def is_strange_beside(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -92,14 +87,21 @@ def _neighbours(caption: Caption, start: int, end: int) -> tuple[list[str], list
 
 
 def is_unseen_relation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions never say the new relation of such an object, or its verb of such a subject."""
+    """Whether captions never say the new relation of such an object, or its verb or preposition of such a subject.
+
+    Not asked of nouns of which captions say little.
+    """
     verb, preposition = split_relation(edit.new)
-    pool, subject, thing = known.pool, edit.before, edit.after
-    if preposition and thing and not any(pool.linked(verb, preposition, noun) for noun in loosely_same(thing)):
+    linked, subject, thing = known.pool.linked, edit.before, edit.after
+    if (
+        preposition
+        and linked("", "", thing) >= KNOWN
+        and not any(linked(verb, preposition, noun) for noun in loosely_same(thing))
+    ):
         return True
-    if not subject or known.nouns.is_person(subject):
+    if not subject or known.nouns.is_person(subject) or linked(subject, "", "") < KNOWN:
         return False
-    return not (pool.adjacency(subject, verb) if verb else pool.linked(subject, preposition, ""))
+    return not (known.pool.adjacency(subject, verb) if verb else linked(subject, preposition, ""))
 
 
 def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -107,7 +109,7 @@ def has_wrong_subject(edit: ProposedEdit, known: Knowledge) -> bool:
     new, old = (load_relations().analyse(key) for key in (edit.new, edit.old))
     if new is None or not new.subject or (old is not None and old.subject == new.subject):
         return False
-    return not edit.before or known.is_alive(edit.before) is not (new.subject == "animate")
+    return not edit.before or known.nouns.is_alive(edit.before) is not (new.subject == "animate")
 
 
 def lacks_motion(edit: ProposedEdit, known: Knowledge) -> bool:

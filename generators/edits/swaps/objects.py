@@ -13,7 +13,6 @@ things of the name of which a claim is made. ``swap_relations.tsv`` says which r
 
 import math
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
@@ -41,8 +40,7 @@ from pairwright.generators.edits.swaps.proposal import (
     exchange_spans,
 )
 from pairwright.generators.language.inflection import inflect
-from pairwright.generators.lexicon.relations import load_relations
-from pairwright.generators.lexicon.tables import read_rows
+from pairwright.generators.lexicon.relations import load_relations, swap_ways
 
 _CONTINUES: Final = frozenset({"of", "'s", "’s", "'", "-"})  # behind a noun that is a part of a larger phrase
 _LISTS: Final = frozenset({"and", "or", ","})
@@ -79,7 +77,10 @@ def _exchange_nouns(
     same_number = caption.plural(phrase) is caption.plural(second)
     if not (same_number or (is_countable(caption, phrase) and is_countable(caption, second))):
         return "not_grammatical"
-    joined = second.start == phrase.end + 1 and _ways().get(caption.word(phrase.end), frozenset()) & {"has", "place"}
+    joined = second.start == phrase.end + 1 and swap_ways().get(caption.word(phrase.end), frozenset()) & {
+        "has",
+        "place",
+    }
     if (joined and not materials.nouns.is_alive(caption.head(phrase))) or not _share_class(
         caption, materials, phrase, second
     ):
@@ -112,14 +113,9 @@ def _in_number_of(caption: Caption, nouns: Span, place: NounPhrase) -> str:
     return written if tag == head.tag else written[: len(written) - len(head.text)] + inflect(head.lemma, tag)
 
 
-@lru_cache(maxsize=1)
-def _ways() -> dict[str, frozenset[str]]:
-    return {row["relation"]: frozenset(row["ways"].split()) for row in read_rows("swap_relations")}
-
-
 def _ways_of(claim: Claim) -> frozenset[str]:
     """Return the kinds of the relation of a claim: of verb and preposition together, else of either of them."""
-    ways = _ways()
+    ways = swap_ways()
     return ways.get(claim.relation, ways.get(claim.preposition or claim.verb, frozenset()))
 
 
