@@ -28,7 +28,7 @@ from pairwright.flows.stages.pairs import pairs_jobs
 from pairwright.flows.stages.rationales import rationales_jobs
 from pairwright.flows.stages.refine import refine_jobs
 from pairwright.flows.stages.shards import shards_jobs, sizes_jobs
-from pairwright.flows.stages.tag import tag_jobs, words_jobs
+from pairwright.flows.stages.tag import STATISTICS, tag_jobs, words_jobs
 from pairwright.flows.state.code_versions import code_hash, package_versions
 from pairwright.flows.state.receipts import json_hash
 from pairwright.generators.registry import needs_model
@@ -63,8 +63,8 @@ STAGES: tuple[Stage, ...] = (
           depends_on="the excluded data", applies=_has("fetch")),
     Stage("tag", "tags captions", ("pairs",), "caption", "part", tag_jobs, tag_jobs,
           depends_on="the tagger", own_part=True),
-    Stage("words", "counts the words of the pool", ("tag",), "caption", "set", words_jobs, None,
-          frozen="statistics/words.parquet"),
+    Stage("words", "counts the words of the pool and learns its edit model", ("pairs", "tag"), "caption", "set", words_jobs, None,
+          frozen=STATISTICS, leftovers=("statistics/*",)),
     Stage("negatives", "writes hard negatives", _MATERIALS, "attempt", "part", generate_jobs, generate_jobs,
           depends_on=_MODEL, applies=_has("negatives")),
     Stage("positives", "writes hard positives", (*_MATERIALS, "negatives"), "attempt", "part",
@@ -139,7 +139,7 @@ async def run_stages(stages: Sequence[Stage], run: StageRun) -> bool:
     third_party = [generator.name for generator in run.config.generators]
     for stage in stages:
         names = [name for entry in stage.inputs for name in (third_party if entry == THIRD_PARTY else [entry])]
-        receipts = [receipt for name in names for receipt in run.receipts(name, frozen.get(name, ""))]
+        receipts = [receipt for name in names for receipt in run.receipts(name, frozen.get(name, ()))]
         engine = replace(run.engine, root=run.increment_base.root) if stage.in_base else run.engine
         build_jobs = stage.incremental if run.base else stage.full
         assert build_jobs is not None

@@ -7,6 +7,7 @@ shards do not change. An increment is made in ``.next/``, as a small build of it
 
 import shutil
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def _fixed_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def prepare_increment(config: BuildConfig, base: IncrementBase, folder: Path) -> None:
     """Copy the frozen files of the base into the folder of the increment, and link the shared downloads."""
-    for name in filter(None, (stage.frozen for stage in STAGES)):
+    for name in filter(base.has_file, chain.from_iterable(stage.frozen for stage in STAGES)):
         with replace_atomically(folder / name) as temporary:
             shutil.copyfile(base.root / name, temporary)
     downloads = folder / DOWNLOADS

@@ -38,7 +38,9 @@ from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.graph import STAGES
 from pairwright.flows.mixtures.config import MixtureConfig
 from pairwright.generators.conversations.turn_checks import TURN_REASONS as OF_TURNS
+from pairwright.generators.edits.constraints.table import CONSTRAINTS, Example
 from pairwright.generators.edits.written.reasons import REASONS as OF_EDITS
+from pairwright.generators.lexicon.tables import DATA
 from pairwright.generators.llm.client import request_errors
 from pairwright.generators.llm.output import errors
 from pairwright.generators.llm.testing.faults import KINDS as FAULTS
@@ -49,6 +51,7 @@ WIDTH = 80
 
 MODEL_OPTIONS = re.compile(r"^(?P<title>Model\b[^\n]*:)\n(?: [^\n]*(?:\n|\Z)|\n(?= ))+", re.MULTILINE)
 _PART = re.compile(r"<!-- (?P<kind>help|model|file|table):(?P<what>[^\n]+?) -->\n.*?<!-- end -->", re.DOTALL)
+_ABOUT = re.compile(r".{22,}?(?=[.:;](?:\s|$))")  # the beginning of a table's comment
 _FENCES = {".py": "python", ".toml": "toml", ".yaml": "yaml", ".json": "json"}
 
 
@@ -193,6 +196,40 @@ def _fault_rows() -> Iterator[tuple[str, ...]]:
         yield f"`{name}`", group, meaning
 
 
+def _constraint_rows() -> Iterator[tuple[str, ...]]:
+    for each in CONSTRAINTS:
+        kinds = " and ".join(kind.removeprefix("hard_") + "s" for kind in each.kinds)
+        types = ", ".join("all" if name == "*" else f"`{name}`" for name in each.types)
+        edits = f"{types} ({kinds})" if each.kinds != ("hard_negative",) else types
+        yield f"`{each.id}`", each.group, edits, f"`{each.reason}`", _edit(each.blocked), _edit(each.allowed)
+
+
+def _edit(example: Example) -> str:
+    """Return an example of a constraint as one line: the caption, what is written, and what is known of the image."""
+    caption = re.sub(r"\[(.*?)\]", r"**\1**", example.caption)
+    if example.type.startswith("swap"):
+        shown = f"{caption}, exchanged"
+    elif "|" in caption:
+        shown = f"{caption.partition('|')[0].strip()}, adding **{example.new}**"
+    else:
+        shown = f"{caption} -> **{example.new}**"
+    known = [f"other caption: {text}" for text in example.others]
+    if example.boxes:
+        boxes = (f"{box.label} at x {box.x1:.1f}-{box.x2:.1f}" for box in example.boxes)
+        known.append(f"boxes: {', '.join(boxes)}")
+    return f"{shown} ({'; '.join(known)})" if known else shown
+
+
+def _lexicon_rows() -> Iterator[tuple[str, ...]]:
+    for path in sorted(DATA.glob("*.tsv")):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        comment = " ".join(line.removeprefix("#").strip() for line in lines if line.startswith("#"))
+        about = _ABOUT.match(comment)
+        columns = next(line for line in lines if line and not line.startswith("#")).split("\t")
+        shown = about[0] if about else comment
+        yield f"`{path.name}`", shown.replace("|", "\\|"), ", ".join(f"`{column}`" for column in columns)
+
+
 def _setting_rows(model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
     for name, info in model.model_fields.items():
         default = "" if info.default in (None, "", (), {}) else f"`{json.dumps(info.default)}`"
@@ -229,6 +266,8 @@ TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, ...
     "mixture": (("key", "default", "meaning"), lambda: _config_rows(MixtureConfig)),
     "reasons": (("reason", "fix"), lambda: _reason_rows(REASONS)),
     "edit-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_EDITS)),
+    "constraints": (("constraint", "group", "edits", "reason", "blocks", "allows"), _constraint_rows),
+    "lexicon": (("table", "content", "columns"), _lexicon_rows),
     "review-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_REVIEW)),
     "validation-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_VALIDATION)),
     "turn-reasons": (("reason", "meaning", "repair request"), _turn_rows),

@@ -16,6 +16,7 @@ from pairwright.generators.conversations.question_templates import (
     PromptPlace,
     PromptTurns,
 )
+from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.hnsw.options import IndexOptions
 
@@ -27,9 +28,10 @@ NegativeType = Literal[
     "swap-attribute",
     "add-object",
     "add-attribute",
+    "negation",
     "shuffle",
 ]
-BENCHMARK_TYPES = get_args(NegativeType)[:-1]  # SHUFFLE is for training only
+BENCHMARK_TYPES = get_args(NegativeType)[:-2]  # NEGATION needs a vocabulary, and SHUFFLE is for training only
 PositiveType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object"]
 ConversationType = Literal["conversation", "brief", "short", "choice", "detail", "reasoning"]
 
@@ -181,16 +183,27 @@ def _check_types(types: tuple[str, ...], quota: int | Mapping[Any, int]) -> None
         raise ValueError(f"quota: {min(unasked)} is not among the types")
 
 
+_OF_RULES = ("both_sides", "floor", "vocabulary")
+
+
 class NegativesSection(GeneratorMethodSection):
     """Hard negatives, by rules or by a model."""
 
     types: tuple[NegativeType, ...] = Field(
-        BENCHMARK_TYPES, min_length=1, description="shuffle is by rules, and for training only"
+        BENCHMARK_TYPES,
+        min_length=1,
+        description="by rules also negation, which needs a vocabulary, and shuffle, for training only",
     )
     per_type: int = Field(1, ge=1, description="negatives per type and caption")
-    last_resorts: bool = Field(
-        default=True,
-        description="rules: where no relation can be replaced, negate one (without, has no, far from), which is detectable in the text",
+    floor: float = Field(
+        DEFAULT_FLOOR,
+        gt=0,
+        le=1,
+        description="rules: least probability of a replacement in its context, relative to the replaced word; higher "
+        "reads better, lower gives more",
+    )
+    vocabulary: tuple[str, ...] = Field(
+        (), description="negation: labels that the source annotates exhaustively; coco: COCO's 80"
     )
     both_sides: bool = Field(
         default=False,
@@ -211,8 +224,12 @@ class NegativesSection(GeneratorMethodSection):
 
     @model_validator(mode="after")
     def _fits_its_method(self) -> "NegativesSection":
-        if self.method == "llm" and (self.both_sides or not self.last_resorts or "shuffle" in self.types):
-            raise ValueError("both_sides, last_resorts and shuffle require method: rules")
+        if self.method == "llm":
+            changed = [name for name in _OF_RULES if getattr(self, name) != type(self).model_fields[name].default]
+            if wrong := [*changed, *(kind for kind in ("negation", "shuffle") if kind in self.types)]:
+                raise ValueError(f"{wrong[0]} requires method: rules")
+        if ("negation" in self.types) != bool(self.vocabulary):
+            raise ValueError("negation and vocabulary require each other; coco names COCO's 80 labels")
         if self.both_sides and self.types == ("shuffle",):
             raise ValueError("both_sides: shuffle has no positives; add another type, or remove both_sides")
         return self
@@ -224,9 +241,8 @@ class NegativesSection(GeneratorMethodSection):
 
     def options(self) -> dict[str, Any]:
         """Return the options of the generator."""
-        by_rules = {"both_sides": self.both_sides, "last_resorts": self.last_resorts}
-        own = {"variant": self.variant} if self.method == "llm" else by_rules
-        return {"types": self.types, "per_type": self.per_type, **own}
+        own = ("variant",) if self.method == "llm" else _OF_RULES
+        return {name: getattr(self, name) for name in ("types", "per_type", *own)}
 
 
 class PositivesSection(GeneratorMethodSection):

@@ -60,9 +60,11 @@ class StageRun:
         assert self.base is not None
         return self.base
 
-    def receipts(self, stage: str, frozen: str = "") -> Sequence[Receipt]:
-        """Return the receipts of an earlier stage; of one that increments do not repeat, its ``frozen`` file's."""
-        return [self.base.file(frozen)] if self.base and frozen else self.engine.done.get(stage, ())
+    def receipts(self, stage: str, frozen: Sequence[str] = ()) -> Sequence[Receipt]:
+        """Return the receipts of an earlier stage; of one that increments do not repeat, its ``frozen`` files'."""
+        if self.base and frozen:
+            return [self.base.file(name) for name in frozen if self.base.has_file(name)]
+        return self.engine.done.get(stage, ())
 
     def job(  # noqa: PLR0913 - fields of a job
         self,
@@ -117,7 +119,7 @@ class Stage:
         applies: whether a config asks for it.
         applies_incrementally: the same for incremental builds, where these differ.
         own_part: a job depends on its own part of the inputs only, which its builder puts into the state.
-        frozen: the file of the last full build that replaces its output in an incremental build.
+        frozen: the files of the last full build, if it has them, that replace its output in an incremental build.
         in_base: it works in the build directory, not in ``.next/``, and belongs to the last full build.
         leftovers: patterns of files to remove after it, unless a job of this build wrote them.
     """
@@ -133,6 +135,6 @@ class Stage:
     applies: Callable[[BuildConfig], bool] = _always
     applies_incrementally: Callable[[BuildConfig], bool] | None = None
     own_part: bool = False
-    frozen: str = ""
+    frozen: tuple[str, ...] = ()
     in_base: bool = False
     leftovers: tuple[str, ...] = ()

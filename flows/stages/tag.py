@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.records import Pair
@@ -21,6 +21,8 @@ from pairwright.generators.language.wordnet import load_wordnet
 
 if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
+
+STATISTICS: Final = ("statistics/words.parquet", *EditModel.files(Path("statistics")))
 
 
 def tag_jobs(run: "StageRun") -> Sequence[Job]:

@@ -69,6 +69,10 @@ class IncrementBase:
         """Hash of the contents of its files."""
         return json_hash(self.manifest["files"])
 
+    def has_file(self, name: str) -> bool:
+        """Return whether it has a file."""
+        return name in self.manifest["files"]
+
     def file(self, name: str) -> Receipt:
         """Return a receipt for one of its files, as the input of a stage."""
         entry = self.manifest["files"][name]

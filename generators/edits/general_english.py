@@ -19,6 +19,8 @@ SEEN_COUNT, COMMON_COUNT = 2, 1000  # captions: for unknown word pairs, and for 
 class GeneralEnglish:
     """The interface of `pool_statistics.PoolStatistics`, answered from WordNet alone."""
 
+    captions = 0
+
     def __init__(self, wordnet: WordNet) -> None:
         self._wordnet = wordnet
         self._goes_together = lru_cache(maxsize=100_000)(self._ask)

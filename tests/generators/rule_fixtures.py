@@ -1,15 +1,19 @@
-"""What the tests of rule generators share: a small pool, a small thesaurus, and a way to annotate a sentence."""
+"""What the tests of rule generators share: small pools with their models, a small thesaurus, and ways to annotate a text."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pairwright.datasets.colorshape.corpus import make_sample, sample_to_pair
 from pairwright.datasets.records import Annotation, Box, Pair, pair_key
 from pairwright.datasets.rng import make_rng
+from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.edits.learning import learn_edit_model, sample_slots
 from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
+from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.protocols import RuleGenerator
 
 POOL = (
@@ -81,6 +85,37 @@ def counted(captions: Iterable[str]) -> PoolStatistics:
 @lru_cache(maxsize=64)
 def _counted(captions: tuple[str, ...]) -> PoolStatistics:
     return count_captions(tokens_of_all(captions)).frozen()
+
+
+def tiny_edit_model(captions: Sequence[str]) -> EditModel:
+    """Return the edit model of captions, each an image of its own; it takes some seconds for hundreds of them."""
+    return learned(captions, [pair_of(caption) for caption in dict.fromkeys(captions)])
+
+
+def learned(captions: Sequence[str], pairs: Sequence[Pair]) -> EditModel:
+    """Return the edit model of captions, with the word balance of pairs."""
+    wordnet = load_wordnet()
+    sample = sample_slots(captions, tokens_of_all(captions), wordnet)
+    tagged = list(zip(pairs, tokens_of_all([pair.caption for pair in pairs]), strict=True))
+    return learn_edit_model(sample, tagged, wordnet, counted(captions))
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """ColorShape scenes as pairs, with the tokens, the statistics and the edit model of their captions."""
+
+    pairs: Sequence[Pair]
+    tokens: Sequence[Sequence[Token]]
+    pool: PoolStatistics
+    model: EditModel
+
+
+@lru_cache(maxsize=2)
+def scenes(number: int = 250) -> Scenes:
+    """Return the first scenes; learned once for all tests of a process."""
+    pairs = [sample_to_pair(make_sample(11, index)) for index in range(number)]
+    captions = [pair.caption for pair in pairs]
+    return Scenes(pairs, tokens_of_all(captions), counted(captions), learned(captions, pairs))
 
 
 _TAGGED: dict[str, Sequence[Token]] = {}

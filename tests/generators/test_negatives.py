@@ -1,7 +1,9 @@
-"""Hard negatives by rules."""
+"""Hard negatives by rules: what each type makes, what truth forbids, and that nothing but pair and seed decides."""
 
+import random
 import re
-from dataclasses import replace
+from collections.abc import Sequence
+from functools import lru_cache
 
 import pytest
 from hypothesis import given, settings
@@ -9,357 +11,274 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Box, Pair
-from pairwright.generators.captions.context import ImageWords
-from pairwright.generators.knowledge.adjective_candidates import adjective_is_said
-from pairwright.generators.knowledge.candidates import Candidates
-from pairwright.generators.knowledge.names import Names
-from pairwright.generators.knowledge.things import Things
-from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.negatives import FOR_BENCHMARKS, NegativeOptions, RuleNegatives
-from pairwright.generators.words.nouns import EVERYWHERE, KINDS
+from pairwright.datasets.rng import make_rng
+from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
+from pairwright.generators.negatives import FOR_BENCHMARKS, TYPES, NegativeOptions, RuleNegatives
 from tests.example_counts import examples
 from tests.generators.rule_fixtures import (
-    POOL,
-    SmallThesaurus,
     annotate,
     assert_order_is_free,
-    counted,
     pair_of,
+    scenes,
     small_pool,
     texts,
+    tiny_edit_model,
+    tokens_of_all,
 )
 
-WHO = ("a dog", "a cat", "a truck", "a bus")
+pytestmark = pytest.mark.skipif(not wordnet_status()[0], reason=wordnet_status()[1])
 
-
-def made(kind: str, caption: str, *others: str, boxes: tuple[Box, ...] = ()) -> set[str]:
-    """Return all texts of one type that twenty seeds give."""
-    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=(kind,), minimum=2))
-    pair = pair_of(caption, *others, boxes=boxes)
-    return texts(lambda seed: annotate(generator, pair, seed))
-
-
-def reason(kind: str, pair: Pair) -> str:
-    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=(kind,), minimum=2))
-    (annotation,) = annotate(generator, pair)
-    return annotation.reason
+CAPTIONS = (
+    "a dog on a bed",
+    "A man riding a horse on a beach.",
+    "two dogs and three cats",
+    "a large red bus on a street",
+    "a black dog and a white cat",
+    "An open door in a kitchen .",
+    "a man in a red shirt holding a blue umbrella",
+    "a cat under a table with a plate of food",
+    "A zebra standing in front of a tree!",
+    "a train on the tracks near a station",
+    "a dog chasing a cat",
+)
 
 
 def box(label: str, at: float = 0.1) -> Box:
     return Box(label, at, at, at + 0.1, at + 0.1)
 
 
-def test_an_object_gives_way_to_one_of_its_kind() -> None:
-    assert "a cat on a bed" in made("replace-object", "a dog on a bed")
-
-
-def test_article_and_number_follow_the_new_noun() -> None:
-    assert "two cows in a field" in made("replace-object", "two horses in a field")
-
-
-@pytest.mark.parametrize(
-    ("others", "boxes"),
-    [
-        (("a cat sleeps",), ()),
-        (("some kittens",), ()),
-        (("a siamese on a bed",), ()),
-        ((), (box("cat"),)),
-        (("two cats and a dog",), ()),
-    ],
-)
-def test_what_is_said_of_the_image_is_never_put_in(others: tuple[str, ...], boxes: tuple[Box, ...]) -> None:
-    assert not any("cat" in text for text in made("replace-object", "a dog on a bed", *others, boxes=boxes))
-
-
-def test_a_kind_of_a_thing_says_it_though_the_pool_has_no_such_word() -> None:
+@lru_cache(maxsize=32)
+def photographs(*types: str, **options: object) -> RuleNegatives:
+    """Return a generator for captions of photographs: the carried model, and general English for lack of a pool."""
     wordnet = load_wordnet()
-    names = Names(small_pool(), wordnet, Things(wordnet))
-    words = ImageWords.of(pair_of("a dog on a bed", boxes=(box("stallion"),)))
-    assert names.is_said("horse", "dog", words)
-    assert not names.is_said("cow", "dog", words)
+    return RuleNegatives(wordnet, GeneralEnglish(wordnet), NegativeOptions(types or TYPES, **options))  # type: ignore[arg-type]
 
 
-def test_a_number_that_another_caption_gives_in_another_word_is_not_put_in() -> None:
-    assert "two dogs on a bed" in made("replace-attribute", "three dogs on a bed")
-    assert "two dogs on a bed" not in made("replace-attribute", "three dogs on a bed", "a couple of dogs on a bed")
-
-
-@pytest.mark.parametrize(
-    ("adjective", "other"), [("old", "an older man"), ("elderly", "an old man"), ("empty", "a deserted man")]
-)
-def test_an_attribute_is_said_by_what_means_nearly_the_same(adjective: str, other: str) -> None:
-    words = ImageWords.of(pair_of("a man on a street", other))
-    assert adjective_is_said(adjective, words)
-    assert words.said_with("man", adjective)
+def made(kind: str, pair: Pair, seeds: int = 12) -> set[str]:
+    """Return all texts of one type that some seeds give, several each."""
+    generator = photographs(kind, per_type=6)
+    return texts(lambda seed: annotate(generator, pair, seed), seeds)
 
 
 @pytest.mark.parametrize(
-    ("wording", "other"), [("next to", "a cat adjacent to a box"), ("in front of", "a cat before a box")]
-)
-def test_a_relation_is_said_by_what_means_nearly_the_same(wording: str, other: str) -> None:
-    assert ImageWords.of(pair_of("a cat on a box", other)).said_of(wording, "box")
-
-
-def test_a_rewording_is_never_put_in() -> None:
-    assert not any("couch" in text for text in made("replace-object", "a dog on a sofa"))
-
-
-def test_a_man_becomes_a_woman_only_when_nobody_else_is_there() -> None:
-    assert "a woman riding a horse" in made("replace-object", "a man riding a horse")
-    others = made("replace-object", "a man riding a horse", "a couple on a horse")
-    assert "a woman riding a horse" not in others
-
-
-def test_a_pronoun_keeps_its_person() -> None:
-    assert not any("woman" in text for text in made("replace-object", "a man riding his horse"))
-
-
-def test_attributes_give_way_to_those_that_exclude_them() -> None:
-    found = made("replace-attribute", "a large red bus on a street")
-    assert "a small red bus on a street" in found
-    assert any(text.startswith("a large") and "red" not in text for text in found)
-    assert not any("big" in text for text in found)
-
-
-def test_a_wording_of_the_same_attribute_elsewhere_is_noticed() -> None:
-    assert "a small red bus on a street" not in made("replace-attribute", "a large red bus on a street", "a little car")
-
-
-def test_an_article_follows_the_new_attribute() -> None:
-    assert "a closed door" in made("replace-attribute", "an open door")
-
-
-def test_counts_are_attributes() -> None:
-    found = made("replace-attribute", "two dogs")
-    assert found
-    assert found <= {f"{number} dogs" for number in ("three", "four", "six")}
-    assert not made("replace-attribute", "one dog")
-
-
-def test_an_animal_only_gets_a_colour_that_animals_have() -> None:
-    told = ["a black dog", "a white dog", "a blue bird", "a black bird", "a dog on a blue bed", "a blue bed"] * 5
-    pool = counted(told)
-    generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("replace-attribute",), minimum=2))
-
-    def recoloured(caption: str) -> set[str]:
-        return texts(lambda seed: annotate(generator, pair_of(caption), seed))
-
-    assert recoloured("a white dog") == {"a black dog"}
-    assert "a blue bird" in recoloured("a white bird")
-
-
-@pytest.mark.parametrize("caption", ["a 20 year old dog", "a happy birthday card", "golden brown dogs"])
-def test_a_word_that_makes_one_with_the_next_is_left_alone(caption: str) -> None:
-    pool = counted([*POOL * 3, *["an old dog", "a young dog", "a happy dog", "a sad card", "black dogs"] * 4])
-    generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("replace-attribute",), minimum=2))
-    assert not texts(lambda seed: annotate(generator, pair_of(caption), seed))
-
-
-def test_the_colour_of_a_person_is_left_alone() -> None:
-    assert not made("replace-attribute", "a black man")
-
-
-@pytest.mark.parametrize(
-    ("caption", "negative"),
+    ("kind", "caption", "negative"),
     [
-        ("a ball to the left of a box", "a ball to the right of a box"),
-        ("a dog in front of a house", "a dog behind a house"),
-        ("a dog on a table", "a dog under a table"),
-        ("a woman sitting on a bench", "a woman standing on a bench"),
+        ("replace-object", "a dog on a bed", "a dog on a couch"),
+        ("replace-object", "two dogs and three cats", "two dogs and three children"),
+        ("replace-attribute", "two dogs and three cats", "two dogs and two cats"),
+        ("replace-attribute", "a black dog and a white cat", "a black dog and an orange cat"),
+        ("replace-relation", "a cat under a table", "a cat lying on a table"),
+        ("swap-object", "A dog chasing a cat.", "A cat chasing a dog."),
+        ("swap-attribute", "two dogs and three cats", "three dogs and two cats"),
     ],
 )
-def test_relations_give_way_to_their_opposites(caption: str, negative: str) -> None:
-    assert negative in made("replace-relation", caption)
+def test_each_type_edits_what_its_name_says(kind: str, caption: str, negative: str) -> None:
+    assert negative in made(kind, pair_of(caption), 20)
 
 
-def test_nothing_goes_under_what_captions_never_put_things_under() -> None:
-    assert made("replace-relation", "a dog on a street") == set()
+@pytest.mark.parametrize("caption", ["a dog and a cat", "a dog next to a cat", "a dog with a cat"])
+def test_objects_stay_where_both_orders_are_true(caption: str) -> None:
+    assert made("swap-object", pair_of(caption)) == set()
 
 
-def test_with_several_alike_a_relation_is_left_alone() -> None:
-    boxes = (box("ball"), box("ball", 0.5), box("box", 0.8))
-    assert made("replace-relation", "a ball to the left of a box", boxes=boxes) == set()
-    assert made("replace-relation", "a ball to the left of a box", "three balls") == set()
-    pair = pair_of("a ball to the left of a box", "three balls")
-    assert reason("replace-relation", pair) == "true_of_image"
+TOLD = [
+    ("replace-object", "a dog on a bed", "couch", {"others": ("a couch",)}),
+    ("replace-object", "a dog on a bed", "couch", {"others": ("two Couches.",)}),
+    ("replace-object", "a dog on a bed", "couch", {"others": ("a sofa in a room",)}),
+    ("replace-object", "a dog on a bed", "couch", {"boxes": (box("couch"),)}),
+    ("replace-object", "a dog on a bed", "couch", {"crowds": ("couch",)}),
+    ("replace-object", "a dog chasing a cat", "cow", {"others": ("a calf in a field",)}),
+    ("replace-attribute", "a large red bus on a street", "blue", {"others": ("a blue bus",)}),
+    ("replace-attribute", "a large red bus on a street", "blue", {"others": ("a navy bus drives by",)}),
+    ("replace-attribute", "a large red bus on a street", "blue", {"others": ("the bus is blue and red",)}),
+    ("replace-attribute", "two dogs and three cats", "two cats", {"others": ("a couple of cats",)}),
+    ("replace-relation", "a cat under a table", "on top of", {"others": ("a cat on top of a table",)}),
+    ("replace-relation", "a cat under a table", "on top of", {"others": ("a cat atop a wooden table",)}),
+    ("replace-relation", "a cat under a table", "on top of", {"others": ("two cats near a table",)}),
+    ("swap-object", "a dog chasing a cat", "cat chasing", {"others": ("a cat chasing a dog",)}),
+    ("swap-object", "a dog chasing a cat", "cat chasing", {"others": ("a dog chased by a cat",)}),
+    ("swap-object", "a dog chasing a cat", "cat chasing", {"others": ("two dogs and two cats chase each other",)}),
+    ("swap-attribute", "two dogs and three cats", "three dogs", {"others": ("three dogs",)}),
+]
 
 
-def test_objects_change_places_around_a_one_way_relation() -> None:
-    assert "a box to the left of a ball" not in made("swap-object", "a ball and a box")
-    told = ["a dog chasing a cat", "a cat chasing a dog", "a man riding a horse"] * 5
-    pool = counted(told)
-    generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("swap-object",)))
-
-    def swapped(caption: str) -> set[str]:
-        return texts(lambda seed: annotate(generator, pair_of(caption), seed))
-
-    assert swapped("A dog chasing a cat.") == {"A cat chasing a dog."}
-    assert not swapped("A man riding a horse.")  # no caption has a horse ride
+@pytest.mark.parametrize(("kind", "caption", "words", "known"), TOLD)
+def test_what_is_known_of_the_image_is_never_written(
+    kind: str, caption: str, words: str, known: dict[str, tuple[object, ...]]
+) -> None:
+    others = known.pop("others", ()) if "others" in known else ()
+    informed = pair_of(caption, *others, **known)  # type: ignore[arg-type]
+    assert any(words in text for text in made(kind, pair_of(caption), 20))
+    assert not any(words in text for text in made(kind, informed, 20))
 
 
-@pytest.mark.parametrize(
-    "caption", ["a dog and a cat", "a dog next to a cat", "a dog with a cat", "a man riding his horse"]
-)
-def test_objects_stay_where_both_orders_are_true_or_unclear(caption: str) -> None:
-    assert made("swap-object", caption) == set()
-
-
-HELD = (
-    ("with", ("man", "woman"), ("hat", "scarf")),
-    ("with", ("kitchen", "stove"), ("toilet", "window")),
-    ("on", ("cake", "cup"), ("plate", "table")),
-)
-
-
-def traded(caption: str, *told: str) -> set[str]:
-    """Return the swaps of a caption where the pool has all of `HELD`, and these captions."""
-    usual = [f"a {owner} {how} a {thing}" for how, owners, things in HELD for owner in owners for thing in things]
-    pool = counted([*POOL, *usual, *told] * 6)
-    generator = RuleNegatives(load_wordnet(), pool, NegativeOptions(types=("swap-object",), minimum=2))
-    return texts(lambda seed: annotate(generator, pair_of(caption), seed))
-
-
-def test_items_of_one_list_do_not_change_places() -> None:
-    assert traded("a man with a hat and a woman with a scarf") == {"a man with a scarf and a woman with a hat"}
-    assert not traded("a kitchen with a toilet and a stove with a window")
-
-
-def test_what_is_put_on_the_other_holder_does_not_change_places() -> None:
-    caption = "a cake on a plate near a cup on a table"
-    assert traded(caption) == {"a cake on a table near a cup on a plate"}
-    assert not traded(caption, "a plate on a table")
-
-
-def test_colours_of_one_thing_do_not_change_places() -> None:
-    told = ["a white blue", "a red blue", "a white train", "a red train"] * 5
-    generator = RuleNegatives(SmallThesaurus(), counted([*POOL, *told]), NegativeOptions(types=("swap-attribute",)))
-    assert not texts(lambda seed: annotate(generator, pair_of("a white black blue and red train"), seed))
-
-
-def test_who_is_in_front_of_a_thing_has_it_in_front_of_them() -> None:
-    told = [f"{a} {how} {b}" for a in WHO for b in WHO if a != b for how in ("in front of", "behind")] * 3
-    generator = RuleNegatives(SmallThesaurus(), counted(told), NegativeOptions(types=("swap-object",), minimum=2))
-
-    def swapped(caption: str) -> set[str]:
-        return texts(lambda seed: annotate(generator, pair_of(caption), seed))
-
-    assert swapped("a truck in front of a bus") == {"a bus in front of a truck"}
-    assert swapped("a dog behind a bus") == {"a bus behind a dog"}
-    assert not swapped("a dog in front of a bus") | swapped("a dog sitting in front of a cat")
-
-
-@pytest.mark.parametrize("kind", ["replace-object", "replace-attribute", "replace-relation", "add-attribute"])
+@pytest.mark.parametrize("kind", ["replace-object", "replace-attribute", "replace-relation"])
 @pytest.mark.parametrize(
     "caption",
     [
         "a street with no red bus on a bench",
         "no red bus is on a bench",
-        "The street is wide. A red bus isn't on a bench, really",
         "a kitchen without a red bus on a bench",
     ],
 )
 def test_what_a_caption_denies_is_left_alone(kind: str, caption: str) -> None:
-    denied = caption[caption.index("red bus") :]
-    assert not [text for text in made(kind, caption) if denied not in text]
+    assert not [text for text in made(kind, pair_of(caption)) if "red bus" not in text]
 
 
-def test_attributes_of_one_class_change_places() -> None:
-    assert made("swap-attribute", "A black dog and a white cat") == {"A white dog and a black cat"}
-    assert made("swap-attribute", "a red apple and an orange box") == set()
-    assert made("swap-attribute", "an orange cat on a black chair") == {"a black cat on an orange chair"}
+def test_what_is_joined_by_or_is_left_alone() -> None:
+    found = made("replace-object", pair_of("a dog or a cat on a bed"))
+    assert found
+    assert all("a dog or a cat" in text for text in found)
 
 
-def test_attributes_stay_when_another_caption_has_the_outcome() -> None:
-    pair = pair_of("a black dog and a white cat", "a white dog")
-    assert reason("swap-attribute", pair) == "true_of_image"
+def test_a_question_has_no_negatives() -> None:
+    rows = annotate(photographs(*FOR_BENCHMARKS), pair_of("Is the dog on the bed?"))
+    assert {row.reason for row in rows} <= {"question", "no_edit"}
 
 
-def test_what_there_is_a_crowd_of_is_not_put_in() -> None:
-    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("replace-object",)))
-    assert any("cat" in text for text in texts(lambda seed: annotate(generator, pair_of("a dog on a bed"), seed)))
-    pair = pair_of("a dog on a bed", crowds=("cat",))
-    assert not any("cat" in text for text in texts(lambda seed: annotate(generator, pair, seed)))
+@pytest.mark.parametrize("caption", CAPTIONS)
+def test_a_negative_that_another_caption_says_in_another_format_is_not_written(caption: str) -> None:
+    for kind in FOR_BENCHMARKS:
+        for text in sorted(made(kind, pair_of(caption), 3))[:1]:
+            again = made(kind, pair_of(caption, f"{text.rstrip('!. ').capitalize()}."), 12)
+            assert text not in again
 
 
-def test_every_attempt_is_answered() -> None:
-    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(per_type=2))
-    annotations = annotate(generator, pair_of("hello"))
-    assert [f"{a.form}-{a.target}" for a in annotations] == [kind for kind in FOR_BENCHMARKS for _ in range(2)]
-    assert {(a.status, a.reason, a.text) for a in annotations} == {("rejected", "no_edit", "")}
-    assert len({a.id for a in annotations}) == len(annotations)
+captions = st.one_of(st.sampled_from(CAPTIONS), st.sampled_from(CAPTIONS).map(str.upper))
+siblings = st.lists(st.sampled_from(CAPTIONS), max_size=3)
+
+
+@settings(max_examples=examples(40))
+@given(captions, siblings, st.integers(0, 99))
+def test_negatives_are_exact_edits_that_no_caption_says(caption: str, others: list[str], seed: int) -> None:
+    """Kept texts differ from each other and from all captions, and only inside their spans from the source."""
+    generator = photographs(per_type=2, vocabulary=("coco",))
+    pair = pair_of(caption, *others, boxes=(box("dog"),))
+    annotations = annotate(generator, pair, seed)
+    assert annotations == annotate(generator, pair, seed)
+    kept = [row for row in annotations if row.status == "kept"]
+    said = {pair.caption, *pair.captions}
+    assert len({*said, *(row.text for row in kept)}) == len(kept) + len(said)
+    assert len({row.id for row in annotations}) == len(annotations)
+    for row in annotations:
+        assert row.reason if row.status == "rejected" else not row.reason
+    for row in kept:
+        assert_only_edits(row)
+
+
+def assert_only_edits(row: Annotation) -> None:
+    text = row.source_text
+    for edit in reversed(row.edits):
+        start, end = edit.before_span
+        assert text[start:end] == edit.before
+        text = text[:start] + edit.after + text[end:]
+    assert text == row.text
+    for edit in row.edits:
+        start, end = edit.after_span
+        assert row.text[start:end] == edit.after
+
+
+@settings(max_examples=examples(25))
+@given(st.lists(st.sampled_from(range(250)), min_size=1, max_size=12), st.data())
+def test_batches_divided_in_any_way_give_what_single_pairs_give(chosen: list[int], data: st.DataObject) -> None:
+    found, generator = scenes(), of_scenes()
+    pairs, tokens = [found.pairs[at] for at in chosen], [found.tokens[at] for at in chosen]
+
+    def rngs(start: int, end: int) -> Sequence[random.Random]:
+        return [make_rng(7, pair.key) for pair in pairs[start:end]]
+
+    cut = data.draw(st.integers(0, len(chosen)))
+    single = [generator.annotate(*each) for each in zip(pairs, tokens, rngs(0, len(pairs)), strict=True)]
+    divided = [
+        rows
+        for start, end in ((0, cut), (cut, len(pairs)))
+        for rows in generator.annotate_batch(pairs[start:end], tokens[start:end], rngs(start, end))
+    ]
+    assert divided == single
+
+
+@lru_cache(maxsize=1)
+def of_scenes() -> RuleNegatives:
+    """Return a generator of all types for ColorShape."""
+    return RuleNegatives(load_wordnet(), scenes().pool, NegativeOptions(TYPES, both_sides=True), scenes().model)
 
 
 def test_the_order_of_pairs_changes_nothing() -> None:
     """A generator that has seen other pairs, or the same backwards, answers as one that has seen none."""
-    pairs = [pair_of(caption, other) for caption, other in zip(POOL, POOL[7:] + POOL[:7], strict=True)]
-    assert_order_is_free(pairs, lambda: RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(minimum=2)))
+    found = scenes()
+    pairs = list(found.pairs[:40])
+    tokens_of_all([pair.caption for pair in pairs])
+    makers = iter([*(RuleNegatives(load_wordnet(), found.pool, model=found.model) for _ in pairs), of_order()])
+    assert_order_is_free(pairs, lambda: next(makers))
 
 
-def test_unknown_types_are_refused_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"no such type of negative: negate\. There are: replace-object"):
-        RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("negate",)))
-    with pytest.raises(UsageError, match="per_type"):
-        RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(per_type=0))
+def of_order() -> RuleNegatives:
+    return RuleNegatives(load_wordnet(), scenes().pool, model=scenes().model)
 
 
 def test_a_type_gives_the_same_text_alone_and_among_others() -> None:
     pair = pair_of("a large black dog on a bed")
-    alone = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("replace-attribute",)))
-    among = RuleNegatives(SmallThesaurus(), small_pool())
-    assert annotate(alone, pair)[0] in annotate(among, pair)
+    among = annotate(photographs(*FOR_BENCHMARKS), pair)
+    assert [row for kind in FOR_BENCHMARKS for row in annotate(photographs(kind), pair)] == among
 
 
-@settings(max_examples=examples(40))
-@given(st.sampled_from(POOL), st.sampled_from(POOL), st.integers(0, 99), st.sampled_from(["", ".", " ."]))
-def test_negatives_are_minimal_distinct_and_repeatable(caption: str, other: str, seed: int, end: str) -> None:
-    """Kept texts differ from each other and from all captions, and only inside their spans from the source."""
-    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(per_type=2, minimum=2, seed=seed))
-    pair = pair_of(caption.capitalize() + end, other)
-    annotations = annotate(generator, pair, seed)
-    assert annotations == annotate(generator, pair, seed)
-    kept = [a.text for a in annotations if a.status == "kept"]
-    assert len({*kept, pair.caption, *pair.captions}) == len(kept) + len({pair.caption, *pair.captions})
-    for annotation in annotations:
-        if annotation.status == "kept":
-            assert_only_edits(annotation)
+def test_every_attempt_is_answered() -> None:
+    annotations = annotate(photographs(*FOR_BENCHMARKS, per_type=2), pair_of("hello"))
+    assert [f"{row.form}-{row.target}" for row in annotations] == [kind for kind in FOR_BENCHMARKS for _ in range(2)]
+    assert {(row.status, row.reason, row.text) for row in annotations} == {("rejected", "no_edit", "")}
 
 
-def assert_only_edits(annotation: Annotation) -> None:
-    text = annotation.source_text
-    for edit in reversed(annotation.edits):
-        start, end = edit.before_span
-        assert text[start:end] == edit.before
-        text = text[:start] + edit.after + text[end:]
-    assert text == annotation.text
-    assert len(annotation.edits) == (2 if annotation.form == "swap" else 1)
-    assert replace(annotation, status="kept").origin.generator == "rules-negatives"
+def test_a_higher_floor_gives_fewer_negatives() -> None:
+    kept = []
+    for floor in (0.001, 0.1, 1.0):
+        generator = photographs(*FOR_BENCHMARKS, floor=floor, per_type=4)
+        rows = [row for caption in CAPTIONS for row in annotate(generator, pair_of(caption))]
+        kept.append(sum(row.status == "kept" for row in rows))
+    assert kept[0] > kept[1] > kept[2] > 0
 
 
-def test_what_every_scene_has_is_never_put_in() -> None:
-    """A kitchen has a floor and a bus has doors, said or not."""
-    found = Candidates.of(SmallThesaurus(), small_pool(), minimum=0, least=-1.0)
-    assert not EVERYWHERE & {word for noun in KINDS for word in found.nouns.instead_of(noun)}
+def test_a_constraint_that_is_skipped_is_not_asked() -> None:
+    pair = pair_of("a dog on a bed", "a couch")
+    generator = photographs("replace-object", per_type=6, skip_constraints=frozenset({"mentioned"}))
+    assert any("couch" in text for text in texts(lambda seed: annotate(generator, pair, seed), 20))
 
 
-def test_a_caption_of_a_thousand_words_is_no_harder_than_others() -> None:
-    beside = [f"a dog with a {thing}" for thing in ("frisbee", "ball", "leash", "bone", "collar", "bowl")]
-    pool = counted([*POOL * 3, *beside * 10, *["a plate on a table in a room"] * 500])
-    generator = RuleNegatives(SmallThesaurus(), pool, NegativeOptions(types=("add-object",), minimum=2))
-    pair = pair_of("a dog " * 500)
-    assert {row.status for row in annotate(generator, pair, 0)} <= {"kept", "rejected"}
+def test_words_of_the_pool_are_put_in_and_no_others() -> None:
+    told = [f"a {colour} ball on a {thing}" for colour in ("red", "blue", "pink") for thing in ("box", "bed", "mat")]
+    captions = told * 12
+    generator = RuleNegatives(load_wordnet(), small_pool(), NegativeOptions(), tiny_edit_model(captions))
+    known = {word for caption in captions for word in caption.split()}
+    found = {text for caption in told for text in texts(lambda seed: annotate(generator, pair_of(caption), seed), 4)}
+    assert found
+    assert all(set(text.split()) <= known for text in found)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (NegativeOptions(("swap",)), r"no such type of negative: swap\. .*There are: replace-object"),
+        (NegativeOptions(per_type=0), "per_type"),
+        (NegativeOptions(floor=0.0), "floor"),
+        (NegativeOptions(floor=1.5), "floor"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(options: NegativeOptions, told: str) -> None:
+    wordnet = load_wordnet()
+    with pytest.raises(UsageError, match=told):
+        RuleNegatives(wordnet, GeneralEnglish(wordnet), options)
+
+
+@pytest.mark.parametrize("caption", ["a dog " * 500, "a", "...", "<cat>", "\N{ZERO WIDTH SPACE}a dog on a bed"])
+def test_an_odd_caption_is_answered_like_any_other(caption: str) -> None:
+    rows = annotate(photographs(vocabulary=("coco",)), pair_of(caption))
+    assert {row.status for row in rows} <= {"kept", "rejected"}
+    assert all(row.source_text == caption for row in rows)
 
 
 @pytest.mark.parametrize("caption", ["- a dog - a cat -", "a dog a dog a dog a dog", "a dog, a dog a dog, a dog"])
 def test_a_shuffle_reads_otherwise(caption: str) -> None:
-    generator = RuleNegatives(SmallThesaurus(), small_pool(), NegativeOptions(types=("shuffle",)))
     words = re.findall(r"\w+", caption)
-    for text in texts(lambda seed: annotate(generator, pair_of(caption), seed)):
+    for text in made("shuffle", pair_of(caption), 20):
         assert re.findall(r"\w+", text) != words
-
-
-def test_a_comma_between_adjectives_does_not_stay_without_the_second() -> None:
-    said = ["a chocolate cake", "a pizza on a table", "a cake on a table", "an iced cake"]
-    generator = RuleNegatives(load_wordnet(), counted([*POOL, *said] * 6), NegativeOptions(types=("replace-object",)))
-    found = texts(lambda seed: annotate(generator, pair_of("an iced, chocolate cake on a table"), seed), 40)
-    assert found
-    assert not any("iced, pizza" in text for text in found)
+        assert sorted(re.findall(r"\w+", text.lower())) == sorted(words)

@@ -1,93 +1,78 @@
 """Rule-based texts against scenes whose truth is known."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import pytest
 
-from pairwright.datasets.colorshape.corpus import list_box_labels, make_sample, read_scene, sample_to_pair
+from pairwright.datasets.colorshape.corpus import list_box_labels, read_scene
 from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
 from pairwright.datasets.colorshape.oracle.turns import judge_turn
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.datasets.rng import make_rng
 from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
-from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
-from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
-from pairwright.generators.negatives import TYPES, RuleNegatives
+from pairwright.generators.negatives import FOR_TRAINING, TYPES, NegativeOptions, RuleNegatives
 from pairwright.generators.positives import RulePositives
-from pairwright.generators.protocols import RuleGenerator
-from tests.generators.rule_fixtures import SmallThesaurus
+from pairwright.generators.protocols import RuleGenerator, annotate_pairs
+from tests.generators.rule_fixtures import Scenes, scenes
 
-FEW, MANY = 250, 2000
+pytestmark = pytest.mark.skipif(not wordnet_status()[0], reason=wordnet_status()[1])
+
+MANY = 2000
 FEWER = 100  # of each there are many turns
-SHARE = 0.995
+WRONG = 0.001  # share of kept texts
+NEGATIVES = tuple(kind for kind in TYPES if kind not in FOR_TRAINING)
+RIGHT = {"hard_negative": OracleVerdict.FALSE, "hard_positive": OracleVerdict.TRUE}
 
 
-@dataclass(frozen=True)
-class Corpus:
-    """Scenes as pairs, their tokens, and the statistics of their captions."""
-
-    pairs: Sequence[Pair]
-    tokens: Sequence[Sequence[Token]]
-    pool: PoolStatistics
-
-    def annotated(self, generator: RuleGenerator) -> Iterator[tuple[Pair, Annotation]]:
-        """Yield every annotation with its pair."""
-        for pair, tokens in zip(self.pairs, self.tokens, strict=True):
-            for annotation in generator.annotate(pair, tokens, make_rng(0, generator.name, pair.key)):
-                yield pair, annotation
+def annotated(corpus: Scenes, generator: RuleGenerator) -> Iterator[tuple[Pair, Annotation]]:
+    """Yield every annotation with its pair."""
+    made = annotate_pairs(generator, zip(corpus.pairs, corpus.tokens, strict=True), seed=0)
+    for pair, annotations in zip(corpus.pairs, made, strict=True):
+        for annotation in annotations:
+            yield pair, annotation
 
 
-def corpus_of(number: int) -> Corpus:
-    pairs = [sample_to_pair(make_sample(11, index)) for index in range(number)]
-    tokens = load_tagger().tag([pair.caption for pair in pairs])
-    return Corpus(pairs, tokens, count_captions(tokens).frozen())
-
-
-@pytest.fixture(scope="module")
-def few() -> Corpus:
-    return corpus_of(FEW)
-
-
-@pytest.fixture(scope="module")
-def many() -> Corpus:
-    return corpus_of(MANY)
-
-
-def judged(corpus: Corpus, generator: RuleGenerator, right: OracleVerdict) -> tuple[Counter[str], list[str]]:
-    """Return how many texts of each type were kept, and those that the oracle does not find ``right``."""
-    kept: Counter[str] = Counter()
+def check(corpus: Scenes, generator: RuleGenerator, kind: str) -> dict[str, float]:
+    """Return the share of captions with a text of each type of a kind, if nearly all texts of both kinds are right."""
+    kept: Counter[tuple[str, str]] = Counter()
     wrong = []
-    for pair, annotation in corpus.annotated(generator):
+    for pair, annotation in annotated(corpus, generator):
         if annotation.status == "kept":
-            kept[f"{annotation.form}-{annotation.target}"] += 1
+            kept[annotation.kind, f"{annotation.form}-{annotation.target}".removesuffix("-")] += 1
             verdict = judge(annotation.text, read_scene(pair))
-            if verdict is not right:
+            if verdict is not RIGHT[annotation.kind]:
                 wrong.append(f"{verdict.name}: {annotation.source_text!r} -> {annotation.text!r}")
-    return kept, wrong
+    assert len(wrong) <= max(1, WRONG * kept.total()), wrong
+    return {named: count / len(corpus.pairs) for (of, named), count in kept.items() if of == kind}
 
 
-def check_negatives(corpus: Corpus, negatives: RuleNegatives) -> None:
-    kept, wrong = judged(corpus, negatives, OracleVerdict.FALSE)
-    assert len(wrong) <= (1 - SHARE) * kept.total(), wrong
-    share = {kind: kept[kind] / len(corpus.pairs) for kind in TYPES}
-    assert share["replace-object"] >= 0.9
-    assert share["replace-attribute"] >= 0.8
-    assert share["swap-attribute"] >= 0.3
-    assert share["replace-relation"] >= 0.1
-    assert share["swap-object"] >= 0.05
-    assert share["add-object"] >= 0.3
+def negatives(corpus: Scenes, *, both_sides: bool = False) -> RuleNegatives:
+    options = NegativeOptions(NEGATIVES, vocabulary=tuple(list_box_labels()), both_sides=both_sides)
+    return RuleNegatives(load_wordnet(), corpus.pool, options, corpus.model)
 
 
-def check_turns(corpus: Corpus) -> None:
+def positives(corpus: Scenes) -> RulePositives:
+    return RulePositives(load_wordnet(), corpus.pool, model=corpus.model.cloze)
+
+
+def check_negatives(corpus: Scenes) -> None:
+    share = check(corpus, negatives(corpus), "hard_negative")
+    assert share["replace-object"] >= 0.85
+    assert share["replace-attribute"] >= 0.75
+    assert share["replace-relation"] >= 0.08
+    assert share["swap-object"] >= 0.35
+    assert share["swap-attribute"] >= 0.35
+    assert share["add-attribute"] >= 0.12
+    assert share["negation"] >= 0.12
+
+
+def check_turns(corpus: Scenes) -> None:
     options = ConversationOptions(types=("conversation", "short", "choice"), vocabulary=list_box_labels(), max_turns=0)
     said: Counter[str] = Counter()
     letters: Counter[str] = Counter()
     wrong = []
-    for pair, annotation in corpus.annotated(TemplateConversations(options)):
+    for pair, annotation in annotated(corpus, TemplateConversations(options)):
         for question, answer in zip(annotation.turns[::2], annotation.turns[1::2], strict=True):
             (letters if annotation.kind == "choice" else said)[answer.text.split(",")[0]] += 1
             if judge_turn(question.text, answer.text, read_scene(pair)) is not OracleVerdict.TRUE:
@@ -99,27 +84,31 @@ def check_turns(corpus: Corpus) -> None:
     assert max(letters.values()) <= 1.2 * min(letters.values())
 
 
-def test_kept_negatives_are_false_and_frequent(few: Corpus) -> None:
-    check_negatives(few, RuleNegatives(SmallThesaurus(), few.pool))
+def test_kept_negatives_are_false_and_frequent() -> None:
+    check_negatives(scenes())
 
 
-def test_kept_positives_are_true(few: Corpus) -> None:
-    kept, wrong = judged(few, RulePositives(SmallThesaurus(), few.pool), OracleVerdict.TRUE)
-    assert len(wrong) <= (1 - SHARE) * kept.total(), wrong
-    assert kept["replace-attribute"] >= 0.6 * FEW
-    assert kept["replace-relation"] >= 0.25 * FEW
-    assert kept["swap-object"] >= 0.3 * FEW
+def test_both_sides_of_a_pair_are_right() -> None:
+    share = check(scenes(), negatives(scenes(), both_sides=True), "hard_positive")
+    assert share["add-attribute"] >= 0.1
+    assert share["negation"] >= 0.12
 
 
-def test_every_turn_is_true_and_yes_and_no_are_even(few: Corpus) -> None:
-    check_turns(Corpus(few.pairs[:FEWER], few.tokens[:FEWER], few.pool))
+def test_kept_positives_are_true() -> None:
+    share = check(scenes(), positives(scenes()), "hard_positive")
+    assert share["replace-attribute"] >= 0.3
+    assert share["replace-relation"] >= 0.1
+    assert share["swap-object"] >= 0.3
+
+
+def test_every_turn_is_true_and_yes_and_no_are_even() -> None:
+    few = scenes()
+    check_turns(Scenes(few.pairs[:FEWER], few.tokens[:FEWER], few.pool, few.model))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not wordnet_status()[0], reason=wordnet_status()[1])
-def test_the_same_holds_with_wordnet_on_two_thousand_scenes(many: Corpus) -> None:
-    wordnet = load_wordnet()
-    check_negatives(many, RuleNegatives(wordnet, many.pool))
-    kept, wrong = judged(many, RulePositives(wordnet, many.pool), OracleVerdict.TRUE)
-    assert len(wrong) <= (1 - SHARE) * kept.total(), wrong
+def test_the_same_holds_on_two_thousand_scenes() -> None:
+    many = scenes(MANY)
+    check_negatives(many)
+    check(many, positives(many), "hard_positive")
     check_turns(many)

@@ -258,7 +258,7 @@ class Additions:
     def _find_like(self, head: str) -> BoolArray:
         """Return whether each object shares a class with a noun."""
         classes = self._nouns.classes(head)
-        return np.array([not classes.isdisjoint(self._nouns.classes(noun)) for noun in self.objects.nouns])
+        return np.array([not classes.isdisjoint(self._nouns.classes(noun)) for noun in self.objects.nouns], bool)
 
     def _object_pairs(self, scored: ScoredPlaces) -> Iterator[tuple[int, int, int, float]]:
         caption, log_probs = scored.caption, scored.log_probs

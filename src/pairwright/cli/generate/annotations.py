@@ -32,7 +32,9 @@ def negatives(
     input_: InputArgument,
     *,
     method: MethodOption = "rules",
-    types: Annotated[str | None, typer.Option(help="Types, separated by commas; else all but shuffle.")] = None,
+    types: Annotated[
+        str | None, typer.Option(help="Types, separated by commas; else all but negation and shuffle.")
+    ] = None,
     per_type: Annotated[int, typer.Option(min=1, help="Negatives per caption and type.")] = 1,
     both_sides: Annotated[
         bool, typer.Option("--both-sides", help="Rules: write a hard positive for each negative.")
@@ -44,6 +46,7 @@ def negatives(
             f" better, lower gives more. [default: {DEFAULT_FLOOR}]"
         ),
     ] = None,
+    vocabulary: Annotated[str, typer.Option(help="Negation: exhaustively annotated labels, or coco.")] = "",
     variant: Annotated[
         Literal["one-call", "workflow"],
         advanced_option(help="Model: one answer, or find-propose-compose."),
@@ -55,7 +58,7 @@ def negatives(
     """Generate hard negatives: captions with one edit that makes them false.
 
     Types: replace-object, replace-attribute, replace-relation, swap-object, swap-attribute, add-object, add-attribute;
-    by rules also shuffle, for training only. OUT: .jsonl and .parquet hold every attempt with status and reason,
+    by rules also negation, from boxes, and shuffle, for training only. OUT: .jsonl and .parquet hold every attempt with status and reason,
     SugarCrepe .json (no shuffle) and NegCLIP .tsv the kept ones.
 
     \b
@@ -71,7 +74,7 @@ def negatives(
     named = parse_types("negative", types, MODEL_TYPES if method == "llm" else TYPES)
     options: dict[str, Any] = {"per_type": per_type, **named}
     if method == "llm":
-        for name, value in (("--both-sides", both_sides), ("--floor", floor)):
+        for name, value in (("--both-sides", both_sides), ("--floor", floor), ("--vocabulary", vocabulary)):
             if value:
                 raise UsageError(f"{name} requires --method rules. Omit it, or --method llm.")
         options["variant"] = variant
@@ -80,7 +83,13 @@ def negatives(
             raise UsageError("--variant requires --method llm.")
         if both_sides and not set(named.get("types", FOR_BENCHMARKS)) - FOR_TRAINING:
             raise UsageError("--both-sides makes no positives for shuffle. Omit it, or add other --types.")
+        if ("negation" in named.get("types", ())) != bool(vocabulary):
+            raise UsageError(
+                "--types negation and --vocabulary require each other: only labels that are annotated in every image prove "
+                "that something is absent. Add --vocabulary coco, or your labels, or omit both."
+            )
         options |= {"both_sides": both_sides, "floor": DEFAULT_FLOOR if floor is None else floor}
+        options |= parse_vocabulary(vocabulary)
     out, read = common.out, reading.read_options(input_)
     limits = common.limits(TYPES, options.get("types", FOR_BENCHMARKS))
     generator = f"{method}-negatives"
