@@ -187,12 +187,6 @@ def _plurals(noun: str) -> frozenset[str]:
     return frozenset(plural_of(word.rpartition(" ")[2]) for word in loosely_same(noun) | loosely_same(head))
 
 
-@lru_cache(maxsize=20_000)
-def _called(noun: str) -> frozenset[str]:
-    """Return the words by which captions may call a thing, and their plurals."""
-    return frozenset(form for word in loosely_same(noun) for form in (word, plural_of(word)))
-
-
 def _is_told(words: tuple[str, ...], adjectives: frozenset[str], nouns: AbstractSet[str]) -> bool:
     """Whether one of the nouns is said to be one of the adjectives: "the dog is | black", "its door | open"."""
     if adjectives.isdisjoint(words):
