@@ -13,6 +13,7 @@ from tests.generators.rule_fixtures import counted
 POOL = (
     *("a fork and a plate on a table",) * 30, *("a cat sitting on a table",) * 30, *("a boat sailing on the water",) * 60,
     *("a wooden chair at a table",) * 10, *("a red bus on a street",) * 30, *("a black cat sitting on a chair",) * 10,
+    *("a cat on a table",) * 10, *("a cat walking on a table",) * 10, *("a cat jumping into a box",) * 30,
 )  # fmt: skip
 
 
