@@ -21,6 +21,7 @@ from pairwright.generators.captions.context import ImageWords
 from pairwright.generators.captions.phrases import NUMBER_WORDS
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
+from pairwright.generators.lexicon.tables import read_rows
 
 MARGIN = 0.02  # by which centres must differ to be on the other side of each other
 CLOSE = 0.1  # what is no further apart is not far
@@ -176,20 +177,15 @@ def _not_within(one: Box, other: Box) -> bool:
     return not _is_within(one, other)
 
 
-def _by_wording() -> dict[str, Refutes]:
-    """Return, by wording, what two boxes must be for it to be false of them."""
-    groups: tuple[tuple[Refutes, tuple[str, ...]], ...] = (
-        (_is_right, ("to the left of", "left of", "on the left of", "on the left side of", "to the left side of")),
-        (_is_left, ("to the right of", "right of", "on the right of", "on the right side of", "to the right side of")),
-        (_is_lower, ("above", "high above", "over")),
-        (_is_higher, ("below", "under", "beneath", "underneath")),
-        (_touches_not, ("on", "on top of", "atop", "upon")),
-        (_is_close, ("far from", "far away from", "away from")),
-        (_is_apart, ("near", "close to", "by")),
-        (_not_beside, ("next to", "beside", "alongside")),
-        (_not_within, ("in", "inside", "inside of", "within")),
-    )
-    return {wording: refutes for refutes, wordings in groups for wording in wordings}
-
-
-_REFUTED_BY = _by_wording()
+_TESTS: Final[Mapping[str, Refutes]] = {
+    "right": _is_right,
+    "left": _is_left,
+    "lower": _is_lower,
+    "higher": _is_higher,
+    "touches_not": _touches_not,
+    "close": _is_close,
+    "apart": _is_apart,
+    "not_beside": _not_beside,
+    "not_within": _not_within,
+}
+_REFUTED_BY: Final = {row["phrase"]: _TESTS[row["refuted_by"]] for row in read_rows("box_relations")}
