@@ -8,7 +8,7 @@ import numpy as np
 
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.edits.edit_model import EditModel, load_carried_model
 from pairwright.generators.edits.editors import BALANCED_TYPES, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
@@ -16,12 +16,15 @@ from pairwright.generators.edits.slots import context_of, find_slots
 from pairwright.generators.edits.word_balance import AllowedProposals, learn_balance
 from pairwright.generators.language.cloze.context import ClozeExample
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
+from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import train_cloze_model
 from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.language.tokens import Token
 
 BALANCE_CAPTIONS: Final = 3_000  # pairs on which the word balance is learned, at most
 _BATCH: Final = 500
+_SMALL: Final = 110_000  # slots of a pool: about 20,000 captions
+_KNOWN_SHARE: Final = 0.8  # of captions of photographs of other sets, the carried model knows about 90%
 
 
 def sample_slots(captions: Iterable[str], tokens: Iterable[Sequence[Token]], thesaurus: Thesaurus) -> ClozeSample:
@@ -41,7 +44,7 @@ def _examples(caption: str, tokens: Sequence[Token], thesaurus: Thesaurus) -> It
 def learn_edit_model(
     sample: ClozeSample, pairs: Sequence[tuple[Pair, Sequence[Token]]], thesaurus: Any, pool: Any
 ) -> EditModel:
-    """Return the edit model of a pool.
+    """Return the edit model of a pool; the carried one for a small pool whose slots it knows, which is better and faster.
 
     Args:
         sample: slots of its captions.
@@ -49,9 +52,26 @@ def learn_edit_model(
         thesaurus: WordNet.
         pool: statistics of the captions.
     """
+    carried = load_carried_model()
+    if _is_small(sample) and _known_share(sample, carried.cloze) >= _KNOWN_SHARE:
+        return carried
     model = EditModel(train_cloze_model(sample))
     captions = [Caption(pair, tokens) for pair, tokens in pairs[:BALANCE_CAPTIONS]]
     return replace(model, balance=learn_balances(EditMaterials.of(thesaurus, pool, model), captions))
+
+
+def _is_small(sample: ClozeSample) -> bool:
+    return sum(len(found.rows) for found in sample.kinds.values()) < _SMALL
+
+
+def _known_share(sample: ClozeSample, model: ClozeModel) -> float:
+    """Return the share of the slots of a pool whose words a model predicts."""
+    known = total = 0
+    for kind, found in sample.kinds.items():
+        counts = np.bincount(found.rows[:, 0], minlength=len(sample.words) + 1)[1:]
+        total += int(counts.sum())
+        known += sum(int(counts[at]) for at, word in enumerate(sample.words) if word in model.index(kind))
+    return known / total if total else 1.0
 
 
 def learn_balances(materials: EditMaterials, captions: Sequence[Caption]) -> dict[str, dict[str, float]]:

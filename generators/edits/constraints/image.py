@@ -48,7 +48,9 @@ def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     if own:
         return True
     names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere)
-    if names and not (old and names <= loosely_same(old) - same_forms(new)):  # "sofa" may mean the bed, but is a couch too
+    if names and not (
+        old and names <= loosely_same(old) - same_forms(new)
+    ):  # "sofa" may mean the bed, but is a couch too
         return True
     if not old and not names_of(new).isdisjoint(words.elsewhere):
         return True
