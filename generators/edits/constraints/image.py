@@ -48,9 +48,8 @@ def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     if own:
         return True
     names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere)
-    if names and not (
-        old and names <= loosely_same(old) - same_forms(new)
-    ):  # "sofa" may mean the bed, but is a couch too
+    # "sofa" may mean the bed, but says that a couch is there.
+    if names and not (old and names <= loosely_same(old) - same_forms(new)):
         return True
     if not old and not names_of(new).isdisjoint(words.elsewhere):
         return True

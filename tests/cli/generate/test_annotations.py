@@ -84,6 +84,9 @@ def test_a_quota_that_is_none_is_refused(pool: Path, quota: str) -> None:
         ("conversations", ("--types", "brief,brief"), "brief is repeated"),
         ("conversations", ("--method", "llm", "--ratios", "detail=1,detail=2"), "detail is repeated"),
         ("negatives", ("--types", "shuffle", "--both-sides"), "--both-sides makes no positives for shuffle"),
+        ("negatives", ("--types", "negation"), "--types negation and --vocabulary require each other"),
+        ("negatives", ("--vocabulary", "coco"), "--types negation and --vocabulary require each other"),
+        ("negatives", ("--floor", "2"), "floor must be above 0 and at most 1"),
     ],
 )
 def test_what_is_asked_twice_or_of_what_is_not_made_is_refused(

@@ -111,7 +111,10 @@ def test_each_negative_of_a_both_sides_build_has_its_positive_and_refinement_com
     assert any(name.startswith("negatives: beside") for name in manifest["types"])
 
 
-@pytest.mark.parametrize("own", [{"both_sides": True}, {"last_resorts": False}, {"types": ["shuffle"]}])
+@pytest.mark.parametrize(
+    "own",
+    [{"both_sides": True}, {"floor": 0.2}, {"vocabulary": ["coco"]}, {"types": ["shuffle"]}, {"types": ["negation"]}],
+)
 def test_what_only_rules_make_is_refused_of_a_model(captions: Path, own: dict[str, object]) -> None:
     config = {
         "name": "x",
@@ -119,7 +122,7 @@ def test_what_only_rules_make_is_refused_of_a_model(captions: Path, own: dict[st
         "llm": {"model": "m"},
         "negatives": {"method": "llm", **own},
     }
-    with pytest.raises(ConfigError, match="require method: rules"):
+    with pytest.raises(ConfigError, match=r"requires? method: rules"):
         parse_config(config, where="test")
 
 
@@ -162,7 +165,8 @@ def test_a_positive_that_says_what_a_negative_says_is_no_positive(
             return [replace(row, kind="hard_negative") for row in super().annotate(*given)]
 
     def make(materials: Materials, **_: Any) -> Negatives:
-        return Negatives(materials.wordnet, materials.pool)
+        cloze = materials.edits.cloze if materials.edits else None
+        return Negatives(materials.wordnet, materials.pool, model=cloze)
 
     monkeypatch.setitem(BUILT_IN, "rules-negatives", BuiltInGenerator(make, "wrong ones"))
     config = {"name": "x", "input": {"path": str(captions)}, "negatives": {}, "positives": {}, "workers": 1}

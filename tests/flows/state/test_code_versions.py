@@ -97,6 +97,8 @@ def change(path: Path) -> None:
         ("filters/audit/hackability.py", set()),
         ("generators/language/tagger.py", {"tag", "words", "negatives"}),
         ("generators/prompts/conversation.yaml", {"negatives"}),
+        ("generators/lexicon/data/prepositions.tsv", {"tag", "words", "negatives", "balance"}),
+        ("generators/edits/sampling.py", {"tag", "words", "negatives"}),
         ("flows/stages/balance.py", {"balance"}),
         ("flows/config/sections.py", set()),
         ("generators/conversations/question_templates.py", {"negatives"}),
