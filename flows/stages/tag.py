@@ -22,7 +22,10 @@ from pairwright.generators.language.wordnet import load_wordnet
 if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
 
-STATISTICS: Final[tuple[str, ...]] = ("statistics/words.parquet", *EditModel.files(Path("statistics")))
+STATISTICS: Final[tuple[str, ...]] = (
+    "statistics/words.parquet",
+    *(str(path) for path in EditModel.files(Path("statistics"))),
+)
 
 
 def tag_jobs(run: "StageRun") -> Sequence[Job]:
