@@ -1,7 +1,5 @@
 """ADD edits: where words are added, which ones are absent, and what is true beside them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,9 +8,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.records import Box
 from pairwright.generators.edits.additions.absence import passed_over
 from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT, attribute_places, object_places
-from pairwright.generators.edits.additions.word_shares import limit_shares
 from pairwright.generators.edits.realisation import rewrite
-from pairwright.generators.edits.sampling import order_by_weight
 from pairwright.generators.language.wordnet import wordnet_status
 from tests.generators.edits.additions.small_world import (
     caption_of,
@@ -143,26 +139,3 @@ def test_the_more_captions_are_silent_the_surer_an_object_is_absent(counts: list
     assert shares[0] == pytest.approx(1)
     assert all(0 <= share <= 1 for share in shares)
     assert shares == sorted(shares, reverse=True)
-
-
-def test_shares_of_words_are_limited() -> None:
-    texts = ["a man on a lawn", "a man on a bed", "a man on a couch", "a man on a street"]
-    found = [proposals_of(caption_of(text, *SILENT), OBJECT) for text in texts]
-    targets, most = found[0].targets, 0.3
-    dog = targets.index("dog")
-    found = [replace(each, log_ratio=np.where(each.new == dog, 2, 0).astype(np.float32)) for each in found]
-
-    def largest_share(by_word: dict[str, float]) -> float:
-        balance = np.array([by_word.get(word, 0.0) for word in targets], np.float32)
-        weights = [each.log_ratio + balance[each.new] for each in found]
-        first = [
-            each.new[next(order_by_weight(weight, seed))]
-            for each, weight in zip(found, weights, strict=True)
-            for seed in range(200)
-        ]
-        return float(np.bincount(first).max() / len(first))
-
-    unlimited = limit_shares(found, most=1.0)
-    assert not unlimited
-    assert largest_share(unlimited) > 0.5
-    assert largest_share(limit_shares(found, most)) < most + 0.05
