@@ -22,7 +22,7 @@ from pairwright.generators.language.wordnet import load_wordnet
 if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
 
-STATISTICS: Final = ("statistics/words.parquet", *EditModel.files(Path("statistics")))
+STATISTICS: Final = ("statistics/words.parquet", *map(Path.as_posix, EditModel.files(Path("statistics"))))
 
 
 def tag_jobs(run: "StageRun") -> Sequence[Job]:
