@@ -17,14 +17,17 @@ import yaml
 from PIL import Image
 
 from pairwright.datasets import version_switch
+from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.redaction import redact
 from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.datasets.verification.checks import verify
 from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.incremental import refuse_changed_settings
+from pairwright.flows.incremental import prepare_increment, refuse_changed_settings
 from pairwright.flows.stage_selection import StageSelection
+from pairwright.flows.stages.tag import STATISTICS
+from pairwright.flows.state.versions import IncrementBase
 from tests.flows.conftest import checked, settings
 from tests.flows.test_build import Heard
 
@@ -105,6 +108,20 @@ def test_new_pairs_come_in_shards_of_their_own_behind_those_that_stand(corpus: P
     shards = [path.name for path in find_shards(both / "build" / "shards")]
     assert shards == [f"{number:05d}.tar" for number in range(5)]  # 40, 40, 30 and then 40, 10
     assert verify(both / "build") == []
+
+
+@pytest.mark.parametrize("names", [STATISTICS, STATISTICS[:1]])
+def test_new_pairs_are_edited_with_the_statistics_and_the_edit_model_of_the_last_full_build(
+    corpus: Path, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """A pool that is too small has no edit model."""
+    for name in names:
+        write_text(tmp_path / "build" / name, name)
+    base = IncrementBase(tmp_path / "build", {"files": {name: {} for name in names}})
+    prepare_increment(configured(tmp_path / "config", corpus, rows_of(corpus)), base, tmp_path / "next")
+    made = {path.relative_to(tmp_path / "next").as_posix() for path in (tmp_path / "next").glob("*/*")}
+    assert made == set(names)
+    assert all((tmp_path / "next" / name).read_text() == name for name in names)
 
 
 def test_versions_are_kept_and_the_manifest_tells_of_all(first: Path, both: Path) -> None:
@@ -256,16 +273,16 @@ def test_one_stage_alone_is_for_full_builds(corpus: Path, copied: Path) -> None:
 
 
 def test_quotas_hold_of_all_versions_together(corpus: Path, tmp_path: Path) -> None:
-    negatives = {"types": ["replace-object"], "quota": 90}
+    negatives = {"types": ["replace-object"], "quota": 70}
     changes: dict[str, Any] = {"negatives": negatives, "refine": None, "positives": None, "conversations": None}
     out = tmp_path / "build"
     one = build(configured(tmp_path, corpus, rows_of(corpus)[:60], **changes), out)
     given = one["contents"]["texts"]["hard_negatives"]
-    assert 0 < given < 90
+    assert 0 < given < 70
     two = build(configured(tmp_path, corpus, rows_of(corpus), **changes), out)
-    assert two["contents"]["texts"]["hard_negatives"] == 90
+    assert two["contents"]["texts"]["hard_negatives"] == 70
     (told,) = two["stages"]["balance"]["facts"]["limits"].values()
-    assert told["given"] == 90
+    assert told["given"] == 70
 
 
 def test_new_pairs_have_to_be_better_than_what_queries_found_before(corpus: Path, tmp_path: Path) -> None:
