@@ -64,8 +64,21 @@ def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     new, old = edit.new.rpartition(" ")[2], edit.old.rpartition(" ")[2]
     adjacency = known.pool.adjacency
     before, behind = _neighbours(edit.caption, edit.start, edit.end)
-    return any(adjacency(word, old) and not adjacency(word, new) for word in before) or any(
-        adjacency(old, word) and not adjacency(new, word) for word in behind
+    return (
+        any(adjacency(word, old) and not adjacency(word, new) for word in before)
+        or any(adjacency(old, word) and not adjacency(new, word) for word in behind)
+        or _has_unseen_link(edit.caption, old, new, known)
+    )
+
+
+def _has_unseen_link(caption: Caption, old: str, new: str, known: Knowledge) -> bool:
+    linked = known.pool.linked
+    if linked("", "", new) < KNOWN:
+        return False
+    return any(
+        linked(left, preposition, old) and not linked(left, preposition, new)
+        for left, preposition, noun in _links(caption)
+        if noun == old
     )
 
 
