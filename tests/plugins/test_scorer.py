@@ -72,7 +72,7 @@ def test_an_installed_scorer_is_listed_without_being_imported(install: Install) 
         {"kind": "attack", "name": "word-count", "from": "word-count-plugin", "about": "word_count:score"}
     ]  # fmt: skip
     assert "word_count" not in sys.modules
-    assert list_optional_attacks() == ["meaning", "llm", "cola", "vera", "word-count"]
+    assert list_optional_attacks() == ["cloze", "meaning", "llm", "cola", "vera", "word-count"]
 
 
 def test_the_audit_attacks_with_the_scorer(install: Install, rows: Path) -> None:
