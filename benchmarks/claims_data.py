@@ -45,6 +45,7 @@ from pairwright.datasets.records import Annotation, Example, Origin, Pair, Turn,
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import write_shards
+from pairwright.generators.edits.learning import sample_slots, train_edit_model
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
@@ -124,10 +125,13 @@ def _article(word: str) -> str:
 def with_edits(samples: Sequence[Sample], seed: int) -> Written:
     """Return the samples with the rules' negatives and positives that the oracle finds false, and true."""
     tokens = load_tagger().tag([sample.pair.caption for sample in samples])
-    pool = count_captions(tokens).frozen()
+    pool, wordnet = count_captions(tokens).frozen(), load_wordnet()
+    pairs = [sample.pair for sample in samples]
+    slots = sample_slots([pair.caption for pair in pairs], tokens, wordnet)
+    model = train_edit_model(slots, list(zip(pairs, tokens, strict=True)), wordnet, pool)
     makers: tuple[RuleGenerator, ...] = (
-        RuleNegatives(load_wordnet(), pool, NegativeOptions(NEGATIVES, seed=seed)),
-        RulePositives(load_wordnet(), pool, PositiveOptions(POSITIVES, seed=seed)),
+        RuleNegatives(wordnet, pool, NegativeOptions(NEGATIVES, seed=seed), model),
+        RulePositives(wordnet, pool, PositiveOptions(POSITIVES, seed=seed), model.cloze),
     )
     made, left_out = [], 0
     for sample, words in zip(samples, tokens, strict=True):

@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from pairwright.datasets.records import Pair
-from pairwright.generators.edits.learning import BALANCE_CAPTIONS, learn_edit_model, sample_slots
+from pairwright.generators.edits.learning import BALANCE_CAPTIONS, train_edit_model, sample_slots
 from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
@@ -42,7 +42,7 @@ def main() -> None:
         (Pair("", first, captions=tuple(others)), of_caption[first]) for first, *others in images[:BALANCE_CAPTIONS]
     ]
     pool = count_captions(tokens).frozen()
-    model = learn_edit_model(sample_slots(captions, tokens, thesaurus), pairs, thesaurus, pool)
+    model = train_edit_model(sample_slots(captions, tokens, thesaurus), pairs, thesaurus, pool)
     model.save(options.out)
     (options.out / "NOTICE").write_text(NOTICE, encoding="utf-8")
     facts = {

@@ -55,6 +55,13 @@ def learn_edit_model(
     carried = load_carried_model()
     if _is_small(sample) and _known_share(sample, carried.cloze) >= _KNOWN_SHARE:
         return carried
+    return train_edit_model(sample, pairs, thesaurus, pool)
+
+
+def train_edit_model(
+    sample: ClozeSample, pairs: Sequence[tuple[Pair, Sequence[Token]]], thesaurus: Any, pool: Any
+) -> EditModel:
+    """Return the edit model of a pool of any size; for the arguments see `learn_edit_model`."""
     model = EditModel(train_cloze_model(sample))
     captions = [Caption(pair, tokens) for pair, tokens in pairs[:BALANCE_CAPTIONS]]
     return replace(model, balance=learn_balances(EditMaterials.of(thesaurus, pool, model), captions))

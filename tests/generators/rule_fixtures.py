@@ -9,7 +9,7 @@ from pairwright.datasets.colorshape.corpus import make_sample, sample_to_pair
 from pairwright.datasets.records import Annotation, Box, Pair, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.edits.edit_model import EditModel
-from pairwright.generators.edits.learning import learn_edit_model, sample_slots
+from pairwright.generators.edits.learning import sample_slots, train_edit_model
 from pairwright.generators.language.pool_statistics import PoolStatistics, count_captions
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import Token
@@ -97,7 +97,7 @@ def learned(captions: Sequence[str], pairs: Sequence[Pair]) -> EditModel:
     wordnet = load_wordnet()
     sample = sample_slots(captions, tokens_of_all(captions), wordnet)
     tagged = list(zip(pairs, tokens_of_all([pair.caption for pair in pairs]), strict=True))
-    return learn_edit_model(sample, tagged, wordnet, counted(captions))
+    return train_edit_model(sample, tagged, wordnet, counted(captions))
 
 
 @dataclass(frozen=True)
