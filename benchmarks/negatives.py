@@ -12,7 +12,7 @@ make, by type, is measured by `edits.py`.
 - *wall*: what ``pairwright generate negatives`` uses on all cores, from start to end; a script that only tags the same
   captions by spaCy's ``pipe`` with as many processes (*spacy*); and such scripts in as many processes that know nothing
   of each other, each with its share of the lines (*spacy_apart*).
-- *published*: attacks (`edit_attacks.py`) on negatives as published rules make them (`published_edit_rules.py`) of the
+- *published*: attacks (`attacks.py`) on negatives as published rules make them (`published_edit_rules.py`) of the
   captions of every other image; the models that attack learn the rest.
 """
 
@@ -30,8 +30,8 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from benchmarks.edit_attacks import HeldOutModels, TextRow, measure_rows
-from benchmarks.edit_pool import learn_pool, read_pairs
+from benchmarks.editing.attacks import HeldOutModels, TextRow, measure_rows
+from benchmarks.editing.pool import learn_pool, read_pairs
 from benchmarks.process_usage import measured
 from benchmarks.published_edit_rules import plain_edits
 from pairwright.datasets.rng import make_rng

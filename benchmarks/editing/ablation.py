@@ -1,17 +1,17 @@
 """What each constraint, each table of the lexicon and the floor of the rule edits pay.
 
-    python -m benchmarks.edit_ablation CAPTIONS.jsonl [--half even] [--images 1000] [--constraints A,B] [--tables C,D]
-    python -m benchmarks.edit_ablation CAPTIONS.jsonl --floors 0.01,0.03,0.1,0.3
+    python -m benchmarks.editing.ablation CAPTIONS.jsonl [--half even] [--images 1000] [--constraints A,B] [--tables C,D]
+    python -m benchmarks.editing.ablation CAPTIONS.jsonl --floors 0.01,0.03,0.1,0.3
 
 Captions are tagged, counted and learned from once; then the rules run in process once per constraint, with
 ``skip_constraints={id}``, and once per table of the lexicon in a process of its own, with the rows of the table removed
 (``NAME``, or ``NAME:COLUMN=VALUE`` for a part of it). A line of the table is one type of edit that changes:
 
 - *changed*: share of the captions whose edit differs, appears or disappears.
-- *yield*, *words*, *log prob*, *unlikely*, *plausibility*: figures of `edit_attacks.py` without the constraint, each less
+- *yield*, *words*, *log prob*, *unlikely*, *plausibility*: figures of `attacks.py` without the constraint, each less
   that with all of them. A constraint of plausibility pays if they get worse without it.
 - *said*: the same for the share of edits whose inserted words occur in a caption of the image that was hidden from the
-  rules: a proxy for edits that are true. A constraint of truth pays if it rises without it.- *improbable*: the same for the share of replacements below `edit_cloze.IMPROBABLE` times the probability of the words of
+  rules: a proxy for edits that are true. A constraint of truth pays if it rises without it.- *improbable*: the same for the share of replacements below `cloze.IMPROBABLE` times the probability of the words of
   the caption, under a cloze model of captions of other images.
 
 The last caption of each image is hidden. The pool is the whole half of the file; models that judge learn the other half.
@@ -34,10 +34,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-from benchmarks.edit_attacks import HeldOutModels, TextRow, measure_rows
-from benchmarks.edit_cloze import EditedPair, HeldOutCloze
-from benchmarks.edit_pool import learn_pool, read_pairs
-from benchmarks.edit_report import percent, table
+from benchmarks.editing.attacks import HeldOutModels, TextRow, measure_rows
+from benchmarks.editing.cloze import EditedPair, HeldOutCloze
+from benchmarks.editing.pool import learn_pool, read_pairs
+from benchmarks.editing.report import percent, table
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.content_counts import annotation_type
@@ -77,7 +77,7 @@ read = tables.read_rows
 def read_without(table):
     return [row for row in read(table) if table != name or (part and row[column] != value)]
 tables.read_rows = read_without
-from benchmarks.edit_ablation import edit_saved
+from benchmarks.editing.ablation import edit_saved
 edit_saved(sys.argv[2], sys.argv[3])
 """
 

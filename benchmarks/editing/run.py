@@ -1,16 +1,16 @@
 """Hard negatives by rules on real captions: yield, attacks, words, candidates per slot, speed and memory.
 
-    python -m benchmarks.edits CAPTIONS.jsonl [--half odd] [--images 4000] [--types A,B] [--json OUT] [--markdown OUT]
-    python -m benchmarks.edits CAPTIONS.jsonl --half odd --readings FOLDER [--per-type 60]
-    python -m benchmarks.edits CAPTIONS.jsonl --half odd --refine
+    python -m benchmarks.editing.run CAPTIONS.jsonl [--half odd] [--images 4000] [--types A,B] [--json OUT] [--markdown OUT]
+    python -m benchmarks.editing.run CAPTIONS.jsonl --half odd --readings FOLDER [--per-type 60]
+    python -m benchmarks.editing.run CAPTIONS.jsonl --half odd --refine
 
 Rows of the input are ``{"image_id", "captions": [...]}``; every caption of the first ``--images`` images of the half
 (even or odd lines) becomes a pair with the other captions of its image. The models that attack are trained on the other
 half; with ``--half all``, on images behind the first ``--images``. Edits are made by ``pairwright generate negatives``,
-so any checkout can be measured: ``PYTHONPATH=OTHER/src python -m benchmarks.edits ...``. By type:
+so any checkout can be measured: ``PYTHONPATH=OTHER/src python -m benchmarks.editing.run ...``. By type:
 
 - *yield*: share of captions with a kept negative; *rejected*: reasons, as shares of the captions.
-- attacks and naturalness proxies, see `edit_attacks.py`, on at most `ATTACK_ROWS` rows; classifiers on fewer, too.
+- attacks and naturalness proxies, see `attacks.py`, on at most `ATTACK_ROWS` rows; classifiers on fewer, too.
 - *inserted*, *removed*: the most frequent ones, each with its share; *imbalance*: total variation distance, 0-1, between
   the distributions of inserted and of removed words.
 - *slots*: distinct kept edits of one slot of a caption, asked for `PER_SLOT` negatives.
@@ -33,10 +33,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from benchmarks.edit_attacks import SINGLE_WORDS, HeldOutModels, TextRow, measure_classifiers, measure_rows
-from benchmarks.edit_readings import sample_items, write_readings
-from benchmarks.edit_refinement import measure_refinement
-from benchmarks.edit_report import render_markdown
+from benchmarks.editing.attacks import SINGLE_WORDS, HeldOutModels, TextRow, measure_classifiers, measure_rows
+from benchmarks.editing.readings import sample_items, write_readings
+from benchmarks.editing.refinement import measure_refinement
+from benchmarks.editing.report import render_markdown
 from benchmarks.process_usage import measured
 
 ATTACK_ROWS = 5_000

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.edit_attacks import HeldOutModels, TextRow, measure_classifiers, measure_fixed
+from benchmarks.editing.attacks import HeldOutModels, TextRow, measure_classifiers, measure_fixed
 from benchmarks.process_usage import measured
 
 PER_TYPE = 6

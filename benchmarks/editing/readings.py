@@ -1,7 +1,7 @@
 """Sheets on which readers judge edits blind, and tables of what two readers marked.
 
-    python -m benchmarks.edits CAPTIONS.jsonl --half odd --readings FOLDER [--per-type 60] [--untouched 60]
-    python -m benchmarks.edit_readings FOLDER/key.json FIRST.txt SECOND.txt
+    python -m benchmarks.editing.run CAPTIONS.jsonl --half odd --readings FOLDER [--per-type 60] [--untouched 60]
+    python -m benchmarks.editing.readings FOLDER/key.json FIRST.txt SECOND.txt
 
 The first command writes to FOLDER:
 
@@ -26,7 +26,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from benchmarks.edit_report import percent, table
+from benchmarks.editing.report import percent, table
 
 UNTOUCHED = "untouched"
 SHEET_ITEMS = 80
