@@ -87,8 +87,13 @@ def _counted(captions: tuple[str, ...]) -> PoolStatistics:
     return count_captions(tokens_of_all(captions)).frozen()
 
 
+# Words that the carried model does not know, so that a model is learned of these few captions.
+COLOURS, SHAPES = ("red", "blue", "pink"), ("hexagon", "pentagon", "rhombus")
+SHAPED = tuple(f"a {colour} trapezoid on a {shape}" for colour in COLOURS for shape in SHAPES)
+
+
 def tiny_edit_model(captions: Sequence[str]) -> EditModel:
-    """Return the edit model of captions, each an image of its own; it takes some seconds for hundreds of them."""
+    """Return the edit model of captions, each an image of its own."""
     return learned(captions, [pair_of(caption) for caption in dict.fromkeys(captions)])
 
 

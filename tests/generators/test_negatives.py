@@ -17,11 +17,12 @@ from pairwright.generators.language.wordnet import load_wordnet, wordnet_status
 from pairwright.generators.negatives import FOR_BENCHMARKS, TYPES, NegativeOptions, RuleNegatives
 from tests.example_counts import examples
 from tests.generators.rule_fixtures import (
+    SHAPED,
     annotate,
     assert_order_is_free,
+    counted,
     pair_of,
     scenes,
-    small_pool,
     texts,
     tiny_edit_model,
 )
@@ -233,11 +234,11 @@ def test_a_constraint_that_is_skipped_is_not_asked() -> None:
 
 
 def test_words_of_the_pool_are_put_in_and_no_others() -> None:
-    told = [f"a {colour} ball on a {thing}" for colour in ("red", "blue", "pink") for thing in ("box", "bed", "mat")]
-    generator = RuleNegatives(load_wordnet(), small_pool(), NegativeOptions(), tiny_edit_model(told * 12))
-    found = {row.text for caption in told for seed in range(4) for row in annotate(generator, pair_of(caption), seed)}
-    assert len(found) > len(told)
-    assert set(" ".join(found).split()) <= set(" ".join(told).split())
+    captions = SHAPED * 12
+    generator = RuleNegatives(load_wordnet(), counted(captions), NegativeOptions(), tiny_edit_model(captions))
+    found = {row.text for caption in SHAPED for seed in range(4) for row in annotate(generator, pair_of(caption), seed)}
+    assert len(found) > len(SHAPED)
+    assert set(" ".join(found).split()) <= set(" ".join(SHAPED).split())
 
 
 @pytest.mark.parametrize(
