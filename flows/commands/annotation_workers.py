@@ -3,6 +3,7 @@
 Results depend on the batch alone. Generators cannot be pickled, their `GeneratorSetup` can.
 """
 
+import gc
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ class BatchAnnotator:
     def __init__(self, setup: GeneratorSetup, folder: Path) -> None:
         self._setup, self._path = setup, folder / "setup.pickle"
         self._maker = build_generator(setup.generator, setup.materials, setup.options)
+        gc.freeze()  # the tables live as long as the process; the collector need not visit them
 
     def __call__(self, batch: Sequence[Waiting]) -> list[list[Annotation]]:
         """Return the annotations of each pair of a batch."""

@@ -1,7 +1,7 @@
 """What constraints ask WordNet and the caption pool, remembered.
 
-Pool statistics answer two questions: which words stand in captions together (plausibility, a normalised pointwise
-mutual information in [-1, 1]), and what captions put where (links of a noun or verb, a preposition and a noun).
+Pool statistics answer which words stand next to each other (adjacency), and what captions put where (links of a noun or
+verb, a preposition and a noun).
 """
 
 from dataclasses import dataclass
@@ -17,9 +17,6 @@ from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
 SEEN: Final = 2  # captions of the pool that show that two words go together
-STRANGE: Final = -0.15  # plausibility of two words that are hardly ever together where chance alone would have them
-SLACK: Final = 0.05  # plausibility by which a word may fall short
-UNSAID: Final = 0.02  # share of a word's captions that have a thing, above which it may be there though nobody says so
 KNOWN: Final = 20  # links to a noun, from which what is not among them tells something
 MISPLACED: Final = 0.2  # of the links that chance would have, below which captions do not put things so
 _MANY_KINDS: Final = 400  # of a thing; of more, only those count that the pool has
@@ -58,11 +55,10 @@ class Knowledge:
     Args:
         thesaurus: WordNet.
         pool: statistics of the reference captions.
-        least: minimum plausibility of a new word in its context, in [-1, 1].
     """
 
-    def __init__(self, thesaurus: EditThesaurus, pool: Pool, least: float = 0.0) -> None:
-        self.thesaurus, self.pool, self.least = thesaurus, pool, least
+    def __init__(self, thesaurus: EditThesaurus, pool: Pool) -> None:
+        self.thesaurus, self.pool = thesaurus, pool
         self.nouns = NounLexicon(thesaurus)
         self.attributes = AttributeLexicon(thesaurus, self.nouns)
         self.relations = load_relations()
@@ -71,13 +67,11 @@ class Knowledge:
         self.related = lru_cache(maxsize=100_000)(thesaurus.related)
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
-        self.plausibility = lru_cache(maxsize=200_000)(self._find_plausibility)
-        self.may_be_unsaid = lru_cache(maxsize=200_000)(self._find_unsaid)
         self.is_misplaced = lru_cache(maxsize=100_000)(self._find_misplaced)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle without the caches."""
-        return Knowledge, (self.thesaurus, self.pool, self.least)
+        return Knowledge, (self.thesaurus, self.pool)
 
     def may_be_called(self, one: str, other: str) -> bool:
         """Whether captioners use two nouns for the same thing, and do not tell them apart."""
@@ -101,19 +95,6 @@ class Knowledge:
             kinds = [word for word in kinds if self.pool.frequency(word, "NOUN")]
         words = {noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("frame")
         return frozenset(words | {plural_of(word) for word in words})
-
-    def _find_plausibility(self, noun: str, beside: str) -> float:
-        """Return how well two words go together in captions; of a compound, its worst word."""
-        return min(self._plausibility(word, beside) for word in noun.split())
-
-    def _plausibility(self, word: str, beside: str) -> float:
-        seen, fit = self.pool.context_fit(word, (beside,), SEEN)
-        return fit if seen or word == beside else min(fit, -SLACK)
-
-    def _find_unsaid(self, noun: str, beside: str) -> bool:
-        """Whether captions have a thing beside a word so often that it may be there though nobody says so."""
-        together = self.pool.cooccurrence(noun.rpartition(" ")[2], beside)
-        return together > UNSAID * self.pool.cooccurrence(beside, beside)
 
     def _find_misplaced(self, thing: str, preposition: str, noun: str) -> bool:
         """Whether captions never, or much less often than by chance, put a thing or deed so at a noun."""
