@@ -64,7 +64,9 @@ def test_a_model_in_a_folder_takes_part_and_its_gaps_are_written(negatives: Path
     assert all("cola_gap" in json.loads(line)["scores"] for line in out.read_text().splitlines())
 
 
-@pytest.mark.parametrize(("also", "says"), [("meaning=here", "takes no folder"), ("taste", "There are: cloze, meaning")])
+@pytest.mark.parametrize(
+    ("also", "says"), [("meaning=here", "takes no folder"), ("taste", "There are: cloze, meaning")]
+)
 def test_a_model_that_does_not_fit_is_wrong_usage(negatives: Path, also: str, says: str) -> None:
     done = CliRunner().invoke(app, ["refine", str(negatives), "--out", "r.jsonl", "--add-attacks", also])
     assert says in str(done.exception)

@@ -87,7 +87,6 @@ def _counted(captions: tuple[str, ...]) -> PoolStatistics:
     return count_captions(tokens_of_all(captions)).frozen()
 
 
-# Words that the carried model does not know, so that a model is learned of these few captions.
 COLOURS, SHAPES = ("red", "blue", "pink"), ("hexagon", "pentagon", "rhombus")
 SHAPED = tuple(f"a {colour} trapezoid on a {shape}" for colour in COLOURS for shape in SHAPES)
 
