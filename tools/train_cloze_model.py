@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from pairwright.datasets.records import Pair
-from pairwright.generators.edits.learning import BALANCE_CAPTIONS, train_edit_model, sample_slots
+from pairwright.generators.edits.learning import BALANCE_CAPTIONS, sample_slots, train_edit_model
 from pairwright.generators.language.cloze.context import SLOT_KINDS
 from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import load_tagger
