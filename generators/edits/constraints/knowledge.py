@@ -17,6 +17,8 @@ from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
 SEEN: Final = 2  # captions of the pool that show that two words go together
+STRANGE: Final = -0.15  # plausibility of two words that are hardly ever together where chance alone would have them
+SLACK: Final = 0.05  # plausibility by which a word may fall short
 KNOWN: Final = 20  # links to a noun, from which what is not among them tells something
 MISPLACED: Final = 0.2  # of the links that chance would have, below which captions do not put things so
 _MANY_KINDS: Final = 400  # of a thing; of more, only those count that the pool has
@@ -67,6 +69,7 @@ class Knowledge:
         self.related = lru_cache(maxsize=100_000)(thesaurus.related)
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
+        self.plausibility = lru_cache(maxsize=200_000)(self._find_plausibility)
         self.is_misplaced = lru_cache(maxsize=100_000)(self._find_misplaced)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -95,6 +98,14 @@ class Knowledge:
             kinds = [word for word in kinds if self.pool.frequency(word, "NOUN")]
         words = {noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("frame")
         return frozenset(words | {plural_of(word) for word in words})
+
+    def _find_plausibility(self, noun: str, beside: str) -> float:
+        """Return how well two words go together in captions; of a compound, its worst word."""
+        return min(self._plausibility(word, beside) for word in noun.split())
+
+    def _plausibility(self, word: str, beside: str) -> float:
+        seen, fit = self.pool.context_fit(word, (beside,), SEEN)
+        return fit if seen or word == beside else min(fit, -SLACK)
 
     def _find_misplaced(self, thing: str, preposition: str, noun: str) -> bool:
         """Whether captions never, or much less often than by chance, put a thing or deed so at a noun."""

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from pairwright.generators.captions.box_truth import number_of
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.knowledge import KNOWN, SEEN, Knowledge
+from pairwright.generators.edits.constraints.knowledge import KNOWN, SEEN, SLACK, STRANGE, Knowledge
 from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.prepositional_links import PrepositionalLink, find_links
@@ -20,6 +20,20 @@ def is_everywhere(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether nearly every image has such a thing, mentioned or not: a floor, a hand."""
     del known
     return edit.new in _UNSEEN
+
+
+def is_strange_beside(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether captions hardly ever have the new noun beside a word of this caption."""
+    old = edit.old.rpartition(" ")[2]
+    return any(known.plausibility(edit.new, word) <= STRANGE for word in edit.caption.company if word != old)
+
+
+def is_implausible(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether the new word goes with this caption's words less than by chance."""
+    verb, preposition = split_relation(edit.new) if edit.target == "relation" else (edit.new, "")
+    word = (verb or preposition).rpartition(" ")[2]
+    rest = [lemma for lemma in edit.caption.contents if lemma not in edit.old.split()]
+    return known.pool.plausibility(word, rest) < -SLACK
 
 
 def is_misplaced_relation(edit: ProposedEdit, known: Knowledge) -> bool:

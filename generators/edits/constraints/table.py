@@ -268,5 +268,15 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("a [red] cat on a table", "wooden", "replace-attribute"),
         Example("a [red] chair at a table", "wooden", "replace-attribute"),
     ),
+    Constraint(
+        "strange_company", "plausibility", "no_candidate", ("replace-object",), plausibility.is_strange_beside,
+        Example("a [cat] on a table", "boat", "replace-object"),
+        Example("a [cat] on a table", "plate", "replace-object"),
+    ),
+    Constraint(
+        "implausible", "plausibility", "no_candidate", ("replace-*",), plausibility.is_implausible,
+        Example("a cat [near] a table", "sail", "replace-relation"),
+        Example("a cat [near] a table", "sit on", "replace-relation"),
+    ),
 )  # fmt: skip
 """In the order in which they are asked: grammar, truth by the caption alone, truth by the image, plausibility."""
