@@ -200,6 +200,14 @@ def of_scenes() -> RuleNegatives:
     return RuleNegatives(load_wordnet(), scenes().pool, NegativeOptions(TYPES, both_sides=True), scenes().model)
 
 
+def test_a_colour_that_is_tagged_as_a_noun_does_not_move_with_its_noun() -> None:
+    """It would stand behind the colour of the other thing: "a large brown orange cross"."""
+    generator = RuleNegatives(load_wordnet(), scenes().pool, NegativeOptions(("swap-object",)), scenes().model)
+    pair = pair_of("a drawing of a little orange cross and a large brown circle")
+    found = texts(lambda seed: annotate(generator, pair, seed))
+    assert found == {"a drawing of a little orange circle and a large brown cross"}
+
+
 def test_the_order_of_pairs_changes_nothing() -> None:
     """A generator that has seen other pairs, or the same backwards, answers as one that has seen none."""
     found, wordnet = scenes(), load_wordnet()

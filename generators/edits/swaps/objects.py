@@ -40,6 +40,7 @@ from pairwright.generators.edits.swaps.proposal import (
     exchange_spans,
 )
 from pairwright.generators.language.inflection import inflect
+from pairwright.generators.lexicon.attributes import concepts
 from pairwright.generators.lexicon.relations import load_relations, swap_ways
 
 _CONTINUES: Final = frozenset({"of", "'s", "’s", "'", "-"})  # behind a noun that is a part of a larger phrase
@@ -86,6 +87,8 @@ def _exchange_nouns(
     ):
         return "no_candidate"  # a bed with two pillows is no pillow with two beds
     nouns, second_nouns = ((max(each.nouns[0], least), each.end) for each, least in (one, other))
+    if any(caption.word(at) in concepts() for start, end in (nouns, second_nouns) for at in range(start, end - 1)):
+        return "not_grammatical"  # an attribute that is tagged as a noun: "a large purple | orange cross"
     weight = materials.weigh(caption, nouns, second_nouns, 0.0)
     changes = (
         caption.change(*nouns, _in_number_of(caption, second_nouns, phrase)),
