@@ -146,7 +146,7 @@ class AnnotationBuilder:
             text=checked.text,
             source_text=pair.caption,
             edits=checked.edits,
-            scores={"mended": float(checked.mended)} if checked.mended else {},
+            scores={"agreement_changes": float(checked.agreement_changes)} if checked.agreement_changes else {},
             status="rejected" if checked.reason else "kept",
             reason=checked.reason,
         )

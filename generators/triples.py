@@ -43,7 +43,7 @@ class TripleNegative:
         type: such as "replace-object"; empty if unknown.
         edits: the differences from the caption; empty if they could not be determined.
         places: the same, of the text in its caption's format; only where they are in the caption counts.
-        mended: whether ``text`` differs from the input text.
+        reformatted: whether ``text`` differs from the input text.
         reason: a word of `edits.written.reasons.REASONS`; empty when it is a negative.
     """
 
@@ -51,7 +51,7 @@ class TripleNegative:
     type: str
     edits: tuple[Edit, ...] = ()
     places: tuple[Edit, ...] = ()
-    mended: bool = False
+    reformatted: bool = False
     reason: str = ""
 
     def is_compatible(self, positive: "TriplePositive") -> bool:

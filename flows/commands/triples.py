@@ -218,7 +218,7 @@ class TripleRows:
         Returns:
             ``rows``, ``kept``, ``rejected`` (by reason; rows = kept + rejected), ``types`` (the same by type of negative),
             ``positives`` (by type), ``same_place`` (positives that edit the words that the negative edits),
-            ``mended`` (negatives reformatted like their caption), ``no_positive`` (by reason), ``broken`` and
+            ``reformatted`` (negatives reformatted like their caption), ``no_positive`` (by reason), ``broken`` and
             ``broken_captions`` (as `SkipCounts.as_json`), ``seconds``, ``out``.
         """
         rows = [self._row(at, given, outcome) for at, given in enumerate(self._given())]
@@ -234,7 +234,7 @@ class TripleRows:
             },
             "positives": _numbers(edit_type_name(row["positive_form"], row["positive_target"]) for row in kept),
             "same_place": sum(int(row["scores"]["same_place"]) for row in kept),
-            "mended": sum(negative.mended for negative in outcome.negatives.values()),
+            "reformatted": sum(negative.reformatted for negative in outcome.negatives.values()),
             "no_positive": _numbers(row["why_no_positive"] for row in rows if "why_no_positive" in row),
             **self._screening.skipped.as_json(),
             "seconds": round(time.perf_counter() - self.started, 2),
@@ -256,7 +256,7 @@ class TripleRows:
         form, _, target = negative.type.partition("-")
         row |= {"negative": negative.text, "form": form, "target": target}
         row["edit"] = _edits(negative.edits) or (given["edit"] if negative.text == given["negative"] else [])
-        if negative.mended:
+        if negative.reformatted:
             row.setdefault("negative_as_given", given["negative"])
         if not isinstance(positive, TriplePositive):
             return row | {"status": "rejected", "reason": NO_POSITIVE, "why_no_positive": positive}

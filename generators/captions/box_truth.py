@@ -38,7 +38,7 @@ _SEVERAL = words_with("vague")
 
 
 def number_of(word: str) -> int:
-    """Return the number that a word stands for; 0 for one that counts nothing."""
+    """Return the value of a number word; 0 for other words."""
     return _NUMBERS.get(word, 0)
 
 
@@ -63,8 +63,8 @@ def may_count(words: ImageWords, noun: str, word: str, said: int = 0) -> bool:
         labels = _labels(words, noun)
         return not words.crowds.isdisjoint(labels) or sum(words.labels.get(label, 0) for label in labels) > 1
     same = [other for other, value in _NUMBERS.items() if value == number]
-    told = any(words.said_with(noun, other, elsewhere=True) for other in same)
-    return told or count_in_doubt(words, noun, said, number)
+    stated = any(words.said_with(noun, other, elsewhere=True) for other in same)
+    return stated or count_in_doubt(words, noun, said, number)
 
 
 def count_in_doubt(words: ImageWords, noun: str, said: int, new: int) -> bool:

@@ -1,7 +1,7 @@
 """What the captions and boxes of an image already say, as words.
 
 A text is only a safe negative when nothing said about the image makes it true, and "the dog" is only clear when
-nobody speaks of dogs. `ImageWords` holds the lower-case words of the caption, of the other captions and of the box
+no caption speaks of dogs. `ImageWords` holds the lower-case words of the caption, of the other captions and of the box
 labels, and answers such questions by words alone: the other captions are not tagged, which keeps this fast. It errs on
 the side of "mentioned".
 
@@ -113,7 +113,9 @@ class ImageWords:
         """
         adjectives, nouns = attributes_like(adjective), {noun, plural_of(noun)}
         lines = self.others if elsewhere else (self.own, *self.others)
-        return any(_stands_before(words, adjectives, nouns) or _is_told(words, adjectives, nouns) for words in lines)
+        return any(
+            _stands_before(words, adjectives, nouns) or _is_predicated(words, adjectives, nouns) for words in lines
+        )
 
     def describes(self, adjectives: frozenset[str], nouns: frozenset[str], *, own: bool) -> bool:
         """Whether a caption has one of the adjectives shortly before one of the nouns, or says that it is so.
@@ -125,7 +127,7 @@ class ImageWords:
         """
         lines = (self.own, *self.others) if own else self.others
         return any(
-            _stands_before(words, adjectives, nouns) or _is_told(words, adjectives, nouns) for words in lines
+            _stands_before(words, adjectives, nouns) or _is_predicated(words, adjectives, nouns) for words in lines
         ) or any(
             not adjectives.isdisjoint(parts) and any(part[:-2].startswith(noun) for part in parts for noun in nouns)
             for parts in self.hyphenated
@@ -187,14 +189,14 @@ def _plurals(noun: str) -> frozenset[str]:
     return frozenset(plural_of(word.rpartition(" ")[2]) for word in loosely_same(noun) | loosely_same(head))
 
 
-def _is_told(words: tuple[str, ...], adjectives: frozenset[str], nouns: AbstractSet[str]) -> bool:
+def _is_predicated(words: tuple[str, ...], adjectives: frozenset[str], nouns: AbstractSet[str]) -> bool:
     """Whether one of the nouns is said to be one of the adjectives: "the dog is | black", "its door | open"."""
     if adjectives.isdisjoint(words):
         return False
-    told = (at for at in range(1, len(words)) if words[at - 1] in nouns)
+    predicates = (at for at in range(1, len(words)) if words[at - 1] in nouns)
     return any(
         words[at] in adjectives or (words[at] in _BE and not adjectives.isdisjoint(words[at + 1 : at + _REACH]))
-        for at in told
+        for at in predicates
     )
 
 

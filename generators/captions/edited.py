@@ -103,7 +103,7 @@ def edited_annotation(found: Edited, pair: Pair, kind: str, attempt: str, origin
         text=found.text,
         source_text=pair.caption,
         edits=found.edits,
-        scores={"mended": float(len(found.edits) - 1)} if form != "swap" and len(found.edits) > 1 else {},
+        scores={"agreement_changes": float(len(found.edits) - 1)} if form != "swap" and len(found.edits) > 1 else {},
         status="rejected" if found.reason else "kept",
         reason=found.reason,
     )

@@ -20,7 +20,7 @@ from pairwright.generators.edits.swaps.proposal import exchange_spans
 from pairwright.generators.lexicon.nouns import noun_features
 from pairwright.generators.lexicon.tables import read_rows
 
-_START: Final = "|"  # stands for the start of a caption
+_START: Final = "|"  # marks the start of a caption
 _MOST_NOUNS: Final = 3  # of a phrase; more are a clause that the tagger misread
 _VERBS_AND_NAMES: Final = (
     frozenset({"VBG", "VBZ"}) | PROPER

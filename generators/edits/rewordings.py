@@ -204,8 +204,8 @@ class Rewordings:
         for phrase in caption.phrases:
             inside = phrase.start <= at < phrase.end and not phrase.joined
             counted = at != phrase.count or caption.plural(phrase)
-            told = phrase.end + 1 == at and caption.word(phrase.end) in _BE and caption.word(at + 1) in _CLOSES
-            if (inside and counted) or (told and word in concepts()):
+            predicated = phrase.end + 1 == at and caption.word(phrase.end) in _BE and caption.word(at + 1) in _CLOSES
+            if (inside and counted) or (predicated and word in concepts()):
                 return caption.head(phrase)
         return ""
 

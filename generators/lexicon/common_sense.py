@@ -1,8 +1,8 @@
-"""What goes together where no captions have been counted (``common_sense.tsv``).
+"""Which words go together, for pools that are too small to count it (``common_sense.tsv``).
 
-A pool knows which verb stands before which preposition, what is eaten and who flies. With a handful of captions nobody
-has counted, and "a cat flying on a road" would be as good as any. The table says the plainest of it; of what it does not
-have, a verb or preposition is taken not to go with it, since there is mostly another one that is known to.
+Counts of a pool show which preposition follows which verb, what is eaten and what flies. Without them, "a cat flying on
+a road" would be as plausible as any text. The table has the most common pairs; a verb or preposition that it does not
+list beside a covered word is taken not to go with it.
 """
 
 from collections.abc import Callable

@@ -17,7 +17,7 @@ from pairwright.generators.lexicon.tables import read_rows
 
 _ALIVE: Final = frozenset({"person", "animal"})
 _SEXES: Final = frozenset({"male", "female"})
-_GROWN: Final = frozenset({"baby", "adult"})  # nobody is both; a child may be a boy to one and a man to another
+_GROWN: Final = frozenset({"baby", "adult"})  # mutually exclusive; a child may be a boy to one and a man to another
 
 
 class NounThesaurus(Protocol):
@@ -101,7 +101,7 @@ def flagged(flag: str) -> frozenset[str]:
 
 @lru_cache(maxsize=2)
 def gendered_words(gender: str) -> frozenset[str]:
-    """Return the words, as written, that tell that somebody is "male" or "female"."""
+    """Return the words, as written, that mark a person as "male" or "female"."""
     return frozenset(row["word"] for row in read_rows("gendered_words") if row["gender"] == gender)
 
 
@@ -187,7 +187,7 @@ class NounLexicon:
         return noun in noun_features() or bool(self._meant(noun))
 
     def is_person(self, noun: str) -> bool:
-        """Whether a noun names somebody."""
+        """Whether a noun names a person."""
         return "person" in self.profile(noun).classes
 
     def is_alive(self, noun: str) -> bool:

@@ -122,9 +122,9 @@ def test_what_is_no_negative_of_its_caption_says_why(negative: str, reason: str)
 
 def test_a_negative_is_put_into_the_format_of_its_caption() -> None:
     found = read(caption_of("a dog on a couch"), "A horse on a couch.")
-    assert (found.text, found.mended) == ("a horse on a couch", True)
+    assert (found.text, found.reformatted) == ("a horse on a couch", True)
     as_given = read(caption_of("a dog on a couch"), "A horse on a couch.", as_given=True)
-    assert (as_given.text, as_given.mended, as_given.edits) == ("A horse on a couch.", False, ())
+    assert (as_given.text, as_given.reformatted, as_given.edits) == ("A horse on a couch.", False, ())
     assert [edit.before for edit in as_given.places] == ["dog"]
 
 

@@ -4,7 +4,7 @@ No caption proves that an object is absent; five captions that do not name an el
 name a cup do not. ``noticed_nouns.tsv`` has in how many images 1, 2, ... 5 of five captions name an object, or what may
 be it. What is often named by one caption only is often named by none: the share of images with the object in which none
 of five captions names it is taken as 3 n1 / n, n1 of n images being those in which one does, 0.9 at most. (Estimates of
-capture-recapture studies are too low: nobody looks at some objects.) From these counts follow q, the share of captions
+capture-recapture studies are too low: some objects are never described.) From these counts follow q, the share of captions
 of such images that name the object, and u(k), the share of such images in which none of k captions does. The *risk* of
 an object is
 
@@ -34,7 +34,7 @@ BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
 
 MAX_RISK: Final = 0.03  # of a single addition to be true after all; the mean of those written is far below
-MAX_TRUE_RISK: Final = 0.5  # of an object that is added truly to be there had nobody named it
+MAX_TRUE_RISK: Final = 0.5  # of an object that is added truly to be there if no caption named it
 STRANGE: Final = -0.15  # normalised pointwise mutual information below which captions avoid two words together
 FITTING: Final = 0.05  # the same, of words that captions name together
 _UNSEEN: Final = -0.05  # the same, at most, of words that captions never name together

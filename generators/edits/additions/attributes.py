@@ -8,7 +8,7 @@ no caption describes the thing, if captioners would hardly have passed it over: 
 is small, where rate is the share of such things in the pool that captions give the attribute, again is how often a
 second caption repeats it (``noticed_attributes.tsv``), and k captions name the thing. What is usual goes unsaid (white
 snow, a brown elephant), so the attribute must be rare among those of its class that captions give such things, and
-nobody's and no animal's.
+the thing must not be a person or an animal.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,9 @@ from pairwright.generators.lexicon.tables import read_rows
 
 _SEEN: Final = 2  # captions of the pool that give a noun an attribute, for it to be more than a slip
 _PRIOR: Final = 2.0  # captions added to those that give a noun an attribute
-_TOLD: Final = 20  # captions of the pool that give a noun an attribute of a class, for its usual ones to be known
+_MIN_DESCRIBED: Final = (
+    20  # captions of the pool that give a noun an attribute of a class, for its usual ones to be known
+)
 _RARE: Final = 0.06  # share of an attribute among them, up to which it is remarkable
 
 
@@ -40,7 +42,7 @@ class FalseAttributes:
 
     def __init__(self, lexicon: AttributeLexicon, nouns: NounLexicon, pool: Pool) -> None:
         self._lexicon, self._nouns, self._pool = lexicon, nouns, pool
-        self._told = lru_cache(maxsize=20_000)(self._find_told)
+        self._described_count = lru_cache(maxsize=20_000)(self._find_told)
         self._again = {
             row["attribute"]: int(row["again"]) / int(row["mentions"]) for row in read_rows("noticed_attributes")
         }
@@ -82,9 +84,9 @@ class FalseAttributes:
         return not caption.plural(phrase) and caption.words.several(caption.head(phrase))
 
     def _is_unusual(self, head: str, attribute: str) -> bool:
-        told = self._told(head, self._lexicon.class_of(attribute))
+        described = self._described_count(head, self._lexicon.class_of(attribute))
         often = self._pool.adjacency(attribute, head)
-        return told >= _TOLD and often <= _RARE * told and not self._nouns.is_alive(head)
+        return described >= _MIN_DESCRIBED and often <= _RARE * described and not self._nouns.is_alive(head)
 
     def _find_told(self, head: str, group: str) -> int:
         """Return how often captions give a noun an attribute of a class."""

@@ -33,7 +33,7 @@ _VERB_TAGS: Final = frozenset({"VBG", "VBZ", "VBP", "VBD", "VBN", "VB"})
 
 
 class Frame(NamedTuple):
-    """Words around an added object, of ``addition_frames.tsv``; one word stands for each "{}".
+    """Words around an added object, of ``addition_frames.tsv``; one word for each "{}".
 
     Attributes:
         before: the words before its article, with a space before and behind: " with ".
@@ -210,8 +210,12 @@ def _last(caption: Caption) -> Iterator[Place]:
     drawn = all(caption.head(each) in drawn_figures() for each in caption.things)
     of_scene = drawn or (caption.head(phrase) in flagged("surroundings") and caption.tag(phrase.start - 1) == "IN")
     # "blocking a road | with a truck", "a cup and a plate | with a fork", "a circle is above a square | with a star"
-    told = drawn and not _BE.isdisjoint(caption.lower) and caption.lower[0] != "there"
-    joined = told or caption.tag(phrase.start - 1) in _VERB_TAGS or caption.word(phrase.start - 1) in {"and", "or", ","}
+    predicated = drawn and not _BE.isdisjoint(caption.lower) and caption.lower[0] != "there"
+    joined = (
+        predicated
+        or caption.tag(phrase.start - 1) in _VERB_TAGS
+        or caption.word(phrase.start - 1) in {"and", "or", ","}
+    )
     for frame in closing_frames():
         bare = frame.relation == "with" and not frame.behind
         if frame.unless.isdisjoint(caption.lower) and not (joined and bare) and not (drawn and frame.behind):
@@ -225,8 +229,8 @@ def _first(caption: Caption) -> Iterator[Place]:
     if phrase is None or caption.lower[0] not in words_with_role("opening") or not caption.is_whole(phrase):
         return
     named = caption.is_thing(phrase) or caption.head(phrase) in flagged("gathering")
-    told = caption.tag(phrase.end) in {"IN", "VBG", "VBN"} and _FINITE_TAGS.isdisjoint(caption.tags)
-    if not (named and told) or caption.head(phrase) in flagged("surroundings") | drawn_figures():
+    verbless = caption.tag(phrase.end) in {"IN", "VBG", "VBN"} and _FINITE_TAGS.isdisjoint(caption.tags)
+    if not (named and verbless) or caption.head(phrase) in flagged("surroundings") | drawn_figures():
         return
     if ANAPHORS.isdisjoint(caption.lower):
         opening = caption.tokens[0]

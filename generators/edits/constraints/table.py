@@ -49,7 +49,7 @@ class Constraint:
         id: for counts, and for `find_violation` to skip.
         group: "grammar", "truth" or "plausibility".
         reason: code of a rejected edit.
-        types: forms and targets to which it applies; "*" stands for all.
+        types: forms and targets to which it applies; "*" is all.
         violated: whether an edit violates it.
         blocked: an edit that violates it.
         allowed: a similar edit that does not.

@@ -2,7 +2,7 @@
 
 Tokens are aligned so that the fewest words are left over, in the fewest places. A *hunk* is a stretch in which the texts
 differ. Two words *agree* if one is the other in another number (a dog, dogs; is, are), or one article or pronoun
-stands for another because a noun changed. Capitals make no difference.
+replaces another because a noun changed. Capitals make no difference.
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,7 @@ Made for texts that a language model wrote; as good for texts made by rules. A c
   was written, so capitals, spaces and the final mark are those of the source. Repairs of the source ("silent repairs",
   The Hard Positive Truth, appendix C.3) are not taken over.
 - The difference has to be one stretch of the requested kind, or one swapped pair. Words that change in number, article
-  or pronoun because of the edit are allowed and counted (`Checked.mended`).
+  or pronoun because of the edit are allowed and counted (`Checked.agreement_changes`).
 - The words have to be known, and the edit must violate no constraint of grammar and truth (`constraints.table`).
 
 A text is only compared with its own source, so a caption that reads like an instruction can at worst lead to a
@@ -60,7 +60,7 @@ class Checked:
         edits: what changed, as `realisation.rewrite` returns it.
         form: of the edit.
         target: of the edit.
-        mended: words outside of the edit that changed to agree with it.
+        agreement_changes: words outside of the edit that changed to agree with it.
         reason: empty if the text is accepted.
         constraint: id of the violated constraint, if one is.
     """
@@ -69,7 +69,7 @@ class Checked:
     edits: tuple[Edit, ...] = ()
     form: str = ""
     target: str = ""
-    mended: int = 0
+    agreement_changes: int = 0
     reason: str = ""
     constraint: str = ""
 
@@ -88,7 +88,7 @@ class _Found:
 
     edit: ProposedEdit
     changes: list[Change]
-    mended: int
+    agreement_changes: int
 
 
 class EditChecks:
@@ -155,7 +155,7 @@ class EditChecks:
         made, edits = rewrite(caption.pair.caption, found.changes)
         if reason := _repeats(caption, asked, made, rows):
             return Checked(text, reason=reason)
-        return Checked(made, edits, asked.form, asked.target, found.mended)
+        return Checked(made, edits, asked.form, asked.target, found.agreement_changes)
 
     def _find_swap(self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> _Found | str:
         # Out of their order, words are easily taken for others ("riding", a noun): the same ones are the same.
@@ -171,7 +171,7 @@ class EditChecks:
         if asked.kind == "hard_negative" and not is_of_target(source, swap, asked.target):
             return "another_target"
         changes = changes_of_swap(source, new, swap, self._is_name)
-        return _Found(proposed_swap(caption, asked, source, swap), changes, swap.mended)
+        return _Found(proposed_swap(caption, asked, source, swap), changes, swap.agreement_changes)
 
     def _find(self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> _Found | str:
         if Counter(_lower(source)) == Counter(_lower(new)):

@@ -124,7 +124,7 @@ def targets_of_swap(source: Sequence[Token], first: tuple[int, int], second: tup
 
 
 def counts_instead(old: Stretch, new: Stretch) -> bool:
-    """Whether a number stands for an article, or the other way round: "two dogs" for "a dog"."""
+    """Whether a number replaces an article, or the other way round: "two dogs" for "a dog"."""
     gone, fresh = old.words(), [word for word in new.words() if word.pos != "PUNCT"]
     if not gone or not fresh:
         return False

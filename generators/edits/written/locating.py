@@ -67,7 +67,7 @@ def find_edit(asked: Asked, hunks: Sequence[Hunk], source: Sequence[Token], new:
 def grown_list(hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | None:
     """Return what is added where a list grows at its end, "X and Y" to "X, Y, and Z"; None if none does.
 
-    The first hunk then is the comma that stands for "and".
+    The first hunk then is the comma that replaces "and".
     """
     if len(hunks) < 2:
         return None
@@ -218,7 +218,7 @@ def _longer_name(hunk: Hunk, source: Sequence[Token]) -> Hunk:
 
 
 def _joined_in_relation(edits: list[Hunk], source: Sequence[Token], new: Sequence[Token]) -> list[Hunk]:
-    """Return the hunks, as one where a relation stands for another: "in front of" for "in"."""
+    """Return the hunks, as one where a relation replaces another: "in front of" for "in"."""
     first, last = edits[0], edits[-1]
     find = load_relations().find_prepositions
     known = find(_words(source)).items()

@@ -64,7 +64,7 @@ def changes_of_swap(source: Sequence[Token], text: Sequence[Token], swap: Swap, 
     kept = [(at, at) for at in (*range(start), *range(end, len(source)))]
     for at, new in [*kept, *((at, at - left + right) for at in range(middle, second))]:
         words = source[at].text.lower(), text[new].text.lower()
-        if words[0] != words[1] and words[0] not in ARTICLES:  # `rewrite` mends articles
+        if words[0] != words[1] and words[0] not in ARTICLES:  # `rewrite` corrects articles
             changes.append(Change(source[at].start, source[at].end, words[1]))
     return _side_by_side(changes)
 

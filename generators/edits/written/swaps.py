@@ -23,12 +23,12 @@ class Swap:
     Attributes:
         first: tokens of the source, (start, end).
         second: tokens of the source behind them; where ``first`` ends if one stretch has only moved past the other.
-        mended: words that changed in number, article or pronoun.
+        agreement_changes: words that changed in number, article or pronoun.
     """
 
     first: tuple[int, int]
     second: tuple[int, int]
-    mended: int
+    agreement_changes: int
 
 
 def swapped(source: Sequence[Token], text: Sequence[Token]) -> Swap | None:
@@ -48,8 +48,8 @@ def swapped(source: Sequence[Token], text: Sequence[Token]) -> Swap | None:
         moved = [*range(end - right, end), *range(start + left, end - right), *range(start, start + left)]
         if all(_alike(source[old], text[new]) for old, new in zip(moved, range(start, end), strict=True)):
             order = [*range(start), *moved, *range(end, len(source))]
-            mended = sum(not _same(source[old], text[new]) for new, old in enumerate(order))
-            return Swap((start, start + left), (end - right, end), mended)
+            agreement_changes = sum(not _same(source[old], text[new]) for new, old in enumerate(order))
+            return Swap((start, start + left), (end - right, end), agreement_changes)
     return None
 
 

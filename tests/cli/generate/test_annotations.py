@@ -87,6 +87,7 @@ def test_a_quota_that_is_none_is_refused(pool: Path, quota: str) -> None:
         ("negatives", ("--types", "negation"), "--types negation and --vocabulary require each other"),
         ("negatives", ("--vocabulary", "coco"), "--types negation and --vocabulary require each other"),
         ("negatives", ("--floor", "2"), "floor must be above 0 and at most 1"),
+        ("negatives", ("--floor", "0", "--method", "llm"), "--floor requires --method rules"),
     ],
 )
 def test_what_is_asked_twice_or_of_what_is_not_made_is_refused(

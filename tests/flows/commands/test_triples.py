@@ -78,9 +78,9 @@ def test_a_triple_tells_the_edits_of_both_sides_and_keeps_what_the_row_had(rows:
             assert row["caption"][slice(*edit["from_span"])] == edit["from"]
             assert row[side][slice(*edit["to_span"])] == edit["to"]
     assert row["scores"] == {"same_place": 1.0}
-    mended = rows_of(out)["c"]
-    assert (mended["negative"], mended["negative_as_given"]) == ("a man near a table", "A man near a table.")
-    assert result["mended"] == 1
+    reformatted = rows_of(out)["c"]
+    assert (reformatted["negative"], reformatted["negative_as_given"]) == ("a man near a table", "A man near a table.")
+    assert result["reformatted"] == 1
 
 
 def test_another_type_is_a_positive_where_the_user_allows_it(rows: Path) -> None:

@@ -74,8 +74,9 @@ def negatives(
     named = parse_types("negative", types, MODEL_TYPES if method == "llm" else TYPES)
     options: dict[str, Any] = {"per_type": per_type, **named}
     if method == "llm":
-        for name, value in (("--both-sides", both_sides), ("--floor", floor), ("--vocabulary", vocabulary)):
-            if value:
+        by_rules = {"--both-sides": both_sides, "--floor": floor is not None, "--vocabulary": bool(vocabulary)}
+        for name, given in by_rules.items():
+            if given:
                 raise UsageError(f"{name} requires --method rules. Omit it, or --method llm.")
         options["variant"] = variant
     else:

@@ -97,8 +97,8 @@ def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
     facts = [f"Positives: {positives}; {result['same_place']:,} edit the same words as the negative"]
     if result["no_positive"]:
         facts.append(f"Without a positive: {list_counts(result['no_positive'])}")
-    if result["mended"]:
-        facts.append(f"{result['mended']:,} negatives were normalized to the format of their captions")
+    if result["reformatted"]:
+        facts.append(f"{result['reformatted']:,} negatives were normalized to the format of their captions")
     kept = f"{result['kept']:,} of {result['rows']:,} rows kept ({share(result['kept'], result['rows'])})"
     return [
         headline(f"{kept}, {result['seconds']} s"),

@@ -71,7 +71,7 @@ def check(source: str, text: str, asked: str, *others: str, kind: str = "hard_ne
 )
 def test_a_list_that_grows_at_its_end_is_an_addition_with_its_comma_mended(source: str, text: str, added: str) -> None:
     found = check(source, text, "add-object")
-    assert (found.text, found.reason, found.mended) == (text, "", 1)
+    assert (found.text, found.reason, found.agreement_changes) == (text, "", 1)
     assert [(edit.before, edit.after) for edit in found.edits] == [(" and", ","), ("", added)]
     assert check(source, "a cat, a dog", "add-object").reason
 
@@ -322,7 +322,7 @@ def test_words_for_nothing_are_no_caption(text: str) -> None:
 def test_repairs_of_the_source_are_not_taken_over(source: str, text: str, asked: str, made: str) -> None:
     """Articles, auxiliaries, punctuation and spelling stay those of the source; only the edit is made."""
     found = check_with_wordnet(source, text, asked)
-    assert (found.reason, found.text, found.mended) == ("", made, 0)
+    assert (found.reason, found.text, found.agreement_changes) == ("", made, 0)
 
 
 def test_a_repair_that_the_edit_needs_is_not_left_out_silently() -> None:
@@ -365,7 +365,7 @@ def test_an_or_that_no_denial_asks_for_is_another_edit(source: str, text: str) -
 def test_a_list_that_grows_at_its_front_may_take_a_comma() -> None:
     """In "X and Y" and "N, X, and Y" the comma belongs to the list; where "and" joins deeds there is no list."""
     found = check("a bed with a dog and a cat", "a bed with a bird, a dog, and a cat", "add-object")
-    assert (found.reason, found.text, found.mended) == ("", "a bed with a bird, a dog and a cat", 0)
+    assert (found.reason, found.text, found.agreement_changes) == ("", "a bed with a bird, a dog and a cat", 0)
     source = "a man eating a pie and holding a cup"
     assert check(source, "a man eating a pizza, a pie, and holding a cup", "add-object").reason
 
@@ -390,10 +390,10 @@ def test_capitals_that_all_words_have_are_taken_off_before_the_words_are_read(te
 
 def test_words_that_agree_with_the_edit_change_along_and_are_counted() -> None:
     """A verb in the plural, the number of a noun behind the edit, a pronoun."""
-    assert check("A dog is on a bed", "A dog and a cat are on a bed", "add-object").mended == 1
-    assert check("one large dog on a bed", "two large dogs on a bed", "replace-attribute").mended == 1
-    assert check("A man with his dog", "A woman with her dog", "replace-object").mended == 1
-    assert check("A dog on a bed", "A cat on a bed", "replace-object").mended == 0
+    assert check("A dog is on a bed", "A dog and a cat are on a bed", "add-object").agreement_changes == 1
+    assert check("one large dog on a bed", "two large dogs on a bed", "replace-attribute").agreement_changes == 1
+    assert check("A man with his dog", "A woman with her dog", "replace-object").agreement_changes == 1
+    assert check("A dog on a bed", "A cat on a bed", "replace-object").agreement_changes == 0
 
 
 @lru_cache(maxsize=1)
@@ -413,7 +413,7 @@ def check_with_wordnet(
 
 
 @pytest.mark.parametrize(
-    ("source", "text", "asked", "mended", "count"),
+    ("source", "text", "asked", "corrected", "count"),
     [
         ("A man stands on a bed", "Two man stands on a bed", "replace-attribute", "Two men stand on a bed", 2),
         ("Two men stand on a bed", "Two woman stand on a bed", "replace-object", "Two women stand on a bed", 1),
@@ -431,12 +431,12 @@ def check_with_wordnet(
         ("A cat under an owl", "A owl under an cat", "swap-object", "An owl under a cat", 0),
     ],
 )
-def test_what_disagrees_in_a_written_text_is_mended_and_counted(
-    source: str, text: str, asked: str, mended: str, count: int
+def test_what_disagrees_in_a_written_text_is_corrected_and_counted(
+    source: str, text: str, asked: str, corrected: str, count: int
 ) -> None:
     """Number, a or an, and verb forms, whether the writer or the edit broke them."""
     found = check_with_wordnet(source, text, asked)
-    assert (found.reason, found.text, found.mended) == ("", mended or text, count)
+    assert (found.reason, found.text, found.agreement_changes) == ("", corrected or text, count)
 
 
 def test_a_disagreement_that_no_form_mends_is_rejected() -> None:
@@ -458,9 +458,9 @@ def test_a_disagreement_that_no_form_mends_is_rejected() -> None:
     ],
 )
 def test_what_is_right_or_in_doubt_or_the_source_s_own_is_left_as_written(source: str, text: str, asked: str) -> None:
-    """The source's own slips are not mended, and a subject in doubt says nothing of its verb."""
+    """The source's own slips are not corrected, and a subject in doubt says nothing of its verb."""
     found = check_with_wordnet(source, text, asked)
-    assert (found.reason, found.text, found.mended) == ("", text, 0)
+    assert (found.reason, found.text, found.agreement_changes) == ("", text, 0)
 
 
 @pytest.mark.parametrize(
@@ -751,7 +751,7 @@ def test_new_words_that_read_on_are_kept(source: str, text: str, asked: str) -> 
 
 def test_a_verb_that_changes_with_the_number_of_its_noun_is_counted() -> None:
     two = check_with_wordnet("A man rides a horse", "Two men ride a horse", "replace-attribute")
-    assert (two.reason, two.mended) == ("", 2)
+    assert (two.reason, two.agreement_changes) == ("", 2)
     assert not check_with_wordnet("A dog runs in a field", "Some cats run in a field", "replace-object").reason
 
 
