@@ -10,7 +10,7 @@ when it is complete; answers are in the cache, so the same command continues a s
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -58,6 +58,7 @@ class PromptTask:
 
     prompt: Prompt
     access: ModelAccess
+    check = None
 
     @property
     def identity(self) -> str:
@@ -66,12 +67,11 @@ class PromptTask:
 
     def row(self, pair: Pair) -> ModelRow[Pair, Answer[str]]:
         """Return the row of a pair."""
-        return ModelRow(pair.key, pair, partial(self._step, pair), pair.caption, pair.key)
+        return ModelRow((pair.key,), (pair,), partial(self._step, pair), pair.caption, pair.key)
 
-    def _step(self, pair: Pair, attempt: int) -> LLMStep[Answer[str]]:
+    def _step(self, pair: Pair, attempt: int) -> LLMStep[Sequence[Answer[str]]]:
         request = self.prompt.request(pair_values(pair), model=self.access.model, row=pair.key, sample=attempt)
-        [answer] = yield from request_answers([request], TextShape("text"))
-        return answer
+        return (yield from request_answers([request], TextShape("text")))
 
     def finish(self, item: Pair, done: RowResult[Answer[str]]) -> tuple[dict[str, Any], str]:
         """Return the line of a pair, and the reason if it is rejected."""

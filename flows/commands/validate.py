@@ -223,7 +223,7 @@ class Validation:
         def add(pair: Pair, rows: list[Annotation]) -> None:
             verdicts[index_of[pair.key]] = ValidationVerdict(rows[0].reason, tuple(sorted(rows[0].scores.items())))
 
-        pairs = (task.row(pair_for_row(row)) for row in undecided.values())
+        pairs = task.rows(map(pair_for_row, undecided.values()))
         run = run_rows(
             access, task, pairs, len(undecided), nullcontext(add), out=self.request.out, note=note, watch=watch
         )
