@@ -8,7 +8,8 @@
 The step of each sampled row receives, for each request, the answer in the cache, else `Request.expects` as a `Reply` with
 the finish reason ``planned``. Tokens of the requests are estimated, and the sums are scaled up to all rows.
 
-An invalid answer is requested once more (`answers.request_answers`). `StagePlan.repairs` counts these requests, which are
+An invalid answer is requested once more (`answers.request_answers`), an item of several alone (`grouping`).
+`StagePlan.repairs` counts these requests, which are
 part of ``requests``, ``tokens_in``, ``tokens_out`` and ``cost``: their values contain the expected number, `REPAIR_RATE`
 of the requests or the share that the cache shows, and their ``high`` one repair for every request. ``low`` contains no
 repair, and of a step that depends on its answers only the requests sent when no answer is valid.
@@ -384,13 +385,16 @@ class _Planner:
             self.unpriced.add(request.model)
         asked.cost = _sum(asked.cost, _cost(price, usage))
         if request.repair == "possible":
-            self._add_repair(asked, price, usage)
+            again = usage.prompt_tokens + usage.completion_tokens + FEEDBACK_TOKENS
+            self._add_repair(asked, price, Usage(again, usage.completion_tokens))
+        for single in request.alone:
+            tokens_in = estimate_prompt_tokens(single, _PLAIN if price is None else price.image)
+            self._add_repair(asked, price, Usage(tokens_in, estimate_answer_tokens(single)))
         return reply
 
     @staticmethod
-    def _add_repair(asked: _RowEstimate, price: Price | None, usage: Usage) -> None:
-        """Count one repair: a request with the answer and what is wrong with it."""
-        again = Usage(usage.prompt_tokens + usage.completion_tokens + FEEDBACK_TOKENS, usage.completion_tokens)
+    def _add_repair(asked: _RowEstimate, price: Price | None, again: Usage) -> None:
+        """Count one repair: a request with the answer and what is wrong with it, or about one item of several."""
         repairs = asked.repairs
         repairs.requests += 1
         repairs.tokens_in += again.prompt_tokens
