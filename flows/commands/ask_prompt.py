@@ -69,7 +69,8 @@ class PromptTask:
         """Return the row of a pair."""
         return ModelRow((pair.key,), (pair,), partial(self._step, pair), pair.caption, pair.key)
 
-    def _step(self, pair: Pair, attempt: int) -> LLMStep[Sequence[Answer[str]]]:
+    def _step(self, pair: Pair, attempts: Sequence[int]) -> LLMStep[Sequence[Answer[str]]]:
+        [attempt] = attempts
         request = self.prompt.request(pair_values(pair), model=self.access.model, row=pair.key, sample=attempt)
         return (yield from request_answers([request], TextShape("text")))
 

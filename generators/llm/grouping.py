@@ -14,6 +14,7 @@ A group has fixed members, so the merged request, its cache key and the answers 
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 _IDS = range(100, 1000)  # one token each in current vocabularies
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
+
+_ITEM = re.compile(r"^Item (\d{3})\n(.*?)(?=\n\nItem \d{3}\n|\Z)", re.MULTILINE | re.DOTALL)
 
 GROUP_INSTRUCTION = (
     "You receive several items, each under a number. Apply these instructions to each item on its own. Return one JSON "
@@ -209,6 +212,11 @@ def _draw_ids(count: int, *seeds: str) -> list[int]:
 
 def _numbered(ids: Sequence[int], texts: Sequence[str]) -> str:
     return "\n\n".join(f"Item {own}\n{text}" for own, text in zip(ids, texts, strict=True))
+
+
+def split_items(text: str) -> list[tuple[int, str]]:
+    """Return id and text of each item in the last message of a merged request; none for another message."""
+    return [(int(found[1]), found[2]) for found in _ITEM.finditer(text)]
 
 
 def _with_id(own: int, answer: str) -> str:

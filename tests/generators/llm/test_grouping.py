@@ -1,7 +1,6 @@
 """Merging of requests, and splitting of answers by item."""
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from pydantic import BaseModel
 from pairwright.generators.llm.client.messages import Image, Message, Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome, run_step
-from pairwright.generators.llm.grouping import group_steps, request_merged
+from pairwright.generators.llm.grouping import group_steps, request_merged, split_items
 from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON, request_answers
 from pairwright.generators.llm.output.json_schema import build_schema
 
@@ -38,9 +37,7 @@ def request_for(text: str, **changes: Any) -> Request:
 
 def items_of(request: Request) -> list[tuple[int, str]]:
     """Return id and text of each item of a merged request."""
-    return [
-        (int(own), text) for own, text in re.findall(r"^Item (\d+)\n(.*)$", request.messages[-1].text, re.MULTILINE)
-    ]
+    return split_items(request.messages[-1].text)
 
 
 def reply(text: str, **changes: Any) -> Reply:
