@@ -99,6 +99,11 @@ class LLMPositives:
         """Captions in one request, at most."""
         return self.options.captions_per_request
 
+    @property
+    def texts_per_pair(self) -> int:
+        """Texts that are requested for a pair."""
+        return len(self.options.types)
+
     def ask(
         self,
         pair: Pair,
