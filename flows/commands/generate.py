@@ -173,10 +173,19 @@ def read_counted_pairs(read: ReadOptions, broken: SkipCounts) -> Iterator[Pair]:
         yield from batch.pairs
 
 
-def load_materials(request: GenerateRequest, note: Callable[[str], None]) -> Materials:
+def check_pool(request: GenerateRequest) -> None:
+    """Read the beginning of the pool of a request, if it has one of its own.
+
+    Raises:
+        InputError: the pool is not readable or has no valid pair.
+    """
+    if request.pool:
+        next(read_pairs(_pool_options(request)))
+
+
+def load_materials(request: GenerateRequest, processes: OrderedPool, note: Callable[[str], None]) -> Materials:
     """Return the materials of a generator; ``note`` receives a message if the pool is too small."""
-    with OrderedPool(request.workers) as processes:
-        return _load_for_generator(request, processes, note)[0]
+    return _load_for_generator(request, processes, note)[0]
 
 
 def _load_for_generator(
@@ -224,11 +233,8 @@ class PoolCaptions:
 
 def read_pool(request: GenerateRequest, processes: OrderedPool) -> PoolCaptions:
     """Read the captions of the pool of a request."""
-    read = request.read
-    if request.pool:
-        read = replace(read, input=request.pool, format="", columns={}, on_error="skip", option_names=WITHOUT_OPTIONS)
     sample = PairSample()
-    found = _captions(read_pairs(read), sample)
+    found = _captions(read_pairs(_pool_options(request)), sample)
     captions = list(islice(track(found, "reading captions", unit="captions"), POOL_CAPTIONS))
     counts, slots = PoolCounts(), [ClozeSampler().sample()]
     known: dict[str, PackedTokens] = {}
@@ -239,6 +245,14 @@ def read_pool(request: GenerateRequest, processes: OrderedPool) -> PoolCaptions:
             known.update(zip(batch, part.tokens, strict=True))
             done.advance(len(batch))
     return PoolCaptions(counts.frozen(), ClozeSample.merged(slots), known, sample.pairs())
+
+
+def _pool_options(request: GenerateRequest) -> ReadOptions:
+    if not request.pool:
+        return request.read
+    return replace(
+        request.read, input=request.pool, format="", columns={}, on_error="skip", option_names=WITHOUT_OPTIONS
+    )
 
 
 class PairSample:

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
-from pairwright.flows.llm.answer_checks import AnswerCheck
+from pairwright.flows.llm.answer_checks import AnswerChecks, completed
 from pairwright.flows.llm.context import ModelRow
 from pairwright.flows.llm.estimate import estimate_rows
 from pairwright.flows.llm.model_access import ModelAccess
@@ -35,22 +35,26 @@ class PairTask:
         access: the model.
         seed: seed of the run.
         options: options of the generator, which are part of the identity.
+        workers: where a `CheckedLLMGenerator` checks answers; None: in this process.
     """
 
     generator: AnyLLMGenerator
     access: ModelAccess
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    workers: AnswerChecks | None = None
 
     @cached_property
     def identity(self) -> str:
         """Hash over everything that shapes the requests, except the pairs."""
         return self.access.identity(self.generator, self.options, self.seed)
 
-    @property
-    def check(self) -> AnswerCheck | None:
-        """The check of the answers; None if the generator has none."""
-        return self.generator.check if isinstance(self.generator, CheckedLLMGenerator) else None
+    @cached_property
+    def checks(self) -> AnswerChecks | None:
+        """Where answers are checked; None if the generator has no check."""
+        if not isinstance(self.generator, CheckedLLMGenerator):
+            return None
+        return self.workers or AnswerChecks(completed(self.generator.check))
 
     def rows(self, pairs: Iterable[Pair]) -> Iterator[ModelRow[Pair, Any]]:
         """Yield the rows of pairs, in order."""
