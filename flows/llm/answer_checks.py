@@ -60,7 +60,7 @@ class AnswerChecks:
     def results(self, finished: Iterable[FinishedItem[Item]]) -> Iterator[FinishedItem[Item]]:
         """Yield items with checked results, in order.
 
-        When the run is stopped, all finished items are checked, unless the check is not known yet.
+        When the run is stopped, all finished items are checked; after Ctrl-C not if the check is not known yet.
 
         Raises:
             PairwrightError: of the check, or when a worker process was killed; and what ``finished`` raises.
@@ -73,8 +73,8 @@ class AnswerChecks:
                     self._waiting.append(batch)
                     batch = []
                 yield from self._advance()
-        except (PairwrightError, KeyboardInterrupt):
-            if self._check.done():
+        except (PairwrightError, KeyboardInterrupt) as stop:
+            if isinstance(stop, PairwrightError) or self._check.done():
                 yield from self._drain(batch)
             raise
         yield from self._drain(batch)

@@ -5,7 +5,7 @@ in the answers: such a row can be retried. A caption without anything to edit di
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -62,9 +62,12 @@ class PairTask:
             yield ModelRow((pair.key,), (pair,), partial(self._step, pair), pair.caption, pair.key)
 
     def _step(self, pair: Pair, attempt: int) -> LLMStep[Sequence[Any]]:
-        generator, rng = self.generator, pair_rng(self.generator, self.seed, pair)
-        ask = generator.ask if isinstance(generator, CheckedLLMGenerator) else generator.annotate
-        return [(yield from ask(pair, rng, attempt=attempt))]
+        return [(yield from self._ask(pair, pair_rng(self.generator, self.seed, pair), attempt=attempt))]
+
+    @cached_property
+    def _ask(self) -> Callable[..., LLMStep[Any]]:
+        generator = self.generator
+        return generator.ask if isinstance(generator, CheckedLLMGenerator) else generator.annotate
 
     def finish(self, item: Pair, done: RowResult[list[Annotation]]) -> tuple[list[Annotation], str]:
         """Return the annotations of a pair, one rejected one after an error, and the reason if the row failed."""

@@ -227,6 +227,8 @@ class LLMRun(Generic[T]):
 
     async def nothing(self, within: float) -> list[RowResult[T]]:
         """Run for some seconds and return no results, for a caller that cannot take any."""
+        if not self._started:
+            self._start()
         await asyncio.sleep(within)
         return []
 
