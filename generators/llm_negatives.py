@@ -15,6 +15,7 @@ type and ordinal without a text; see `llm_edits`.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
@@ -100,7 +101,7 @@ class LLMNegatives:
         chosen = self.options
         if chosen.variant == "workflow" and (chosen.candidates > 1 or chosen.both_sides):
             raise UsageError("candidates and both_sides require the variant one-call.")
-        self._checks = EditChecks(thesaurus, pool, tagger)
+        self._resources = thesaurus, pool, tagger
         self._model = model
         origin = Origin(NAME, VERSION, chosen.seed, model)
         per_type = chosen.per_type * chosen.candidates
@@ -130,6 +131,11 @@ class LLMNegatives:
         asking = PairRequests(pair, self._model, attempt * self.options.per_type)
         edits = self._at_once
         return self._workflow.steps(asking, rng.getrandbits(64)) if edits is None else self._in_one_call(asking, edits)
+
+    @cached_property
+    def _checks(self) -> EditChecks:
+        """The checks, whose tables are built when the first text is checked."""
+        return EditChecks(*self._resources)
 
     def check(self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]]) -> list[list[Annotation]]:
         """Return at least ``per_type`` annotations for each type of each pair."""
