@@ -244,6 +244,11 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("a cat [near] a table", "on", "replace-relation"),
     ),
     Constraint(
+        "unused_form", "plausibility", "no_candidate", ("replace-object",), plausibility.is_unused_form,
+        Example("a bowl of [soup] on a table", "sandwich", "replace-object"),
+        Example("a bowl of [soup] on a table", "rice", "replace-object"),
+    ),
+    Constraint(
         "unseen_thing", "plausibility", "no_candidate", ("replace-object",), plausibility.is_unseen_thing,
         Example("a red [bus] on a street", "cat", "replace-object"),
         Example("a [cat] on a table", "plate", "replace-object"),
