@@ -172,17 +172,19 @@ def _is_bare_path(key: str) -> bool:
 
 
 def is_no_quality(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions never describe such a thing by the new attribute."""
+    """Whether captions hardly ever describe such a thing by the new attribute, though both are common enough."""
     return any(
         max(known.pool.adjacency(word, noun), known.pool.cooccurrence(word, noun) // 2) < SEEN
+        and known.expects(word, noun, TOGETHER)
         for word, noun in _described(edit)
         if not number_of(word)
     )
 
 
 def _described(edit: ProposedEdit) -> Iterator[tuple[str, str]]:
+    """Yield what an edit newly says of things: an attribute and the head noun."""
     pairs = ((edit.new, edit.before), (edit.old, edit.after)) if edit.form == "swap" else ((edit.new, edit.after),)
-    return ((words, noun) for words, noun in pairs if words and noun)
+    return ((words, noun.rpartition(" ")[2]) for words, noun in pairs if words and noun)
 
 
 @lru_cache(maxsize=8)
