@@ -22,7 +22,8 @@ LINKED: Final = 0.1  # captions in which chance would have two words, from which
 TOGETHER: Final = 1.0  # the same, from which words are known not to be together
 FEWEST_PLURALS: Final = 0.01  # of the captions with a noun, those that have its plural, if there is one
 FEW_PLURALS: Final = 0.1  # the same, of a noun that also stands without an article
-MASS: Final = 0.3  # of the singulars behind words such as "a" and "some", those without an article
+MASS: Final = 0.3  # share of singulars without an article, from which a noun needs none
+ALWAYS_MASS: Final = 0.9  # the same, from which it hardly has one
 SLACK: Final = 0.05  # plausibility by which a word may fall short
 KNOWN: Final = 20  # links to a noun, from which what is not among them tells something
 MISPLACED: Final = 0.2  # of the links that chance would have, below which captions do not put things so
@@ -74,7 +75,7 @@ class Knowledge:
         self.related = lru_cache(maxsize=100_000)(thesaurus.related)
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
-        self.is_mass = lru_cache(maxsize=20_000)(self._find_mass)
+        self.share_without_article = lru_cache(maxsize=20_000)(self._find_share)
         self._often = lru_cache(maxsize=100_000)(self._find_often)
         self.is_misplaced = lru_cache(maxsize=100_000)(self._find_misplaced)
 
@@ -93,10 +94,10 @@ class Knowledge:
     def _find_often(self, word: str) -> int:
         return max(self.pool.cooccurrence(word, word), self.pool.form_frequency(word))
 
-    def _find_mass(self, noun: str) -> bool:
-        """Whether captions have a singular noun without an article."""
+    def _find_share(self, noun: str) -> float:
+        """Return the share of places of a singular, behind words such as "a" or "some", that have no article."""
         bare, one = (sum(self.pool.run(word, noun) for word in words_with(each)) for each in ("before_mass", "one"))
-        return bare >= MASS * (bare + one + 1)
+        return bare / (bare + one + 1)
 
     def _find_mentions(self, noun: str) -> Names:
         """Return the names by which another caption may mention a noun; of a compound, its head too."""

@@ -6,10 +6,12 @@ from functools import lru_cache
 from pairwright.generators.captions.box_truth import number_of
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import (
+    ALWAYS_MASS,
     FEW_PLURALS,
     FEWEST_PLURALS,
     KNOWN,
     LINKED,
+    MASS,
     SEEN,
     SLACK,
     TOGETHER,
@@ -91,15 +93,18 @@ def _is_unseen_compound(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_unused_form(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions do not use the new noun in this number, or without an article: "rices", "eating sandwich"."""
+    """Whether captions do not use the new noun in this number, or with this article: "rices", "a cattle", "eating sandwich"."""
     caption, head = edit.caption, edit.new.rpartition(" ")[2]
-    tag = caption.tags[edit.end - 1]
+    tag, share = caption.tags[edit.end - 1], known.share_without_article
     if tag == "NN":
         phrase = caption.ending_at(edit.end)
+        first = caption.lower[phrase.start] if phrase is not None else ""
+        if first in words_with("one"):
+            return share(head) > ALWAYS_MASS
         bare = phrase is not None and phrase.determiner < 0 and phrase.count < 0
-        return bare and known.is_mass(edit.old.rpartition(" ")[2]) and not known.is_mass(head)
+        return bare and share(head) < MASS <= share(edit.old.rpartition(" ")[2])
     count, form = known.pool.form_frequency, inflect(head, tag)
-    return form != head and count(form) < count(head) * (FEW_PLURALS if known.is_mass(head) else FEWEST_PLURALS)
+    return form != head and count(form) < count(head) * (FEWEST_PLURALS if share(head) < MASS else FEW_PLURALS)
 
 
 def _has_unseen_link(caption: Caption, old: str, new: str, known: Knowledge) -> bool:

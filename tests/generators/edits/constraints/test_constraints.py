@@ -15,7 +15,7 @@ POOL = (
     *("a wooden chair at a table",) * 10, *("a red bus on a street",) * 30, *("a black cat sitting on a chair",) * 10,
     *("a cat on a table",) * 10, *("a cat walking on a table",) * 10, *("a cat jumping into a box",) * 30,
     *("a bowl of soup on a table",) * 10, *("a bowl of rice on a table",) * 10, *("a sandwich on a table",) * 20,
-    *("a ham sandwich",) * 10, *("three boats on the water",) * 10,
+    *("a ham sandwich",) * 10, *("three boats on the water",) * 10, *("a field of cattle",) * 20,
 )  # fmt: skip
 
 
@@ -53,6 +53,7 @@ def test_a_skipped_constraint_or_group_is_not_asked() -> None:
     [
         ("three [boats] on a table", "water", "unused_form"),
         ("three [boats] on a table", "cat", "unused_form"),
+        ("a [boat] on the water", "cattle", "unused_form"),
         ("a ham [sandwich] on a table", "water", "unseen_thing"),
         ("a bowl of [soup] near a boat", "fork", "unused_form"),
         ("a [cat] on a table", "sandwich", ""),
