@@ -1,5 +1,6 @@
 """The table of constraints: each blocks and allows what it says, and nothing is asked of what it does not apply to."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -64,6 +65,13 @@ def test_words_that_captions_never_use_so_are_not_written(caption: str, new: str
     edit = proposed(Example(caption, new, "replace-object"))
     asked = [each for each in CONSTRAINTS if each.id in {"unused_form", "unseen_thing", "strange_company"}]
     assert next((each.id for each in asked if each.violated(edit, known())), "") == blocked
+
+
+@pytest.mark.parametrize(("noun", "violated"), [("cat", True), ("house cat", True), ("walrus", False)])
+def test_a_compound_is_described_as_its_head_and_a_rare_noun_by_any_attribute(noun: str, *, violated: bool) -> None:
+    edit = replace(proposed(Example("a [red] cat on a table", "wooden", "replace-attribute")), after=noun)
+    constraint = next(each for each in CONSTRAINTS if each.id == "unknown_quality")
+    assert constraint.violated(edit, known()) is violated
 
 
 def test_ids_are_unique() -> None:
