@@ -62,6 +62,7 @@ class Proposer:
         substitutes: returns the words of a vocabulary that exclude the word in a slot.
         group: what of a slot `substitutes` depends on.
         floor: the least ratio, above 0.
+        least: the least probability of the new word itself, 0 to 1.
     """
 
     kind: str
@@ -69,6 +70,7 @@ class Proposer:
     substitutes: Substitutes
     group: Callable[[Slot], Hashable]
     floor: float
+    least: float = 0.0
     _rows: dict[Any, IntArray] = field(default_factory=dict)
 
     def propose(self, slots: Sequence[Slot], log_probs: FloatArray) -> Proposals:
@@ -87,7 +89,7 @@ class Proposer:
                 continue
             row = self._candidates(slot, targets)
             ratios = log_probs[at, row] - log_probs[at, old]
-            fits = ratios >= least
+            fits = (ratios >= least) & (np.exp(log_probs[at, row]) >= self.least)
             parts.append((at, old, row[fits], ratios[fits]))
         if not parts:
             empty = np.zeros(0, np.int64)

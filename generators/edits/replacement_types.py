@@ -13,7 +13,7 @@ from pairwright.generators.edits.proposals import Proposer
 from pairwright.generators.edits.replacements import Replacements
 from pairwright.generators.edits.sampling import balance_of_targets
 from pairwright.generators.edits.slots import ADJECTIVE, FINITE, NOUN, RELATION, Slot, begins_with_verb, lexicon_key
-from pairwright.generators.lexicon.relations import load_relations
+from pairwright.generators.lexicon.relations import UNKNOWN, load_relations
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,15 @@ class ReplacementType:
         kind: of its slots.
         substitutes: the words of a vocabulary that exclude the one in a slot.
         group: what of a slot the substitutes depend on.
+        least: the least probability of a new word in its context.
+        ease: factor of the floor: below 1 where many words share the probability.
     """
 
     kind: str
     substitutes: Callable[[EditMaterials, Slot, tuple[str, ...]], Sequence[str]]
     group: Callable[[Slot], Hashable]
+    least: float = 0.0
+    ease: float = 1.0
 
 
 def _nouns(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
@@ -41,7 +45,9 @@ def _adjectives(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) 
 
 def _relations(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
     del materials
-    row = _excluded(targets, load_relations().classes_of(slot.before, slot.after), slot.before, slot.after)
+    row = _excluded(
+        targets, load_relations().classes_of(slot.before or UNKNOWN, slot.after), slot.before or UNKNOWN, slot.after
+    )
     words = [targets[at] for at in np.flatnonzero(row[targets.index(slot.key)])]
     return [word for word in words if begins_with_verb(word)] if _needs_verb(slot) else words
 
@@ -69,7 +75,9 @@ REPLACEMENT_TYPES: Final = {
     "replace-relation": ReplacementType(
         RELATION,
         _relations,
-        lambda slot: (slot.key, slot.tag, load_relations().classes_of(slot.before, slot.after)),
+        lambda slot: (slot.key, slot.tag, load_relations().classes_of(slot.before or UNKNOWN, slot.after)),
+        least=0.003,
+        ease=0.25,
     ),
 }
 
@@ -90,6 +98,6 @@ def build_replacements(
     def substitutes(slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
         return chosen.substitutes(materials, slot, targets)
 
-    proposer = Proposer(chosen.kind, model.cloze, substitutes, chosen.group, floor)
+    proposer = Proposer(chosen.kind, model.cloze, substitutes, chosen.group, floor * chosen.ease, chosen.least)
     balance = balance_of_targets(model.cloze.targets(chosen.kind), model.balance.get(name, {}))
     return Replacements(proposer, balance, materials.knowledge, skip)

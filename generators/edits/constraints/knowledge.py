@@ -21,13 +21,16 @@ STRANGE: Final = -0.15  # plausibility of two words that are hardly ever togethe
 SLACK: Final = 0.05  # plausibility by which a word may fall short
 KNOWN: Final = 20  # links to a noun, from which what is not among them tells something
 MISPLACED: Final = 0.2  # of the links that chance would have, below which captions do not put things so
+RARE: Final = 0.02  # of the links to a noun, below which captions hardly put anything so
+UNUSUAL: Final = 0.05  # of the links of a kind of things to a noun, below which captions hardly put them so
 _MANY_KINDS: Final = 400  # of a thing; of more, only those count that the pool has
 _ON: Final = ("on", "on top of", "atop", "upon")
 _IN: Final = ("in", "inside", "inside of", "within")
 _BENEATH: Final = ("under", "underneath", "beneath")
+_FULL: Final = ("full of",)
 _EITHER_WAY: Final = frozenset({"carrier", "seat"})  # in and on one of them is the same
 _TOUCHING: Final[dict[str, tuple[str, ...]]] = {
-    preposition: family for family in (_ON, _IN, _BENEATH) for preposition in family
+    preposition: family for family in (_ON, _IN, _BENEATH, _FULL) for preposition in family
 }
 
 
@@ -70,6 +73,7 @@ class Knowledge:
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
         self.plausibility = lru_cache(maxsize=200_000)(self._find_plausibility)
+        self.linked = lru_cache(maxsize=200_000)(self._find_linked)
         self.is_misplaced = lru_cache(maxsize=100_000)(self._find_misplaced)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -107,12 +111,16 @@ class Knowledge:
         seen, fit = self.pool.context_fit(word, (beside,), SEEN)
         return fit if seen or word == beside else min(fit, -SLACK)
 
+    def _find_linked(self, left: str, preposition: str, noun: str) -> int:
+        """Return the number of links of a pool by a preposition or one of its synonyms; "" matches anything."""
+        return sum(self.pool.linked(left, each, noun) for each in self.relations.synonyms(preposition))
+
     def _find_misplaced(self, thing: str, preposition: str, noun: str) -> bool:
         """Whether captions never, or much less often than by chance, put a thing or deed so at a noun."""
         return not self._has_place(thing, preposition, noun) or self._is_rare_place(thing, preposition, noun)
 
     def _is_rare_place(self, thing: str, preposition: str, noun: str) -> bool:
-        linked = self.pool.linked
+        linked = self.linked
         of_noun, of_preposition = linked("", "", noun), linked("", preposition, "")
         if not of_noun or not of_preposition:
             return False
@@ -121,14 +129,16 @@ class Knowledge:
         return linked(thing, preposition, noun) + 1 < MISPLACED * (chance + 1)
 
     def _has_place(self, thing: str, preposition: str, noun: str) -> bool:
-        """Whether captions have such a thing, or one of its kind, in, on or under a noun; True for other prepositions."""
+        """Whether captions put such a thing, or one of its kind, in, on or under a noun, and not just once in a while."""
         touching = _TOUCHING.get(preposition)
-        if touching is None or self.pool.linked("", "", noun) < KNOWN:
+        if touching is None:
             return True
-        if touching != _BENEATH and not _EITHER_WAY.isdisjoint(self.relations.classes_of(object=noun)):
+        if touching in {_ON, _IN} and not _EITHER_WAY.isdisjoint(self.relations.classes_of(object=noun)):
             touching = _ON + _IN
         kin = self._persons if self.nouns.is_person(thing) else (thing, *self.nouns.substitutes(thing, self._nouns))
-        return any(self.pool.linked(one.rpartition(" ")[2], by, noun) for one in kin for by in touching)
+        linked, heads = self.pool.linked, {one.rpartition(" ")[2] for one in kin}
+        anyhow = sum(linked(one, "", noun) for one in heads)
+        return sum(linked(one, by, noun) for one in heads for by in touching) > UNUSUAL * anyhow
 
 
 def _names(forms: frozenset[str]) -> Names:

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from pairwright.generators.captions.box_truth import number_of
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.knowledge import KNOWN, SEEN, SLACK, STRANGE, Knowledge
+from pairwright.generators.edits.constraints.knowledge import KNOWN, RARE, SEEN, SLACK, STRANGE, Knowledge
 from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.prepositional_links import PrepositionalLink, find_links
@@ -33,6 +33,8 @@ def is_implausible(edit: ProposedEdit, known: Knowledge) -> bool:
     verb, preposition = split_relation(edit.new) if edit.target == "relation" else (edit.new, "")
     word = (verb or preposition).rpartition(" ")[2]
     rest = [lemma for lemma in edit.caption.contents if lemma not in edit.old.split()]
+    if edit.target == "relation" and any(known.pool.plausibility(word, (other,)) < STRANGE for other in rest):
+        return True
     return known.pool.plausibility(word, rest) < -SLACK
 
 
@@ -95,7 +97,9 @@ def is_unseen_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     Not asked of nouns of which captions say little.
     """
     verb, preposition = split_relation(edit.new)
-    linked, subject, thing = known.pool.linked, edit.before, edit.after
+    linked, subject, thing = known.linked, edit.before, edit.after
+    if preposition and linked("", preposition, thing) <= RARE * linked("", "", thing):
+        return True
     if (
         preposition
         and linked("", "", thing) >= KNOWN
