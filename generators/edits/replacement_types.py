@@ -25,14 +25,12 @@ class ReplacementType:
         substitutes: the words of a vocabulary that exclude the one in a slot.
         group: what of a slot the substitutes depend on.
         least: the least probability of a new word in its context.
-        ease: factor of the floor: below 1 where many words share the probability.
     """
 
     kind: str
     substitutes: Callable[[EditMaterials, Slot, tuple[str, ...]], Sequence[str]]
     group: Callable[[Slot], Hashable]
     least: float = 0.0
-    ease: float = 1.0
 
 
 def _nouns(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
@@ -76,8 +74,7 @@ REPLACEMENT_TYPES: Final = {
         RELATION,
         _relations,
         lambda slot: (slot.key, slot.tag, load_relations().classes_of(slot.before or UNKNOWN, slot.after)),
-        least=0.003,
-        ease=0.25,
+        least=0.001,
     ),
 }
 
@@ -98,6 +95,6 @@ def build_replacements(
     def substitutes(slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
         return chosen.substitutes(materials, slot, targets)
 
-    proposer = Proposer(chosen.kind, model.cloze, substitutes, chosen.group, floor * chosen.ease, chosen.least)
+    proposer = Proposer(chosen.kind, model.cloze, substitutes, chosen.group, floor, chosen.least)
     balance = balance_of_targets(model.cloze.targets(chosen.kind), model.balance.get(name, {}))
     return Replacements(proposer, balance, materials.knowledge, skip)

@@ -143,9 +143,14 @@ def may_be_other_thing(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def may_be_some_of_them(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether a relation is said of an unknown number of things, of which some may do the one and some the other."""
+    """Whether a relation is said of an unknown number, of which some may do the one and some the other.
+
+    Things stay where they are, so it is asked of them only what they do; people and animals are anywhere.
+    """
     old, new, subject, thing = edit.old, edit.new, edit.before, edit.after
-    return _is_of_many(edit) and not known.relations.exclusive(old, new, subject, thing, by_place=True)
+    if not _is_of_many(edit):
+        return False
+    return known.nouns.is_alive(subject) or not known.relations.exclusive(old, new, subject, thing, by_place=True)
 
 
 def _is_of_many(edit: ProposedEdit) -> bool:
