@@ -23,6 +23,7 @@ from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.lexicon.attributes import concepts
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.relations import load_relations
 
 NOUN, ADJECTIVE, RELATION = "noun", "adjective", "relation"
@@ -31,6 +32,7 @@ PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger mixes them up behin
 _VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
 _CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _ENDS: Final = ("",) * REACH
+_CLAUSES: Final = words_with("opens_clause")
 _FURTHEST: Final = 3  # tokens between a thing and its relation: "a man who is standing on"
 
 
@@ -179,6 +181,8 @@ def _subject(caption: Caption, start: int) -> NounPhrase | None:
         and (caption.tag(at - 1)[:2] in {"VB", "RB", "RP"} or caption.word(at - 1) in {"that", "who", "which"})
     ):
         at -= 1
+    if caption.word(at - 1) in _CLAUSES and caption.phrases[0].end < at:
+        return caption.phrases[0]  # "a cat on a table | while sitting on": the caption speaks of the cat
     return caption.ending_at(at)
 
 

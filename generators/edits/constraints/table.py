@@ -224,6 +224,11 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("flowers [next to] a vase", "in", "replace-relation", ("flowers beside a vase",)),
     ),
     Constraint(
+        "done", "truth", "true_of_image", ("replace-relation",), image.is_said_deed,
+        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("somebody stands there",)),
+        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("somebody sits there",)),
+    ),
+    Constraint(
         "placed", "truth", "true_of_image", ("replace-relation", "swap-object"), image.may_be_place,
         Example("a dog [to the left of] a cat", "to the right of", "replace-relation", boxes=_LEFT_RIGHT),
         Example("a dog [to the right of] a cat", "to the left of", "replace-relation", boxes=_LEFT_RIGHT),
@@ -232,6 +237,11 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "one_of_several", "truth", "true_of_image", ("replace-relation", "replace-attribute", "add-attribute"), image.may_be_other_thing,
         Example("a [brown] dog on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
         Example("[brown] dogs on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
+    ),
+    Constraint(
+        "some_of_them", "truth", "true_of_image", ("replace-relation",), image.may_be_some_of_them,
+        Example("people [sitting on] a bench", "stand on", "replace-relation"),
+        Example("two people [sitting on] a bench", "stand on", "replace-relation"),
     ),
     Constraint(
         "everywhere", "truth", "true_of_image", _THINGS, plausibility.is_everywhere,
