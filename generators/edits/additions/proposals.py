@@ -19,12 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.additions.absence import (
-    FITTING,
-    MAX_TRUE_RISK,
-    AbsentObjects,
-    BoolArray,
-)
+from pairwright.generators.edits.additions.absence import AbsentObjects, BoolArray
 from pairwright.generators.edits.additions.attributes import FalseAttributes
 from pairwright.generators.edits.additions.places import (
     ATTRIBUTE,
@@ -252,7 +247,7 @@ class Additions:
 
     def _joins(self, place: Place) -> BoolArray:
         """Return for each object whether it may join the noun of a place: its like in a list, or what goes with it."""
-        together = self.objects.fits_beside(place.head) >= FITTING
+        together = self.objects.joins(place.head)
         return together & self._like(place.head) if place.before and not place.relation else together
 
     def _find_like(self, head: str) -> BoolArray:
@@ -264,7 +259,7 @@ class Additions:
         caption, log_probs = scored.caption, scored.log_probs
         candidates = [self._at[noun] for noun in self._stated.stated(caption)]
         # What is expected would never be added falsely, so that adding it would say that it is true.
-        possible = self.objects.unnamed(caption, own=True) & self.objects.unexpected(caption, (), MAX_TRUE_RISK)
+        possible = self.objects.possible(caption)
         true = [at for at in candidates if possible[at]]
         places = [at for at, place in enumerate(scored.places) if place.shown]
         if not true or not places:
