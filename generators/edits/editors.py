@@ -20,11 +20,10 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
-from pairwright.generators.edits.proposals import FloatArray
 from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
 from pairwright.generators.edits.replacements import MAX_TRIES, Replacements
 from pairwright.generators.edits.sampling import balance_of_targets, order_by_weight
-from pairwright.generators.edits.scored_captions import ScoredCaption, score_captions
+from pairwright.generators.edits.scored_captions import FloatArray, score_captions
 from pairwright.generators.edits.shuffling import shuffle
 from pairwright.generators.edits.swaps.attributes import swap_attributes
 from pairwright.generators.edits.swaps.fit import ClozeFit
@@ -43,12 +42,10 @@ class PreparedCaption:
 
     Attributes:
         caption: the parsed caption.
-        scored: its slots.
-        places: where words may be inserted, by type.
+        places: by type, proposals of replacements, or where words may be inserted.
     """
 
     caption: Caption
-    scored: ScoredCaption
     places: dict[str, Any] = field(default_factory=dict)
 
 
@@ -85,6 +82,7 @@ class BalancedEditor(Editor, Protocol):
 class ReplaceEditor:
     """Makes REPLACE edits of one kind."""
 
+    name: str
     replacements: Replacements
 
     @property
@@ -94,11 +92,11 @@ class ReplaceEditor:
 
     def outcomes(self, prepared: PreparedCaption, seed: int) -> Iterator[Outcome]:
         """Yield edits in random order, and reasons."""
-        return self.replacements.outcomes(prepared.scored, seed)
+        return self.replacements.outcomes(prepared.caption, prepared.places[self.name], seed)
 
     def allowed(self, prepared: PreparedCaption) -> Iterator[Proposal]:
         """Yield the likeliest proposals that no constraint rejects."""
-        return self.replacements.allowed(prepared.scored)
+        return self.replacements.allowed(prepared.caption, prepared.places[self.name])
 
 
 @dataclass(frozen=True)
@@ -198,12 +196,15 @@ class EditorSet:
 
     def prepare(self, captions: Sequence[Caption]) -> list[PreparedCaption]:
         """Return captions with what the editors read, scored together."""
-        kinds = [REPLACEMENT_TYPES[name].kind for name in self.by_type if name in REPLACEMENT_TYPES]
-        scored = score_captions(captions, self.materials.thesaurus, self.materials.model.cloze, kinds)
-        prepared = [PreparedCaption(each.caption, each) for each in scored]
-        for name, score in self.scorers.items():
-            for each, places in zip(prepared, score(captions), strict=True):
-                each.places[name] = places
+        prepared = [PreparedCaption(caption) for caption in captions]
+        replacing = {name: each for name, each in self.by_type.items() if isinstance(each, ReplaceEditor)}
+        kinds = [REPLACEMENT_TYPES[name].kind for name in replacing]
+        slots = score_captions(captions, self.materials.thesaurus, self.materials.model.cloze, kinds)
+        found = {name: editor.replacements.proposer.propose(slots) for name, editor in replacing.items()}
+        found |= {name: score(captions) for name, score in self.scorers.items()}
+        for name, places in found.items():
+            for each, place in zip(prepared, places, strict=True):
+                each.places[name] = place
         return prepared
 
 
@@ -232,7 +233,7 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
     additions = Additions(materials) if not ADDED.keys().isdisjoint(wanted) else None
     for name in wanted:
         if name in REPLACEMENT_TYPES:
-            editors[name] = ReplaceEditor(build_replacements(name, materials, floor, skip))
+            editors[name] = ReplaceEditor(name, build_replacements(name, materials, floor, skip))
         elif name in ADDED and additions is not None:
             propose = additions.propose_pairs if both_sides else additions.propose
             editors[name] = _insert_editor(name, propose, materials, paired=both_sides, skip=skip)
