@@ -75,6 +75,8 @@ class Proposer:
 
     def propose(self, captions: Sequence[ScoredCaption]) -> list[Proposals]:
         """Return the proposals for each caption, which do not depend on the others."""
+        if not captions:
+            return []
         index, targets = self.model.index(self.kind), self.model.targets(self.kind)
         by_caption = [each.slots[self.kind] for each in captions]
         slots = [*chain.from_iterable(by_caption)]
