@@ -305,16 +305,17 @@ class Additions:
         place = np.repeat(np.arange(len(rows)), [len(columns) for columns, _ in rows])
         new = np.concatenate([np.zeros(0, np.int64), *(columns for columns, _ in rows)])
         ratios = np.concatenate([np.zeros(0, np.float32), *(ratios for _, ratios in rows)])
-        return self._proposals(scored, target, place, np.full(len(new), -1), new, ratios)
+        return self._proposals(scored, target, place, np.full(len(new), -1), new, ratios=ratios)
 
     def _paired_additions(
         self, scored: ScoredPlaces, target: str, found: Sequence[tuple[int, int, int, float]]
     ) -> AdditionProposals:
         place, old, new = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
-        return self._proposals(scored, target, place, old, new, np.array([row[3] for row in found], np.float32))
+        ratios = np.array([row[3] for row in found], np.float32)
+        return self._proposals(scored, target, place, old, new, ratios=ratios)
 
     def _proposals(  # noqa: PLR0913 - the fields of a record
-        self, scored: ScoredPlaces, target: str, place: IntArray, old: IntArray, new: IntArray, ratios: FloatArray
+        self, scored: ScoredPlaces, target: str, place: IntArray, old: IntArray, new: IntArray, *, ratios: FloatArray
     ) -> AdditionProposals:
         targets = self._model.targets(_KINDS[target])
         ratios = np.minimum(ratios, _MAX_LOG_RATIO)
