@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.language.cloze.examples import ClozeSample
+from pairwright.generators.language.packed_tokens import PackedTokens, pack, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, count_captions
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.token_storage import PackedTokens, pack, unpack
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.protocols import annotate_pairs
