@@ -201,7 +201,9 @@ class EditorSet:
         replacing = {name: each for name, each in self.by_type.items() if isinstance(each, ReplaceEditor)}
         kinds = [REPLACEMENT_TYPES[name].kind for name in replacing]
         slots = score_captions(captions, self.materials.thesaurus, self.materials.model.cloze, kinds)
-        found = {name: editor.replacements.proposer.propose(slots) for name, editor in replacing.items()}
+        found: dict[str, Sequence[Any]] = {
+            name: editor.replacements.proposer.propose(slots) for name, editor in replacing.items()
+        }
         found |= {name: propose(captions) for name, propose in self.insertions.items()}
         for name, proposals in found.items():
             for each, proposed in zip(prepared, proposals, strict=True):

@@ -80,14 +80,14 @@ class Proposer:
         index, targets = self.model.index(self.kind), self.model.targets(self.kind)
         by_caption = [each.slots[self.kind] for each in captions]
         slots = [*chain.from_iterable(by_caption)]
-        rows = [self._candidates(slot) for slot in slots] or [np.zeros(0, np.int32)]
+        rows = [self._candidates(slot) for slot in slots]
         log_probs = np.concatenate([each.log_probs[self.kind] for each in captions])
         old = np.array([index[slot.key] for slot in slots], np.int64)
-        at = np.repeat(np.arange(len(slots)), [len(row) for row in rows][: len(slots)])
-        new = np.concatenate(rows)
+        at = np.repeat(np.arange(len(slots)), [len(row) for row in rows])
+        new = np.concatenate([np.zeros(0, np.int64), *rows])
         ratios = log_probs[at, new] - log_probs[np.arange(len(slots)), old][at]
         fits = np.flatnonzero(ratios >= np.log(self.floor))
-        at, new = at[fits], new[fits].astype(np.int64)
+        at, new = at[fits], new[fits]
         ratios = np.minimum(ratios[fits], _MAX_LOG_RATIO)
         ends = np.cumsum([len(found) for found in by_caption])
         found, first, start = [], 0, 0

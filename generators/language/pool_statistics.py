@@ -22,6 +22,7 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise, product, repeat
@@ -235,6 +236,10 @@ class PoolStatistics:
         """Return the number of captions with the link; "" matches anything."""
         return self._linked.get((left, preposition, noun), 0)
 
+    def linked_lefts(self, preposition: str, noun: str) -> AbstractSet[str]:
+        """Return the nouns and verbs that captions link to a noun by a preposition."""
+        return self._lefts.get((preposition, noun), frozenset())
+
     def plausibility(self, word: str, context: Iterable[str]) -> float:
         """Return the mean normalised pointwise mutual information of a content word with others, in [-1, 1].
 
@@ -301,6 +306,13 @@ class PoolStatistics:
             for key in product((left, ""), (preposition, ""), (noun, "")):
                 table[key] = table.get(key, 0) + count
         return table
+
+    @cached_property
+    def _lefts(self) -> dict[Pair, set[str]]:
+        found: dict[Pair, set[str]] = {}
+        for left, preposition, noun in self.links:
+            found.setdefault((preposition, noun), set()).add(left)
+        return found
 
     @cached_property
     def _by_pos(self) -> dict[str, list[tuple[str, int]]]:

@@ -194,7 +194,8 @@ class RelationLexicon:
         """Return `exclusive` of a phrase and each of others, shape (n,)."""
         relation, classes = self.analyse(key), self._noun_classes(subject, object)
         own = _as_words([self._space.every if relation is None else _applied(classes, relation.states)])
-        found = ~(self._table(keys, classes) & own).any(axis=2).all(axis=1)
+        shared = np.any(self._table(keys, classes) & own, axis=2)
+        found = np.asarray(~np.all(shared, axis=1), np.bool_)
         for pair, wanted in self._exceptions.items():
             if key in pair:
                 found[[other != key and other in pair for other in keys]] = wanted

@@ -25,7 +25,7 @@ from pairwright.generators.language.cloze.context import HEADS, MAX_BAG, REACH, 
 DEFAULT_LIMIT: Final = 150_000  # examples of a slot kind
 FORMAT_VERSION: Final = 1
 WIDTHS: Final = (REACH, REACH, HEADS, MAX_BAG)  # columns of a context: left, right, heads, bag
-WordNumbers = NDArray[np.uint16] | NDArray[np.int32]
+WordNumbers = NDArray[Any]  # uint16 or int32
 _PADS: Final = tuple((0,) * width for width in range(max(WIDTHS) + 1))
 _UNBOUNDED: Final = 2**64 - 1
 _COLUMNS: Final = 1 + sum(WIDTHS)  # the target comes first

@@ -186,7 +186,9 @@ def _schedule(tasks: Sequence[_Task], rng: np.random.Generator) -> Iterator[tupl
 def _choose_words(sample: ClozeSample) -> tuple[str, ...]:
     """Return the most frequent context words."""
     size = len(sample.words) + 1
-    counts = sum(np.bincount(found.rows[:, 1:].ravel(), minlength=size) for found in sample.kinds.values())
+    counts = np.zeros(size, np.int64)
+    for found in sample.kinds.values():
+        counts += np.bincount(found.rows[:, 1:].ravel(), minlength=size)
     often = [
         (-count, word) for count, word in zip(counts[1:].tolist(), sample.words, strict=True) if count >= _MIN_WORD
     ]
