@@ -76,9 +76,8 @@ def run(verb: str, rows: Path, url: str, workers: int) -> Ran:
         done = measured(command, env=env, log=Path(folder) / "log")
         told = json.loads(done.stdout)["llm"]
         rate = told.get("captions_per_second") or told["rows_per_second"]
-        return Ran(
-            done.wall, done.cpu, rate, b"".join(path.read_bytes() for path in sorted(out.parent.glob("out*.jsonl")))
-        )
+        files = sorted(path for path in out.parent.glob("out*.jsonl") if "failed" not in path.name)
+        return Ran(done.wall, done.cpu, rate, b"".join(path.read_bytes() for path in files))
 
 
 def record(verb: str, rows: Path, tape: Path) -> bytes:
