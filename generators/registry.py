@@ -14,25 +14,21 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.plugins import PluginRegistry, iterate_plugin, report_failures
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.generators.conversations.llm_generator import LLMConversationOptions, LLMConversations
-from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
-from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
-from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
-from pairwright.generators.negatives import NegativeOptions, RuleNegatives
-from pairwright.generators.positives import PositiveOptions, RulePositives
-from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.protocols import AnyLLMGenerator, RuleGenerator
+
+if TYPE_CHECKING:
+    from pairwright.generators.prompts.book import PromptBook
 
 GROUP, LLM_GROUP = "pairwright.generators", "pairwright.llm_generators"
 
@@ -59,7 +55,7 @@ class LLMMaterials(Materials):
     """Materials of a generator that asks a model: also the model's name, the prompts and the tagger."""
 
     model: str
-    prompts: PromptBook
+    prompts: "PromptBook"
     tagger: Tagger
 
 
@@ -77,37 +73,52 @@ class BuiltInGenerator:
     edits_captions: bool = False
 
 
+# Each imports its module when called: those of other generators take half a second, in every process.
+
+
 def _cloze(materials: Materials) -> ClozeModel | None:
     return materials.edits.cloze if materials.edits is not None else None
 
 
 def _negatives(materials: Materials, **options: Any) -> RuleGenerator:
+    from pairwright.generators.negatives import NegativeOptions, RuleNegatives
+
     return RuleNegatives(
         materials.wordnet, materials.pool, NegativeOptions(seed=materials.seed, **options), materials.edits
     )
 
 
 def _positives(materials: Materials, **options: Any) -> RuleGenerator:
+    from pairwright.generators.positives import PositiveOptions, RulePositives
+
     return RulePositives(
         materials.wordnet, materials.pool, PositiveOptions(seed=materials.seed, **options), _cloze(materials)
     )
 
 
 def _conversations(materials: Materials, **options: Any) -> RuleGenerator:
+    from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
+
     return TemplateConversations(ConversationOptions(seed=materials.seed, **options))
 
 
 def _llm_negatives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
+    from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
+
     chosen = LLMNegativeOptions(seed=materials.seed, **options)
     return LLMNegatives(materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model, chosen)
 
 
 def _llm_positives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
+    from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
+
     chosen = LLMPositiveOptions(seed=materials.seed, **options)
     return LLMPositives(materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model, chosen)
 
 
 def _llm_conversations(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
+    from pairwright.generators.conversations.llm_generator import LLMConversationOptions, LLMConversations
+
     chosen = LLMConversationOptions(seed=materials.seed, **options)
     return LLMConversations(materials.wordnet, materials.tagger, materials.prompts, materials.model, chosen)
 
