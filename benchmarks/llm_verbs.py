@@ -6,9 +6,10 @@ Verbs: negatives, positives, conversations, rationales (of the negatives), by de
 ``dev llm-server --plausible``; they are recorded first, and a server replays them in each run, since it must answer
 faster than the verb asks. Every run is a new process with an empty cache. Figures are medians of the runs:
 
-    rows/s       of the whole command, and without its start: rows per second of the session
-    CPU          ms per row of the command with all processes that it starts, and without their start, which is that
-                 of a run with `FEW` rows
+    rows/s       of the whole command, and of its session, which starts after the imports
+    CPU          ms per row of the command with all processes that it starts; and *of a further row*: what the last
+                 three quarters of the rows add to a run with the first quarter (more than 512 rows, so that both start
+                 worker processes)
     busy         rows/s of the session, as a share of concurrency / latency
 
 The outputs of all runs of a verb must be the same bytes.
@@ -32,7 +33,6 @@ if not __package__:  # started by its path
 
 from benchmarks.process_usage import measured
 
-FEW = 8  # rows
 AT_ONCE = 200
 VERBS = {
     "negatives": ["generate", "negatives", "--method", "llm"],
@@ -95,29 +95,30 @@ def first_lines(path: Path, count: int, out: Path) -> Path:
 
 def measure(verb: str, rows: Path, folder: Path, given: argparse.Namespace) -> bytes:
     """Measure a verb in all cases and print a row for each; return its output."""
-    tape, few = folder / f"{verb}.tape.jsonl", first_lines(rows, FEW, folder / f"{verb}.few.jsonl")
-    output = record(verb, rows, tape)
     count = sum(1 for _ in rows.open("rb"))
+    tape, few = folder / f"{verb}.tape.jsonl", first_lines(rows, count // 4, folder / f"{verb}.few.jsonl")
+    output = record(verb, rows, tape)
     for latency in given.latency:
         for workers in given.workers if verb != "rationales" else [1]:
-            runs, starts = [], []
+            runs, quarters = [], []
             for _ in range(given.runs):
                 with server("--replay", str(tape), "--latency-ms", str(latency)) as url:
-                    starts.append(run(verb, few, url, workers))
+                    quarters.append(run(verb, few, url, workers))
                     runs.append(run(verb, rows, url, workers))
             same = all(each.output == output for each in runs)
             print(
-                f"| {verb} | {latency} ms | {workers} | {_figures(runs, starts, count, latency)} | {same} |", flush=True
+                f"| {verb} | {latency} ms | {workers} | {_figures(runs, quarters, count, latency)} | {same} |",
+                flush=True,
             )
     return output
 
 
-def _figures(runs: Sequence[Ran], starts: Sequence[Ran], count: int, latency: float) -> str:
+def _figures(runs: Sequence[Ran], quarters: Sequence[Ran], count: int, latency: float) -> str:
     wall, cpu, rate = (statistics.median(getattr(each, name) for each in runs) for name in ("wall", "cpu", "rate"))
-    start = statistics.median(each.cpu for each in starts)
+    quarter = statistics.median(each.cpu for each in quarters)
     busy = f"{rate / (AT_ONCE * 1000 / latency):.0%}" if latency else ""
-    after = (cpu - start) / max(1, count - FEW) * 1000
-    return f"{count / wall:,.0f} | {rate:,.0f} | {cpu / count * 1000:.2f} | {after:.2f} | {busy}"
+    further = (cpu - quarter) / (count - count // 4) * 1000
+    return f"{count / wall:,.0f} | {rate:,.0f} | {cpu / count * 1000:.2f} | {further:.2f} | {busy}"
 
 
 def main() -> None:
@@ -135,7 +136,7 @@ def main() -> None:
         parser.error(f"no verb {', '.join(unknown)}. There are: {', '.join(VERBS)}")
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, {AT_ONCE} concurrent requests\n")
     print(
-        "| verb | latency | workers | rows/s | rows/s of the session | CPU ms/row | after the start | busy | same output |"
+        "| verb | latency | workers | rows/s | rows/s of the session | CPU ms/row | of a further row | busy | same output |"
     )
     print("|---|--:|--:|--:|--:|--:|--:|--:|---|")
     with tempfile.TemporaryDirectory() as name:
