@@ -53,11 +53,13 @@ def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
         own -= (same_forms(old) | names_of(old)) - same_forms(new)
     if own:
         return True
-    names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere)
+    # What the caption itself names is its own thing, of which other captions speak as well: "a man" is no other child.
+    elsewhere = words.elsewhere.difference(words.own)
+    names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere).difference(words.own)
     # "sofa" may mean the bed, but says that a couch is there.
     if names and not (old and names <= loosely_same(old) - same_forms(new)):
         return True
-    if not old and not names_of(new).isdisjoint(words.elsewhere):
+    if not old and not names_of(new).isdisjoint(elsewhere):
         return True
     is_a = known.thesaurus.is_a
     if not _BIRDS.isdisjoint(words.elsewhere) and is_a(new, "bird", "NOUN") and not is_a(old, "bird", "NOUN"):
