@@ -37,6 +37,7 @@ from pairwright.generators.edits.written.rebuilding import (
     comma_for_and,
     without_final_mark,
 )
+from pairwright.generators.edits.written.repairs import spelled_as, with_small_words
 from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
 from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
 from pairwright.generators.language.lemmas import lemmatize
@@ -168,6 +169,7 @@ class EditChecks:
             reason = "no_edit"
         if reason:
             return Checked(text, reason=reason)
+        new = self._unrepaired(asked, source, new)
         found = (
             self._find_swap(caption, asked, source, new)
             if asked.form == "swap"
@@ -182,6 +184,11 @@ class EditChecks:
         if reason := _repeats(caption, asked, made, rows):
             return Checked(text, reason=reason)
         return Checked(made, edits, asked.form, asked.target, found.agreement_changes)
+
+    def _unrepaired(self, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> Sequence[Token]:
+        if asked.kind == "hard_negative" or asked.form == "swap":  # "skate board" is another name of a skateboard
+            new = spelled_as(source, new, self._is_known, swap=asked.form == "swap")
+        return with_small_words(source, new, add=asked.form == "add") if asked.form != "replace" else new
 
     def _find_swap(self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> _Found | str:
         # Out of their order, words are easily taken for others ("riding", a noun): the same ones are the same.
