@@ -29,7 +29,7 @@ from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.realisation import Change, normalize_capitals, rewrite
 from pairwright.generators.edits.written.agreement import corrections
 from pairwright.generators.edits.written.alignment import Hunk, differences
-from pairwright.generators.edits.written.kinds import Asked, Stretch
+from pairwright.generators.edits.written.kinds import Asked, Stretch, deed
 from pairwright.generators.edits.written.locating import find_edit, follows, grown_list, proposed, wrong_edit
 from pairwright.generators.edits.written.rebuilding import (
     change_of_hunk,
@@ -170,6 +170,9 @@ class EditChecks:
         if reason:
             return Checked(text, reason=reason)
         new = self._unrepaired(asked, source, new)
+        own = frozenset(caption.lower)
+        if not all(token.text.lower() in own or self._is_known(token) for token in new):
+            return Checked(text, reason="unknown_word")
         found = (
             self._find_swap(caption, asked, source, new)
             if asked.form == "swap"
@@ -237,20 +240,18 @@ class EditChecks:
         fresh = Stretch(new, main.new_start, main.new_end, main.new)
         if reason := wrong_edit(asked, old, fresh):
             return reason
-        own = set(caption.lower)
-        if not all(word.text.lower() in own or self._is_known(word) for word in fresh.words()):
-            return "unknown_word"
         return proposed(caption, asked, old, fresh)
 
     def _in_slot(self, source: Sequence[Token], new: Sequence[Token], hunk: Hunk) -> Sequence[Token]:
-        """Return the text's tokens, the last new word tagged as the last old one if it can be that.
+        """Return the text's tokens, the last new word tagged as the last old one if it can be that; of a deed, the first.
 
         A tagger is easily misled by a rare word; the place where it stands says what it is.
         """
         if not hunk.gone or not hunk.new:
             return new
-        at = hunk.new[-1]
-        old, word = source[hunk.gone[-1]], new[at]
+        end = 0 if deed(Stretch(source, hunk.start, hunk.end, hunk.gone)) else -1
+        at = hunk.new[end]
+        old, word = source[hunk.gone[end]], new[at]
         base = lemmatize(word.text, old.tag)
         if old.pos == word.pos or old.pos not in _OPEN or not self._has(base, old.pos):
             return new

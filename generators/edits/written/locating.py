@@ -22,6 +22,7 @@ from pairwright.generators.edits.written.kinds import (
     Asked,
     Stretch,
     counts_instead,
+    deed,
     noun_after,
     targets_of_addition,
     targets_of_words,
@@ -114,6 +115,8 @@ def _wrong_target(asked: Asked, old: Stretch, new: Stretch, *, counted: bool) ->
         targets = targets_of_addition(new)
     else:
         targets = frozenset({ATTRIBUTE}) if counted else targets_of_words(old) & targets_of_words(new)
+    if deed(old) and deed(new):
+        return "too_long"  # another deed with another thing
     if asked.target in targets:
         return "not_grammatical" if _joins_badly(asked, old, new) else ""
     several = len(old.counting()) > 1 or (bool(old.at) and sum(word.tag in NOUNS for word in new.counting()) > 1)
@@ -153,6 +156,8 @@ def noun_key(tokens: Sequence[Token]) -> str:
 
 def _key(target: str, stretch: Stretch) -> str:
     words = stretch.counting() or stretch.words()
+    if target == RELATION and (acted := deed(stretch)):
+        return " ".join(token.lemma for token in acted)
     if target == ATTRIBUTE:
         return " ".join(_words(words))
     relation = " ".join(token.lemma for token in stretch.words())
