@@ -48,6 +48,8 @@ from pairwright.generators.lexicon.function_words import words_with
 
 _OPEN: Final = frozenset({"NOUN", "VERB", "ADJ", "ADV"})
 _TWICE: Final = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
+_OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
+_READ: Final = frozenset({"", "same_meaning", "true_of_image"})  # of a text that is an edit of a type
 _CLOSED = words_with("closed")
 _SKIPPED: Final = frozenset({"plausibility", "question", "in_name"})  # a writer may be fanciful
 
@@ -112,6 +114,7 @@ class EditChecks:
         *,
         taken: Collection[str] = (),
         other_side: Collection[str] = (),
+        other_types: Sequence[str] = (),
     ) -> list[Checked]:
         """Check texts in their order; an accepted one makes later ones of the same words duplicates.
 
@@ -120,6 +123,8 @@ class EditChecks:
             written: what was requested, and what came.
             taken: existing texts of the caption, of the same kind.
             other_side: texts of the caption of the other kind (positives for negatives).
+            other_types: such as "replace-object": types of which a text may be that is not of the requested one, in the
+                order in which they are tried; `Checked.form` and `Checked.target` are those of the edit.
         """
         texts = self._corrected(caption.pair.caption, written)
         fresh = [text for text in dict.fromkeys(texts) if text]
@@ -155,10 +160,28 @@ class EditChecks:
         found: list[Checked] = []
         for (asked, _), text in zip(written, texts, strict=True):
             checked = self._check(caption, asked, text, tokens.get(text, ()), rows)
+            if checked.reason in _OTHER_TYPE:
+                checked = self._check_types(caption, asked, text, tokens[text], rows, other_types) or checked
             if not checked.reason:
                 rows.own.add(sameness(checked.text))
             found.append(checked)
         return found
+
+    def _check_types(
+        self,
+        caption: Caption,
+        asked: Asked,
+        text: str,
+        tokens: Sequence[Token],
+        rows: _Rows,
+        types: Sequence[str],
+    ) -> Checked | None:
+        """Return the result for the first of some types that a text is of, be it accepted or perhaps true."""
+        for form, _, target in (name.partition("-") for name in types):
+            checked = self._check(caption, Asked(asked.kind, form, target), text, tokens, rows)
+            if checked.reason in _READ:
+                return checked
+        return None
 
     def _check(self, caption: Caption, asked: Asked, text: str, tokens: Sequence[Token], rows: _Rows) -> Checked:
         reason = _repeats(caption, asked, text, rows)
