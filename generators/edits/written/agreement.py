@@ -82,16 +82,18 @@ def _of_noun(tokens: Sequence[Token], at: int, thesaurus: Thesaurus) -> Slip | N
     if word in {"a", "an"} and following in _MANY - _AMOUNTS:
         counted = following in _VAGUE or (head and noun.tag == "NNS" and lemma not in _MEASURES)  # "a two story house"
         return Slip(at, f"{word} {following}", "") if counted else None
-    if not head or not form.isalpha() or lemma in _INVARIANT | _MASS or not thesaurus.has(lemma, "NOUN"):
+    if not head or not form.isalpha() or lemma in _INVARIANT or lemma in _MASS or not thesaurus.has(lemma, "NOUN"):
+        return None
+    if word in _ONE and (noun.tag != "NNS" or form == lemma):
         return None
     plural = inflect(lemma, "NNS")
-    if word in _ONE and noun.tag == "NNS" and form != lemma:
+    if word in _ONE:
         paired = not _PLURAL_ONLY.isdisjoint((form, lemma))
         certain = paired or (plural == form and not thesaurus.has(form, "NOUN"))
         return Slip(head, f"{word} {form}", "" if paired else lemma) if certain else None
     determined = at > 0 and tokens[at - 1].tag in {"DT", "PRP$", "POS"}
     counts_part = head > at + 1 and following in _MEASURES  # "two story house"
-    right = word in _ONE or noun.tag != "NN" or determined or counts_part or plural == form
+    right = noun.tag != "NN" or determined or counts_part or plural == form
     return None if right else Slip(head, word, plural)
 
 

@@ -245,13 +245,14 @@ class EditChecks:
         if isinstance(main, str):
             return main
         agreeing = [hunk for hunk in hunks if follows(hunk, main, source, new)]
-        if corrections(source, _applied(source, new, (main, *agreeing)), self._thesaurus) != {}:
+        taken = (main, *agreeing)
+        if taken != tuple(hunks) and corrections(source, _applied(source, new, taken), self._thesaurus) != {}:
             return "repaired"  # a repair that was not taken over would have been needed
-        changes = [change_of_hunk(source, new, hunk, self._is_name) for hunk in (main, *agreeing)]
+        changes = [change_of_hunk(source, new, hunk, self._is_name) for hunk in taken]
         if grown:
             changes.append(comma_for_and(source, hunks[0]))
         edit = self._read(caption, asked, source, new, main)
-        agreed = {at for hunk in (main, *agreeing) for _, at in hunk.agreed}
+        agreed = {at for hunk in taken for _, at in hunk.agreed}
         return edit if isinstance(edit, str) else _Found(edit, changes, len(agreed | words.keys()) + bool(grown))
 
     def _read(

@@ -40,7 +40,7 @@ def spelled_as(
         swap: whether the text should have the words of its source, so that any similar word is meant.
     """
     gone, new = _left_over(source, text)
-    if not gone or not new:
+    if not any(_may_be_same(one, other) for one in gone for other in new):
         return text
     hunks = differences(source, text)
     old = [source[at] for hunk in hunks for at in hunk.gone]
@@ -57,6 +57,11 @@ def spelled_as(
         elif _form(token) in new and (meant := _meant(token, misspelt, is_known, swap=swap)):
             made[at] = replace(token, text=meant.text, lemma=meant.lemma)
     return made
+
+
+def _may_be_same(one: str, other: str) -> bool:
+    """Whether two words begin alike, or end alike as a part of a joined word and the whole."""
+    return one[0] == other[0] or one[-1] == other[-1]
 
 
 def _meant(token: Token, old: Sequence[Token], is_known: Callable[[Token], bool], *, swap: bool) -> Token | None:
