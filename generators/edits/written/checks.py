@@ -106,6 +106,11 @@ class EditChecks:
     def __init__(self, thesaurus: EditThesaurus, pool: Pool, tagger: Tagger) -> None:
         self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
         self._known = Knowledge(thesaurus, pool)
+        self._is_word = lru_cache(maxsize=50_000)(self._find_word)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle without the caches."""
+        return EditChecks, (self._thesaurus, self._pool, self._tagger)
 
     def check_all(
         self,
@@ -233,7 +238,7 @@ class EditChecks:
         return _Found(proposed_swap(caption, asked, source, swap), changes, swap.agreement_changes)
 
     def _find(self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> _Found | str:
-        if Counter(_lower(source)) == Counter(_lower(new)):
+        if sorted(_lower(source)) == sorted(_lower(new)):
             return "same_words"
         words = corrections(source, new, self._thesaurus)
         if words is None:
@@ -291,7 +296,7 @@ class EditChecks:
             return True
         return self._is_word(word) or any(self._has(token.lemma, pos) for pos in sorted(_OPEN))
 
-    def _is_word(self, word: str) -> bool:
+    def _find_word(self, word: str) -> bool:
         return any(self._has(base, pos) for base in {word, *_bases(word)} for pos in sorted(_OPEN))
 
     def _is_name(self, token: Token) -> bool:

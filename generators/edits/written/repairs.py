@@ -39,9 +39,10 @@ def spelled_as(
         is_known: whether the dictionary or the pool has a word.
         swap: whether the text should have the words of its source, so that any similar word is meant.
     """
-    gone, new = _left_over(source, text)
-    if not any(_may_be_same(one, other) for one in gone for other in new):
+    words, new_words = (frozenset(map(_form, tokens)) for tokens in (source, text))
+    if not any(_may_be_same(one, other) for one in words - new_words for other in new_words - words):
         return text
+    gone, new = _left_over(source, text)
     hunks = differences(source, text)
     old = [source[at] for hunk in hunks for at in hunk.gone]
     misspelt = [token for token in old if _form(token) in gone]
@@ -68,11 +69,13 @@ def _meant(token: Token, old: Sequence[Token], is_known: Callable[[Token], bool]
     """Return the word of the source that a word spells otherwise."""
     word = token.text.lower()
     for each in old:
+        old_word = each.text.lower()
+        if old_word[0] != word[0] or not each.text.isalpha() or agree(each, token):
+            continue
         known = is_known(each)
         least = (_LEFT if swap else _SAME) if known else _MISSPELT
-        if each.text.isalpha() and (swap or not known or len(each.text) >= _LONG) and not agree(each, token):
-            if _similarity(each.text.lower(), word) > least:
-                return each
+        if (swap or not known or len(each.text) >= _LONG) and SequenceMatcher(None, old_word, word).ratio() > least:
+            return each
     return None
 
 
@@ -142,12 +145,6 @@ def _joined(one: Token, other: Token) -> str:
 def _split(token: Token, one: Token, other: Token) -> list[Token]:
     middle = token.start + len(one.text)  # a gap before the second part, within the word
     return [replace(one, start=token.start, end=middle - 1), replace(other, start=middle, end=token.end)]
-
-
-def _similarity(one: str, other: str) -> float:
-    if one[0] != other[0] or abs(len(one) - len(other)) > max(2, len(one) // 2):
-        return 0.0
-    return SequenceMatcher(None, one, other).ratio()
 
 
 def _standing(token: Token, text: Sequence[Token], at: int) -> Token:
