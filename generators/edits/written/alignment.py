@@ -88,7 +88,7 @@ def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Hunk]:
         start += 1
     while end > start and new_end > start and words[end - 1] == new_words[new_end - 1]:
         end, new_end = end - 1, new_end - 1
-    if end == start or new_end == start:
+    if start in {end, new_end}:
         if end == new_end:
             return []
         return [Hunk(start, end, start, new_end, tuple(range(start, end)), tuple(range(start, new_end)))]

@@ -79,10 +79,11 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The texts that the caption has already, by `sameness`: of the kind that is checked, and of the other one."""
+    """The texts that the caption has already, by `sameness`, of the kind that is checked and of the other one; other types."""
 
     own: set[str]
     other: frozenset[str]
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +135,21 @@ class EditChecks:
         texts = self._corrected(caption.pair.caption, written)
         fresh = [text for text in dict.fromkeys(texts) if text]
         tokens = dict(zip(fresh, self._tagger.tag(fresh), strict=True)) if fresh else {}
-        rows = _Rows({sameness(text) for text in taken}, frozenset(sameness(text) for text in other_side))
+        rows = _Rows(set(map(sameness, taken)), frozenset(map(sameness, other_side)), tuple(other_types))
         return self._check_in_order(caption, written, texts, tokens, rows)
 
-    def check_batch(self, batch: Sequence[tuple[Pair, Sequence[tuple[Asked, str]]]]) -> list[list[Checked]]:
+    def check_batch(
+        self, batch: Sequence[tuple[Pair, Sequence[tuple[Asked, str]]]], *, other_types: Sequence[str] = ()
+    ) -> list[list[Checked]]:
         """Check the texts of several captions as `check_all` does; captions and texts are tagged in one call."""
         texts = [self._corrected(pair.caption, written) for pair, written in batch]
         needed = dict.fromkeys(pair.caption for (pair, _), own in zip(batch, texts, strict=True) if own)
         needed |= dict.fromkeys(text for own in texts for text in own if text)
         tokens = dict(zip(needed, self._tagger.tag(list(needed)), strict=True)) if needed else {}
         return [
-            self._check_in_order(Caption(pair, tokens[pair.caption]), written, own, tokens, _Rows(set(), frozenset()))
+            self._check_in_order(
+                Caption(pair, tokens[pair.caption]), written, own, tokens, _Rows(set(), frozenset(), tuple(other_types))
+            )
             if own
             else []
             for (pair, written), own in zip(batch, texts, strict=True)
@@ -166,7 +171,7 @@ class EditChecks:
         for (asked, _), text in zip(written, texts, strict=True):
             checked = self._check(caption, asked, text, tokens.get(text, ()), rows)
             if checked.reason in _OTHER_TYPE:
-                checked = self._check_types(caption, asked, text, tokens[text], rows, other_types) or checked
+                checked = self._check_types(caption, asked, text, tokens[text], rows) or checked
             if not checked.reason:
                 rows.own.add(sameness(checked.text))
             found.append(checked)
@@ -179,10 +184,9 @@ class EditChecks:
         text: str,
         tokens: Sequence[Token],
         rows: _Rows,
-        types: Sequence[str],
     ) -> Checked | None:
-        """Return the result for the first of some types that a text is of, be it accepted or perhaps true."""
-        for form, _, target in (name.partition("-") for name in types):
+        """Return the result for the first of the other types that a text is of, be it accepted or perhaps true."""
+        for form, _, target in (name.partition("-") for name in rows.types if name != f"{asked.form}-{asked.target}"):
             checked = self._check(caption, Asked(asked.kind, form, target), text, tokens, rows)
             if checked.reason in _READ:
                 return checked

@@ -142,7 +142,11 @@ def deed(stretch: Stretch) -> list[Token]:
 def counts_instead(old: Stretch, new: Stretch) -> bool:
     """Whether a number replaces an article or the like, or the other way round: "two dogs" for "a dog"."""
     gone, fresh = old.words(), [word for word in new.words() if word.pos != "PUNCT"]
-    if not gone or not fresh or not all(word.text.lower() in _QUANTIFIES or word.tag == "CD" for word in (*gone, *fresh)):
+    if (
+        not gone
+        or not fresh
+        or not all(word.text.lower() in _QUANTIFIES or word.tag == "CD" for word in (*gone, *fresh))
+    ):
         return False
     return not (_are_articles(gone) and _are_articles(fresh))
 
@@ -159,7 +163,9 @@ def noun_after(tokens: Sequence[Token], start: int) -> str:
 
 
 def _is_doer(before: Token | None) -> bool:
-    return before is not None and (before.tag in _NAMING or before.pos == "AUX" or before.tag in {"RB", "WDT", "CC", "IN"})
+    return before is not None and (
+        before.tag in _NAMING or before.pos == "AUX" or before.tag in {"RB", "WDT", "CC", "IN"}
+    )
 
 
 def _is_noun_phrase(words: Sequence[Token]) -> bool:
@@ -170,9 +176,13 @@ def _is_noun_phrase(words: Sequence[Token]) -> bool:
             parts.append([])
         else:
             parts[-1].append(word)
-    return bool(words) and len(parts) <= 2 and all(
-        part and part[-1].tag in _NAMING and all(word.tag in _NAMING or _describes(word) for word in part)
-        for part in parts
+    return (
+        bool(words)
+        and len(parts) <= 2
+        and all(
+            part and part[-1].tag in _NAMING and all(word.tag in _NAMING or _describes(word) for word in part)
+            for part in parts
+        )
     )
 
 

@@ -117,7 +117,9 @@ def with_small_words(source: Sequence[Token], text: Sequence[Token], *, add: boo
 
 
 def _is_restored(token: Token, *, add: bool) -> bool:
-    return is_small(token) and token.tag != "IN" and token.text.isalpha() and (add or token.text.lower() not in ARTICLES)
+    return (
+        is_small(token) and token.tag != "IN" and token.text.isalpha() and (add or token.text.lower() not in ARTICLES)
+    )
 
 
 def _is_removed(text: Sequence[Token], at: int, words: Collection[str]) -> bool:
