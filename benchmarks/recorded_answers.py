@@ -265,7 +265,7 @@ def print_table(title: str, table: Table) -> None:
 def write_readings(path: Path, rows: Sequence[Sequence[str]]) -> None:
     """Write at most `READ` rows of each outcome, chosen at random."""
     chosen: Counter[str] = Counter()
-    lines = ["\t".join(("outcome", "type", "caption", "written", "text", "others"))]
+    lines = ["outcome\ttype\tcaption\twritten\ttext\tothers"]
     for row in random.Random(0).sample(list(rows), len(rows)):
         chosen[row[0]] += 1
         if chosen[row[0]] <= READ:

@@ -22,6 +22,7 @@ from pairwright.generators.edits.constraints.lexical import (
     split_relation,
     supports,
 )
+from pairwright.generators.edits.constraints.meaning import count_differently
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
@@ -79,7 +80,8 @@ def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
         )
     said = [words.describes(attributes_like(word), same_forms(noun), own=False) for word, noun in _descriptions(edit)]
     # Both have to be true; what excludes the one that is said of its thing is not true of the other as well.
-    return all(said) if are_opposed(edit.old, edit.new) else any(said)
+    exclusive = are_opposed(edit.old, edit.new) or count_differently(edit.old, edit.new)
+    return all(said) if exclusive else any(said)
 
 
 def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Final
 
-from pairwright.generators.edits.written.alignment import agree, differences
+from pairwright.generators.edits.written.alignment import Hunk, agree, differences
 from pairwright.generators.edits.written.kinds import ARTICLES, NOUNS
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.function_words import words_with
@@ -20,6 +20,7 @@ _SMALL = words_with("repaired")
 _LONG: Final = 5  # letters of a word whose misspelling is known as one
 _SAME: Final = 0.85  # similarity of two spellings of a long word
 _MISSPELT: Final = 0.7  # of what is no word, and its spelling
+_BEFORE_NOUNS: Final = frozenset({"CD", "JJ", "PRP$"})
 _LEFT: Final = 0.6  # of the words that are left over in a swap
 
 
@@ -95,20 +96,21 @@ def with_small_words(source: Sequence[Token], text: Sequence[Token], *, add: boo
     for hunk in differences(source, text):
         if add and all(is_small(text[at]) for at in hunk.new):
             continue
-        counterpart = dict(hunk.agreed)
         for at in hunk.new if not add else ():
-            if new[_form(text[at])] and _is_removed(text, at, words):
+            if new[_form(text[at])] and _may_move(text[at]) and _takes(text[at], text, at + 1, words):
                 new[_form(text[at])] -= 1
                 removed.add(at)
         for at in hunk.gone:
-            token = source[at]
-            if not _is_restored(token, add=add) or not gone[_form(token)]:
-                continue
-            gone[_form(token)] -= 1
-            place = next((counterpart[then] for then in range(at + 1, hunk.end) if then in counterpart), hunk.new_end)
-            if token.tag == "DT" and place and text[place - 1].tag == "DT":
-                removed.add(place - 1)
-            inserted.setdefault(place, []).append(token)
+            token, place = source[at], _place(hunk, at, add=add)
+            if (
+                gone[_form(token)]
+                and _may_move(token)
+                and token.text.isalpha()
+                and (add or _takes(token, text, place, words))
+            ):
+                gone[_form(token)] -= 1
+                inserted.setdefault(place, []).append(token)
+                removed |= {place - 1} if token.tag == "DT" and place and text[place - 1].tag == "DT" else set()
     made: list[Token] = []
     for at in range(len(text) + 1):
         made += [_standing(token, text, at) for token in inserted.get(at, ())]
@@ -116,18 +118,23 @@ def with_small_words(source: Sequence[Token], text: Sequence[Token], *, add: boo
     return made
 
 
-def _is_restored(token: Token, *, add: bool) -> bool:
-    return (
-        is_small(token) and token.tag != "IN" and token.text.isalpha() and (add or token.text.lower() not in ARTICLES)
-    )
+def _place(hunk: Hunk, at: int, *, add: bool) -> int:
+    """Return before which word of the text a word stands that is gone: the counterpart of what follows it, if any."""
+    counterpart = dict(hunk.agreed)
+    end = hunk.new_end if add or at > hunk.start else hunk.new_start
+    return next((counterpart[then] for then in range(at + 1, hunk.end) if then in counterpart), end)
 
 
-def _is_removed(text: Sequence[Token], at: int, words: Collection[str]) -> bool:
-    """Whether a small word goes; an article goes only from a noun that the source has in the same number."""
-    if text[at].text.lower() not in ARTICLES:
-        return is_small(text[at]) and text[at].tag != "IN"
-    noun = next((token for token in text[at + 1 :] if token.tag in NOUNS), None)
-    return noun is not None and noun.text.lower() in words
+def _may_move(token: Token) -> bool:
+    return is_small(token) and token.tag != "IN"
+
+
+def _takes(token: Token, text: Sequence[Token], at: int, words: Collection[str]) -> bool:
+    """Whether a small word may stand or be missing at a place; an article only at a noun of the same number in the source."""
+    if token.text.lower() not in ARTICLES:
+        return True
+    noun = next((each for each in text[at:] if each.tag in NOUNS), None)
+    return noun is not None and noun.text.lower() in words and not (at and text[at - 1].tag in _BEFORE_NOUNS)
 
 
 def _left_over(source: Sequence[Token], text: Sequence[Token]) -> tuple[Counter[str], Counter[str]]:
