@@ -111,13 +111,15 @@ class AnnotationBuilder:
         A pair has an annotation for each candidate, kept or rejected with a reason; at least ``per_type`` of each type.
         Kept ones of a type come first, then the others, those nearest to success first.
         """
+        # A negative is one whatever its type; a positive that was not meant so is seldom true.
+        types = self.types if self.kind == "hard_negative" else ()
         written = [
             (pair, [(_requested_edit(self.kind, each.type), each.text) for each in found if not each.reason])
             for pair, found in batch
         ]
         return [
             self._of_pair(pair, found, checked)
-            for (pair, found), checked in zip(batch, checks.check_batch(written, other_types=self.types), strict=True)
+            for (pair, found), checked in zip(batch, checks.check_batch(written, other_types=types), strict=True)
         ]
 
     def _of_pair(self, pair: Pair, found: Sequence[EditCandidate], checked: Sequence[Checked]) -> list[Annotation]:
