@@ -139,6 +139,8 @@ class AnnotationBuilder:
         Kept ones of a type come first, then the others, those nearest to success first. Hard positives of negatives
         come last.
         """
+        # A negative is one whatever its type; a positive that was not meant so is seldom true.
+        types = self.types if self.kind == "hard_negative" else ()
         true = [_true_texts(found) for _, found in batch]
         written = [
             (pair, [(_requested_edit(self.kind, each.type), each.text) for each in found if not each.reason])
@@ -148,11 +150,11 @@ class AnnotationBuilder:
             (pair, [(_requested_edit("hard_positive", each.type), text) for text, each in texts.items()])
             for (pair, _), texts in zip(batch, true, strict=True)
         ]
-        checked = checks.check_batch([*written, *positives])
-        outcomes = zip(batch, true, checked[: len(batch)], checked[len(batch) :], strict=True)
+        checked = checks.check_batch(written, other_types=types)
+        others = checks.check_batch(positives) if self.both_sides else [[] for _ in batch]
         return [
-            self._of_pair(pair, found, own, dict(zip(texts, others, strict=True)))
-            for (pair, found), texts, own, others in outcomes
+            self._of_pair(pair, found, own, dict(zip(texts, other, strict=True)))
+            for (pair, found), texts, own, other in zip(batch, true, checked, others, strict=True)
         ]
 
     def _of_pair(
@@ -167,12 +169,21 @@ class AnnotationBuilder:
         pairs = [(each, Checked(each.text, reason=each.reason) if each.reason else next(outcomes)) for each in found]
         positives = PositivesOfPair(pair, self.origin, found, true) if self.both_sides else None
         if positives is not None:
-            pairs = [(each, positives.judged(each, outcome)) for each, outcome in pairs]
+            read = [(replace(each, type=_type_of(each, outcome)), outcome) for each, outcome in pairs]
+            pairs = [
+                (each, positives.judged(own, outcome)) for (each, _), (own, outcome) in zip(pairs, read, strict=True)
+            ]
         made: list[Annotation] = []
         for name in dict.fromkeys((*self.types, *(candidate.type for candidate in found))):
-            own = [each for each in pairs if each[0].type == name]
+            of_type = [each for each in pairs if _type_of(*each) == name]
+            own = [each for each in of_type if each[0].type == name]
+            own += [
+                (replace(candidate, type=name), outcome) for candidate, outcome in of_type if candidate.type != name
+            ]
             missing = self.per_type - len(own) if name in self.types else 0
-            own += [(EditCandidate(name), Checked("", reason="no_edit"))] * missing
+            moved = any(candidate.type == name and _type_of(candidate, outcome) != name for candidate, outcome in pairs)
+            reason = "another_target" if moved else "no_edit"
+            own += [(EditCandidate(name), Checked("", reason=reason))] * missing
             made += [
                 self._annotation(pair, ordinal, candidate, outcome, positives)
                 for ordinal, (candidate, outcome) in enumerate(_rank_candidates(own, self.per_type))
@@ -266,6 +277,11 @@ def edit_annotation(  # noqa: PLR0913, PLR0917 - the parts of a row
 def _true_texts(found: Sequence[EditCandidate]) -> dict[str, EditCandidate]:
     """Return the distinct true texts of candidates, each with the first candidate that has it."""
     return {each.true: each for each in reversed(found) if each.true and not each.reason}
+
+
+def _type_of(candidate: EditCandidate, outcome: Checked) -> str:
+    """Return the type of an accepted edit, which may be another one than was requested."""
+    return candidate.type if outcome.reason else f"{outcome.form}-{outcome.target}"
 
 
 def _rank_candidates(found: Sequence[tuple[EditCandidate, Checked]], count: int) -> list[tuple[EditCandidate, Checked]]:
