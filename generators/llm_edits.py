@@ -111,13 +111,15 @@ class AnnotationBuilder:
         A pair has an annotation for each candidate, kept or rejected with a reason; at least ``per_type`` of each type.
         Kept ones of a type come first, then the others, those nearest to success first.
         """
+        # A negative is one whatever its type; a positive that was not meant so is seldom true.
+        types = self.types if self.kind == "hard_negative" else ()
         written = [
             (pair, [(_requested_edit(self.kind, each.type), each.text) for each in found if not each.reason])
             for pair, found in batch
         ]
         return [
             self._of_pair(pair, found, checked)
-            for (pair, found), checked in zip(batch, checks.check_batch(written), strict=True)
+            for (pair, found), checked in zip(batch, checks.check_batch(written, other_types=types), strict=True)
         ]
 
     def _of_pair(self, pair: Pair, found: Sequence[EditCandidate], checked: Sequence[Checked]) -> list[Annotation]:
@@ -125,9 +127,15 @@ class AnnotationBuilder:
         pairs = [(each, Checked(each.text, reason=each.reason) if each.reason else next(outcomes)) for each in found]
         made: list[Annotation] = []
         for name in dict.fromkeys((*self.types, *(candidate.type for candidate in found))):
-            own = [each for each in pairs if each[0].type == name]
+            of_type = [each for each in pairs if _type_of(*each) == name]
+            own = [each for each in of_type if each[0].type == name]
+            own += [
+                (replace(candidate, type=name), outcome) for candidate, outcome in of_type if candidate.type != name
+            ]
             missing = self.per_type - len(own) if name in self.types else 0
-            own += [(EditCandidate(name), Checked("", reason="no_edit"))] * missing
+            moved = any(candidate.type == name and _type_of(candidate, outcome) != name for candidate, outcome in pairs)
+            reason = "another_target" if moved else "no_edit"
+            own += [(EditCandidate(name), Checked("", reason=reason))] * missing
             made += [
                 self._annotation(pair, ordinal, candidate, outcome)
                 for ordinal, (candidate, outcome) in enumerate(_rank_candidates(own, self.per_type))
@@ -151,6 +159,11 @@ class AnnotationBuilder:
             status="rejected" if checked.reason else "kept",
             reason=checked.reason,
         )
+
+
+def _type_of(candidate: EditCandidate, outcome: Checked) -> str:
+    """Return the type of an accepted edit, which may be another one than was requested."""
+    return candidate.type if outcome.reason else f"{outcome.form}-{outcome.target}"
 
 
 def _rank_candidates(found: Sequence[tuple[EditCandidate, Checked]], count: int) -> list[tuple[EditCandidate, Checked]]:

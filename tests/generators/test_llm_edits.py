@@ -115,7 +115,7 @@ def test_each_text_and_each_asked_type_ends_in_a_row_kept_or_rejected() -> None:
             ("replace-object", GOOD["replace-object"]),
             ("replace-object", "A red car is parked behind a blue truck on a mountain."),
             ("replace-object", "a red car is parked behind a blue truck on a beach"),
-            ("swap-object", "A red car is parked behind a blue horse on a street."),
+            ("swap-object", "A red car is parked behind a blue horse on a mountain."),
             ("swap-object", SOURCE),
         ]
     )

@@ -72,6 +72,7 @@ class Knowledge:
         self.relations = load_relations()
         self._nouns = tuple(noun_features())
         self._persons = tuple(noun for noun in self._nouns if self.nouns.is_person(noun))
+        self._forms = lru_cache(maxsize=10_000)(self._find_forms)
         self.related = lru_cache(maxsize=100_000)(thesaurus.related)
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
@@ -111,7 +112,7 @@ class Knowledge:
         wide = frozenset(word for word in wide if word != noun and not self.may_be_called(noun, word))
         return _names(self._forms(noun) - wide - {plural_of(word) for word in wide} | same_forms(noun))
 
-    def _forms(self, noun: str) -> frozenset[str]:
+    def _find_forms(self, noun: str) -> frozenset[str]:
         """Return the forms of all words that would make a noun true: synonyms, loosely same words, and kinds of it."""
         kinds = [*self.thesaurus.hyponyms(noun, "NOUN")]
         if len(kinds) > _MANY_KINDS:

@@ -137,7 +137,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("A fan of the [red] bus on a bench", "blue", "replace-attribute"),
     ),
     Constraint(
-        "denial", "truth", "another_target", ("replace-*", "swap-*"), _denial,
+        "denial", "truth", "another_target", ("replace-*", "swap-*", "add-*"), _denial,
         Example("a street [with] cars", "without", "replace-relation"),
         Example("a cat [under] a table", "on", "replace-relation"),
     ),
