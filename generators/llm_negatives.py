@@ -15,6 +15,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from pydantic import BaseModel, Field, field_validator
@@ -135,7 +136,7 @@ class LLMNegatives:
         require_known("no such variant:", [self.options.variant], VARIANTS)
         if self.options.per_type < 1:
             raise UsageError(f"per_type must be at least 1, not {self.options.per_type}.")
-        self._checks = EditChecks(thesaurus, pool, tagger)
+        self._resources = thesaurus, pool, tagger
         self._model = model
         origin = Origin(NAME, VERSION, self.options.seed, model)
         self._wanted = AnnotationBuilder("hard_negative", self.options.types, self.options.per_type, origin)
@@ -153,6 +154,11 @@ class LLMNegatives:
         asking = PairRequests(pair, self._model, attempt * self.options.per_type)
         prompt = self._at_once
         return self._workflow.steps(asking, seed) if prompt is None else self._in_one_call(asking, prompt)
+
+    @cached_property
+    def _checks(self) -> EditChecks:
+        """The checks, whose tables are built when the first text is checked."""
+        return EditChecks(*self._resources)
 
     def check(self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]]) -> list[list[Annotation]]:
         """Return at least ``per_type`` annotations for each type of each pair."""

@@ -11,6 +11,7 @@ Every answer is validated (`edits.written`): silent corrections of grammar, whic
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
@@ -86,7 +87,7 @@ class LLMPositives:
     ) -> None:
         self.options = options or LLMPositiveOptions()
         require_known("no such type of positive:", self.options.types, TYPES)
-        self._checks = EditChecks(thesaurus, pool, tagger)
+        self._resources = thesaurus, pool, tagger
         self._model = model
         self._wanted = AnnotationBuilder(
             "hard_positive", self.options.types, 1, Origin(NAME, VERSION, self.options.seed, model)
@@ -116,6 +117,11 @@ class LLMPositives:
             for kind, answer in zip(wanted, answers, strict=True)
         ]
         return found + [EditCandidate(kind, reason="no_and") for kind in self.options.types if kind not in wanted]
+
+    @cached_property
+    def _checks(self) -> EditChecks:
+        """The checks, whose tables are built when the first text is checked."""
+        return EditChecks(*self._resources)
 
     def check(self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]]) -> list[list[Annotation]]:
         """Return one annotation for each type of each pair."""

@@ -58,7 +58,7 @@ class PromptTask:
 
     prompt: Prompt
     access: ModelAccess
-    check = None
+    checks = None
 
     @property
     def identity(self) -> str:

@@ -116,7 +116,7 @@ def strip_label(text: str, labels: Iterable[str] = ()) -> str:
     for label in labels:
         if text[: len(label)].lower() == label.lower() and text[len(label) :].lstrip().startswith(":"):
             return text[len(label) :].lstrip()[1:].lstrip()
-    found = _LABEL.match(text)
+    found = _LABEL.match(text) if ":" in text else None
     return text[found.end() :] if found and found.end() < len(text) else text
 
 

@@ -38,7 +38,7 @@ class GenerateOptions:
         1.0
     )
     seed: SeedOption = 0
-    workers: Annotated[int, advanced_option(min=0, help="Processes for rules (0 = one per core).")] = 0
+    workers: Annotated[int, advanced_option(min=0, help="Processes (0 = one per core).")] = 0
     details: DetailsOption = False
     as_json: JsonOption = False
 
