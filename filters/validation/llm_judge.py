@@ -13,8 +13,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
 from pairwright.generators.language.tokens import Token
@@ -68,16 +66,13 @@ class NegativeJudge:
     ) -> LLMStep[list[Annotation]]:
         """Return the steps of a row, which end in its verdict."""
         question = self._questions[pair.key]
-        try:
-            image = self._images.read(question.image) if question.image else None
-        except (UnusableImageError, InputError):
-            image = None
-        if image is None:
+        images = self._images.find(question.image)
+        if not images:
             return [self._row(pair, ValidationVerdict("no_image"), "")]
         orders = [(question.positive, question.negative), (question.negative, question.positive)]
         requests: list[Request] = [
             self._prompt.request(
-                {"first": first, "second": second}, model=self._model, row=pair.key, sample=attempt, images=(image,)
+                {"first": first, "second": second}, model=self._model, row=pair.key, sample=attempt, images=images
             )
             for first, second in orders
         ]

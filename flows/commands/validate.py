@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import orjson
 
-from pairwright.datasets.images.loading import ImageRoot, is_url, split_locator
+from pairwright.datasets.images.loading import locate_row_image
 from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rejects import RejectError
@@ -129,19 +129,11 @@ class Validation:
 
     def _locator(self, at: int, image: str) -> str:
         """Return the locator of the image of row ``at``; reject the row when the image is outside ``image_root``."""
-        if not image or is_url(image):
-            return image
-        if self.request.image_root is not None:
-            try:
-                return ImageRoot(self.request.image_root.absolute(), confined=True).locate(image)
-            except RejectError as refused:
-                self.verdicts[at] = ValidationVerdict(refused.reason)
-                return ""
-        given = self.request.input
-        root = given if given.is_dir() else given.parent
-        if not (root / split_locator(image)[0]).exists():
-            return image  # from the working folder
-        return str(root / image)
+        try:
+            return locate_row_image(image, self.request.input, self.request.image_root)
+        except RejectError as refused:
+            self.verdicts[at] = ValidationVerdict(refused.reason)
+            return ""
 
     def undecided(self) -> dict[int, ValidationRow]:
         """Return the rows that no validator has rejected, by position."""

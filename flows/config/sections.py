@@ -165,6 +165,9 @@ class FetchSection(Section):
     min_success: float = Field(0.0, ge=0, le=1, description="share of images that must arrive, or the build stops")
 
 
+_SEE_IMAGE = Field(default=False, description="llm: send the image too; pairs without a readable one are rejected")
+
+
 class GeneratorMethodSection(Section):
     """Base class of sections with a generator by rules or by a model; the other keys are its options."""
 
@@ -302,7 +305,7 @@ class ConversationsSection(Section):
         description="number of each type, such as {conversation: 58000, ...}; only these types if types is empty. "
         "templates: number of conversations to keep; llm: number of pairs to request",
     )
-    see_image: bool = Field(default=False, description="llm: send the image to the model too")
+    see_image: bool = _SEE_IMAGE
 
     @field_validator("short_prompt", "choice_prompt", mode="before")
     @classmethod
@@ -352,6 +355,7 @@ class RationalesSection(Section):
         "apart", description="rows with a wrong label: reject them, or keep them with the right label"
     )
     validation: float = Field(0.1, ge=0, le=1, description="share of the rows for validation")
+    see_image: bool = _SEE_IMAGE
 
 
 class GeneratorSection(Section):

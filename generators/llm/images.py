@@ -19,11 +19,12 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import sha256
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.images.loading import UnusableImageError, check_image, open_image
 from pairwright.generators.llm.client.messages import Image
 from pairwright.generators.llm.client.request_errors import RequestError
 
+NO_IMAGE = "no_image"  # reason of rows that a model should see and whose image is missing or invalid
 PASSTHROUGH_FORMATS = frozenset({"jpeg", "png", "webp"})
 _ORIENTATION = 0x0112  # the EXIF tag; 1 is upright
 
@@ -55,6 +56,13 @@ class MessageImages:
             InputError: for a URL, or when the tar is no tar.
         """
         return self.of(open_image(locator), where=locator)
+
+    def find(self, locator: str) -> tuple[Image, ...]:
+        """Return the image that a locator names, as the images of a message: empty if there is none or it is invalid."""
+        try:
+            return (self.read(locator),) if locator else ()
+        except (UnusableImageError, InputError):
+            return ()
 
     def of(self, data: bytes, *, where: str = "image") -> Image:
         """Return the image with these bytes; ``where`` names it in errors.

@@ -19,7 +19,7 @@ from pairwright.cli.options.input import (
     read_batches,
     with_input_options,
 )
-from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
+from pairwright.cli.options.model import ModelOptions, SeeImageOption, bill_lines, with_model_options
 from pairwright.cli.options.model_runs import cancel_plan_or_run
 from pairwright.cli.output.console import columns, emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
@@ -135,12 +135,13 @@ def render(
 @with_progress
 @with_model_options
 @with_context_options
-@with_input_options()
+@with_input_options("image_root")
 def ask(
     name: NameArgument,
     input_: InputArgument,
     *,
     out: Annotated[Path, output_option(help="File to write, .jsonl.")],
+    see_image: SeeImageOption = False,
     seed: SeedOption = 0,
     reading: InputOptions,
     context: ContextOptions,
@@ -154,10 +155,12 @@ def ask(
       pairwright prompts ask my-prompt captions.jsonl --prompts my-prompts --model gpt-4o-mini --out answers.jsonl
       pairwright prompts ask my-prompt captions.jsonl --prompts my-prompts --model local:models/small \\
         --context 5 --index index --out answers.jsonl
+      pairwright prompts ask my-prompt captions.jsonl --prompts my-prompts --model gpt-4o-mini --see-image \\
+        --image-root photos --out answers.jsonl
     """
     from pairwright.flows.commands.ask_prompt import PromptRequest, ask_prompt, plan_prompt
 
-    request = PromptRequest(name, reading.read_options(input_), out)
+    request = PromptRequest(name, reading.read_options(input_), out, see_image)
     access = add_context(asked.asking(out, seed), context, out)
     if not asked.sends_nothing:
         check_outputs(out)

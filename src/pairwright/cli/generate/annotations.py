@@ -10,7 +10,7 @@ from pairwright.cli.generate.type_lists import parse_counts, parse_list, parse_r
 from pairwright.cli.options.context import CONTEXT_PARAMETERS, ContextOptions, with_context_options
 from pairwright.cli.options.groups import advanced_option, limit_option, with_options
 from pairwright.cli.options.input import InputArgument, InputOptions, with_input_options
-from pairwright.cli.options.model import ModelOptions, with_model_options
+from pairwright.cli.options.model import ModelOptions, SeeImageOption, with_model_options
 from pairwright.cli.output.console import note
 from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.errors import UsageError
@@ -171,7 +171,7 @@ def conversations(
     ratios: Annotated[
         str, limit_option(metavar="TYPE=N,...", help="Model: one type per pair, drawn by these parts.")
     ] = "",
-    see_image: Annotated[bool, typer.Option("--see-image", help="Model: send the image too.")] = False,
+    see_image: SeeImageOption = False,
     templates: TemplateOptions,
     reading: InputOptions,
     context: ContextOptions,

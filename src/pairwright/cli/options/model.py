@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pairwright.generators.llm.session import Snapshot
 
 
+SeeImageOption = Annotated[
+    bool, typer.Option("--see-image", help="Model: send the image too; pairs without one are rejected.")
+]
 _FIRST = (  # in the help; then the other settings
     *("model", "base_url", "cache", "dry_run", "max_cost", "max_requests", "retry_failed", "batch", "batch_cancel"),
     *("prompts", "structured"),
