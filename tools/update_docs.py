@@ -33,6 +33,7 @@ from typing_extensions import Doc
 from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
 from pairwright.filters.review.decision_application import REASONS as OF_REVIEW
+from pairwright.filters.validation.model_mistakes import REASONS as OF_MISTAKES
 from pairwright.filters.validation.records import REASONS as OF_VALIDATION
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.graph import STAGES
@@ -270,6 +271,7 @@ TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, ...
     "lexicon": (("table", "content", "columns"), _lexicon_rows),
     "review-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_REVIEW)),
     "validation-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_VALIDATION)),
+    "mistake-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_MISTAKES)),
     "turn-reasons": (("reason", "meaning", "repair request"), _turn_rows),
     "stages": (("stage", "what it does", "unit", "job per", "reads", "depends also on", "builds"), _stage_rows),
     "answer-reasons": (("reason", "meaning", "fix"), _answer_rows),

@@ -114,7 +114,7 @@ def combine_answers(question: ValidationRow, outcomes: Sequence[RequestOutcome])
     texts = (question.positive, question.negative), (question.negative, question.positive)
     picked = set()
     for outcome, role, shown in zip(outcomes, roles, texts, strict=True):
-        pick = parse_pick(_read_answer(outcome), *shown)
+        pick = parse_pick(read_answer(outcome), *shown)
         picked.add(role.get(pick, pick))
     if picked == {_POSITIVE}:
         return ValidationVerdict("", ((SCORE, 1.0),))
@@ -123,7 +123,8 @@ def combine_answers(question: ValidationRow, outcomes: Sequence[RequestOutcome])
     return ValidationVerdict("caption_doubted" if picked == {NEITHER} else "judge_undecided", ((SCORE, 0.5),))
 
 
-def _read_answer(outcome: RequestOutcome) -> str:
+def read_answer(outcome: RequestOutcome) -> str:
+    """Return the answer in a reply, without thinking; empty without a reply."""
     if not isinstance(outcome, Reply):
         return ""
     text, _ = strip_control_tokens(strip_thinking(outcome.text)[0])

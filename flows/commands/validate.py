@@ -9,7 +9,7 @@ Memory: the rows, as `filters.candidates` stores them, and the facts about their
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -143,7 +143,7 @@ class Validation:
             if not self.verdicts.get(at, ValidationVerdict()).reason
         }
 
-    def add_verdicts(self, validator: Validator, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
+    def add_verdicts(self, validator: str, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
         """Add the verdicts of a validator, by position."""
         heard, reasons = 0, Counter[str]()
         for at, verdict in found:
@@ -206,21 +206,31 @@ class Validation:
         Raises:
             PairwrightError: what stopped the run; answers are in the cache.
         """
+        rows = self.undecided()
+        self.ask("llm", self.judging_task(access, rows.values()), rows, self.request.out, note, watch)
+
+    def ask(  # noqa: PLR0913, PLR0917 - what a run over rows needs
+        self,
+        validator: str,
+        task: PairTask,
+        rows: Mapping[int, ValidationRow],
+        out: Path,
+        note: Callable[[str], None],
+        watch: Callable[[Snapshot], None],
+    ) -> None:
+        """Ask a model about rows by position, and add its verdicts; failed rows are written next to ``out``."""
+        access = task.access
         access.check()
-        undecided = self.undecided()
-        task = self.judging_task(access, undecided.values())
-        index_of = {pair_for_row(row).key: at for at, row in undecided.items()}
+        index_of = {pair_for_row(row).key: at for at, row in rows.items()}
         verdicts: dict[int, ValidationVerdict] = {}
 
-        def add(pair: Pair, rows: list[Annotation]) -> None:
-            verdicts[index_of[pair.key]] = ValidationVerdict(rows[0].reason, tuple(sorted(rows[0].scores.items())))
+        def add(pair: Pair, made: list[Annotation]) -> None:
+            verdicts[index_of[pair.key]] = ValidationVerdict(made[0].reason, tuple(sorted(made[0].scores.items())))
 
-        pairs = (task.row(pair_for_row(row)) for row in undecided.values())
-        run = run_rows(
-            access, task, pairs, len(undecided), nullcontext(add), out=self.request.out, note=note, watch=watch
-        )
-        self.add_verdicts("llm", sorted(verdicts.items()))
-        self.facts["llm"] |= run.bill()
+        pairs = (task.row(pair_for_row(row)) for row in rows.values())
+        run = run_rows(access, task, pairs, len(rows), nullcontext(add), out=out, note=note, watch=watch)
+        self.add_verdicts(validator, sorted(verdicts.items()))
+        self.facts[validator] |= run.bill()
 
     def judging_task(self, access: ModelAccess, rows: Iterable[ValidationRow]) -> PairTask:
         """Return the task of judging rows."""

@@ -118,10 +118,11 @@ def _matching_rows(path: str, on_error: ErrorPolicy, broken: Counter[str]) -> It
             for sample in open_sample_source(given).samples()
             for raw in rows_from_sample(sample)
         )
-    return _candidates(given, on_error, broken) if _holds_candidates(given) else None
+    return _candidates(given, on_error, broken) if holds_candidates(given) else None
 
 
-def _holds_candidates(path: Path) -> bool:
+def holds_candidates(path: Path) -> bool:
+    """Return whether a file holds candidate rows: each with a caption and a negative."""
     if not path.is_file():
         return False
     format_ = guess_format(path)

@@ -161,10 +161,10 @@ class _PromptParser:
             line = first + error.line if "\n" in self._content["user"] else first
             raise ConfigError(f"{self._path}:{line}: {error.what}. Fix the template.") from None
 
-    def _demonstrations(self, template: Template, answer: str, *key: str) -> list[Message]:
+    def _demonstrations(self, template: Template, answer: str, *key: str | int) -> list[Message]:
         turns: list[Message] = []
         for at in range(len(self._at(key, list, "list")) if key[0] in self._content else 0):
-            place = (*key, at)
+            place: NodePath = (*key, at)
             if (keys := set(self._mapping(*place))) != {"values", "answer"}:
                 wrong = ", ".join(sorted(keys ^ {"values", "answer"}))
                 self._refuse(place, f"a demonstration has exactly the keys 'values' and 'answer' ({wrong}).")

@@ -327,7 +327,9 @@ def test_a_model_that_sees_explains_what_the_image_shows_and_rows_without_one_ar
         return ServerAnswer(f"The image shows a red square. So the answer is {label}.")
 
     with serve_in_thread(ServerApp(answer=answer)) as server:
-        access = ModelAccess(LLMSection(model="m", base_url=server.url), tmp_path / "cache.sqlite")
+        access = ModelAccess(
+            LLMSection.model_validate({"model": "m", "base_url": server.url}), tmp_path / "cache.sqlite"
+        )
         read = TaskInput(str(rows), image_root=tmp_path / "images")
         given = RationaleRequest("itm", read, tmp_path / "itm.parquet", RationaleSettings(see_image=True))
         assert plan_rationales(given, access).requests.low == 2  # one image is missing

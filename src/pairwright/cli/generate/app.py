@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from pairwright.cli.generate.annotations import conversations, negatives, positives
+from pairwright.cli.generate.mistakes import mistakes
 from pairwright.cli.generate.plugin import run
 from pairwright.cli.generate.rationales import MultipleImports, rationales
 from pairwright.cli.generate.triples import triples
@@ -28,4 +29,5 @@ app.command("positives")(positives)
 app.command("conversations")(conversations)
 app.command("rationales", cls=MultipleImports)(rationales)
 app.command("triples")(triples)
+app.command("mistakes")(mistakes)
 app.command("run")(run)
