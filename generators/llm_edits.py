@@ -1,6 +1,6 @@
 """Shared parts of the generators that ask a language model for edits: requests, and annotations from answers.
 
-A *candidate* is a text for a type, or the reason why there is none. All candidates of a caption are checked together
+A *candidate* is a text for a type, or the reason why there is none. All candidates of many captions are checked together
 (`edits.written`); the first valid ones of each type are kept, as many as requested. Every other candidate, and every
 missing one, becomes a rejected annotation with its reason: candidates = kept + rejected.
 """
@@ -12,7 +12,6 @@ from typing import Annotated
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
-from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.kinds import Asked
 from pairwright.generators.edits.written.reasons import nearness
@@ -104,31 +103,33 @@ class AnnotationBuilder:
     per_type: int
     origin: Origin
 
-    def annotations(self, caption: Caption, found: Sequence[EditCandidate], checks: EditChecks) -> list[Annotation]:
-        """Return an annotation for each candidate, kept or rejected with a reason; at least ``per_type`` of each type.
+    def annotations(
+        self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]], checks: EditChecks
+    ) -> list[list[Annotation]]:
+        """Return annotations for pairs with their candidates in order of preference.
 
+        A pair has an annotation for each candidate, kept or rejected with a reason; at least ``per_type`` of each type.
         Kept ones of a type come first, then the others, those nearest to success first.
-
-        Args:
-            caption: the edited caption.
-            found: candidates in order of preference.
-            checks: validate the texts.
         """
-        written = [(at, candidate) for at, candidate in enumerate(found) if not candidate.reason]
-        asked = [(_requested_edit(self.kind, candidate.type), candidate.text) for _, candidate in written]
-        checked = checks.check_all(caption, asked)
-        outcomes = {at: outcome for (at, _), outcome in zip(written, checked, strict=True)}
-        pairs = [
-            (candidate, outcomes.get(at, Checked(candidate.text, reason=candidate.reason)))
-            for at, candidate in enumerate(found)
+        written = [
+            (pair, [(_requested_edit(self.kind, each.type), each.text) for each in found if not each.reason])
+            for pair, found in batch
         ]
+        return [
+            self._of_pair(pair, found, checked)
+            for (pair, found), checked in zip(batch, checks.check_batch(written), strict=True)
+        ]
+
+    def _of_pair(self, pair: Pair, found: Sequence[EditCandidate], checked: Sequence[Checked]) -> list[Annotation]:
+        outcomes = iter(checked)
+        pairs = [(each, Checked(each.text, reason=each.reason) if each.reason else next(outcomes)) for each in found]
         made: list[Annotation] = []
         for name in dict.fromkeys((*self.types, *(candidate.type for candidate in found))):
-            own = [pair for pair in pairs if pair[0].type == name]
+            own = [each for each in pairs if each[0].type == name]
             missing = self.per_type - len(own) if name in self.types else 0
             own += [(EditCandidate(name), Checked("", reason="no_edit"))] * missing
             made += [
-                self._annotation(caption.pair, ordinal, candidate, outcome)
+                self._annotation(pair, ordinal, candidate, outcome)
                 for ordinal, (candidate, outcome) in enumerate(_rank_candidates(own, self.per_type))
             ]
         return made

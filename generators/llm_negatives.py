@@ -22,11 +22,10 @@ from pydantic import BaseModel, Field, field_validator
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.constraints.knowledge import EditThesaurus
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.sources import Pool
-from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.output.answers import request_answers
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
@@ -104,12 +103,12 @@ class LLMNegativeOptions:
 
 
 class LLMNegatives:
-    """The generator (`protocols.LLMGenerator`) of hard negatives by a model.
+    """The generator (`protocols.CheckedLLMGenerator`) of hard negatives by a model.
 
     Args:
         thesaurus: WordNet (`language.wordnet.load_wordnet`).
         pool: frozen statistics of the user's captions (`language.pool`).
-        tagger: the one that tags the captions; it tags what the model wrote.
+        tagger: tags the captions and what the model wrote.
         book: the prompts.
         model: name of the model at the server.
         options: what to make.
@@ -148,15 +147,16 @@ class LLMNegatives:
         """The prompts in use, each as ``name@hash``."""
         return [self._at_once.id] if self._at_once is not None else self._workflow.prompts
 
-    def annotate(
-        self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
-    ) -> LLMStep[list[Annotation]]:
-        """Return the steps for ``pair``, which end in at least ``per_type`` annotations for each type."""
+    def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[EditCandidate]]:
+        """Return the steps for ``pair``, which end in its candidates."""
         seed = rng.getrandbits(64)
         asking = PairRequests(pair, self._model, attempt * self.options.per_type)
         prompt = self._at_once
-        found = yield from (self._workflow.steps(asking, seed) if prompt is None else self._in_one_call(asking, prompt))
-        return self._wanted.annotations(Caption(pair, tokens), found, self._checks)
+        return self._workflow.steps(asking, seed) if prompt is None else self._in_one_call(asking, prompt)
+
+    def check(self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]]) -> list[list[Annotation]]:
+        """Return at least ``per_type`` annotations for each type of each pair."""
+        return self._wanted.annotations(batch, self._checks)
 
     def _in_one_call(self, asking: PairRequests, prompt: Prompt) -> LLMStep[list[EditCandidate]]:
         only = [] if set(self.options.types) == set(TYPES) else list(self.options.types)

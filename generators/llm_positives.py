@@ -14,12 +14,11 @@ from dataclasses import dataclass
 
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
-from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.context import words_of
 from pairwright.generators.edits.constraints.knowledge import EditThesaurus
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.sources import Pool
-from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.output.answers import request_answers
 from pairwright.generators.llm_edits import (
@@ -58,12 +57,12 @@ class LLMPositiveOptions:
 
 
 class LLMPositives:
-    """The generator (`protocols.LLMGenerator`) of hard positives by a model.
+    """The generator (`protocols.CheckedLLMGenerator`) of hard positives by a model.
 
     Args:
         thesaurus: WordNet (`language.wordnet.load_wordnet`).
         pool: frozen statistics of the user's captions (`language.pool`).
-        tagger: the one that tags the captions; it tags what the model wrote.
+        tagger: tags the captions and what the model wrote.
         book: the prompts.
         model: name of the model at the server.
         options: what to make.
@@ -99,15 +98,14 @@ class LLMPositives:
         """The prompts in use, each as ``name@hash``."""
         return [prompt.id for prompt in self._prompts.values()]
 
-    def annotate(
+    def ask(
         self,
         pair: Pair,
-        tokens: Sequence[Token],
         rng: random.Random,  # noqa: ARG002 - the protocol's; nothing is drawn
         *,
         attempt: int = 0,
-    ) -> LLMStep[list[Annotation]]:
-        """Return the steps for ``pair``, which end in one annotation for each type."""
+    ) -> LLMStep[list[EditCandidate]]:
+        """Return the steps for ``pair``, which end in one candidate for each type."""
         asking = PairRequests(pair, self._model, attempt)
         wanted = [kind for kind in self.options.types if kind != "swap-object" or is_swappable(pair.caption)]
         answers = yield from request_answers(
@@ -117,8 +115,11 @@ class LLMPositives:
             candidate_from_answer(kind, self._prompts[kind], answer)
             for kind, answer in zip(wanted, answers, strict=True)
         ]
-        found += [EditCandidate(kind, reason="no_and") for kind in self.options.types if kind not in wanted]
-        return self._wanted.annotations(Caption(pair, tokens), found, self._checks)
+        return found + [EditCandidate(kind, reason="no_and") for kind in self.options.types if kind not in wanted]
+
+    def check(self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]]) -> list[list[Annotation]]:
+        """Return one annotation for each type of each pair."""
+        return self._wanted.annotations(batch, self._checks)
 
 
 def is_swappable(caption: str) -> bool:

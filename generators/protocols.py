@@ -11,12 +11,14 @@ to edit), so that candidates = kept + rejected.
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.client.steps import LLMStep
+
+Found = TypeVar("Found")
 
 ANNOTATED_AT_ONCE: Final = 250  # pairs; more do not save time
 
@@ -56,12 +58,8 @@ class BatchRuleGenerator(RuleGenerator, Protocol):
         ...
 
 
-class LLMGenerator(Protocol):
-    """Generates annotations for one pair by asking a model, without access to a client.
-
-    `annotate` is a generator function, ``replies = yield requests``; the caller sends the requests through cache, budget,
-    pacing and retries. The same pair, random numbers and answers give the same annotations.
-    """
+class _AskingGenerator(Protocol):
+    """What all generators have that ask a model."""
 
     @property
     def name(self) -> str:
@@ -83,23 +81,63 @@ class LLMGenerator(Protocol):
         """The prompts in use, each as ``name@hash``."""
         ...
 
-    def annotate(
-        self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
-    ) -> LLMStep[list[Annotation]]:
+
+class LLMGenerator(_AskingGenerator, Protocol):
+    """Generates annotations for one pair by asking a model, without access to a client.
+
+    `annotate` is a generator function, ``replies = yield requests``; the caller sends the requests through cache, budget,
+    pacing and retries. The same pair, random numbers and answers give the same annotations.
+
+    It runs on the event loop, so it builds requests and reads answers, and does nothing that takes long. A generator that
+    tags texts is a `CheckedLLMGenerator`.
+    """
+
+    def annotate(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[Annotation]]:
         """Return the steps for ``pair``, which end in its annotations, kept and rejected.
 
         Args:
             pair: the pair.
-            tokens: tokens of ``pair.caption``.
             rng: the random stream of (seed, epoch, generator, version, pair key).
             attempt: from 0; a higher one requests new samples (`Request.sample`).
         """
         ...
 
 
-def pair_rng(generator: RuleGenerator | LLMGenerator, seed: int, pair: Pair) -> random.Random:
+@runtime_checkable
+class CheckedLLMGenerator(_AskingGenerator, Protocol[Found]):
+    """Generates annotations in two stages: ask a model about one pair, and check the answers for many pairs.
+
+    ``Found`` is what the answers for a pair contain: a small value that can be pickled. `ask` runs on the event loop, as
+    `LLMGenerator.annotate`. `check` runs in worker processes, each of which constructs the generator anew, so neither of
+    them may depend on what the other one stores in the generator. `ask` needs no pool statistics: it may run before they
+    are counted.
+    """
+
+    def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[Found]:
+        """Return the steps for ``pair``, which end in what the answers contain; arguments as `LLMGenerator.annotate`."""
+        ...
+
+    def check(self, batch: Sequence[tuple[Pair, Found]]) -> list[list[Annotation]]:
+        """Return the annotations of each pair, kept and rejected; they do not depend on the rest of the batch."""
+        ...
+
+
+AnyLLMGenerator = LLMGenerator | CheckedLLMGenerator[Any]
+
+
+def pair_rng(generator: RuleGenerator | AnyLLMGenerator, seed: int, pair: Pair) -> random.Random:
     """Return the random stream of a generator for one pair, in a run with this seed."""
     return make_rng(seed, 0, generator.name, generator.version, pair.key)
+
+
+def steps_of_pair(
+    generator: AnyLLMGenerator, pair: Pair, rng: random.Random, *, attempt: int = 0
+) -> LLMStep[list[Annotation]]:
+    """Return the steps of either kind of generator, which end in the annotations of ``pair``."""
+    if not isinstance(generator, CheckedLLMGenerator):
+        return (yield from generator.annotate(pair, rng, attempt=attempt))
+    found = yield from generator.ask(pair, rng, attempt=attempt)
+    return generator.check([(pair, found)])[0]
 
 
 def annotate_pairs(

@@ -6,7 +6,7 @@ A third-party package declares in its pyproject.toml
     my-generator = "my_package.my_module:make"
 
 where ``make(materials, **options)`` returns a `generators.protocols.RuleGenerator`; or, in the group
-``pairwright.llm_generators``, an `LLMGenerator`, from `LLMMaterials`. See `datasets/plugins.py` for loading and errors.
+``pairwright.llm_generators``, an `LLMGenerator` or a `CheckedLLMGenerator`, from `LLMMaterials`. See `datasets/plugins.py` for loading and errors.
 """
 
 import random
@@ -32,7 +32,7 @@ from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
 from pairwright.generators.positives import PositiveOptions, RulePositives
 from pairwright.generators.prompts.book import PromptBook
-from pairwright.generators.protocols import LLMGenerator, RuleGenerator
+from pairwright.generators.protocols import AnyLLMGenerator, RuleGenerator
 
 GROUP, LLM_GROUP = "pairwright.generators", "pairwright.llm_generators"
 
@@ -97,17 +97,17 @@ def _conversations(materials: Materials, **options: Any) -> RuleGenerator:
     return TemplateConversations(ConversationOptions(seed=materials.seed, **options))
 
 
-def _llm_negatives(materials: LLMMaterials, **options: Any) -> LLMGenerator:
+def _llm_negatives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
     chosen = LLMNegativeOptions(seed=materials.seed, **options)
     return LLMNegatives(materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model, chosen)
 
 
-def _llm_positives(materials: LLMMaterials, **options: Any) -> LLMGenerator:
+def _llm_positives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
     chosen = LLMPositiveOptions(seed=materials.seed, **options)
     return LLMPositives(materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model, chosen)
 
 
-def _llm_conversations(materials: LLMMaterials, **options: Any) -> LLMGenerator:
+def _llm_conversations(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
     chosen = LLMConversationOptions(seed=materials.seed, **options)
     return LLMConversations(materials.wordnet, materials.tagger, materials.prompts, materials.model, chosen)
 
@@ -147,7 +147,7 @@ def build_generator(name: str, materials: Materials, options: Mapping[str, Any])
     return cast("RuleGenerator", made if name in BUILT_IN else ThirdPartyGenerator(made, name))
 
 
-def build_llm_generator(name: str, materials: LLMMaterials, options: Mapping[str, Any]) -> LLMGenerator:
+def build_llm_generator(name: str, materials: LLMMaterials, options: Mapping[str, Any]) -> AnyLLMGenerator:
     """Return the generator ``name``, which asks a model, constructed with its options.
 
     Raises:
@@ -156,7 +156,7 @@ def build_llm_generator(name: str, materials: LLMMaterials, options: Mapping[str
     _find_factory(name)
     if not needs_model(name):
         raise UsageError(f"generator {name} asks no model: remove the model.")
-    return cast("LLMGenerator", _build(name, materials, options))
+    return cast("AnyLLMGenerator", _build(name, materials, options))
 
 
 def _build(name: str, materials: Materials, options: Mapping[str, Any]) -> Any:

@@ -23,7 +23,6 @@ import numpy as np
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.text_files import iter_lines
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
-from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
@@ -202,7 +201,6 @@ class AnswerJudge:
     def annotate(
         self,
         pair: Pair,
-        tokens: Sequence[Token],  # noqa: ARG002 - part of the protocol
         rng: random.Random,  # noqa: ARG002 - part of the protocol
         *,
         attempt: int = 0,

@@ -17,7 +17,6 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
-from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.vocabulary import FloatArray
 from pairwright.generators.llm.client.messages import Request
 from pairwright.generators.llm.client.steps import LLMStep
@@ -66,7 +65,6 @@ class LLMScorer:
     def annotate(
         self,
         pair: Pair,
-        tokens: Sequence[Token],  # noqa: ARG002 - part of the protocol
         rng: random.Random,  # noqa: ARG002 - part of the protocol
         *,
         attempt: int = 0,

@@ -15,7 +15,6 @@ from typing import Final
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
-from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.vocabulary import normalize_text
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
@@ -59,7 +58,6 @@ class NegativeJudge:
     def annotate(
         self,
         pair: Pair,
-        tokens: Sequence[Token],  # noqa: ARG002 - part of the protocol
         rng: random.Random,  # noqa: ARG002 - part of the protocol
         *,
         attempt: int = 0,

@@ -13,7 +13,6 @@ from typing import Final
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.filters.validation.llm_judge import FIRST, SECOND, pair_for_row, parse_pick, read_answer
 from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
-from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.client.messages import Image, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
@@ -59,14 +58,7 @@ class MistakeFinder:
         """The prompt in use, as ``name@hash``."""
         return [self._prompt.id]
 
-    def annotate(
-        self,
-        pair: Pair,
-        tokens: Sequence[Token],  # noqa: ARG002 - part of the protocol
-        rng: random.Random,
-        *,
-        attempt: int = 0,
-    ) -> LLMStep[list[Annotation]]:
+    def annotate(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[Annotation]]:
         """Return the steps of a row: one request, and a second one after a wrong choice."""
         question = self._questions[pair.key]
         images = self._images.find(question.image)

@@ -10,7 +10,7 @@ when it is complete; answers are in the cache, so the same command continues a s
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -62,6 +62,7 @@ class PromptTask:
     prompt: Prompt
     access: ModelAccess
     images: MessageImages | None = None
+    check = None
 
     @property
     def identity(self) -> str:
@@ -70,16 +71,15 @@ class PromptTask:
 
     def row(self, pair: Pair) -> ModelRow[Pair, Answer[str]]:
         """Return the row of a pair."""
-        return ModelRow(pair.key, pair, partial(self._step, pair), pair.caption, pair.key)
+        return ModelRow((pair.key,), (pair,), partial(self._step, pair), pair.caption, pair.key)
 
-    def _step(self, pair: Pair, attempt: int) -> LLMStep[Answer[str]]:
+    def _step(self, pair: Pair, attempt: int) -> LLMStep[Sequence[Answer[str]]]:
         images = self.images.find(pair.image) if self.images is not None else ()
         if self.images is not None and not images:
-            return Answer(None, NO_IMAGE)
+            return [Answer(None, NO_IMAGE)]
         values = {**pair_values(pair), "sees": bool(images)}
         request = self.prompt.request(values, model=self.access.model, row=pair.key, sample=attempt, images=images)
-        [answer] = yield from request_answers([request], TextShape("text"))
-        return answer
+        return (yield from request_answers([request], TextShape("text")))
 
     def finish(self, item: Pair, done: RowResult[Answer[str]]) -> tuple[dict[str, Any], str]:
         """Return the line of a pair, and the reason if it is rejected."""

@@ -94,8 +94,9 @@ def judge_models(
         judgements[model].append(judgement)
 
     task, pairs = PairTask(judge, access, access.seed), judge.pairs
-    rows = map(task.row, pairs)
-    run = run_rows(access, task, rows, len(pairs), nullcontext(add), out=request.out, note=note, watch=watch)
+    run = run_rows(
+        access, task, task.rows(pairs), len(pairs), nullcontext(add), out=request.out, note=note, watch=watch
+    )
     results = [
         ModelResult(name, kinds[name], None, judgement_summary(judgements[name], answers[name])) for name in answers
     ]

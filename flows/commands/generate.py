@@ -33,7 +33,7 @@ from pairwright.generators.edits.learning import BALANCE_CAPTIONS, learn_edit_mo
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics
 from pairwright.generators.language.token_storage import PackedTokens, unpack
-from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.registry import Materials, needs_edit_model, needs_pool
 
@@ -166,11 +166,11 @@ def _batches(read: ReadOptions, broken: SkipCounts, known: Mapping[str, PackedTo
         yield [(pair, known.get(pair.caption)) for pair in batch.pairs]
 
 
-def tagged_pairs(read: ReadOptions, tagger: Tagger, broken: SkipCounts) -> Iterator[tuple[Pair, Sequence[Token]]]:
-    """Yield the pairs of an input with the tokens of their captions; ``broken`` counts skipped rows."""
+def read_counted_pairs(read: ReadOptions, broken: SkipCounts) -> Iterator[Pair]:
+    """Yield the pairs of an input; ``broken`` counts skipped rows."""
     for batch in read_pairs(replace(read, batch_size=BATCH)):
         broken.add(batch.rejects)
-        yield from zip(batch.pairs, tagger.tag([pair.caption for pair in batch.pairs]), strict=True)
+        yield from batch.pairs
 
 
 def load_materials(request: GenerateRequest, note: Callable[[str], None]) -> Materials:

@@ -16,7 +16,7 @@ from pairwright.flows.commands.generate import (
     GenerateRequest,
     count_pairs,
     load_materials,
-    tagged_pairs,
+    read_counted_pairs,
 )
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
@@ -69,7 +69,7 @@ def run_llm_generator(
             generator = build_llm_generator(request.generator, materials, options)
             task = PairTask(generator, access, request.seed, request.options)
             counts = GenerateCounts.of(request.generator)
-            rows = (task.row(*pair) for pair in tagged_pairs(request.read, tagger, counts.broken))
+            rows = task.rows(read_counted_pairs(request.read, counts.broken))
             sink = open_balanced_writer(partial, request.generator, request.limits, counts.add, counts.judged)
             run.run(task, rows, captions, sink, unit="captions", partial=partial)
             passes.counts = counts.tally
@@ -99,4 +99,4 @@ def plan_llm_generator(request: GenerateRequest, access: ModelAccess, note: Call
     options = restrict_to_counts(request.options, keys, request.seed)
     generator = build_llm_generator(request.generator, materials, options)
     pairs = (pair for batch in read_pairs(request.read) for pair in batch.pairs)
-    return PairTask(generator, access, request.seed).estimate(pairs, tagger)
+    return PairTask(generator, access, request.seed).estimate(pairs)

@@ -59,7 +59,7 @@ def score_with_model(
         if NAME in scores:
             gaps[row_of[pair.key]] = scores[NAME]
 
-    pairs = (task.row(pair_for_row(row)) for row in rows)
+    pairs = task.rows(map(pair_for_row, rows))
     run = run_rows(access, task, pairs, len(rows), nullcontext(add), out=out, note=note, watch=watch)
     return PrecomputedGaps(gaps), {**run.bill(), "rows": len(rows), "scored": len(gaps)}
 

@@ -49,7 +49,7 @@ def plan_build_requests(config: BuildConfig, out: Path) -> list[StagePlan]:
         keys = (pair.key for pair in _selected_pairs(config, out))
         options = restrict_to_counts(stage.options, keys, config.seed)
         generator = build_llm_generator(stage.generator, materials, options)
-        plan = PairTask(generator, access, config.seed).estimate_sample(sample, tagger)
+        plan = PairTask(generator, access, config.seed).estimate_sample(sample)
         plans.append(replace(plan, stage=stage.name))
     if config.rationales:
         plans.append(_plan_rationales(config, sample, access))

@@ -18,13 +18,12 @@ from pairwright.flows.commands.triples import NAME, CaptionGroup, TripleRequest,
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.row_run import run_rows
-from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
 from pairwright.generators.llm_positives import NAME as MAKER
 from pairwright.generators.llm_positives import TYPES, VERSION
-from pairwright.generators.protocols import LLMGenerator
+from pairwright.generators.protocols import AnyLLMGenerator, steps_of_pair
 from pairwright.generators.registry import LLMMaterials, build_llm_generator
 from pairwright.generators.triples import TriplePositive, kept_positives
 
@@ -52,18 +51,16 @@ class MissingPositives:
     @property
     def prompts(self) -> Sequence[str]:
         """The prompts of all types, each as ``name@hash``."""
-        maker: LLMGenerator = self._maker(TYPES)
+        maker: AnyLLMGenerator = self._maker(TYPES)
         return maker.prompts
 
-    def annotate(
-        self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
-    ) -> LLMStep[list[Annotation]]:
+    def annotate(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[Annotation]]:
         """Return the step of a caption, which returns one annotation per requested type."""
         group, rows = self._groups[pair.key], list[Annotation]()
         asked: set[str] = set()
         while types := _next_types(self._work, group, rows, asked):
             asked.update(types)
-            rows += yield from self._maker(types).annotate(pair, tokens, rng, attempt=attempt)
+            rows += yield from steps_of_pair(self._maker(types), pair, rng, attempt=attempt)
         return rows
 
 
@@ -118,7 +115,7 @@ def run_with_model(
     def add(pair: Pair, annotations: list[Annotation]) -> None:
         results.add(to_ask[pair.key], rows.chosen(to_ask[pair.key], by_type(annotations)))
 
-    pairs = (task.row(group.caption.pair, group.caption.tokens) for group in to_ask.values())
+    pairs = task.rows(group.caption.pair for group in to_ask.values())
     run = run_rows(
         access, task, pairs, len(to_ask), nullcontext(add), out=request.out, note=note, watch=watch, unit="captions"
     )
@@ -135,7 +132,7 @@ def plan_with_model(request: TripleRequest, access: ModelAccess, note: Callable[
     rows = TripleRows(request, note)
     groups = _groups_to_ask(rows, (group for batch in rows.batches() for group in batch))
     task = _task(request, rows, access, groups)
-    return task.estimate((group.caption.pair for group in groups), rows.tagger)
+    return task.estimate(group.caption.pair for group in groups)
 
 
 def _task(request: TripleRequest, rows: TripleRows, access: ModelAccess, groups: Iterable[CaptionGroup]) -> PairTask:

@@ -227,7 +227,7 @@ class Validation:
         def add(pair: Pair, made: list[Annotation]) -> None:
             verdicts[index_of[pair.key]] = ValidationVerdict(made[0].reason, tuple(sorted(made[0].scores.items())))
 
-        pairs = (task.row(pair_for_row(row)) for row in rows.values())
+        pairs = task.rows(map(pair_for_row, rows.values()))
         run = run_rows(access, task, pairs, len(rows), nullcontext(add), out=out, note=note, watch=watch)
         self.add_verdicts(validator, sorted(verdicts.items()))
         self.facts[validator] |= run.bill()

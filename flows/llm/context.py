@@ -30,21 +30,27 @@ BATCH = 256  # rows per lookup
 
 
 class ModelRow(NamedTuple, Generic[Item, Result]):
-    """A row to ask a model about.
+    """A row to ask a model about: one step about one or more items.
 
     Attributes:
-        name: unique among the rows of a run; names the row in messages and in the file of failed rows.
-        item: what the row is about.
-        step: returns a new step for an attempt (from 0).
+        names: name of each item, unique in a run; names it in the file of failed rows. The first one names the row in
+            messages.
+        items: what the row is about.
+        step: returns a new step for an attempt (from 0), which returns a result for each item.
         text: query for the nearest captions.
         key: key of the row's own pair, which is no context.
     """
 
-    name: str
-    item: Item
-    step: Callable[[int], LLMStep[Result]]
+    names: Sequence[str]
+    items: Sequence[Item]
+    step: Callable[[int], LLMStep[Sequence[Result]]]
     text: str
     key: str
+
+    @property
+    def name(self) -> str:
+        """Name of the first item."""
+        return self.names[0]
 
 
 @dataclass(frozen=True)
@@ -116,8 +122,8 @@ class ContextProvider:
 
 
 def _with_documents(
-    step: Callable[[int], LLMStep[Result]], documents: Sequence[Document], attempt: int
-) -> LLMStep[Result]:
+    step: Callable[[int], LLMStep[Sequence[Result]]], documents: Sequence[Document], attempt: int
+) -> LLMStep[Sequence[Result]]:
     return with_documents_in_step(step(attempt), documents)
 
 

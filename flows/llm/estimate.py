@@ -3,7 +3,7 @@
 No requests are sent: the steps of a sample run with the answers that their prompts expect (`llm.cost_estimate`).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -34,7 +34,7 @@ def estimate_rows(stage: str, rows: Iterable[ModelRow[Any, Any]], total: int | N
         PairwrightError: settings or prices cannot work, or the cache cannot be read.
     """
 
-    def step(row: ModelRow[Any, T], attempt: int) -> LLMStep[T]:
+    def step(row: ModelRow[Any, T], attempt: int) -> LLMStep[Sequence[T]]:
         return _with_sent_requests(row.step(attempt), access.as_sent)
 
     sample = [LLMRow(row.name, partial(step, row)) for row in ContextProvider(access.context).rows(rows)]

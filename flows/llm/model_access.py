@@ -47,7 +47,7 @@ from pairwright.generators.llm.prices import Price, Prices
 from pairwright.generators.llm.runner import RequestTotals
 from pairwright.generators.llm.session import ClientOpener, ModelWrapper, Session, Snapshot
 from pairwright.generators.prompts.book import PromptBook
-from pairwright.generators.protocols import LLMGenerator
+from pairwright.generators.protocols import AnyLLMGenerator
 from pairwright.generators.registry import LLMMaterials, Materials
 
 CACHE_FILE = "llm-cache.sqlite"
@@ -226,7 +226,7 @@ class ModelAccess:
         context = [self.context.captions.fingerprint] if self.context is not None else []
         return [self.model, self.settings().cache_endpoint, section.structured, self.parameters, *context]
 
-    def identity(self, generator: LLMGenerator, options: Mapping[str, Any], seed: int) -> str:
+    def identity(self, generator: AnyLLMGenerator, options: Mapping[str, Any], seed: int) -> str:
         """Return a hash over everything that shapes the requests of a generator, except its rows."""
         own = [generator.name, generator.version, list(generator.prompts), compact_json(options), seed]
         return json_hash([*own, self._server()])

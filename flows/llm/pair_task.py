@@ -1,25 +1,25 @@
-"""The task of an LLM generator over pairs: one row per pair.
+"""The task of an LLM generator over pairs.
 
 A row failed when its step raised an error, when a request got no answer, or when nothing was kept for a reason that lies
 in the answers: such a row can be retried. A caption without anything to edit did not fail.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
 
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.flows.llm.answer_checks import AnswerCheck
 from pairwright.flows.llm.context import ModelRow
 from pairwright.flows.llm.estimate import estimate_rows
 from pairwright.flows.llm.model_access import ModelAccess
-from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.cost_estimate import RowSample, StagePlan, sample_rows
 from pairwright.generators.llm.runner import RowResult
-from pairwright.generators.protocols import LLMGenerator, pair_rng
+from pairwright.generators.protocols import AnyLLMGenerator, CheckedLLMGenerator, pair_rng
 
 FINAL_REASONS = frozenset(
     {"no_edit", "no_candidate", "no_and", "no_image", "no_context", "over_quota", "model_correct", "order_dependent"}
@@ -37,7 +37,7 @@ class PairTask:
         options: options of the generator, which are part of the identity.
     """
 
-    generator: LLMGenerator
+    generator: AnyLLMGenerator
     access: ModelAccess
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -47,12 +47,20 @@ class PairTask:
         """Hash over everything that shapes the requests, except the pairs."""
         return self.access.identity(self.generator, self.options, self.seed)
 
-    def row(self, pair: Pair, tokens: Sequence[Token] = ()) -> ModelRow[Pair, list[Annotation]]:
-        """Return the row of a pair."""
-        return ModelRow(pair.key, pair, partial(self._step, pair, tokens), pair.caption, pair.key)
+    @property
+    def check(self) -> AnswerCheck | None:
+        """The check of the answers; None if the generator has none."""
+        return self.generator.check if isinstance(self.generator, CheckedLLMGenerator) else None
 
-    def _step(self, pair: Pair, tokens: Sequence[Token], attempt: int) -> LLMStep[list[Annotation]]:
-        return self.generator.annotate(pair, tokens, pair_rng(self.generator, self.seed, pair), attempt=attempt)
+    def rows(self, pairs: Iterable[Pair]) -> Iterator[ModelRow[Pair, Any]]:
+        """Yield the rows of pairs, in order."""
+        for pair in pairs:
+            yield ModelRow((pair.key,), (pair,), partial(self._step, pair), pair.caption, pair.key)
+
+    def _step(self, pair: Pair, attempt: int) -> LLMStep[Sequence[Any]]:
+        generator, rng = self.generator, pair_rng(self.generator, self.seed, pair)
+        ask = generator.ask if isinstance(generator, CheckedLLMGenerator) else generator.annotate
+        return [(yield from ask(pair, rng, attempt=attempt))]
 
     def finish(self, item: Pair, done: RowResult[list[Annotation]]) -> tuple[list[Annotation], str]:
         """Return the annotations of a pair, one rejected one after an error, and the reason if the row failed."""
@@ -69,20 +77,13 @@ class PairTask:
             id_, pair.key, generator.kind, origin, source_text=pair.caption, status="rejected", reason=reason
         )
 
-    def estimate(self, pairs: Iterable[Pair], tagger: Tagger | None = None) -> StagePlan:
-        """Return an estimate over pairs, without sending requests; errors as in `estimate_rows`.
+    def estimate(self, pairs: Iterable[Pair]) -> StagePlan:
+        """Return an estimate over all pairs, of which a sample is used; errors as in `estimate_rows`."""
+        return self.estimate_sample(sample_rows(pairs, seed=self.seed))
 
-        Args:
-            pairs: all pairs, of which a sample is used.
-            tagger: tags their captions; None: the generator does not read tokens.
-        """
-        return self.estimate_sample(sample_rows(pairs, seed=self.seed), tagger)
-
-    def estimate_sample(self, sample: RowSample[Pair], tagger: Tagger | None = None) -> StagePlan:
-        """Return an estimate from a sample of pairs; arguments as in `estimate`."""
-        pairs = sample.items
-        tokens = tagger.tag([pair.caption for pair in pairs]) if tagger is not None else [()] * len(pairs)
-        return estimate_rows(self.generator.name, map(self.row, pairs, tokens), sample.total, self.access)
+    def estimate_sample(self, sample: RowSample[Pair]) -> StagePlan:
+        """Return an estimate from a sample of pairs; errors as in `estimate_rows`."""
+        return estimate_rows(self.generator.name, self.rows(sample.items), sample.total, self.access)
 
 
 def _failure_reason(rows: Sequence[Annotation], unanswered: int) -> str:

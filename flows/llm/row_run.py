@@ -1,16 +1,17 @@
 """The driver that asks a model about rows: session, context, failed rows, progress, bill.
 
     task = PairTask(generator, access, options, seed)
-    run = run_rows(access, task, map(task.row, pairs), total, nullcontext(sink), out=out, note=note, watch=watch)
+    run = run_rows(access, task, task.rows(pairs), total, nullcontext(sink), out=out, note=note, watch=watch)
     return {"llm": run.bill(), "failed": run.failures()}
 
-A task says what is asked about an item (`ModelRow.step`, a generator function that yields requests) and what its result
-means (`RowTask.finish`). Items and outputs reach the sink in the order of the rows. Answers are in the cache, so a run
-that was stopped continues with the same command. Memory: the rows in flight.
+A task says what is asked about items (`ModelRow.step`, a generator function that yields requests), how the answers of
+many items are checked (`RowTask.check`), and what the result of an item means (`RowTask.finish`). Items and outputs reach
+the sink in the order of the rows. Answers are in the cache, so a run that was stopped continues with the same command.
+Memory: the rows in flight, and those whose answers are being checked.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from pairwright.datasets.errors import PairwrightError
+from pairwright.flows.llm.answer_checks import AnswerCheck, FinishedItem, check_results
 from pairwright.flows.llm.context import ContextProvider, ModelRow
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.failed_rows import FailedRows
@@ -26,7 +28,6 @@ from pairwright.generators.llm.runner import LLMRow, RequestTotals, RowResult
 from pairwright.generators.llm.session import Snapshot
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
 Output = TypeVar("Output")
 Item_contra = TypeVar("Item_contra", contravariant=True)
 Output_co = TypeVar("Output_co", covariant=True)
@@ -35,7 +36,7 @@ Sink = AbstractContextManager[Callable[[Item, Output], object]]
 """Takes each item with its output; opened before the first row and left after the last one."""
 
 
-class RowTask(Protocol[Item_contra, Result, Output_co]):
+class RowTask(Protocol[Item_contra, Output_co]):
     """What the results of rows mean."""
 
     @property
@@ -43,8 +44,18 @@ class RowTask(Protocol[Item_contra, Result, Output_co]):
         """Hash over everything that shapes the requests, except the rows."""
         ...
 
-    def finish(self, item: Item_contra, done: RowResult[Result]) -> tuple[Output_co, str]:
-        """Return the output of a row, and the reason code if it failed (else "")."""
+    @property
+    def check(self) -> AnswerCheck | None:
+        """The check of results, before `finish`; None if there is none."""
+        ...
+
+    def finish(self, item: Item_contra, done: RowResult[Any]) -> tuple[Output_co, str]:
+        """Return the output of an item, and the reason code if it failed (else "").
+
+        Args:
+            item: the item.
+            done: its row, with the checked result of this item.
+        """
         ...
 
 
@@ -59,8 +70,8 @@ class RowRun:
         stop: ends the run like Ctrl-C when it is set.
 
     Attributes:
-        done: rows of the latest pass that have ended.
-        failed: failed rows of the latest pass.
+        done: items of the latest pass that have ended.
+        failed: failed items of the latest pass.
 
     Raises:
         PairwrightError: settings, prices or limits cannot work.
@@ -96,8 +107,8 @@ class RowRun:
 
     def run(  # noqa: PLR0913 - two of them are keywords
         self,
-        task: RowTask[Item, Result, Output],
-        rows: Iterable[ModelRow[Item, Result]],
+        task: RowTask[Item, Output],
+        rows: Iterable[ModelRow[Item, Any]],
         total: int,
         sink: Sink[Item, Output],
         *,
@@ -109,7 +120,7 @@ class RowRun:
         Args:
             task: what the results mean.
             rows: read lazily, as there is room in flight.
-            total: number of rows, for progress.
+            total: number of items, for progress.
             sink: takes the outputs.
             unit: noun for the rows in the message about a stopped run; empty: no message.
             partial: file that the sink writes, kept when the run is stopped after some rows.
@@ -135,23 +146,30 @@ class RowRun:
                 raise
 
     def _outputs(
-        self, task: RowTask[Item, Result, Output], rows: Iterable[ModelRow[Item, Result]], total: int
+        self, task: RowTask[Item, Output], rows: Iterable[ModelRow[Item, Any]], total: int
     ) -> Iterator[tuple[Item, Output]]:
-        pending = deque[tuple[str, Item]]()
+        for name, item, done in check_results(task.check, self._finished(rows, total)):
+            output, reason = task.finish(item, done)
+            self.failed.note(replace(done, row=name), reason)
+            yield item, output
+
+    def _finished(self, rows: Iterable[ModelRow[Item, Any]], total: int) -> Iterator[FinishedItem[Item]]:
+        """Run rows; yield their items, in order."""
+        pending = deque[ModelRow[Item, Any]]()
         attempt = self.failed.attempt
 
-        def started() -> Iterator[LLMRow[Result]]:
+        def started() -> Iterator[LLMRow[Sequence[Any]]]:
             for row in rows:
-                pending.append((row.name, row.item))
-                yield LLMRow(row.name, row.step, attempt(row.name))
+                pending.append(row)
+                yield LLMRow(row.name, row.step, max(map(attempt, row.names)), len(row.items))
 
         for done in self._session.run(started(), of=total):
-            name, item = pending.popleft()
-            while name != done.row:  # a row that was cancelled when the run stopped
-                name, item = pending.popleft()
-            output, reason = task.finish(item, done)
-            self.failed.note(done, reason)
-            yield item, output
+            row = pending.popleft()
+            while row.name != done.row:  # a row that was cancelled when the run stopped
+                row = pending.popleft()
+            results = [None] * len(row.items) if done.error is not None else done.result or ()
+            for name, item, result in zip(row.names, row.items, results, strict=True):
+                yield FinishedItem(name, item, replace(done, result=result))
 
     def _stop_message(self, total: int, unit: str, partial: Path | None) -> str:
         done = self.done if self.failed.counts.total() < self.done else 0
@@ -185,8 +203,8 @@ class RowRun:
 
 def run_rows(  # noqa: PLR0913 - keywords
     access: ModelAccess,
-    task: RowTask[Item, Result, Output],
-    rows: Iterable[ModelRow[Item, Result]],
+    task: RowTask[Item, Output],
+    rows: Iterable[ModelRow[Item, Any]],
     total: int,
     sink: Sink[Item, Output],
     *,

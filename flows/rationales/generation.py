@@ -6,7 +6,7 @@ the cache: the same command continues the run. Memory: the rows in flight; all r
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -50,6 +50,7 @@ class RationaleTask:
 
     generator: RationaleGenerator
     access: ModelAccess
+    check = None
 
     @classmethod
     def open(cls, definition: TaskDefinition, settings: RationaleSettings, access: ModelAccess) -> "RationaleTask":
@@ -73,10 +74,10 @@ class RationaleTask:
         """Return the row of an item."""
         row, ordinal = item
         name = f"{row_key(row)}-{ordinal}" if ordinal else row_key(row)
-        return ModelRow(name, item, partial(self._step, row, ordinal, name), row.input, row.key)
+        return ModelRow((name,), (item,), partial(self._step, row, ordinal, name), row.input, row.key)
 
-    def _step(self, row: TaskRow, ordinal: int, name: str, attempt: int) -> LLMStep[JudgedExample]:
-        return self.generator.ask(row, ordinal=ordinal, row=name, attempt=attempt)
+    def _step(self, row: TaskRow, ordinal: int, name: str, attempt: int) -> LLMStep[Sequence[JudgedExample]]:
+        return [(yield from self.generator.ask(row, ordinal=ordinal, row=name, attempt=attempt))]
 
     def finish(self, item: NumberedItem, done: RowResult[JudgedExample]) -> tuple[JudgedExample, str]:
         """Return the example of an item, and the reason if it is rejected."""

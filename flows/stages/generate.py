@@ -22,7 +22,7 @@ from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.language.wordnet_table import table_path
-from pairwright.generators.protocols import LLMGenerator, RuleGenerator, annotate_pairs
+from pairwright.generators.protocols import AnyLLMGenerator, RuleGenerator, annotate_pairs
 from pairwright.generators.registry import Materials, build_generator, generator_fingerprint
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class PartOutputs:
         self.files += self.stage.write_rows(self.root, part, rows)
         self.counts.add(rows)
 
-    def result(self, generator: RuleGenerator | LLMGenerator, **facts: Any) -> JobResult:
+    def result(self, generator: RuleGenerator | AnyLLMGenerator, **facts: Any) -> JobResult:
         """Return the result of the job; the unit is an attempt."""
         by_type = self.counts.by_type()
         made, kept = (sum(counts[name] for counts in by_type.values()) for name in ("made", "kept"))

@@ -3,7 +3,7 @@
 A killed stage starts again from the first row; earlier answers come from the cache and are not billed again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,9 +11,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from pairwright.datasets.record_tables import PAIRS
-from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.config.sections import ShardsSection
-from pairwright.flows.llm.context import ModelRow
 from pairwright.flows.llm.model_access import ModelAccess, model_access_for_build
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.quotas import QuotaPasses
@@ -21,11 +19,10 @@ from pairwright.flows.llm.row_run import RowRun, write_by_part
 from pairwright.flows.stages.generate import PartOutputs, generator_state, materials_of, stage_of_run
 from pairwright.flows.stages.generating import GeneratingStage
 from pairwright.flows.stages.shards import Packing, part_state
-from pairwright.flows.state.layout import failed_path, pairs_path, tokens_path
+from pairwright.flows.state.layout import failed_path, pairs_path
 from pairwright.flows.state.receipts import Job, JobResult, receipt_path
 from pairwright.flows.state.selection import selected_frame, selected_pairs, selection_mask
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.registry import build_llm_generator
 
 if TYPE_CHECKING:
@@ -96,7 +93,8 @@ class ModelStage:
                 task = PairTask(generator, self.access, stage.seed, stage.options)
                 outputs = PartOutputs(root, stage, [failed])
                 sink = write_by_part(sizes, outputs.write)
-                run.run(task, (row for part in parts for row in _rows(root, part, stage, task)), total, sink)
+                pairs = (pair for part in parts for pair in selected_pairs(root, part, stage.selection))
+                run.run(task, task.rows(pairs), total, sink)
                 passes.counts = outputs.counts
             bill = {**run.bill(), "failed": run.failed.counts.total()}
         if missing := passes.missing_message():
@@ -109,12 +107,3 @@ def has_failed_rows(root: Path, stage: str) -> bool:
     """Return whether an earlier run of ``stage`` left failed rows."""
     path = failed_path(root, stage)
     return path.exists() and path.stat().st_size > 0
-
-
-def _rows(root: Path, part: str, stage: GeneratingStage, task: PairTask) -> Iterator[ModelRow[Pair, list[Annotation]]]:
-    """Yield the rows of the selected pairs of a part, with fetched images and the tokens of the captions."""
-    pairs = PAIRS.read(pairs_path(root, part))
-    tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
-    flags = selection_mask(root, pairs, stage.selection)
-    selected_tokens = (words for words, selected in zip(tokens, flags, strict=True) if selected)
-    yield from map(task.row, selected_pairs(root, part, stage.selection), selected_tokens)

@@ -82,16 +82,23 @@ class ObjectSupport:
 
     def of(self, texts: Sequence[str], context: ImageContext) -> SupportedObjects:
         """Return the objects of all texts together."""
-        known = [
-            *context.captions,
-            *dict.fromkeys(box.label for box in context.boxes),
-            *(name for name, _ in context.more),
+        return self.of_batch([(texts, context)])[0]
+
+    def of_batch(self, batch: Sequence[tuple[Sequence[str], ImageContext]]) -> list[SupportedObjects]:
+        """Return the objects of texts about several images; all of it is tagged in one call."""
+        known = [_known_texts(context) for _, context in batch]
+        texts = dict.fromkeys(text for (own, _), given in zip(batch, known, strict=True) for text in (*given, *own))
+        tokens = dict(zip(texts, self._tagger.tag(list(texts)), strict=True))
+        return [
+            self._supported([tokens[text] for text in own], [tokens[text] for text in given])
+            for (own, _), given in zip(batch, known, strict=True)
         ]
-        tagged = self._tagger.tag([*known, *texts])
-        words = {form for tokens in tagged[: len(known)] for form in _forms(tokens)}
+
+    def _supported(self, texts: Sequence[Sequence[Token]], known: Sequence[Sequence[Token]]) -> SupportedObjects:
+        words = {form for tokens in known for form in _forms(tokens)}
         covered = words.union(*(self._covers(word) for word in words))
         stems = frozenset(map(_stem, words))
-        things = tuple(dict.fromkeys(thing for tokens in tagged[len(known) :] for thing in self._things(tokens)))
+        things = tuple(dict.fromkeys(thing for tokens in texts for thing in self._things(tokens)))
         return SupportedObjects(things, tuple(thing for thing in things if not self._has(thing, covered, stems)))
 
     def _things(self, tokens: Sequence[Token]) -> Iterable[str]:
@@ -118,6 +125,12 @@ class ObjectSupport:
 
     def _is_physical(self, lemma: str) -> bool:
         return self._kinds.is_a(lemma, _PHYSICAL, "NOUN")
+
+
+def _known_texts(context: ImageContext) -> list[str]:
+    """Return the captions and labels of an image."""
+    labels = dict.fromkeys(box.label for box in context.boxes)
+    return [*context.captions, *labels, *(name for name, _ in context.more)]
 
 
 def _forms(tokens: Sequence[Token]) -> Iterable[str]:

@@ -24,11 +24,11 @@ from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.generators.conversations.answer_language import LanguageDetector
-from pairwright.generators.conversations.hallucination import HypernymLookup, ObjectSupport
+from pairwright.generators.conversations.hallucination import HypernymLookup, ObjectSupport, SupportedObjects
 from pairwright.generators.conversations.image_context import ContextLimits, ImageContext
 from pairwright.generators.conversations.turn_checks import TURN_REASONS, Exchange, check_turns
 from pairwright.generators.conversations.type_ratios import check_ratios, draw_type
-from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.client.messages import Image, Request
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.images import MessageImages
@@ -81,8 +81,33 @@ class LLMConversationOptions:
     seed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ConversationText:
+    """What a model wrote for a type, or the reason why there is nothing to keep.
+
+    Attributes:
+        kind: of `TYPES`.
+        exchanges: the turns.
+        raw: the last text of the model.
+        reason: empty if the turns are valid.
+        request: key of the last answer; empty without one.
+    """
+
+    kind: str
+    exchanges: Exchanges = ()
+    raw: str = ""
+    reason: str = ""
+    request: str = ""
+
+    @property
+    def text(self) -> str:
+        """The lines of the turns; the text of the model if they are invalid."""
+        lines = (line for each in self.exchanges for line in (each.question, each.answer))
+        return self.raw if self.reason else "\n".join(lines)
+
+
 class LLMConversations:
-    """Generates conversations with a language model; an `protocols.LLMGenerator`.
+    """Generates conversations with a language model; a `protocols.CheckedLLMGenerator`.
 
     Args:
         kinds: WordNet.
@@ -138,51 +163,63 @@ class LLMConversations:
         """The prompts in use, each as ``name@hash``."""
         return tuple(prompt.id for prompt in self._prompts.values())
 
-    def annotate(
-        self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
-    ) -> LLMStep[list[Annotation]]:
-        """Return the steps that ask about ``pair`` and end in one annotation for each requested type, kept or rejected."""
-        del tokens  # objects may be supported by any caption
+    def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[ConversationText]]:
+        """Return the steps that ask about ``pair`` and end in one text for each requested type."""
         types = (draw_type(self.options.ratios, rng),) if self.options.ratios else tuple(self._prompts)
         selected = [kind for kind in types if pair.key in self.options.only.get(kind, (pair.key,))]
-        rows = [self._row(pair, kind, (), Answer(None, "over_quota")) for kind in types if kind not in selected]
+        texts = [ConversationText(kind, reason="over_quota") for kind in types if kind not in selected]
         if not selected:
-            return rows
+            return texts
         context = ImageContext.of(pair, self.options.limits)
         try:
             images = (self._images.read(pair.image),) if self._images is not None else ()
         except (UnusableImageError, InputError):
-            return [*rows, *(self._row(pair, kind, (), Answer(None, "no_image")) for kind in selected)]
+            return [*texts, *(ConversationText(kind, reason="no_image") for kind in selected)]
         for kind in selected:
             task = _PromptTask(
                 self._prompts[kind], self._model, pair.key, attempt, context, images, rng, self._languages
             )
             turns, answer = yield from _STEPS[kind](task)
-            rows.append(self._row(pair, kind, turns, answer, context))
-        return rows
+            texts.append(ConversationText(kind, turns, answer.raw, answer.reason, answer.key))
+        return texts
 
-    def _row(
-        self, pair: Pair, kind: str, exchanges: Exchanges, answer: Answer[Any], context: ImageContext | None = None
-    ) -> Annotation:
-        origin = Origin(NAME, VERSION, self.options.seed, self._model, self._prompts[kind].id, answer.key)
-        kept = answer.value is not None
-        text = "\n".join(line for each in exchanges for line in (each.question, each.answer)) if kept else answer.raw
-        turns = [turn for each in exchanges for turn in (Turn("human", each.question), Turn("assistant", each.answer))]
+    def check(self, batch: Sequence[tuple[Pair, Sequence[ConversationText]]]) -> list[list[Annotation]]:
+        """Return one annotation for each text of each pair, kept or rejected."""
+        kept = [
+            (each.text.splitlines(), ImageContext.of(pair, self.options.limits))
+            for pair, texts in batch
+            for each in texts
+            if not each.reason
+        ]
+        supports = iter(self._support.of_batch(kept))
+        return [
+            [self._annotation(pair, each, None if each.reason else next(supports)) for each in texts]
+            for pair, texts in batch
+        ]
+
+    def _annotation(self, pair: Pair, written: ConversationText, found: SupportedObjects | None) -> Annotation:
+        kind, text = written.kind, written.text
+        origin = Origin(NAME, VERSION, self.options.seed, self._model, self._prompts[kind].id, written.request)
+        turns = [
+            turn
+            for each in written.exchanges
+            for turn in (Turn("human", each.question), Turn("assistant", each.answer))
+        ]
         return Annotation(
             id=annotation_id(pair.key, kind, origin, kind, text),
             key=pair.key,
             kind=kind,
             origin=origin,
-            text="" if kept else text,
-            turns=tuple(turns) if kept else (),
-            scores=self._scores(text, context) if kept and context is not None else {},
-            status="kept" if kept else "rejected",
-            reason=answer.reason,
+            text="" if found else text,
+            turns=tuple(turns) if found else (),
+            scores=_scores(found) if found else {},
+            status="kept" if found else "rejected",
+            reason=written.reason,
         )
 
-    def _scores(self, text: str, context: ImageContext) -> dict[str, float]:
-        found = self._support.of(text.splitlines(), context)
-        return {"hallucination": round(found.share, 6), "unsupported_things": float(len(found.unsupported))}
+
+def _scores(found: SupportedObjects) -> dict[str, float]:
+    return {"hallucination": round(found.share, 6), "unsupported_things": float(len(found.unsupported))}
 
 
 @dataclass(frozen=True, slots=True)

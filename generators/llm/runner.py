@@ -45,11 +45,13 @@ class LLMRow(Generic[T]):
         name: unique name, used in messages and in the file of failed rows.
         step: returns a new step for an attempt.
         attempt: from 0; a higher one bypasses the cached answers of the attempts before.
+        size: rows that it counts as in progress, for a step about several.
     """
 
     name: str
     step: Callable[[int], LLMStep[T]]
     attempt: int = 0
+    size: int = 1
 
 
 @dataclass(slots=True)
@@ -294,15 +296,15 @@ class LLMRun(Generic[T]):
                 number = self._begun
                 self._begun = number + 1
                 done = await self._run_step(row)
-                self._end(number, done)
+                self._end(number, done, row.size)
                 if number % _YIELD_EVERY == 0:
                     await asyncio.sleep(0)
         except Exception as error:  # noqa: BLE001 - any error ends the run, and `check` raises it
             self.stop(error)
 
-    def _end(self, number: int, done: RowResult[T]) -> None:
-        self.meter.rows += 1
-        self.meter.failed += bool(done.unanswered or done.error)
+    def _end(self, number: int, done: RowResult[T], size: int) -> None:
+        self.meter.rows += size
+        self.meter.failed += size * bool(done.unanswered or done.error)
         ended = self._ended
         ended[number] = done
         if number == self._whole:

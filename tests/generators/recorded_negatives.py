@@ -15,7 +15,6 @@ from pairwright.datasets.records import Annotation, Pair, pair_key
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.client.settings import LLMSettings
 from pairwright.generators.llm.client.steps import LLMStep
@@ -25,6 +24,7 @@ from pairwright.generators.llm.testing.answers import Answerer, ServerAnswer
 from pairwright.generators.llm.testing.chat_request import ChatRequest
 from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
 from pairwright.generators.prompts.book import PromptBook
+from pairwright.generators.protocols import steps_of_pair
 
 FILES = {
     "add_obj": "add-object",
@@ -82,13 +82,12 @@ def pairs(captions: Mapping[str, object], count: int) -> list[Pair]:
 
 def rows(makes: LLMNegatives, chosen: list[Pair]) -> Iterator[LLMRow[list[Annotation]]]:
     """Return a row for each pair."""
-    tagged = load_tagger().tag([pair.caption for pair in chosen])
-    for pair, tokens in zip(chosen, tagged, strict=True):
-        yield LLMRow(pair.key, partial(_talk, makes, pair, tokens))
+    for pair in chosen:
+        yield LLMRow(pair.key, partial(_talk, makes, pair))
 
 
-def _talk(makes: LLMNegatives, pair: Pair, tokens: list[Token], attempt: int) -> LLMStep[list[Annotation]]:
-    return makes.annotate(pair, tokens, make_rng(0, pair.key), attempt=attempt)
+def _talk(makes: LLMNegatives, pair: Pair, attempt: int) -> LLMStep[list[Annotation]]:
+    return steps_of_pair(makes, pair, make_rng(0, pair.key), attempt=attempt)
 
 
 def line_of(row: Annotation) -> str:

@@ -31,9 +31,10 @@ from pairwright.generators.llm.testing.serving import serve_in_thread
 from pairwright.generators.llm_negatives import TYPES, LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.prompts.book import PromptBook
+from pairwright.generators.protocols import steps_of_pair
 from tests.generators import recorded_negatives
 from tests.generators.recorded_negatives import AT_ONCE, answering, line_of, maker, pairs, recorded, rows, settings
-from tests.generators.rule_fixtures import pair_of, tokens_of
+from tests.generators.rule_fixtures import pair_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = "A red car is parked behind a blue truck on a street."
@@ -85,8 +86,7 @@ def annotated(
         asked.append(request)
         return answer(request)
 
-    talk = makes.annotate(pair, tokens_of(pair.caption), make_rng(0, pair.key), attempt=attempt)
-    return run_step(talk, answering), asked
+    return run_step(steps_of_pair(makes, pair, make_rng(0, pair.key), attempt=attempt), answering), asked
 
 
 def reasons(found: Iterable[Annotation]) -> dict[str, str]:
@@ -360,7 +360,7 @@ def workflow_model(request: Request) -> Reply:
 def test_the_workflow_asks_fifteen_times_in_three_rounds() -> None:
     """Find and swap, propose, compose; at the temperatures of the paper."""
     makes, pair = negatives(LLMNegativeOptions(variant="workflow")), pair_of(SOURCE)
-    talk = makes.annotate(pair, tokens_of(SOURCE), make_rng(0, pair.key))
+    talk = steps_of_pair(makes, pair, make_rng(0, pair.key))
     rounds: list[Counter[str]] = []
     temperatures: dict[str, set[float]] = {}
     requests = next(talk)

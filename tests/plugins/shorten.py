@@ -1,10 +1,8 @@
 """Short captions by a model: "A dog lies on a red bed near a window." becomes "A dog on a bed"."""
 
 import random
-from collections.abc import Sequence
 
 from pairwright.datasets.records import Annotation, Origin, Pair, Status, annotation_id
-from pairwright.generators.language.tokens import Token
 from pairwright.generators.llm.client.messages import Message, Request
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.output.answers import request_answers
@@ -23,9 +21,7 @@ class Shorten:
         self.model, self.words = materials.model, words
         self.origin = Origin(self.name, self.version, materials.seed, materials.model, self.prompts[0])
 
-    def annotate(
-        self, pair: Pair, _: Sequence[Token], __: random.Random, *, attempt: int = 0
-    ) -> LLMStep[list[Annotation]]:
+    def annotate(self, pair: Pair, _: random.Random, *, attempt: int = 0) -> LLMStep[list[Annotation]]:
         """Ask for it; reject what is longer than asked."""
         messages = (Message("system", TASK), Message("user", repr(pair.caption)))
         request = Request(messages, self.model, {"max_tokens": 30}, sample=attempt, expects="A dog on a bed")

@@ -96,7 +96,7 @@ def test_the_judge_gets_both_orders_and_the_context() -> None:
         shown.append(request.messages[-1].text)
         return reply("3 9" if len(shown) == 1 else "9 3")
 
-    (row,) = run_step(judge.annotate(judge.pairs[0], (), random.Random(0)), answer)
+    (row,) = run_step(judge.annotate(judge.pairs[0], random.Random(0)), answer)
     assert all("A cat sleeps." in text and "What is it?" in text for text in shown)
     first, second = ((text.index("a dog"), text.rindex("a cat")) for text in shown)
     assert first[0] < first[1]

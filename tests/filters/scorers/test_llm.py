@@ -31,7 +31,7 @@ def asked_about(row: tuple[str, str], first: dict[str, int] | str, second: dict[
         said = next(answers, "nothing to say")
         return replied(said if isinstance(said, str) else json.dumps(said))
 
-    [found] = run_step(scorer.annotate(pair_for_row(row), (), random.Random(0)), answer)
+    [found] = run_step(scorer.annotate(pair_for_row(row), random.Random(0)), answer)
     assert (found.status == "kept") == bool(found.scores)
     assert bool(found.reason) == (found.status == "rejected")
     return dict(found.scores)
@@ -46,7 +46,7 @@ def test_a_row_is_requested_in_both_orders_without_an_image() -> None:
         shown.append([json.loads(line.partition(" ")[2]) for line in str(last.text).strip().splitlines()])
         return replied('{"first": 5, "second": 5}')
 
-    run_step(LLMScorer(PromptBook(), "m", [ROW]).annotate(pair_for_row(ROW), (), random.Random(0)), answer)
+    run_step(LLMScorer(PromptBook(), "m", [ROW]).annotate(pair_for_row(ROW), random.Random(0)), answer)
     assert shown == [list(ROW), list(reversed(ROW))]
 
 
@@ -69,7 +69,7 @@ def test_a_row_without_two_valid_answers_has_no_gap(said: dict[str, int] | str) 
 
 def test_a_request_without_an_answer_leaves_the_row_without_a_gap() -> None:
     scorer = LLMScorer(PromptBook(), "m", [ROW])
-    steps = scorer.annotate(pair_for_row(ROW), (), random.Random(0))
+    steps = scorer.annotate(pair_for_row(ROW), random.Random(0))
     [found] = run_step(steps, lambda _: RequestError("timeout", "no answer"))
     assert (found.status, found.reason, dict(found.scores)) == ("rejected", "timeout", {})
 

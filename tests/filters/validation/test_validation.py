@@ -94,7 +94,7 @@ def image(tmp_path: Path, name: str = "1.png", colour: str = "red") -> str:
 
 def judged(question: ValidationRow, answer: Callable[[Request], RequestOutcome]) -> tuple[str, dict[str, float]]:
     judge = NegativeJudge(PromptBook(None), "m", MessageImages(), [question])
-    (row,) = run_step(judge.annotate(pair_for_row(question), (), random.Random(0)), answer)
+    (row,) = run_step(judge.annotate(pair_for_row(question), random.Random(0)), answer)
     assert (row.status == "rejected") == bool(row.reason)
     return row.reason, row.scores
 

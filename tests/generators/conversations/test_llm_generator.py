@@ -28,6 +28,7 @@ from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import AnswerRule, ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
 from pairwright.generators.prompts.book import PromptBook
+from pairwright.generators.protocols import steps_of_pair
 from tests.generators.llm.session_process import settings
 from tests.generators.rule_fixtures import pair_of
 
@@ -83,7 +84,7 @@ def answering(*answers: object) -> Callable[[Request], RequestOutcome]:
 
 def rows(*answers: object, pair: Pair = PAIR, **options: Any) -> list[Annotation]:
     generator = maker(**options)
-    return run_step(generator.annotate(pair, (), make_rng(1)), answering(*answers))
+    return run_step(steps_of_pair(generator, pair, make_rng(1)), answering(*answers))
 
 
 def conversation(*turns: tuple[str, str]) -> dict[str, Any]:
@@ -110,7 +111,7 @@ def test_all_types_are_made_of_one_pair() -> None:
         return Reply(text, "stop", "", Usage(1, 1), "m")
 
     generator = maker(types=("conversation", "detail", "reasoning"))
-    made = run_step(generator.annotate(PAIR, (), make_rng(1)), answer)
+    made = run_step(steps_of_pair(generator, PAIR, make_rng(1)), answer)
     assert [(row.kind, row.status) for row in made] == [(t, "kept") for t in ("conversation", "detail", "reasoning")]
     assert made[1].turns[0].text in PromptBook().get("detail").lists["questions"]
     assert made[1].turns[1].text == DETAIL
@@ -125,7 +126,7 @@ def test_an_invalid_answer_is_repaired_by_one_retry() -> None:
         invalid = conversation(("What is it?", "The caption says a dog."), ("Is it brown?", "Yes."))
         return Reply(json.dumps(invalid if len(seen) == 1 else GOOD), "stop", "", Usage(1, 1), "m")
 
-    [row] = run_step(maker().annotate(PAIR, (), make_rng(1)), answer)
+    [row] = run_step(steps_of_pair(maker(), PAIR, make_rng(1)), answer)
     assert row.status == "kept"
     assert len(seen) == 2
     assert "mention no captions" in seen[1].messages[-1].text
@@ -182,7 +183,7 @@ def test_the_same_answers_over_a_server_end_the_same(tmp_path: Path) -> None:
     script = ServerScript(rules=[AnswerRule(model=f"m{n}", text=text) for n, text in enumerate(said)])
 
     def ask(number: int, attempt: int) -> LLMStep[list[Annotation]]:
-        return maker(f"m{number}", types=(cases[number][0],)).annotate(PAIR, (), make_rng(1), attempt=attempt)
+        return steps_of_pair(maker(f"m{number}", types=(cases[number][0],)), PAIR, make_rng(1), attempt=attempt)
 
     work: Iterable[LLMRow[list[Annotation]]] = [LLMRow(str(n), partial(ask, n)) for n in range(len(cases))]
     with (
@@ -201,13 +202,13 @@ def test_typical_answers_are_valid() -> None:
         rounds.append(request)
         return Reply(request.expects, "planned", "", Usage(1, 1), "m")
 
-    made = run_step(maker(types=("conversation", "detail", "reasoning")).annotate(PAIR, (), make_rng(1)), answer)
+    made = run_step(steps_of_pair(maker(types=("conversation", "detail", "reasoning")), PAIR, make_rng(1)), answer)
     assert [row.status for row in made] == ["kept"] * 3
     assert len(rounds) == 3
 
 
 def test_a_request_error_is_the_reason() -> None:
-    [row] = run_step(maker().annotate(PAIR, (), make_rng(1)), lambda _: RequestError("server_error", "HTTP 500"))
+    [row] = run_step(steps_of_pair(maker(), PAIR, make_rng(1)), lambda _: RequestError("server_error", "HTTP 500"))
     assert (row.status, row.reason) == ("rejected", "server_error")
 
 
@@ -225,7 +226,7 @@ def test_types_are_drawn_by_ratio() -> None:
     generator = maker(types=tuple(PAPER_RATIOS), ratios=PAPER_RATIOS)
     drawn = []
     for number in range(600):
-        step = generator.annotate(PAIR, (), make_rng(number))
+        step = generator.ask(PAIR, make_rng(number))
         [request] = next(step)
         drawn.append(request.schema.name if request.schema else "detail")
     assert abs(drawn.count("WrittenConversation") / 600 - 58 / 158) < 0.07
@@ -255,8 +256,8 @@ def test_a_pair_over_its_count_is_not_asked_about() -> None:
 
 
 def test_another_attempt_draws_a_new_sample() -> None:
-    [first] = next(maker().annotate(PAIR, (), make_rng(1)))
-    [second] = next(maker().annotate(PAIR, (), make_rng(1), attempt=2))
+    [first] = next(maker().ask(PAIR, make_rng(1)))
+    [second] = next(maker().ask(PAIR, make_rng(1), attempt=2))
     assert (first.sample, second.sample) == (0, 2)
     assert first.key("x") != second.key("x")
 
@@ -264,8 +265,8 @@ def test_another_attempt_draws_a_new_sample() -> None:
 def test_the_image_is_sent_on_demand(tmp_path: Path) -> None:
     Pictures.new("RGB", (8, 8), "red").save(tmp_path / "dog.png")
     pair = replace(PAIR, image=str(tmp_path / "dog.png"))
-    [blind] = next(maker().annotate(pair, (), make_rng(1)))
-    [seeing] = next(maker(see_image=True).annotate(pair, (), make_rng(1)))
+    [blind] = next(maker().ask(pair, make_rng(1)))
+    [seeing] = next(maker(see_image=True).ask(pair, make_rng(1)))
     assert not blind.messages[-1].images
     [image] = seeing.messages[-1].images
     assert image.data_url().startswith("data:image/png;base64,")
