@@ -123,6 +123,7 @@ class Annotation:
         status: kept or rejected.
         reason: one countable word when rejected (``no_edit``, ``true_of_image``, ...), else empty.
         origin: who made it.
+        image_shows: of a negative by a model that saw the image: what the image shows in place of the edit; else empty.
     """
 
     id: str
@@ -139,6 +140,7 @@ class Annotation:
     scores: dict[str, float] = field(default_factory=dict)
     status: Status = "kept"
     reason: str = ""
+    image_shows: str = ""
 
     def __reduce__(self) -> tuple[type["Annotation"], tuple[Any, ...]]:
         return Annotation, _values_of(self)

@@ -171,5 +171,6 @@ def annotation_row(pair: Pair, row: Annotation, positive: str = "") -> dict[str,
     texts = {"negative": "", "positive": positive, _NEW_TEXT[row.kind]: row.text}
     if row.kind == "hard_positive":
         del texts["negative"]
+    seen = {"image_shows": row.image_shows} if row.image_shows else {}
     edits = [edit_to_dict(edit) for edit in row.edits]
-    return {**common, **texts, "form": row.form, "target": row.target, "edit": edits, **ending}
+    return {**common, **texts, "form": row.form, "target": row.target, "edit": edits, **seen, **ending}
