@@ -270,8 +270,9 @@ def test_the_image_is_sent_on_demand(tmp_path: Path) -> None:
     assert not blind.messages[-1].images
     [image] = seeing.messages[-1].images
     assert image.data_url().startswith("data:image/png;base64,")
-    assert "attached" in seeing.messages[-1].text
-    assert "attached" not in blind.messages[-1].text
+    assert "The image is attached" in seeing.messages[0].text
+    assert "an image that you do not see" in blind.messages[0].text
+    assert "do not see" not in seeing.messages[0].text
 
 
 @pytest.mark.parametrize("image", ["", "missing.png", "https://example.org/dog.png"])
