@@ -68,7 +68,8 @@ def _plan_rationales(config: BuildConfig, sample: RowSample[Pair], access: Model
         for ordinal, label in enumerate(["yes", *["no"] * negatives]):
             # Equal texts would be one request.
             text = f"{pair.caption} {ordinal}" if ordinal else pair.caption
-            item = definition.item({"known": list(dict.fromkeys(known)), "caption": text, "label": label}, pair.key)
+            fields = {"known": list(dict.fromkeys(known)), "caption": text, "label": label, "image": pair.image}
+            item = definition.item(fields, pair.key)
             rows.append(task.row((item, ordinal)))
     total = None if sample.total is None else sample.total * (negatives + 1)
     return estimate_rows(STAGE, rows, total, access)
