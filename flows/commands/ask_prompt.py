@@ -73,7 +73,8 @@ class PromptTask:
         """Return the row of a pair."""
         return ModelRow((pair.key,), (pair,), partial(self._step, pair), pair.caption, pair.key)
 
-    def _step(self, pair: Pair, attempt: int) -> LLMStep[Sequence[Answer[str]]]:
+    def _step(self, pair: Pair, attempts: Sequence[int]) -> LLMStep[Sequence[Answer[str]]]:
+        [attempt] = attempts
         images = self.images.find(pair.image) if self.images is not None else ()
         if self.images is not None and not images:
             return [Answer(None, NO_IMAGE)]

@@ -17,6 +17,7 @@ from pairwright.generators.conversations.question_templates import (
     PromptTurns,
 )
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
+from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.hnsw.options import IndexOptions
 
@@ -186,7 +187,8 @@ def _check_types(types: tuple[str, ...], quota: int | Mapping[Any, int]) -> None
         raise ValueError(f"quota: {min(unasked)} is not among the types")
 
 
-_OF_RULES = ("both_sides", "floor", "vocabulary")
+_OF_RULES = ("floor", "vocabulary")
+_OF_MODEL = ("variant", "candidates", "captions_per_request")
 
 
 class NegativesSection(GeneratorMethodSection):
@@ -210,11 +212,15 @@ class NegativesSection(GeneratorMethodSection):
     )
     both_sides: bool = Field(
         default=False,
-        description="rules: add a rewritten, true caption to each negative except shuffle, to compare it with",
+        description="add a rewritten, true caption to each negative except shuffle, to compare it with",
     )
     variant: Literal["one-call", "workflow"] = Field(
         "one-call", description="llm: all types in one answer, or SugarCrepe's find, propose and compose"
     )
+    candidates: int = Field(
+        1, ge=1, description="llm: negatives of each type in one answer, for `pairwright refine --fix choose`"
+    )
+    captions_per_request: int = Field(CAPTIONS_PER_REQUEST, ge=1, description="llm: captions in one request, at most")
     quota: _AtLeast0 | dict[NegativeType, _AtLeast0] = Field(
         {}, description="maximum of kept negatives of each type, or of some, such as {replace-object: 5000}"
     )
@@ -231,6 +237,8 @@ class NegativesSection(GeneratorMethodSection):
             changed = [name for name in _OF_RULES if getattr(self, name) != type(self).model_fields[name].default]
             if wrong := [*changed, *(kind for kind in ("negation", "shuffle") if kind in self.types)]:
                 raise ValueError(f"{wrong[0]} requires method: rules")
+            if self.variant == "workflow" and (self.candidates > 1 or self.both_sides):
+                raise ValueError("candidates and both_sides require variant: one-call")
         if ("negation" in self.types) != bool(self.vocabulary):
             raise ValueError("negation and vocabulary require each other; coco names COCO's 80 labels")
         if self.both_sides and self.types == ("shuffle",):
@@ -244,14 +252,15 @@ class NegativesSection(GeneratorMethodSection):
 
     def options(self) -> dict[str, Any]:
         """Return the options of the generator."""
-        own = ("variant",) if self.method == "llm" else _OF_RULES
-        return {name: getattr(self, name) for name in ("types", "per_type", *own)}
+        own = _OF_MODEL if self.method == "llm" else _OF_RULES
+        return {name: getattr(self, name) for name in ("types", "per_type", "both_sides", *own)}
 
 
 class PositivesSection(GeneratorMethodSection):
     """Hard positives, by rules or by a model."""
 
     types: tuple[PositiveType, ...] = Field(get_args(PositiveType), min_length=1)
+    captions_per_request: int = Field(CAPTIONS_PER_REQUEST, ge=1, description="llm: captions in one request, at most")
     quota: _AtLeast0 | dict[PositiveType, _AtLeast0] = Field(
         {}, description="maximum of kept positives of each type, or of some"
     )
@@ -269,7 +278,8 @@ class PositivesSection(GeneratorMethodSection):
 
     def options(self) -> dict[str, Any]:
         """Return the options of the generator."""
-        return {"types": self.types}
+        model = {"captions_per_request": self.captions_per_request} if self.method == "llm" else {}
+        return {"types": self.types, **model}
 
 
 _OF_TEMPLATES = ("vocabulary", "max_turns", "short_prompt", "choice_prompt", "prompt_place", "prompt_turns")

@@ -76,7 +76,8 @@ class RationaleTask:
         name = f"{row_key(row)}-{ordinal}" if ordinal else row_key(row)
         return ModelRow((name,), (item,), partial(self._step, row, ordinal, name), row.input, row.key)
 
-    def _step(self, row: TaskRow, ordinal: int, name: str, attempt: int) -> LLMStep[Sequence[JudgedExample]]:
+    def _step(self, row: TaskRow, ordinal: int, name: str, attempts: Sequence[int]) -> LLMStep[Sequence[JudgedExample]]:
+        [attempt] = attempts
         return [(yield from self.generator.ask(row, ordinal=ordinal, row=name, attempt=attempt))]
 
     def finish(self, item: NumberedItem, done: RowResult[JudgedExample]) -> tuple[JudgedExample, str]:

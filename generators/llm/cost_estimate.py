@@ -8,7 +8,8 @@
 The step of each sampled row receives, for each request, the answer in the cache, else `Request.expects` as a `Reply` with
 the finish reason ``planned``. Tokens of the requests are estimated, and the sums are scaled up to all rows.
 
-An invalid answer is requested once more (`answers.request_answers`). `StagePlan.repairs` counts these requests, which are
+An invalid answer is requested once more (`answers.request_answers`), an item of several alone (`grouping`).
+`StagePlan.repairs` counts these requests, which are
 part of ``requests``, ``tokens_in``, ``tokens_out`` and ``cost``: their values contain the expected number, `REPAIR_RATE`
 of the requests or the share that the cache shows, and their ``high`` one repair for every request. ``low`` contains no
 repair, and of a step that depends on its answers only the requests sent when no answer is valid.
@@ -83,7 +84,7 @@ class StagePlan:
     Attributes:
         stage: name of the stage.
         rows: number of all rows.
-        sampled: number of sampled rows.
+        sampled: number of sampled rows; a step about several counts as so many.
         requests: billed requests, repairs included.
         repairs: requests that repair an invalid answer; ``high``: one for every request.
         cached: requests that the cache answers.
@@ -232,11 +233,14 @@ def plan_stage(  # noqa: PLR0913 - keywords
         StorageError: the cache cannot be read.
     """
     planner = _Planner(prices, cache, settings.cache_endpoint)
-    sample = [planner.run(row) for row in rows]
-    size = len(sample) if total is None else total
+    given = list(rows)
+    sample = [planner.run(row) for row in given]
+    sampled = sum(row.size for row in given)
+    size = sampled if total is None else total
+    steps = size * len(sample) / sampled if sampled else 0.0
 
     def scaled(value: Callable[[_RowEstimate], float]) -> EstimatedRange:
-        return _extrapolate([value(row) for row in sample], size)
+        return _extrapolate([value(row) for row in sample], steps)
 
     requests, repairs = scaled(lambda row: sum(row.sent)), scaled(lambda row: row.repairs.requests)
     share = planner.repaired
@@ -252,7 +256,7 @@ def plan_stage(  # noqa: PLR0913 - keywords
     plan = StagePlan(
         stage,
         size,
-        len(sample),
+        sampled,
         repaired(requests, lambda repair: repair.requests),
         scaled(lambda row: row.cached),
         tuple(scaled(lambda row, at=at: row.sent_in(at)).value for at in range(depth)),  # type: ignore[misc]  # at
@@ -384,19 +388,29 @@ class _Planner:
             self.unpriced.add(request.model)
         asked.cost = _sum(asked.cost, _cost(price, usage))
         if request.repair == "possible":
-            self._add_repair(asked, price, usage)
+            self._add_repair(asked, price, _repair_usage(usage))
+        for single in request.alone:
+            tokens_in = estimate_prompt_tokens(single, _PLAIN if price is None else price.image)
+            alone = Usage(tokens_in, estimate_answer_tokens(single))
+            self._add_repair(asked, price, alone)
+            if single.repair == "possible":
+                self._add_repair(asked, price, _repair_usage(alone))
         return reply
 
     @staticmethod
-    def _add_repair(asked: _RowEstimate, price: Price | None, usage: Usage) -> None:
-        """Count one repair: a request with the answer and what is wrong with it."""
-        again = Usage(usage.prompt_tokens + usage.completion_tokens + FEEDBACK_TOKENS, usage.completion_tokens)
+    def _add_repair(asked: _RowEstimate, price: Price | None, again: Usage) -> None:
+        """Count one repair: a request with the answer and what is wrong with it, or about one item of several."""
         repairs = asked.repairs
         repairs.requests += 1
         repairs.tokens_in += again.prompt_tokens
         repairs.tokens_out += again.completion_tokens
         repairs.cost = _sum(repairs.cost, _cost(price, again))
         repairs.later |= len(asked.sent) > 1
+
+
+def _repair_usage(first: Usage) -> Usage:
+    """Return the tokens of a request with an answer and what is wrong with it."""
+    return Usage(first.prompt_tokens + first.completion_tokens + FEEDBACK_TOKENS, first.completion_tokens)
 
 
 def _cost(price: Price | None, usage: Usage) -> tuple[float, float]:
@@ -410,7 +424,7 @@ def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, f
     return one[0] + other[0], one[1] + other[1]
 
 
-def _extrapolate(sample: Sequence[float], total: int) -> EstimatedRange:
+def _extrapolate(sample: Sequence[float], total: float) -> EstimatedRange:
     """Return the expected sum over all rows, and two standard errors around it."""
     size = len(sample)
     if not size:

@@ -5,7 +5,7 @@ format. Most answers pass validation. They are no better than the rules: they de
 requests get the test server's default answer.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -13,6 +13,8 @@ import orjson
 from pairwright.datasets.records import Box
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.listed_edits import POSITIVE_TYPES
+from pairwright.generators.llm.grouping import split_items
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.chat_request import ChatRequest, content_text
 from pairwright.generators.negatives import FOR_BENCHMARKS
@@ -44,7 +46,8 @@ class PlausibleModel:
         self._conversations = ConversationWriter(tagger)
         self._answers: Mapping[str, Callable[[RecognizedPrompt], Any]] = {
             "negatives-at-once": self._negatives,
-            **{f"positive-{kind}": self._positive for kind in ("replace-object", "replace-attribute", "replace-relation", "swap")},
+            "negatives-both-sides": self._negatives_of_pairs,
+            "positives-at-once": self._positives,
             **dict.fromkeys(("swap-object", "swap-attribute"), self._swap),
             **{f"replace-{kind}-find": self._find for kind in ("object", "attribute", "relation")},
             **{f"{kind}-propose": self._propose for kind in FOR_BENCHMARKS if not kind.startswith("swap")},
@@ -64,27 +67,41 @@ class PlausibleModel:
 
     def __call__(self, request: ChatRequest) -> ServerAnswer | None:
         """Return the answer to a request made from a prompt of pairwright; None for other requests."""
-        prompt = self._recognizer.read(
-            [(str(m.get("role")), content_text(m.get("content"))) for m in request.messages()]
-        )
-        answer = self._answers.get(prompt.name) if prompt is not None else None
-        if prompt is None or answer is None:
+        *messages, (role, last) = [(str(m.get("role")), content_text(m.get("content"))) for m in request.messages()]
+        items = split_items(last)
+        answers = [self._answer([*messages, (role, text)]) for _, text in items or [(0, last)]]
+        if any(answer is None for answer in answers):
             return None
-        content = answer(prompt)
+        entries = [{"id": own, **answer} for (own, _), answer in zip(items, answers, strict=False) if answer]
+        content = {"answers": entries} if items else answers[0]
         return ServerAnswer(content if isinstance(content, str) else orjson.dumps(content).decode())
+
+    def _answer(self, messages: Sequence[tuple[str, str]]) -> Any:
+        """Return the answer to one item; None for a prompt of others."""
+        prompt = self._recognizer.read(messages)
+        answer = self._answers.get(prompt.name) if prompt is not None else None
+        return answer(prompt) if prompt is not None and answer is not None else None
 
     def _negatives(self, prompt: RecognizedPrompt) -> dict[str, Any]:
         found = self._edits.negatives(prompt.text("caption"), prompt.texts("known"))
-        wanted = prompt.texts("types") or FOR_BENCHMARKS
-        entries = [
-            {"type": kind, **_fields(found[kind][0])} for kind in FOR_BENCHMARKS if kind in wanted and found.get(kind)
-        ]
-        return {"negatives": entries}
+        wanted, count = prompt.texts("types") or FOR_BENCHMARKS, prompt.values.get("count") or 1
+        kinds = [kind for kind in FOR_BENCHMARKS if kind in wanted]
+        return {
+            "negatives": [{"type": kind, **_fields(edit)} for kind in kinds for edit in found.get(kind, [])[:count]]
+        }
 
-    def _positive(self, prompt: RecognizedPrompt) -> dict[str, Any]:
-        kind = prompt.name.removeprefix("positive-")
-        found = self._edits.positives(prompt.text("caption")).get("swap-object" if kind == "swap" else kind)
-        return _rewritten(found)
+    def _negatives_of_pairs(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        """Return negatives with the words by which the rules reword what is replaced."""
+        reworded = {
+            edit.old: edit.new for found in self._edits.positives(prompt.text("caption")).values() for edit in found
+        }
+        negatives = self._negatives(prompt)["negatives"]
+        return {"negatives": [{**each, "true": reworded.get(each["from"], "")} for each in negatives]}
+
+    def _positives(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        found = self._edits.positives(prompt.text("caption"))
+        kinds = [kind for kind in POSITIVE_TYPES if kind in (prompt.texts("types") or POSITIVE_TYPES)]
+        return {"positives": [{"type": kind, **_fields(found[kind][0])} for kind in kinds if found.get(kind)]}
 
     def _swap(self, prompt: RecognizedPrompt) -> dict[str, Any]:
         return _rewritten(self._edits.negatives(prompt.text("caption")).get(prompt.name))

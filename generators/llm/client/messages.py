@@ -94,6 +94,7 @@ class Request:
             the cache key, since the messages hold the texts.
         resample: whether a row is retried because its earlier answers were rejected (`ResamplingModel`); set by the run.
         repair: for cost estimates: ``possible`` if an invalid answer is asked for once more, ``this`` if this request does so.
+        alone: for cost estimates: requests about single items that replace parts of an invalid answer (`grouping`).
     """
 
     messages: tuple[Message, ...]
@@ -106,6 +107,7 @@ class Request:
     documents: tuple[MessageSpan, ...] = ()
     resample: bool = False
     repair: Literal["", "possible", "this"] = ""
+    alone: tuple["Request", ...] = ()
 
     def key(self, endpoint: str) -> str:
         """Return the cache key, 32 hex digits; `request_key` documents what it covers.

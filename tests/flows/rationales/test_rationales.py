@@ -337,5 +337,5 @@ def test_a_model_that_sees_explains_what_the_image_shows_and_rows_without_one_ar
     assert (result["kept"], result["rejected"]) == (2, {"no_image": 2})
     for request_ in heard:
         assert [part["type"] for part in list(request_.messages())[-1]["content"]].count("image_url") == 1
-        assert "You look at an image" in request_.system
+        assert "The image is attached" in request_.system
         assert "do not see" not in request_.system

@@ -271,7 +271,7 @@ def test_the_image_is_sent_on_demand(tmp_path: Path) -> None:
     [image] = seeing.messages[-1].images
     assert image.data_url().startswith("data:image/png;base64,")
     assert "The image is attached" in seeing.messages[0].text
-    assert "an image that you do not see" in blind.messages[0].text
+    assert "You do not see the image" in blind.messages[0].text
     assert "do not see" not in seeing.messages[0].text
 
 

@@ -210,7 +210,8 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     lines += ["", f"Estimated from {sampled} sampled rows and expected answers; no requests were sent."]
     if any(plan.repairs.high for plan in plans):
         lines.append(
-            "The upper bounds hold one repair for every answer: a second request where the first answer does not fit."
+            "The upper bounds assume that no first answer is valid: each row of a shared request is then requested alone, "
+            "and each answer repaired once."
         )
     return lines
 
