@@ -23,6 +23,7 @@ from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.listed_edits import POSITIVE_TYPES, POSITIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
+from pairwright.generators.llm.images import NO_IMAGE, MessageImages
 from pairwright.generators.llm.output.answers import request_answers
 from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
 from pairwright.generators.prompts.book import PromptBook
@@ -41,12 +42,14 @@ class LLMPositiveOptions:
 
     Attributes:
         types: of `TYPES`.
-        captions_per_request: captions in one request, at most.
+        captions_per_request: captions in one request, at most; one if the model sees the image.
+        see_image: send the image.
         seed: written into the origin of each row.
     """
 
     types: tuple[str, ...] = TYPES
     captions_per_request: int = CAPTIONS_PER_REQUEST
+    see_image: bool = False
     seed: int = 0
 
 
@@ -87,7 +90,8 @@ class LLMPositives:
         self._wanted = AnnotationBuilder(
             "hard_positive", self.options.types, 1, Origin(NAME, VERSION, self.options.seed, model)
         )
-        self._prompt = book.get(PROMPT)
+        self._images = MessageImages() if self.options.see_image else None
+        self._prompt = book.get(PROMPT).with_image(sees=self.options.see_image)
 
     @property
     def prompts(self) -> Sequence[str]:
@@ -97,7 +101,7 @@ class LLMPositives:
     @property
     def captions_per_request(self) -> int:
         """Captions in one request, at most."""
-        return self.options.captions_per_request
+        return 1 if self.options.see_image else self.options.captions_per_request
 
     def ask(
         self,
@@ -111,9 +115,12 @@ class LLMPositives:
         none = [EditCandidate(kind, reason="no_and") for kind in self.options.types if kind not in wanted]
         if not wanted:
             return none
+        images = self._images.find(pair.image) if self._images is not None else ()
+        if self._images is not None and not images:
+            return [*(EditCandidate(kind, reason=NO_IMAGE) for kind in wanted), *none]
         edits = ListedEdits(self._prompt, POSITIVES, TYPES, wanted)
         values: dict[str, object] = {"types": [] if set(wanted) == set(TYPES) else list(wanted)}
-        request = PairRequests(pair, self._model, attempt).request(self._prompt, values, POSITIVES.whole)
+        request = PairRequests(pair, self._model, attempt, images).request(self._prompt, values, POSITIVES.whole)
         [answer] = yield from request_answers([request], POSITIVES)
         return [*edits.candidates(pair.caption, answer), *none]
 

@@ -117,7 +117,11 @@ class Prompt:
 
     def with_image(self, *, sees: bool = True) -> "Prompt":
         """Return the prompt for requests with the image, which has its own id; the prompt itself where ``sees`` is False."""
-        return replace(self, messages=self.image_messages or self.messages) if sees else self
+        if not sees or not self.image_messages:
+            return self
+        own = self.image_messages[1:] != self.messages[1:]
+        typical = self.image_messages[2].text if own else self.typical
+        return replace(self, messages=self.image_messages, typical=typical)
 
     def request(  # noqa: PLR0913 - most callers pass only values and model
         self,
