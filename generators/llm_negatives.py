@@ -120,6 +120,11 @@ class LLMNegatives:
         return 1 if self.options.see_image else self.options.captions_per_request
 
     @property
+    def texts_per_pair(self) -> int:
+        """Texts that are requested for a pair."""
+        return len(self.options.types) * self.options.per_type * self.options.candidates
+
+    @property
     def prompts(self) -> Sequence[str]:
         """The prompts in use, each as ``name@hash``."""
         return [self._at_once.prompt.id] if self._at_once is not None else self._workflow.prompts

@@ -103,6 +103,11 @@ class LLMPositives:
         """Captions in one request, at most."""
         return 1 if self.options.see_image else self.options.captions_per_request
 
+    @property
+    def texts_per_pair(self) -> int:
+        """Texts that are requested for a pair."""
+        return len(self.options.types)
+
     def ask(
         self,
         pair: Pair,

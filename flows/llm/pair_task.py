@@ -28,6 +28,7 @@ FINAL_REASONS = frozenset(
 )  # reasons that lie in the caption or the settings, so that another answer would not help
 
 
+KEPT_SHARE = 0.72  # of the texts of recorded answers, as in docs/concepts/costs-and-cache.md
 _GROUPS_PER_EARLY_END = 4  # about: costs a tenth of the size of a group
 
 
@@ -106,7 +107,9 @@ class PairTask:
 
     def estimate_sample(self, sample: RowSample[Pair]) -> StagePlan:
         """Return an estimate from a sample of pairs; errors as in `estimate_rows`."""
-        return estimate_rows(self.generator.name, self.rows(sample.items), sample.total, self.access)
+        plan = estimate_rows(self.generator.name, self.rows(sample.items), sample.total, self.access)
+        texts: int = getattr(self.generator, "texts_per_pair", 0)
+        return replace(plan, kept_rows=plan.rows * texts * KEPT_SHARE) if texts else plan
 
 
 def _or_error(step: LLMStep[Any]) -> LLMStep[Any]:

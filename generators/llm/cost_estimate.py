@@ -94,6 +94,7 @@ class StagePlan:
         seconds: total time; in batch mode at most a day per round.
         failed: sampled rows whose step raised an error; their requests before it are counted.
         unpriced: models without a known price.
+        kept_rows: rows that are expected to pass the checks; None if the generator does not say so.
     """
 
     stage: str
@@ -109,6 +110,12 @@ class StagePlan:
     failed: int = 0
     unpriced: tuple[str, ...] = ()
     repairs: EstimatedRange = EstimatedRange()
+    kept_rows: float | None = None
+
+    @property
+    def tokens_per_kept_row(self) -> float | None:
+        """Tokens of prompts and answers for each kept row; None if that is unknown."""
+        return (self.tokens_in.value + self.tokens_out.value) / self.kept_rows if self.kept_rows else None
 
     @property
     def cached_share(self) -> float:
@@ -127,6 +134,7 @@ class StagePlan:
             "sampled": self.sampled,
             **shown,
             "rounds": [round(each, 1) for each in self.rounds],
+            "tokens_per_kept_row": None if self.tokens_per_kept_row is None else round(self.tokens_per_kept_row, 1),
             "cost": None if self.cost is None else _shown(self.cost),
             "cached_share": round(self.cached_share, 4),
             "failed": self.failed,
@@ -302,6 +310,7 @@ def sum_plans(plans: Sequence[StagePlan]) -> StagePlan:
         sum(plan.failed for plan in plans),
         tuple(sorted({model for plan in plans for model in plan.unpriced})),
         sum((plan.repairs for plan in plans), zero),
+        sum(plan.kept_rows or 0.0 for plan in plans) if all(plan.kept_rows for plan in plans) else None,
     )
 
 

@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import orjson
@@ -176,17 +177,9 @@ def _id_of(entry: object) -> int:
 def _merge(requests: Sequence[Request]) -> _MergedRequest:
     """Return one request for several that differ in their last message alone; equal ones become one item."""
     first = requests[0]
-    system, *shown = first.messages[:-1]
     texts = list(dict.fromkeys(request.messages[-1].text for request in requests))
-    demonstrations, items = _draw_ids(len(shown) // 2, "shown"), _draw_ids(len(texts), *texts)
-    messages = [Message("system", f"{system.text}\n\n{GROUP_INSTRUCTION}")]
-    if shown:
-        answers = [_with_id(own, message.text) for own, message in zip(demonstrations, shown[1::2], strict=True)]
-        messages += [
-            Message("user", _numbered(demonstrations, [message.text for message in shown[::2]])),
-            Message("assistant", _answers(answers)),
-        ]
-    messages.append(Message("user", _numbered(items, texts)))
+    items = _draw_ids(len(texts), *texts)
+    messages = (*_merged_instructions(first.messages[:-1]), Message("user", _numbered(items, texts)))
     ids = dict(zip(texts, items, strict=True))
     parameters = {
         name: value * len(texts) if name in _TOKEN_LIMITS and isinstance(value, int) else value
@@ -196,14 +189,30 @@ def _merge(requests: Sequence[Request]) -> _MergedRequest:
     assert first.schema is not None
     request = replace(
         first,
-        messages=tuple(messages),
+        messages=messages,
         parameters=parameters,
-        schema=_group_schema(first.schema),
+        schema=_group_schema(first.schema.shape),
         expects=expected,
         repair="",
         alone=tuple({request.messages[-1].text: request for request in requests}.values()),
     )
     return _MergedRequest(request, tuple(ids[each.messages[-1].text] for each in requests))
+
+
+@lru_cache(maxsize=64)
+def _merged_instructions(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Return the system text and the demonstrations as one exchange about several items."""
+    system, *shown = messages
+    merged = (Message("system", f"{system.text}\n\n{GROUP_INSTRUCTION}"),)
+    if not shown:
+        return merged
+    ids = _draw_ids(len(shown) // 2, "shown")
+    answers = [_with_id(own, message.text) for own, message in zip(ids, shown[1::2], strict=True)]
+    return (
+        *merged,
+        Message("user", _numbered(ids, [message.text for message in shown[::2]])),
+        Message("assistant", _answers(answers)),
+    )
 
 
 def _draw_ids(count: int, *seeds: str) -> list[int]:
@@ -228,9 +237,10 @@ def _answers(answers: Sequence[str]) -> str:
     return f'{{"answers": [{", ".join(answers)}]}}'
 
 
-def _group_schema(single: Schema) -> Schema:
-    """Return the schema of a list of answers with ids."""
-    entry = dict(single.schema)
+@lru_cache(maxsize=256)
+def _group_schema(shape: bytes) -> Schema:
+    """Return the schema of a list of answers with ids; ``shape`` is that of the schema of one."""
+    name, entry, strict = orjson.loads(shape)
     definitions = {"$defs": entry.pop("$defs")} if "$defs" in entry else {}
     entry |= {
         "properties": {"id": {"type": "integer"}, **entry["properties"]},
@@ -243,4 +253,4 @@ def _group_schema(single: Schema) -> Schema:
         "additionalProperties": False,
         **definitions,
     }
-    return Schema(f"{single.name}_group"[:64], schema, single.strict)
+    return Schema(f"{name}_group"[:64], schema, strict)

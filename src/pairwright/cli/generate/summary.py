@@ -45,12 +45,21 @@ def result_lines(
             f"{count_phrase(kept, 'text')} for {count_phrase(result['captions'], 'caption')}, {result['seconds']} s"
         ),
         *tables,
+        *_length_lines(result.get("lengths", {})),
         *map(warning, quota_lines(result["limits"])),
         *skipped_lines(result),
         *bill,
         f"Written to {result['out']}",
         *(next_step(f"pairwright {next_command}") if kept and next_command else []),
     ]
+
+
+def _length_lines(lengths: Mapping[str, int]) -> list[str]:
+    """Return how often a negative is longer than its true text, which a text-only model would use."""
+    if not (pairs := sum(lengths.values())):
+        return []
+    shares = ", ".join(f"{lengths[name] / pairs:.0%} {name}" for name in ("longer", "equal", "shorter"))
+    return [f"Length of negatives, compared with their true texts: {shares}."]
 
 
 def nothing_kept(result: Mapping[str, Any]) -> str:

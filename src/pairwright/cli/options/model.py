@@ -190,7 +190,9 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     from pairwright.generators.llm.budget import format_usd
     from pairwright.generators.llm.cost_estimate import sum_plans
 
-    table: list[list[object]] = [["stage", "rows", "requests", "from cache", "tokens in", "tokens out", "cost", "time"]]
+    table: list[list[object]] = [
+        ["stage", "rows", "requests", "from cache", "tokens in", "tokens out", "per kept row", "cost", "time"]
+    ]
     for plan in [*plans, *([sum_plans(plans)] if len(plans) > 1 else [])]:
         cost = (
             "unknown"
@@ -201,13 +203,16 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
         )
         time = duration(plan.seconds.value) if plan.seconds.value or not plan.requests.value else "unknown"
         numbers = [round(each.value) for each in (plan.cached, plan.tokens_in, plan.tokens_out)]
-        table.append([plan.stage, plan.rows, _with_range(plan.requests), *numbers, cost, time])
+        kept = "" if plan.tokens_per_kept_row is None else round(plan.tokens_per_kept_row)
+        table.append([plan.stage, plan.rows, _with_range(plan.requests), *numbers, kept, cost, time])
     lines = columns(table, indent="")
     models = sorted({model for plan in plans for model in plan.unpriced})
     if models:
         lines += ["", f"No price is known for {', '.join(models)}: give --price IN/OUT, or --prices FILE."]
     sampled = " and ".join(f"{count:,}" for count in sorted({plan.sampled for plan in plans}))
     lines += ["", f"Estimated from {sampled} sampled rows and expected answers; no requests were sent."]
+    if any(plan.kept_rows for plan in plans):
+        lines.append("Tokens per kept row assume that 72% of the requested texts are kept, as of recorded answers.")
     if any(plan.repairs.high for plan in plans):
         lines.append(
             "The upper bounds assume that no first answer is valid: each row of a shared request is then requested alone, "
