@@ -19,8 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.images.loading import UnusableImageError
+from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.generators.conversations.answer_language import LanguageDetector
@@ -171,9 +170,9 @@ class LLMConversations:
         if not selected:
             return texts
         context = ImageContext.of(pair, self.options.limits)
-        try:
-            images = (self._images.read(pair.image),) if self._images is not None else ()
-        except (UnusableImageError, InputError):
+        image = self._images.of_pair(pair) if self._images is not None else None
+        images = () if image is None else (image,)
+        if self._images is not None and image is None:
             return [*texts, *(ConversationText(kind, reason="no_image") for kind in selected)]
         for kind in selected:
             task = _PromptTask(
