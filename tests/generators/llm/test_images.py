@@ -6,6 +6,7 @@ import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -210,6 +211,6 @@ def test_a_pair_without_a_usable_image_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"edge": 0}, {"quality": 0}, {"quality": 96}, {"memory": -1}])
-def test_impossible_settings_are_refused(wrong: dict[str, int]) -> None:
+def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="images"):
         MessageImages(**wrong)

@@ -218,7 +218,7 @@ def _image_line(tokens: float, costs: Sequence["EstimatedRange | None"]) -> str:
     from pairwright.generators.llm.budget import format_usd
 
     known = [cost.value for cost in costs if cost is not None]
-    cost = f", {format_usd(sum(known))}" if len(known) == len(costs) and sum(known) else ""
+    cost = f", {format_usd(sum(known))}" if len(known) == len(costs) and any(known) else ""
     return f"Images: {round(tokens):,} of the tokens in{cost}; --image-edge and --image-detail low send fewer."
 
 
