@@ -28,6 +28,7 @@ from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm_captions import LLMCaptionOptions, LLMCaptions
 from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
@@ -123,6 +124,13 @@ def _llm_conversations(materials: LLMMaterials, **options: Any) -> AnyLLMGenerat
     )
 
 
+def _llm_captions(materials: LLMMaterials, **options: Any) -> LLMGenerator:
+    chosen = LLMCaptionOptions(seed=materials.seed, **options)
+    return LLMCaptions(
+        materials.wordnet, materials.tagger, materials.prompts, materials.model, materials.images, chosen
+    )
+
+
 BUILT_IN: Mapping[str, BuiltInGenerator] = {
     "rules-negatives": BuiltInGenerator(
         _negatives, "hard negatives: replace or swap objects, attributes, relations", edits_captions=True
@@ -139,6 +147,9 @@ BUILT_IN: Mapping[str, BuiltInGenerator] = {
     "llm-positives": BuiltInGenerator(_llm_positives, "hard positives, written by a model", asks_model=True),
     "llm-conversations": BuiltInGenerator(
         _llm_conversations, "conversations, descriptions and reasoning by a model", asks_pool=False, asks_model=True
+    ),
+    "llm-captions": BuiltInGenerator(
+        _llm_captions, "captions by a model that sees the image", asks_pool=False, asks_model=True
     ),
 }
 

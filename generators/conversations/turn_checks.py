@@ -277,6 +277,18 @@ def check_turns(turns: Sequence[Exchange], kind: str, context: ImageContext) -> 
     return None
 
 
+def check_text(text: str, limits: TurnLimits, context: ImageContext) -> str:
+    """Return the reason code of a text about an image that answers no question, such as a caption; empty if it passes.
+
+    Args:
+        text: the text.
+        limits: bounds, of which those on questions do not matter.
+        context: what is known of the image; may be empty.
+    """
+    turn = Exchange("Describe", text)
+    return _check_exchange(turn, limits) or _ContextText.of(context).check(turn, limits)
+
+
 def _turn_error(reason: str, detail: str) -> OutputError:
     return OutputError(reason, TURN_REASONS[reason].retry_hint, detail)
 

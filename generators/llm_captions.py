@@ -1,0 +1,324 @@
+"""Generator of captions by a model that sees the image; the pair may have no text at all.
+
+One request asks for all forms: *short* (a sentence), *long* (a paragraph) and *tags* (nouns, separated by commas). The
+image is most of its tokens, so several captions of each form are requested in one answer as well.
+
+Each caption is checked for its form and length, for talk about the image instead of its content, and for its language.
+Where the pair has captions or boxes, it is checked against these, which the model is not shown: a number above that of the
+boxes rejects it, and things without support are counted in ``scores``: ``things``, ``unsupported_things`` and
+``hallucination``, their share (`conversations.hallucination`), above `LLMCaptionOptions.max_hallucination` of which the
+caption is rejected. A number below that of the boxes passes, since a caption may speak of some, and so does
+another colour: of 3,000 captions of COCO, 15 give a thing a colour that the other captions of the image contradict.
+"""
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, field_validator
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.datasets.suggestions import require_known
+from pairwright.generators.captions.box_truth import exceeds_boxes, number_of
+from pairwright.generators.captions.context import ImageWords
+from pairwright.generators.captions.phrases import noun_phrases
+from pairwright.generators.conversations.answer_language import LanguageDetector
+from pairwright.generators.conversations.hallucination import HypernymLookup, ObjectSupport, SupportedObjects
+from pairwright.generators.conversations.image_context import ImageContext
+from pairwright.generators.conversations.turn_checks import TurnLimits, check_text
+from pairwright.generators.language.tokens import Tagger, Token
+from pairwright.generators.language.vocabulary import normalize_text
+from pairwright.generators.llm.client.messages import Image, Request
+from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm.output.answers import Answer, request_answers
+from pairwright.generators.llm.output.json_parsing import strip_control_tokens
+from pairwright.generators.llm.output.json_schema import build_schema
+from pairwright.generators.llm.output.lists import ListEntry, ListShape
+from pairwright.generators.prompts.book import PromptBook
+
+NAME = "llm-captions"
+VERSION = 1
+PROMPT = "captions"
+
+Form = Literal["short", "long", "tags"]
+FORMS: tuple[str, ...] = Form.__args__  # type: ignore[attr-defined]
+KINDS: Mapping[str, str] = {"short": "short-caption", "long": "long-caption", "tags": "tags"}
+
+CAPTION_REASONS: Mapping[str, str] = {
+    "missing": "the answer has fewer captions of the form than requested",
+    "spare": "the answer has more captions of the form than requested",
+    "not_asked": "a form that was not requested",
+    "too_short": "fewer words (tags: fewer tags) than the form has",
+    "too_long": "more words (tags: more tags, or tags of more than 4 words) than the form has",
+    "hedged": "says that something is unclear, unknown or cannot be seen",
+    "repeated": "equal to another caption of the image",
+    "above_boxes": "names more things than there are boxes of them",
+    "unsupported": "the share of things that neither captions nor boxes support is above --max-hallucination",
+}
+
+# Words; wider than what the prompt requests, since models count badly.
+LIMITS: Mapping[str, TurnLimits] = {
+    "short": TurnLimits((1, 1), (1, 1), (3, 40), flowing=True),
+    "long": TurnLimits((1, 1), (1, 1), (20, 250), flowing=True),
+}
+MIN_TAGS, MAX_TAGS, MAX_TAG_WORDS = 1, 30, 4
+_TOKENS = {"short": 60, "long": 260, "tags": 120}  # of an entry, at most, with its JSON
+
+_ABOUT_IMAGE = re.compile(
+    r"\s*(?:(?:in|on) )?(?:the|this|an?) (?:(?:given|provided|color|close-up|black and white) )?(?:image|photo|photograph|picture|scene)"
+    r"(?: here)?(?: (?:shows|showing|depicts|depicting|features|featuring|captures|capturing|displays|presents|portrays|contains|is of|of)|,)\s+"
+    r"(?:us )?(?=\w)",
+    re.IGNORECASE,
+)
+
+
+class WrittenCaption(BaseModel):
+    """One of the captions of an answer."""
+
+    form: Form
+    caption: str
+
+    @field_validator("form", mode="before")
+    @classmethod
+    def _in_lower_case(cls, value: object) -> object:
+        return value.strip().lower().removesuffix(" caption") if isinstance(value, str) else value
+
+    @field_validator("caption", mode="before")
+    @classmethod
+    def _tags_may_be_a_list(cls, value: object) -> object:
+        if isinstance(value, list) and all(isinstance(each, str) for each in value):
+            return ", ".join(value)
+        return value
+
+
+class WrittenCaptions(BaseModel):
+    """The answer to the prompt."""
+
+    captions: list[WrittenCaption]
+
+
+CAPTIONS_SHAPE = ListShape(WrittenCaptions, WrittenCaption)
+
+
+@dataclass(frozen=True, slots=True)
+class LLMCaptionOptions:
+    """What to make.
+
+    Attributes:
+        forms: of `FORMS`.
+        per_image: captions of each form.
+        max_hallucination: share of unsupported things above which a caption is rejected, 0-1; only where the pair has
+            captions or boxes.
+        seed: recorded in the origin of each row.
+    """
+
+    forms: tuple[str, ...] = ("short",)
+    per_image: int = 1
+    max_hallucination: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """A caption of an answer, and why it is rejected."""
+
+    form: str
+    text: str
+    reason: str = ""
+    support: SupportedObjects | None = None
+
+    def rejected(self, reason: str) -> "_Checked":
+        return _Checked(self.form, self.text, self.reason or reason, self.support)
+
+
+class LLMCaptions:
+    """The generator (`protocols.LLMGenerator`) of captions.
+
+    Args:
+        kinds: WordNet.
+        tagger: tags what the model wrote, and the captions of the pair.
+        prompts: prompts, with `PROMPT`.
+        model: name of the model at the server.
+        images: reads images.
+        options: what to make.
+
+    Raises:
+        UsageError: an unknown form, less than one caption per image, or a share out of range.
+    """
+
+    name = NAME
+    version = VERSION
+
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
+        self,
+        kinds: HypernymLookup,
+        tagger: Tagger,
+        prompts: PromptBook,
+        model: str,
+        images: MessageImages,
+        options: LLMCaptionOptions | None = None,
+    ) -> None:
+        self.options = options or LLMCaptionOptions()
+        require_known("no such form of caption:", self.options.forms, FORMS)
+        if not self.options.forms or self.options.per_image < 1 or not 0 <= self.options.max_hallucination <= 1:
+            raise UsageError("captions: at least one form, at least 1 per image, max_hallucination from 0 to 1.")
+        self._prompt = prompts.get(PROMPT)
+        self._model, self._images, self._tagger = model, images, tagger
+        self._support, self._languages = ObjectSupport(kinds, tagger), LanguageDetector(kinds)
+
+    @property
+    def kind(self) -> str:
+        """Kind of the first form."""
+        return KINDS[self.options.forms[0]]
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The prompt, as ``name@hash``."""
+        return (self._prompt.id,)
+
+    def annotate(
+        self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
+    ) -> LLMStep[list[Annotation]]:
+        """Return the steps for ``pair``, which end in at least ``per_image`` annotations of each form."""
+        del tokens, rng
+        image = self._images.of_pair(pair)
+        if image is None:
+            return [self._row(pair, _Checked(form, "", "no_image"), 0, "") for form in self.options.forms]
+        [answer] = yield from request_answers([self._request(pair, image, attempt)], CAPTIONS_SHAPE)
+        return self._rows(pair, answer)
+
+    def _request(self, pair: Pair, image: Image, attempt: int) -> Request:
+        count = self.options.per_image
+        room = count * sum(_TOKENS[form] for form in self.options.forms)
+        return self._prompt.request(
+            {"forms": list(self.options.forms), "count": count},
+            model=self._model,
+            row=pair.key,
+            sample=attempt,
+            schema=build_schema(WrittenCaptions),
+            images=[image],
+            max_tokens=max(room, int(self._prompt.parameters.get("max_tokens", 0))),
+        )
+
+    def _rows(self, pair: Pair, answer: Answer[list[ListEntry[WrittenCaption]]]) -> list[Annotation]:
+        if answer.value is None:
+            found = [_Checked(form, "", answer.reason) for form in self.options.forms]
+        else:
+            found = self._checked(pair, [_written(entry) for entry in answer.value])
+        return [self._row(pair, each, ordinal, answer.key) for ordinal, each in enumerate(found)]
+
+    def _checked(self, pair: Pair, written: Sequence[_Checked]) -> list[_Checked]:
+        """Return what became of each caption of an answer, and of those that are missing."""
+        context = ImageContext.of(pair)
+        known = bool(context.captions or context.boxes)
+        tagged = iter(self._tagger.tag([each.text for each in written if not each.reason])) if known else iter(())
+        seen = {normalize_text(caption).rstrip(" .") for caption in context.captions}
+        kept = dict.fromkeys(self.options.forms, 0)
+        found = []
+        for each in written:
+            one = self._formally(each, context)
+            if known and not each.reason:
+                one = self._against(one, next(tagged), pair, context)
+            same = normalize_text(one.text).rstrip(" .")
+            if not one.reason:
+                full = kept.get(one.form, -1) == self.options.per_image
+                reason = (
+                    "not_asked" if one.form not in kept else "repeated" if same in seen else "spare" if full else ""
+                )
+                one = one.rejected(reason)
+            if not one.reason:
+                seen.add(same)
+                kept[one.form] += 1
+            found.append(one)
+        return [*found, *self._missing(found)]
+
+    def _formally(self, one: _Checked, context: ImageContext) -> _Checked:
+        """Return a caption with the reason of its form, length, wording or language."""
+        if one.reason:
+            return one
+        reason = _tags_reason(one.text) if one.form == "tags" else check_text(one.text, LIMITS[one.form], context)
+        if not reason and self._languages.differ(self._prompt.messages[0].text, one.text, context.captions):
+            reason = "other_language"
+        return one.rejected("hedged" if reason == "unanswerable" else reason)
+
+    def _against(self, one: _Checked, tokens: Sequence[Token], pair: Pair, context: ImageContext) -> _Checked:
+        """Return a caption with what captions and boxes of the image say against it."""
+        support = self._support.of([one.text], context)
+        reason = "above_boxes" if _overcounts(pair, tokens) else ""
+        if support.share > self.options.max_hallucination:
+            reason = reason or "unsupported"
+        return _Checked(one.form, one.text, one.reason or reason, support)
+
+    def _missing(self, found: Sequence[_Checked]) -> Iterator[_Checked]:
+        for form in self.options.forms:
+            written = sum(each.form == form for each in found)
+            yield from [_Checked(form, "", "missing")] * (self.options.per_image - written)
+
+    def _row(self, pair: Pair, one: _Checked, ordinal: int, request: str) -> Annotation:
+        kind = KINDS.get(one.form, one.form)
+        origin = Origin(NAME, VERSION, self.options.seed, self._model, self._prompt.id, request)
+        scores = {}
+        if one.support is not None:
+            scores = {
+                "things": float(len(one.support.things)),
+                "unsupported_things": float(len(one.support.unsupported)),
+                "hallucination": round(one.support.share, 6),
+            }
+        return Annotation(
+            id=annotation_id(pair.key, kind, origin, str(ordinal), one.text),
+            key=pair.key,
+            kind=kind,
+            origin=origin,
+            text=one.text,
+            source_text=pair.caption,
+            scores=scores,
+            status="rejected" if one.reason else "kept",
+            reason=one.reason,
+        )
+
+
+def _written(entry: ListEntry[WrittenCaption]) -> _Checked:
+    """Return an entry of an answer, cleaned of control characters and of an opening that speaks of the image."""
+    if entry.value is None:
+        form, text = (entry.fields.get(name) for name in ("form", "caption"))
+        form = form if isinstance(form, str) and form in FORMS else FORMS[0]
+        return _Checked(form, text if isinstance(text, str) else "", entry.error.word if entry.error else "malformed")
+    text = " ".join(strip_control_tokens(entry.value.caption)[0].split())
+    if entry.value.form == "tags":
+        return _Checked("tags", ", ".join(_tags(text)))
+    return _Checked(entry.value.form, without_opening(text))
+
+
+def _overcounts(pair: Pair, tokens: Sequence[Token]) -> bool:
+    """Return whether a text names more things than there are boxes of them, and no caption of the pair says that number."""
+    words = ImageWords.of(pair)
+    for phrase in noun_phrases(tokens):
+        said, noun = tokens[phrase.count].text.lower() if phrase.count >= 0 else "", tokens[phrase.head].lemma
+        if (number := number_of(said)) > 1 and exceeds_boxes(words, noun, number) and not words.said_with(noun, said):
+            return True
+    return False
+
+
+def without_opening(text: str) -> str:
+    """Return a caption without an opening such as "The image shows", which says nothing about the content."""
+    found = _ABOUT_IMAGE.match(text)
+    rest = text[found.end() :] if found else text
+    return rest[:1].upper() + rest[1:] if found and rest else text
+
+
+def _tags(text: str) -> list[str]:
+    """Return the distinct tags of a text in their order."""
+    tags = (tag.strip(" .#-*\t") for tag in re.split(r"[,;\n]", text))
+    return list({tag.lower(): tag for tag in reversed([tag for tag in tags if tag])}.values())[::-1]
+
+
+def _tags_reason(text: str) -> str:
+    tags = _tags(text)
+    if len(tags) < MIN_TAGS:
+        return "too_short"
+    too_long = len(tags) > MAX_TAGS or any(len(tag.split()) > MAX_TAG_WORDS for tag in tags)
+    return "too_long" if too_long else ""
