@@ -13,11 +13,13 @@ another colour: of 3,000 captions of COCO, 15 give a thing a colour that the oth
 
 import random
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from pydantic import BaseModel, field_validator
+from pydantic import BaseModel, ValidationError, field_validator
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
@@ -34,7 +36,7 @@ from pairwright.generators.language.vocabulary import normalize_text
 from pairwright.generators.llm.client.messages import Image, Request
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.images import MessageImages
-from pairwright.generators.llm.output.answers import Answer, request_answers
+from pairwright.generators.llm.output.answers import request_answers
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens
 from pairwright.generators.llm.output.json_schema import build_schema
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
@@ -123,20 +125,44 @@ class LLMCaptionOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Checked:
-    """A caption of an answer, and why it is rejected."""
+class WrittenText:
+    """A caption as the model wrote it, or why there is none.
+
+    Attributes:
+        form: of `FORMS`.
+        text: the caption, cleaned.
+        reason: why it is rejected; empty if it is not, so far.
+        request: key of the answer.
+    """
 
     form: str
-    text: str
+    text: str = ""
     reason: str = ""
-    support: SupportedObjects | None = None
+    request: str = ""
 
-    def rejected(self, reason: str) -> "_Checked":
-        return _Checked(self.form, self.text, self.reason or reason, self.support)
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What captions and boxes of an image say about a new caption: support of its things, and whether it counts too many."""
+
+    support: SupportedObjects
+    overcounts: bool
+
+    def reason(self, max_hallucination: float) -> str:
+        """Return why the caption is rejected; empty if it is not."""
+        if self.overcounts:
+            return "above_boxes"
+        return "unsupported" if self.support.share > max_hallucination else ""
+
+    def scores(self) -> dict[str, float]:
+        """Return ``things``, ``unsupported_things`` and their share ``hallucination``."""
+        things, unsupported = len(self.support.things), len(self.support.unsupported)
+        share = round(self.support.share, 6)
+        return {"things": float(things), "unsupported_things": float(unsupported), "hallucination": share}
 
 
 class LLMCaptions:
-    """The generator (`protocols.LLMGenerator`) of captions.
+    """The generator (`protocols.CheckedLLMGenerator`) of captions.
 
     Args:
         kinds: WordNet.
@@ -180,21 +206,43 @@ class LLMCaptions:
         """The prompt, as ``name@hash``."""
         return (self._prompt.id,)
 
-    def annotate(
-        self, pair: Pair, tokens: Sequence[Token], rng: random.Random, *, attempt: int = 0
-    ) -> LLMStep[list[Annotation]]:
-        """Return the steps for ``pair``, which end in at least ``per_image`` annotations of each form."""
-        del tokens, rng
+    def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[WrittenText]]:
+        """Return the steps for ``pair``, which end in the captions of the answer."""
+        del rng
         image = self._images.of_pair(pair)
         if image is None:
-            return [self._row(pair, _Checked(form, "", "no_image"), 0, "") for form in self.options.forms]
+            return [WrittenText(form, reason="no_image") for form in self.options.forms]
         [answer] = yield from request_answers([self._request(pair, image, attempt)], CAPTIONS_SHAPE)
-        return self._rows(pair, answer)
+        if answer.value is None:
+            return [WrittenText(form, "", answer.reason, answer.key) for form in self.options.forms]
+        written = [_written(entry, answer.key) for entry in answer.value]
+        for form in self.options.forms:
+            missing = self.options.per_image - sum(each.form == form for each in written)
+            written += [WrittenText(form, "", "missing", answer.key)] * missing
+        return written
+
+    def check(self, batch: Sequence[tuple[Pair, Sequence[WrittenText]]]) -> list[list[Annotation]]:
+        """Return one annotation for each caption of each pair, kept or rejected."""
+        contexts = [ImageContext.of(pair) for pair, _ in batch]
+        texts = [(pair, each, context) for (pair, own), context in zip(batch, contexts, strict=True) for each in own]
+        compared = [one for one in texts if one[1].text and not one[1].reason and _is_known(one[2])]
+        support = self._support.of_batch([([each.text], context) for _, each, context in compared])
+        tokens = self._tagger.tag([each.text for _, each, _ in compared])
+        found = {
+            id(one[1]): Compared(s, _overcounts(one[0], t)) for one, s, t in zip(compared, support, tokens, strict=True)
+        }
+        return [
+            [
+                self._annotation(pair, each, reason, ordinal, found.get(id(each)))
+                for ordinal, (each, reason) in enumerate(self._reasons(own, context, found))
+            ]
+            for (pair, own), context in zip(batch, contexts, strict=True)
+        ]
 
     def _request(self, pair: Pair, image: Image, attempt: int) -> Request:
         count = self.options.per_image
         room = count * sum(_TOKENS[form] for form in self.options.forms)
-        return self._prompt.request(
+        request = self._prompt.request(
             {"forms": list(self.options.forms), "count": count},
             model=self._model,
             row=pair.key,
@@ -203,71 +251,44 @@ class LLMCaptions:
             images=[image],
             max_tokens=max(room, int(self._prompt.parameters.get("max_tokens", 0))),
         )
+        return replace(request, expects=_expected(request.expects, self.options.forms, count))
 
-    def _rows(self, pair: Pair, answer: Answer[list[ListEntry[WrittenCaption]]]) -> list[Annotation]:
-        if answer.value is None:
-            found = [_Checked(form, "", answer.reason) for form in self.options.forms]
-        else:
-            found = self._checked(pair, [_written(entry) for entry in answer.value])
-        return [self._row(pair, each, ordinal, answer.key) for ordinal, each in enumerate(found)]
-
-    def _checked(self, pair: Pair, written: Sequence[_Checked]) -> list[_Checked]:
-        """Return what became of each caption of an answer, and of those that are missing."""
-        context = ImageContext.of(pair)
-        known = bool(context.captions or context.boxes)
-        tagged = iter(self._tagger.tag([each.text for each in written if not each.reason])) if known else iter(())
-        seen = {normalize_text(caption).rstrip(" .") for caption in context.captions}
-        kept = dict.fromkeys(self.options.forms, 0)
-        found = []
+    def _reasons(
+        self, written: Sequence[WrittenText], context: ImageContext, found: Mapping[int, Compared]
+    ) -> Iterator[tuple[WrittenText, str]]:
+        """Yield the captions of an image, each with the reason why it is rejected; empty if it is kept."""
+        seen = {_normalized(caption) for caption in context.captions}
+        kept: Counter[str] = Counter()
         for each in written:
-            one = self._formally(each, context)
-            if known and not each.reason:
-                one = self._against(one, next(tagged), pair, context)
-            same = normalize_text(one.text).rstrip(" .")
-            if not one.reason:
-                full = kept.get(one.form, -1) == self.options.per_image
-                reason = (
-                    "not_asked" if one.form not in kept else "repeated" if same in seen else "spare" if full else ""
-                )
-                one = one.rejected(reason)
-            if not one.reason:
-                seen.add(same)
-                kept[one.form] += 1
-            found.append(one)
-        return [*found, *self._missing(found)]
+            reason = each.reason or self._form_reason(each, context)
+            if not reason and (compared := found.get(id(each))):
+                reason = compared.reason(self.options.max_hallucination)
+            if not reason:
+                reason = self._surplus_reason(each, kept, seen)
+            if not reason:
+                kept[each.form] += 1
+                seen.add(_normalized(each.text))
+            yield each, reason
 
-    def _formally(self, one: _Checked, context: ImageContext) -> _Checked:
-        """Return a caption with the reason of its form, length, wording or language."""
-        if one.reason:
-            return one
+    def _form_reason(self, one: WrittenText, context: ImageContext) -> str:
+        """Return the reason of a caption's length, wording or language."""
         reason = _tags_reason(one.text) if one.form == "tags" else check_text(one.text, LIMITS[one.form], context)
         if not reason and self._languages.differ(self._prompt.messages[0].text, one.text, context.captions):
             reason = "other_language"
-        return one.rejected("hedged" if reason == "unanswerable" else reason)
+        return "hedged" if reason == "unanswerable" else reason
 
-    def _against(self, one: _Checked, tokens: Sequence[Token], pair: Pair, context: ImageContext) -> _Checked:
-        """Return a caption with what captions and boxes of the image say against it."""
-        support = self._support.of([one.text], context)
-        reason = "above_boxes" if _overcounts(pair, tokens) else ""
-        if support.share > self.options.max_hallucination:
-            reason = reason or "unsupported"
-        return _Checked(one.form, one.text, one.reason or reason, support)
+    def _surplus_reason(self, one: WrittenText, kept: Mapping[str, int], seen: AbstractSet[str]) -> str:
+        if one.form not in self.options.forms:
+            return "not_asked"
+        if _normalized(one.text) in seen:
+            return "repeated"
+        return "spare" if kept[one.form] == self.options.per_image else ""
 
-    def _missing(self, found: Sequence[_Checked]) -> Iterator[_Checked]:
-        for form in self.options.forms:
-            written = sum(each.form == form for each in found)
-            yield from [_Checked(form, "", "missing")] * (self.options.per_image - written)
-
-    def _row(self, pair: Pair, one: _Checked, ordinal: int, request: str) -> Annotation:
-        kind = KINDS.get(one.form, one.form)
-        origin = Origin(NAME, VERSION, self.options.seed, self._model, self._prompt.id, request)
-        scores = {}
-        if one.support is not None:
-            scores = {
-                "things": float(len(one.support.things)),
-                "unsupported_things": float(len(one.support.unsupported)),
-                "hallucination": round(one.support.share, 6),
-            }
+    def _annotation(
+        self, pair: Pair, one: WrittenText, reason: str, ordinal: int, compared: Compared | None
+    ) -> Annotation:
+        kind = KINDS[one.form]
+        origin = Origin(NAME, VERSION, self.options.seed, self._model, self._prompt.id, one.request)
         return Annotation(
             id=annotation_id(pair.key, kind, origin, str(ordinal), one.text),
             key=pair.key,
@@ -275,22 +296,39 @@ class LLMCaptions:
             origin=origin,
             text=one.text,
             source_text=pair.caption,
-            scores=scores,
-            status="rejected" if one.reason else "kept",
-            reason=one.reason,
+            scores=compared.scores() if compared is not None else {},
+            status="rejected" if reason else "kept",
+            reason=reason,
         )
 
 
-def _written(entry: ListEntry[WrittenCaption]) -> _Checked:
+def _is_known(context: ImageContext) -> bool:
+    return bool(context.captions or context.boxes)
+
+
+def _normalized(text: str) -> str:
+    return normalize_text(text).rstrip(" .")
+
+
+def _expected(typical: str, forms: Sequence[str], count: int) -> str:
+    """Return a typical answer with ``count`` captions of each form, from one that has all forms; for cost estimates."""
+    try:
+        entries = WrittenCaptions.model_validate_json(typical).captions
+    except ValidationError:  # a prompt of the user
+        return typical
+    wanted = [entry for form in forms for entry in entries if entry.form == form for _ in range(count)]
+    return WrittenCaptions(captions=wanted).model_dump_json()
+
+
+def _written(entry: ListEntry[WrittenCaption], request: str) -> WrittenText:
     """Return an entry of an answer, cleaned of control characters and of an opening that speaks of the image."""
     if entry.value is None:
         form, text = (entry.fields.get(name) for name in ("form", "caption"))
-        form = form if isinstance(form, str) and form in FORMS else FORMS[0]
-        return _Checked(form, text if isinstance(text, str) else "", entry.error.word if entry.error else "malformed")
-    text = " ".join(strip_control_tokens(entry.value.caption)[0].split())
-    if entry.value.form == "tags":
-        return _Checked("tags", ", ".join(_tags(text)))
-    return _Checked(entry.value.form, without_opening(text))
+        reason = entry.error.word if entry.error is not None else "malformed"
+        known = form if isinstance(form, str) and form in FORMS else FORMS[0]
+        return WrittenText(known, text if isinstance(text, str) else "", reason, request)
+    form, text = entry.value.form, " ".join(strip_control_tokens(entry.value.caption)[0].split())
+    return WrittenText(form, ", ".join(_tags(text)) if form == "tags" else without_opening(text), "", request)
 
 
 def _overcounts(pair: Pair, tokens: Sequence[Token]) -> bool:

@@ -124,7 +124,7 @@ def _llm_conversations(materials: LLMMaterials, **options: Any) -> AnyLLMGenerat
     )
 
 
-def _llm_captions(materials: LLMMaterials, **options: Any) -> LLMGenerator:
+def _llm_captions(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
     chosen = LLMCaptionOptions(seed=materials.seed, **options)
     return LLMCaptions(
         materials.wordnet, materials.tagger, materials.prompts, materials.model, materials.images, chosen
