@@ -35,7 +35,7 @@ from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.vocabulary import normalize_text
 from pairwright.generators.llm.client.messages import Image, Request
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import request_answers
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens
 from pairwright.generators.llm.output.json_schema import build_schema
@@ -211,7 +211,7 @@ class LLMCaptions:
         del rng
         image = self._images.of_pair(pair)
         if image is None:
-            return [WrittenText(form, reason="no_image") for form in self.options.forms]
+            return [WrittenText(form, reason=missing_image_reason(pair)) for form in self.options.forms]
         [answer] = yield from request_answers([self._request(pair, image, attempt)], CAPTIONS_SHAPE)
         if answer.value is None:
             return [WrittenText(form, "", answer.reason, answer.key) for form in self.options.forms]
@@ -272,9 +272,9 @@ class LLMCaptions:
 
     def _form_reason(self, one: WrittenText, context: ImageContext) -> str:
         """Return the reason of a caption's length, wording or language."""
+        if self._languages.differ(self._prompt.messages[0].text, one.text, context.captions):
+            return "other_language"
         reason = _tags_reason(one.text) if one.form == "tags" else check_text(one.text, LIMITS[one.form], context)
-        if not reason and self._languages.differ(self._prompt.messages[0].text, one.text, context.captions):
-            reason = "other_language"
         return "hedged" if reason == "unanswerable" else reason
 
     def _surplus_reason(self, one: WrittenText, kept: Mapping[str, int], seen: AbstractSet[str]) -> str:
@@ -350,8 +350,11 @@ def without_opening(text: str) -> str:
 
 def _tags(text: str) -> list[str]:
     """Return the distinct tags of a text in their order."""
-    tags = (tag.strip(" .#-*\t") for tag in re.split(r"[,;\n]", text))
-    return list({tag.lower(): tag for tag in reversed([tag for tag in tags if tag])}.values())[::-1]
+    found: dict[str, str] = {}
+    for tag in re.split(r"[,;\n]", text):
+        if name := tag.strip(" .#-*\t"):
+            found.setdefault(name.lower(), name)
+    return list(found.values())
 
 
 def _tags_reason(text: str) -> str:

@@ -22,6 +22,16 @@ from pairwright.generators.llm_captions import KINDS
 _FORMS = {kind: form for form, kind in KINDS.items()}
 
 
+def check_captions_path(out: Path) -> None:
+    """Check the extension of a file of captions.
+
+    Raises:
+        UsageError: it is not .jsonl.
+    """
+    if out.suffix.lower() != ".jsonl":
+        raise UsageError(f"{out}: captions are written as .jsonl. Change the extension.")
+
+
 def rejected_captions_path(out: Path) -> Path:
     """Return the file of the rejected captions of OUT, or of its ``.partial``."""
     return out.with_name(f"{out.stem.removesuffix('.partial')}.rejected{out.suffix}")
@@ -29,13 +39,7 @@ def rejected_captions_path(out: Path) -> Path:
 
 @contextmanager
 def open_caption_writer(path: Path) -> Iterator[Callable[[Pair, Sequence[Annotation]], None]]:
-    """Open the two files of captions; they are complete at the end of the block, or absent.
-
-    Raises:
-        UsageError: for another extension than .jsonl.
-    """
-    if path.suffix.lower() != ".jsonl":
-        raise UsageError(f"{path}: captions are written as .jsonl. Change the extension.")
+    """Open the two files of captions; they are complete at the end of the block, or absent."""
     with (
         replace_atomically(path) as kept,
         replace_atomically(rejected_captions_path(path)) as rejected,

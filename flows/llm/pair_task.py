@@ -22,7 +22,7 @@ from pairwright.generators.llm.runner import RowResult
 from pairwright.generators.protocols import AnyLLMGenerator, CheckedLLMGenerator, pair_rng
 
 FINAL_REASONS = frozenset(
-    {"no_edit", "no_candidate", "no_and", "no_image", "no_context", "over_quota"}
+    {"no_edit", "no_candidate", "no_and", "no_image", "image_url", "no_context", "over_quota"}
 )  # reasons that lie in the caption or the settings, so that another answer would not help
 
 

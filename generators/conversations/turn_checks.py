@@ -29,6 +29,9 @@ class TurnReason:
 TURN_REASONS: Mapping[str, TurnReason] = {
     "no_context": TurnReason("captions and boxes support no question"),
     "no_image": TurnReason("the image is to be sent, and the pair has no readable image"),
+    "image_url": TurnReason(
+        "the image is a web address: fetch it (`pairwright fetch`), or send the address (`--image-urls`)"
+    ),
     "empty_turn": TurnReason("a question or an answer is empty", "A question or an answer is empty."),
     "too_few_turns": TurnReason("there are fewer turns than requested", "There are too few turns."),
     "too_many_turns": TurnReason("there are more turns than requested", "There are too many turns."),

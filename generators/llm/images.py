@@ -161,6 +161,11 @@ class MessageImages:
         return out.getvalue()
 
 
+def missing_image_reason(pair: Pair) -> str:
+    """Return why `MessageImages.of_pair` has no image: ``image_url`` (addresses are not sent), else ``no_image``."""
+    return "image_url" if is_url(pair.image) else "no_image"
+
+
 def _is_plain(data: bytes) -> bool:
     """Return whether an image is upright and not animated; servers differ in how they treat others."""
     import PIL.Image

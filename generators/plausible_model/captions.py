@@ -44,7 +44,7 @@ def _colours(url: str) -> list[str]:
     """Return the colour of the edges of an image, then the others by their share."""
     try:
         data = base64.b64decode(url.partition(";base64,")[2])
-        picture = convert_to_rgb(decode_image(data)).resize((_SIDE, _SIDE))
+        picture = convert_to_rgb(decode_image(data)).resize((_SIDE, _SIDE), resample=0)  # no mixed colours
     except (ValueError, UnusableImageError):
         return ["gray"]
     raw = picture.tobytes()

@@ -44,9 +44,11 @@ def captions(
       pairwright generate captions photos --model gpt-4o-mini --out captions.jsonl
       pairwright generate captions photos --forms short,long,tags --per-image 2 --model local:qwen2-vl --out captions.jsonl
     """
+    from pairwright.flows.commands.caption_files import check_captions_path
     from pairwright.flows.commands.generate import GenerateRequest
     from pairwright.generators.llm_captions import FORMS
 
+    check_captions_path(common.out)
     named = parse_list("forms", forms)
     require_known("--forms:", named.get("forms", ()), FORMS)
     options = {**named, "per_image": per_image, "max_hallucination": max_hallucination}
