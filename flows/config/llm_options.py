@@ -60,5 +60,5 @@ class LLMOptions:
 # Settings that only the client of a server uses.
 SERVER_ONLY_KEYS = (
     *("base_url", "endpoint", "transport", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries"),
-    *("patience", "max_cost", "prices", "price", "batch"),
+    *("patience", "max_cost", "prices", "price", "batch", "image_urls"),
 )

@@ -89,7 +89,7 @@ def test_known_captions_are_compared_and_not_shown(photos: Path, server: Server)
 
 def test_an_estimate_names_the_tokens_of_images(photos: Path) -> None:
     printed = call("generate", "captions", "photos", "--model", "gpt-4o-mini", "--dry-run", "--out", "c.jsonl")
-    assert "Images: 26,775 of the tokens in, $0.0040" in printed
+    assert "Images: 26,775 of the tokens in, $0.004" in printed
     low = ("--image-detail", "low", "--dry-run", "--out", "c.jsonl", "--json")
     plan = json.loads(call("generate", "captions", "photos", "--model", "gpt-4o-mini", *low))["plan"][0]
     assert plan["image_tokens"]["value"] == pytest.approx(3 * 2833, rel=0.06)
