@@ -44,7 +44,7 @@ class Pair:
         key: 32 hex digits, see `pair_key`; fixed when the row is first read.
         source_id: the user's own id of the image or row; may be empty.
         image: a path, a URL, ``shard.tar::member``, or ``table.parquet::column/row-N`` (rows from 1); empty if text-only.
-        caption: the caption; never empty.
+        caption: the caption; empty only in pairs that are read to be captioned (`ReadOptions.without_caption`).
         captions: the other captions of the same image, without ``caption``.
         boxes: labelled boxes of the image.
         width: of the image in pixels; 0 when unknown.

@@ -27,7 +27,7 @@ from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.listed_edits import BOTH_SIDES, NEGATIVE_TYPES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
-from pairwright.generators.llm.images import NO_IMAGE, MessageImages
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import request_answers
 from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
 from pairwright.generators.prompts.book import PromptBook
@@ -76,6 +76,7 @@ class LLMNegatives:
         book: the prompts.
         model: name of the model at the server.
         options: what to make.
+        images: reads images for messages; used only with ``see_image``.
 
     Raises:
         UsageError: an unknown type or variant, or less than one negative a type.
@@ -93,6 +94,8 @@ class LLMNegatives:
         book: PromptBook,
         model: str,
         options: LLMNegativeOptions | None = None,
+        *,
+        images: MessageImages | None = None,
     ) -> None:
         self.options = options or LLMNegativeOptions()
         require_known("no such type of negative:", self.options.types, TYPES)
@@ -110,7 +113,7 @@ class LLMNegatives:
         origin = Origin(NAME, VERSION, chosen.seed, model)
         per_type = chosen.per_type * chosen.candidates
         self._wanted = AnnotationBuilder("hard_negative", chosen.types, per_type, origin, chosen.both_sides)
-        self._images = MessageImages() if chosen.see_image else None
+        self._images = (images or MessageImages()) if chosen.see_image else None
         self._at_once = _listed_edits(book, chosen) if chosen.variant == "one-call" else None
         self._workflow = SugarCrepeWorkflow(book, chosen.types, chosen.per_type)
 
@@ -131,9 +134,9 @@ class LLMNegatives:
 
     def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[EditCandidate]]:
         """Return the steps for ``pair``, which end in its candidates."""
-        images = self._images.find(pair.image) if self._images is not None else ()
+        images = self._images.find(pair.image, (pair.width, pair.height)) if self._images is not None else ()
         if self._images is not None and not images:
-            return [EditCandidate(kind, reason=NO_IMAGE) for kind in self.options.types]
+            return [EditCandidate(kind, reason=missing_image_reason(pair.image)) for kind in self.options.types]
         asking = PairRequests(pair, self._model, attempt * self.options.per_type, images)
         edits = self._at_once
         if edits is None:

@@ -12,7 +12,7 @@ where ``make(materials, **options)`` returns a `generators.protocols.RuleGenerat
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, cast
 
@@ -27,6 +27,8 @@ from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
+from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm_captions import LLMCaptionOptions, LLMCaptions
 from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.negatives import NegativeOptions, RuleNegatives
@@ -56,11 +58,19 @@ class Materials:
 
 @dataclass(frozen=True, kw_only=True)
 class LLMMaterials(Materials):
-    """Materials of a generator that asks a model: also the model's name, the prompts and the tagger."""
+    """Materials of a generator that asks a model.
+
+    Attributes:
+        model: its name.
+        prompts: prompts.
+        tagger: tags captions and answers.
+        images: reads and encodes images for it.
+    """
 
     model: str
     prompts: PromptBook
     tagger: Tagger
+    images: MessageImages = field(default_factory=MessageImages)
 
 
 GeneratorFactory = Callable[..., Any]
@@ -99,17 +109,28 @@ def _conversations(materials: Materials, **options: Any) -> RuleGenerator:
 
 def _llm_negatives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
     chosen = LLMNegativeOptions(seed=materials.seed, **options)
-    return LLMNegatives(materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model, chosen)
+    own = (materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model)
+    return LLMNegatives(*own, chosen, images=materials.images)
 
 
 def _llm_positives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
     chosen = LLMPositiveOptions(seed=materials.seed, **options)
-    return LLMPositives(materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model, chosen)
+    own = (materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model)
+    return LLMPositives(*own, chosen, images=materials.images)
 
 
 def _llm_conversations(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
     chosen = LLMConversationOptions(seed=materials.seed, **options)
-    return LLMConversations(materials.wordnet, materials.tagger, materials.prompts, materials.model, chosen)
+    return LLMConversations(
+        materials.wordnet, materials.tagger, materials.prompts, materials.model, chosen, images=materials.images
+    )
+
+
+def _llm_captions(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
+    chosen = LLMCaptionOptions(seed=materials.seed, **options)
+    return LLMCaptions(
+        materials.wordnet, materials.tagger, materials.prompts, materials.model, materials.images, chosen
+    )
 
 
 BUILT_IN: Mapping[str, BuiltInGenerator] = {
@@ -128,6 +149,9 @@ BUILT_IN: Mapping[str, BuiltInGenerator] = {
     "llm-positives": BuiltInGenerator(_llm_positives, "hard positives, written by a model", asks_model=True),
     "llm-conversations": BuiltInGenerator(
         _llm_conversations, "conversations, descriptions and reasoning by a model", asks_pool=False, asks_model=True
+    ),
+    "llm-captions": BuiltInGenerator(
+        _llm_captions, "captions by a model that sees the image", asks_pool=False, asks_model=True
     ),
 }
 

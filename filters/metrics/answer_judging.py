@@ -26,7 +26,7 @@ from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id,
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
-from pairwright.generators.llm.images import NO_IMAGE, MessageImages
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
 from pairwright.generators.prompts.book import PromptBook
 
@@ -209,7 +209,11 @@ class AnswerJudge:
         _, question, answer = self._asked[pair.key]
         images = self._images.find(question.image) if self._images is not None else ()
         if self._images is not None and not images:
-            return [self._row(pair, answer, AnswerJudgement(question, None, None, reason=NO_IMAGE), "")]
+            return [
+                self._row(
+                    pair, answer, AnswerJudgement(question, None, None, reason=missing_image_reason(question.image)), ""
+                )
+            ]
         orders = [(answer, question.reference), (question.reference, answer)]
         requests: list[Request] = [
             self._prompt.request(

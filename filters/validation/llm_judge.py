@@ -19,7 +19,7 @@ from pairwright.generators.language.vocabulary import normalize_text
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
-from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
 from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.rationales.multiple_answers import Mention, listed_answers
@@ -66,7 +66,7 @@ class NegativeJudge:
         question = self._questions[pair.key]
         images = self._images.find(question.image)
         if not images:
-            return [self._row(pair, ValidationVerdict("no_image"), "")]
+            return [self._row(pair, ValidationVerdict(missing_image_reason(question.image)), "")]
         orders = [(question.positive, question.negative), (question.negative, question.positive)]
         requests: list[Request] = [
             self._prompt.request(

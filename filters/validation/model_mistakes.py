@@ -16,7 +16,7 @@ from pairwright.filters.validation.records import ValidationRow, ValidationVerdi
 from pairwright.generators.llm.client.messages import Image, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
-from pairwright.generators.llm.images import NO_IMAGE, MessageImages
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.prompts.book import PromptBook
 
 NAME: Final = "mistakes"
@@ -63,7 +63,7 @@ class MistakeFinder:
         question = self._questions[pair.key]
         images = self._images.find(question.image)
         if not images:
-            return [self._row(pair, ValidationVerdict(NO_IMAGE), "")]
+            return [self._row(pair, ValidationVerdict(missing_image_reason(question.image)), "")]
         orders = [(_POSITIVE, _NEGATIVE), (_NEGATIVE, _POSITIVE)]
         rng.shuffle(orders)
         [outcome] = yield [self._request(pair, question, orders[0], images, attempt)]

@@ -19,6 +19,7 @@ from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
 from pairwright.datasets.records import Annotation, Pair, edit_to_dict
+from pairwright.flows.commands.caption_files import open_caption_writer
 from pairwright.generators.balance import (
     BalanceLimits,
     BalanceResult,
@@ -71,6 +72,10 @@ def open_writer(path: Path, generator: str) -> Iterator[Write]:
         UsageError: for an extension without a layout for the rows of this generator.
     """
     ending, what = path.suffix.lower(), generator.rpartition("-")[2]  # "rules-negatives", "llm-negatives"
+    if what == "captions":
+        with open_caption_writer(path) as write:
+            yield write
+        return
     if ending == ".jsonl":
         with replace_atomically(path) as temporary, temporary.open("wb") as out:
             yield lambda pair, rows: out.writelines(

@@ -30,7 +30,7 @@ from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.flows.state.receipts import json_hash
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
-from pairwright.generators.llm.images import NO_IMAGE, MessageImages
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import Answer, request_answers
 from pairwright.generators.llm.output.plain_text import TextShape
 from pairwright.generators.llm.runner import RowResult
@@ -75,9 +75,9 @@ class PromptTask:
 
     def _step(self, pair: Pair, attempts: Sequence[int]) -> LLMStep[Sequence[Answer[str]]]:
         [attempt] = attempts
-        images = self.images.find(pair.image) if self.images is not None else ()
+        images = self.images.find(pair.image, (pair.width, pair.height)) if self.images is not None else ()
         if self.images is not None and not images:
-            return [Answer(None, NO_IMAGE)]
+            return [Answer(None, missing_image_reason(pair.image))]
         values = {**pair_values(pair), "sees": bool(images)}
         request = self.prompt.request(values, model=self.access.model, row=pair.key, sample=attempt, images=images)
         return (yield from request_answers([request], TextShape("text")))
@@ -170,7 +170,7 @@ def _open_task(request: PromptRequest, access: ModelAccess) -> PromptTask:
         )
     if request.out.suffix != ".jsonl":
         raise UsageError(f"{request.out}: the output must end in .jsonl.")
-    return PromptTask(prompt.with_image(sees=request.see_image), access, MessageImages() if request.see_image else None)
+    return PromptTask(prompt.with_image(sees=request.see_image), access, access.images if request.see_image else None)
 
 
 def _pairs(read: ReadOptions, broken: SkipCounts) -> Iterator[Pair]:

@@ -29,7 +29,6 @@ from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.row_run import run_rows
 from pairwright.generators.llm.cost_estimate import StagePlan
-from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.session import Snapshot
 from pairwright.training.evaluation.results import Metric, ModelResult, TaskResult, Units
 
@@ -137,7 +136,7 @@ def _judge(
 ) -> AnswerJudge:
     if not answers:
         raise UsageError("nothing to judge: name a model, or a .jsonl file of answers.")
-    images = MessageImages() if see_image else None
+    images = access.images if see_image else None
     return AnswerJudge(access.prompts(), access.model, questions, answers, images)
 
 

@@ -21,7 +21,6 @@ from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.rationales.task_rows import holds_candidates
 from pairwright.generators.llm.cost_estimate import StagePlan
-from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.session import Snapshot
 
 JUDGE = "judge"
@@ -110,7 +109,7 @@ def plan_mistakes(
 
 
 def _task(access: ModelAccess, work: Validation, rows: Mapping[int, ValidationRow]) -> PairTask:
-    finder = MistakeFinder(access.prompts(), access.model, MessageImages(), rows.values())
+    finder = MistakeFinder(access.prompts(), access.model, access.images, rows.values())
     return PairTask(finder, access, work.request.seed, {"image_root": str(work.request.image_root)})
 
 

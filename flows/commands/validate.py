@@ -45,7 +45,6 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.cost_estimate import StagePlan
-from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.session import Snapshot
 from pairwright.generators.triples import CachingTagger, Triples
 
@@ -234,7 +233,7 @@ class Validation:
 
     def judging_task(self, access: ModelAccess, rows: Iterable[ValidationRow]) -> PairTask:
         """Return the task of judging rows."""
-        judge = NegativeJudge(access.prompts(), access.model, MessageImages(), rows)
+        judge = NegativeJudge(access.prompts(), access.model, access.images, rows)
         return PairTask(judge, access, self.request.seed, {"image_root": str(self.request.image_root)})
 
     def finish(self) -> dict[str, Any]:

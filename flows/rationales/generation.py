@@ -58,7 +58,7 @@ class RationaleTask:
         prompt = definition.build_prompt(
             access.prompts(), label_given=settings.label_given, see_image=settings.see_image
         )
-        return cls(RationaleGenerator(definition, settings, prompt, access.model), access)
+        return cls(RationaleGenerator(definition, settings, prompt, access.model, access.images), access)
 
     @cached_property
     def identity(self) -> str:

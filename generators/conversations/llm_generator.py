@@ -30,7 +30,7 @@ from pairwright.generators.conversations.type_ratios import check_ratios, draw_t
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.client.messages import Image, Request
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.images import NO_IMAGE, MessageImages
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import Answer, request_answers
 from pairwright.generators.llm.output.errors import OutputError
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens
@@ -173,9 +173,9 @@ class LLMConversations:
         if not selected:
             return texts
         context = ImageContext.of(pair, self.options.limits)
-        images = self._images.find(pair.image) if self._images is not None else ()
+        images = self._images.find(pair.image, (pair.width, pair.height)) if self._images is not None else ()
         if self._images is not None and not images:
-            return [*texts, *(ConversationText(kind, reason=NO_IMAGE) for kind in selected)]
+            return [*texts, *(ConversationText(kind, reason=missing_image_reason(pair.image)) for kind in selected)]
         for kind in selected:
             task = _PromptTask(
                 self._prompts[kind], self._model, pair.key, attempt, context, images, rng, self._languages

@@ -14,6 +14,7 @@ Reason codes of a row:
     wrong_label       the label is not the gold label; such rows are stored separately, with the model's label
     inconsistent      the rationale contradicts its own label or has a wrong calculation (`labels.check_agreement`)
     no_image          the image is missing or invalid, and the model is to see it
+    image_url         the image is a web address, which is not sent
 and the codes of `llm.output.errors` and `llm.client.request_errors`, if there is no usable answer at all.
 """
 
@@ -27,7 +28,7 @@ from pairwright.datasets.records import Example, Origin, annotation_id, compact_
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.client.messages import Image, Request
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.images import NO_IMAGE, MessageImages
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import Answer, request_answers
 from pairwright.generators.llm.output.errors import OutputError
 from pairwright.generators.llm.output.plain_text import TextShape
@@ -134,7 +135,7 @@ class RationaleGenerator:
         """
         images = self.images.find(item.image) if self.settings.see_image else ()
         if self.settings.see_image and not images:
-            return self.failed_example(item, NO_IMAGE, ordinal)
+            return self.failed_example(item, missing_image_reason(item.image), ordinal)
         answers = yield from request_answers(
             self.requests(item, row, attempt, images), TextShape("text"), check=lambda text: self._check(item, text)
         )

@@ -108,7 +108,7 @@ def render(
       pairwright prompts render positive-swap --sample '{"caption": "A cat and a dog."}'
       pairwright prompts render replace-object-propose --sample pairs.parquet --value concept=dog
     """
-    from pairwright.generators.llm.prices import ImageRule
+    from pairwright.generators.llm.image_tokens import ImageRule
     from pairwright.generators.llm.token_estimate import estimate_answer_tokens, estimate_prompt_tokens
 
     prompt = _load_prompts(folder).get(name)
