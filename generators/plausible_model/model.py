@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from pairwright.datasets.records import Box
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.listed_edits import POSITIVE_TYPES
@@ -55,6 +56,7 @@ class PlausibleModel:
             **{f"{kind}-propose": self._propose for kind in FOR_BENCHMARKS if not kind.startswith("swap")},
             **{f"{kind}-compose": self._compose for kind in FOR_BENCHMARKS if not kind.startswith("swap")},
             "captions": _captions,
+            "choose": _choose,
             "conversation": self._conversation,
             "detail": lambda prompt: self._conversations.detail(*_image(prompt)),
             "reasoning": self._reasoning,
@@ -91,9 +93,10 @@ class PlausibleModel:
         found = self._edits.negatives(prompt.text("caption"), prompt.texts("known"))
         wanted, count = prompt.texts("types") or FOR_BENCHMARKS, prompt.values.get("count") or 1
         kinds = [kind for kind in FOR_BENCHMARKS if kind in wanted]
-        return {
-            "negatives": [{"type": kind, **_fields(edit)} for kind in kinds for edit in found.get(kind, [])[:count]]
-        }
+        made = [{"type": kind, **_fields(edit)} for kind in kinds for edit in found.get(kind, [])[:count]]
+        if "image" in prompt.values:
+            made = [{**each, "image_shows": each["from"] or "nothing", "visible": False} for each in made]
+        return {"negatives": made}
 
     def _negatives_of_pairs(self, prompt: RecognizedPrompt) -> dict[str, Any]:
         """Return negatives with the words by which the rules reword what is replaced."""
@@ -151,6 +154,12 @@ def _captions(prompt: RecognizedPrompt) -> dict[str, Any]:
     count = prompt.values.get("count")
     found = captions_of_image(prompt.text("image"), prompt.texts("forms"), count if isinstance(count, int) else 1)
     return {"captions": found}
+
+
+def _choose(prompt: RecognizedPrompt) -> str:
+    """Choose one of two texts, the same one in either order; without looking, it is right half of the time."""
+    first, second = (prompt.text(name) for name in ("first", "second"))
+    return "(1)" if make_rng(0, first).random() < make_rng(0, second).random() else "(2)"
 
 
 def _image_url(messages: Sequence[Mapping[str, Any]]) -> str:

@@ -105,7 +105,7 @@ def render(
     \b
     Examples:
       pairwright prompts render swap-object --sample captions.jsonl
-      pairwright prompts render positive-swap --sample '{"caption": "A cat and a dog."}'
+      pairwright prompts render swap-attribute --sample '{"caption": "A red cat on a white dog."}'
       pairwright prompts render replace-object-propose --sample pairs.parquet --value concept=dog
     """
     from pairwright.generators.llm.image_tokens import ImageRule
