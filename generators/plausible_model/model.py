@@ -93,7 +93,9 @@ class PlausibleModel:
         found = self._edits.negatives(prompt.text("caption"), prompt.texts("known"))
         wanted, count = prompt.texts("types") or FOR_BENCHMARKS, prompt.values.get("count") or 1
         kinds = [kind for kind in FOR_BENCHMARKS if kind in wanted]
-        made = [{"type": kind, **_fields(edit)} for kind in kinds for edit in found.get(kind, [])[:count]]
+        made: list[dict[str, Any]] = [
+            {"type": kind, **_fields(edit)} for kind in kinds for edit in found.get(kind, [])[:count]
+        ]
         if "image" in prompt.values:
             made = [{**each, "image_shows": each["from"] or "nothing", "visible": False} for each in made]
         return {"negatives": made}
