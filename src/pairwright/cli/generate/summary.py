@@ -64,7 +64,7 @@ def _length_lines(lengths: Mapping[str, int]) -> list[str]:
     if not (pairs := sum(lengths.values())):
         return []
     shares = ", ".join(f"{lengths[name] / pairs:.0%} {name}" for name in ("longer", "equal", "shorter"))
-    return [f"Length of negatives, compared with their true texts: {shares}."]
+    return [f"Negatives against their true texts: {shares}."]
 
 
 def _support_lines(support: Mapping[str, int]) -> Iterator[str]:
