@@ -177,3 +177,26 @@ def test_rows_without_an_image_are_rejected(tmp_path: Path) -> None:
     options = ["--model", "m", "--base-url", "http://localhost:9/v1", "--out", tmp_path / "out.jsonl"]
     assert called(path, *options, code=3)["rejected"] == {"no_image": 1}
     assert rows_of(tmp_path / "out.jsonl")[0]["reason"] == "no_image"
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "swap_att.json", "sugarcrepe", "negclip.tsv"])
+def test_candidates_are_read_in_every_layout(corpus: Corpus, tmp_path: Path, name: str) -> None:
+    folder, _ = corpus
+    row = json.loads((folder / "captions.jsonl").read_text().splitlines()[0])
+    image, caption, negative = row["image"], row["caption"], "two purple hearts"
+    given = tmp_path / name
+    sugarcrepe = json.dumps({"0": {"filename": image, "caption": caption, "negative_caption": negative}})
+    if name == "sugarcrepe":
+        given.mkdir()
+        (given / "swap_att.json").write_text(sugarcrepe)
+    elif name.endswith(".jsonl"):
+        given.write_text(json.dumps({"image": image, "caption": caption, "negative": negative}) + "\n")
+    elif name.endswith(".tsv"):
+        given.write_text(f"title\tfilepath\tneg_caption\n{caption}\t{image}\t{[negative]!r}\n")
+    else:
+        given.write_text(sugarcrepe)
+    with models(corpus, lambda _: "content") as server:
+        call = [given, "--model", "vlm", "--base-url", server.url, "--out", tmp_path / "hard.jsonl"]
+        told = called(*call, "--image-root", folder, "--judge-model", "judge")
+    assert (told["in"], told["kept"]) == (1, 1)
+    assert rows_of(tmp_path / "hard.jsonl")[0]["negative"] == negative
