@@ -36,6 +36,7 @@ app = App("List, show and render the prompts for models, and run your own.")
 FolderOption = Annotated[
     Path | None, input_option("--prompts", metavar="DIR", help="Folder of prompt files that replace built-in ones.")
 ]
+WithImageOption = Annotated[bool, typer.Option("--see-image", help="Show the texts of requests with the image.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a prompt, see `prompts list`.")]
 
 
@@ -56,14 +57,17 @@ def list_(*, folder: FolderOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command("show")
-def show(name: NameArgument, *, folder: FolderOption = None, as_json: JsonOption = False) -> None:
+def show(
+    name: NameArgument, *, see_image: WithImageOption = False, folder: FolderOption = None, as_json: JsonOption = False
+) -> None:
     """Show a prompt: values, parameters, text and demonstrations.
 
     \b
-    Example:
+    Examples:
       pairwright prompts show swap-object
+      pairwright prompts show negatives-at-once --see-image
     """
-    prompt = _load_prompts(folder).get(name)
+    prompt = _load_prompts(folder).get(name).with_image(sees=see_image)
     result = {
         **_facts(prompt),
         "from": _prompt_origin(prompt),
@@ -97,6 +101,7 @@ def render(
         list[str] | None,
         input_option("--value", metavar="NAME=TEXT", help="Further value: a text or a JSON list. Repeatable."),
     ] = None,
+    see_image: WithImageOption = False,
     folder: FolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -111,8 +116,9 @@ def render(
     from pairwright.generators.llm.image_tokens import ImageRule
     from pairwright.generators.llm.token_estimate import estimate_answer_tokens, estimate_prompt_tokens
 
-    prompt = _load_prompts(folder).get(name)
-    request = prompt.request({**_sample(sample), **_parse_values(value or [])}, model="")
+    prompt = _load_prompts(folder).get(name).with_image(sees=see_image)
+    values = {**_sample(sample), **({"sees": True} if see_image else {}), **_parse_values(value or [])}
+    request = prompt.request(values, model="")
     tokens = {"in": estimate_prompt_tokens(request, ImageRule()), "out": estimate_answer_tokens(request)}
     result = {
         "prompt": prompt.id,
