@@ -11,6 +11,7 @@ caption is rejected. A number below that of the boxes passes, since a caption ma
 another colour: of 3,000 captions of COCO, 15 give a thing a colour that the other captions of the image contradict.
 """
 
+import json
 import random
 import re
 from collections import Counter
@@ -22,7 +23,7 @@ from typing import Literal
 from pydantic import BaseModel, ValidationError, field_validator
 
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, compact_json, pair_key
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.box_truth import exceeds_boxes, number_of
 from pairwright.generators.captions.context import ImageWords
@@ -49,6 +50,8 @@ PROMPT = "captions"
 Form = Literal["short", "long", "tags"]
 FORMS: tuple[str, ...] = Form.__args__  # type: ignore[attr-defined]
 KINDS: Mapping[str, str] = {"short": "short-caption", "long": "long-caption", "tags": "tags"}
+
+FORM_OF: Mapping[str, str] = {kind: form for form, kind in KINDS.items()}
 
 CAPTION_REASONS: Mapping[str, str] = {
     "missing": "the answer has fewer captions of the form than requested",
@@ -299,6 +302,27 @@ class LLMCaptions:
             scores=compared.scores() if compared is not None else {},
             status="rejected" if reason else "kept",
             reason=reason,
+        )
+
+
+def captioned_pairs(pair: Pair, rows: Sequence[Annotation]) -> Iterator[Pair]:
+    """Yield a pair for each kept caption of an image.
+
+    The other captions of the image, its own first and tags excluded, are the ``captions`` of each pair; ``meta`` has the
+    form, the scores and the origin of its caption as well.
+    """
+    kept = [row for row in rows if row.status == "kept"]
+    sentences = [row.text for row in kept if FORM_OF[row.kind] != "tags"]
+    known = [caption for caption in dict.fromkeys([pair.caption, *pair.captions, *sentences]) if caption]
+    for row in kept:
+        origin = row.origin
+        made = {"generator": origin.generator, "model": origin.model, "prompt": origin.prompt}
+        yield replace(
+            pair,
+            key=pair_key(pair.source, pair.source_id or pair.image, row.text),
+            caption=row.text,
+            captions=tuple(caption for caption in known if caption != row.text),
+            meta=compact_json({**json.loads(pair.meta), "form": FORM_OF[row.kind], **row.scores, **made}),
         )
 
 

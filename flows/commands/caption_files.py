@@ -16,10 +16,8 @@ import orjson
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import UsageError
-from pairwright.datasets.records import Annotation, Pair, pair_key
-from pairwright.generators.llm_captions import KINDS
-
-_FORMS = {kind: form for form, kind in KINDS.items()}
+from pairwright.datasets.records import Annotation, Pair
+from pairwright.generators.llm_captions import FORM_OF, captioned_pairs
 
 
 def check_captions_path(out: Path) -> None:
@@ -56,33 +54,12 @@ def open_caption_writer(path: Path) -> Iterator[Callable[[Pair, Sequence[Annotat
 
 def caption_rows(pair: Pair, rows: Sequence[Annotation]) -> Iterator[dict[str, Any]]:
     """Yield the kept captions of an image as rows of pairs."""
-    kept = [row for row in rows if row.status == "kept"]
-    sentences = [row.text for row in kept if _FORMS[row.kind] != "tags"]
-    known = [caption for caption in dict.fromkeys([pair.caption, *pair.captions, *sentences]) if caption]
-    for row in kept:
-        origin = asdict(row.origin)
-        made = {
-            "form": _FORMS[row.kind],
-            **row.scores,
-            **{name: origin[name] for name in ("generator", "model", "prompt")},
-        }
-        yield {
-            "key": pair_key(pair.source, pair.source_id or pair.image, row.text),
-            "source_id": pair.source_id,
-            "image": pair.image,
-            "caption": row.text,
-            "captions": [caption for caption in known if caption != row.text],
-            "boxes": [asdict(box) for box in pair.boxes],
-            "width": pair.width,
-            "height": pair.height,
-            "source": pair.source,
-            "license": pair.license,
-            "meta": {**json.loads(pair.meta), **made},
-        }
+    for each in captioned_pairs(pair, rows):
+        yield {**asdict(each), "meta": json.loads(each.meta)}
 
 
 def _rejected_row(pair: Pair, row: Annotation) -> dict[str, Any]:
-    form = _FORMS.get(row.kind, row.kind)
+    form = FORM_OF.get(row.kind, row.kind)
     return {
         "key": row.key,
         "image": pair.image,

@@ -166,6 +166,16 @@ class FetchSection(Section):
     min_success: float = Field(0.0, ge=0, le=1, description="share of images that must arrive, or the build stops")
 
 
+class CaptionsSection(Section):
+    """Captions of images that have none, by a model that sees them; each becomes a pair."""
+
+    forms: tuple[Literal["short", "long", "tags"], ...] = Field(("short",), min_length=1)
+    per_image: int = Field(1, ge=1, description="captions per image and form")
+    max_hallucination: float = Field(
+        1.0, ge=0, le=1, description="share of things without support in the boxes of the image; above: rejected"
+    )
+
+
 _SEE_IMAGE = Field(default=False, description="llm: send the image too; pairs without a readable one are rejected")
 
 
