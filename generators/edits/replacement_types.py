@@ -13,7 +13,7 @@ from pairwright.generators.edits.proposals import Proposer
 from pairwright.generators.edits.replacements import Replacements
 from pairwright.generators.edits.sampling import balance_of_targets
 from pairwright.generators.edits.slots import ADJECTIVE, FINITE, NOUN, RELATION, Slot, begins_with_verb, lexicon_key
-from pairwright.generators.lexicon.relations import load_relations
+from pairwright.generators.lexicon.relations import UNKNOWN, load_relations
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def _adjectives(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) 
 
 def _relations(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
     del materials
-    row = _excluded(targets, load_relations().classes_of(slot.before, slot.after), slot.before, slot.after)
+    subject = slot.before or UNKNOWN
+    row = _excluded(targets, load_relations().classes_of(subject, slot.after), subject, slot.after)
     words = [targets[at] for at in np.flatnonzero(row[targets.index(slot.key)])]
     return [word for word in words if begins_with_verb(word)] if _needs_verb(slot) else words
 
@@ -69,7 +70,7 @@ REPLACEMENT_TYPES: Final = {
     "replace-relation": ReplacementType(
         RELATION,
         _relations,
-        lambda slot: (slot.key, slot.tag, load_relations().classes_of(slot.before, slot.after)),
+        lambda slot: (slot.key, slot.tag, load_relations().classes_of(slot.before or UNKNOWN, slot.after)),
     ),
 }
 

@@ -21,7 +21,7 @@ from pairwright.generators.edits.scored_captions import ScoredCaption
 from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, lexicon_key, write_slot
 
 TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}
-MAX_TRIES: Final = 32  # proposals of a caption that are checked at most
+MAX_TRIES: Final = 128  # proposals of a caption that are checked at most
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,11 @@ from typing import Protocol
 class Pool(Protocol):
     """What the makers of negatives ask the statistics of the user's captions."""
 
+    @property
+    def captions(self) -> int:
+        """Number of captions."""
+        ...
+
     def frequency(self, lemma: str, pos: str) -> int:
         """Return the number of captions with the lemma as that part of speech."""
         ...

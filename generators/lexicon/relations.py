@@ -11,13 +11,16 @@ Nouns are optional everywhere. Without them, phrases are compared for two solid 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.lexicon.states import Merging, States, StateSpace, exclude, parse_merging
+from pairwright.generators.lexicon.states import DEEDS, Merging, States, StateSpace, exclude, parse_merging
 from pairwright.generators.lexicon.tables import read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
+
+UNKNOWN: Final = "thing"  # a subject that a caption does not show
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,15 @@ class RelationLexicon:
             return found
         return self._classes.get(("subject", _head(subject)), self._classes["subject", ""]) + found
 
-    def exclusive(self, a: str, b: str, subject: str = "", object: str = "") -> bool:  # noqa: A002
+    def exclusive(
+        self,
+        a: str,
+        b: str,
+        subject: str = "",
+        object: str = "",  # noqa: A002
+        *,
+        by_place: bool = False,
+    ) -> bool:
         """Return whether two phrases cannot both be true of the same two things in one picture.
 
         Args:
@@ -166,6 +177,7 @@ class RelationLexicon:
             b: key of another.
             subject: lemma of what stands before the phrase, if known.
             object: lemma of what stands behind it, if known.
+            by_place: whatever the subject does, and in which posture: of several, some may do one and some the other.
 
         Returns:
             False as well if one of them is not in the tables.
@@ -177,7 +189,8 @@ class RelationLexicon:
         if wrong is not None:
             return wrong
         classes = self._noun_classes(subject, object)
-        return exclude(_applied(classes, one.states), _applied(classes, other.states))
+        states = [_applied(classes, each.states) for each in (one, other)]
+        return exclude(*((each[: -len(DEEDS)] if by_place else each) for each in states))
 
     def exclusion_matrix(
         self,
