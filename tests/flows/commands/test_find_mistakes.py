@@ -15,6 +15,7 @@ from pairwright.cli.main import app
 from pairwright.datasets.colorshape.corpus import CorpusSpec, make_sample, write_corpus
 from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
 from pairwright.datasets.colorshape.scenes import Scene
+from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.images.loading import open_image
 from pairwright.filters.validation.model_mistakes import REASONS
 from pairwright.generators.llm.testing.answers import ServerAnswer
@@ -200,3 +201,24 @@ def test_candidates_are_read_in_every_layout(corpus: Corpus, tmp_path: Path, nam
         told = called(*call, "--image-root", folder, "--judge-model", "judge")
     assert (told["in"], told["kept"]) == (1, 1)
     assert rows_of(tmp_path / "hard.jsonl")[0]["negative"] == negative
+
+
+def test_limits_apply_to_the_model_and_the_judge_together(corpus: Corpus, tmp_path: Path) -> None:
+    folder, _ = corpus
+    with models(corpus, lambda _: "content") as server:
+        call = [folder / "captions.jsonl", "--model", "vlm", "--base-url", server.url, "--out", tmp_path / "hard.jsonl"]
+        asked = called(*call)["by"]["mistakes"]["requests"]
+        (tmp_path / "llm-cache.sqlite").unlink()
+        call += ["--judge-model", "judge", "--max-requests", asked + 3]
+        done = CliRunner().invoke(app, ["generate", "mistakes", *map(str, call)])
+        assert done.exit_code == 1
+        assert server.stats()["requests"] == 2 * asked + 3
+
+
+def test_a_judge_that_cannot_be_is_named(corpus: Corpus, tmp_path: Path) -> None:
+    folder, _ = corpus
+    call = ["generate", "mistakes", str(folder / "captions.jsonl"), "--out", str(tmp_path / "o.jsonl"), "--model", "m"]
+    server = ["--base-url", "http://localhost:9/v1"]
+    for wrong in (["--judge-base-url", "http://localhost:9/v1"], [*server, "--judge-model", "local:none"]):
+        done = CliRunner().invoke(app, [*call, *wrong])
+        assert isinstance(done.exception, PairwrightError), done.output

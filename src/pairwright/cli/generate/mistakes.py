@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -19,9 +19,6 @@ from pairwright.cli.output.progress import with_progress
 from pairwright.cli.refine import OnlyKeptOption
 from pairwright.cli.validate import exit_if_none_kept, validation_lines
 from pairwright.datasets.errors import UsageError
-
-if TYPE_CHECKING:
-    from pairwright.flows.llm.model_access import ModelAccess
 
 
 @with_progress
@@ -81,7 +78,9 @@ def mistakes(
     making = GenerateRequest("rules-negatives", options, seed, read, pool, candidates, workers=workers)
     request = MistakeRequest(making, rows)
     access = asked.asking(out, seed)
-    judge = _judge_access(access, judge_model, judge_base_url) if judge_model else None
+    judge = None
+    if judge_model:  # one bill, so that limits apply to both
+        judge = replace(_judge_options(asked, judge_model, judge_base_url).asking(out, seed), bill=access.bill)
 
     def plan() -> Any:
         with tempfile.TemporaryDirectory() as folder:
@@ -106,11 +105,15 @@ def mistakes(
     exit_if_none_kept(result)
 
 
-def _judge_access(access: "ModelAccess", model: str, base_url: str) -> "ModelAccess":
-    """Return the access to the judge, which shares cache, bill and limits; its price is not that of ``--price``."""
-    section = access.section
-    given = {**section.model_dump(), "model": model, "base_url": base_url or section.base_url, "price": ""}
-    return replace(access, section=type(section).model_validate(given))
+def _judge_options(asked: ModelOptions, model: str, base_url: str) -> ModelOptions:
+    """Return the options of the judge: those of the model, except its server and price; none of a server if it is local."""
+    from pairwright.flows.config.llm_options import SERVER_ONLY_KEYS
+
+    given = replace(asked, model=model, base_url=base_url or asked.base_url, price="")
+    if not model.startswith("local:"):
+        return given
+    unset = ModelOptions()
+    return replace(given, **{name: getattr(unset, name) for name in SERVER_ONLY_KEYS})
 
 
 def _facts(by: Mapping[str, Mapping[str, Any]]) -> list[str]:
