@@ -6,7 +6,7 @@ from typing import Any
 _ATTACKS = ("single_words", "words", "letters", "trigram_total", "trigram_mean", "plausibility", "length")
 _WORDS = ("single_words", "words")
 _PROXIES = ("log_prob_change", "unlikely", "plausibility_change", "imbalance")
-_SECTIONS = ("default", "both sides", "no last resorts")
+_SECTIONS = ("default", "both sides")
 
 
 def render_markdown(figures: Mapping[str, Any]) -> str:

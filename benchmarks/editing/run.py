@@ -16,8 +16,7 @@ so any checkout can be measured: ``PYTHONPATH=OTHER/src python -m benchmarks.edi
 - *slots*: distinct kept edits of one slot of a caption, asked for `PER_SLOT` negatives.
 - *speed*: of the whole command with one and two workers: wall and CPU seconds, captions per second, peak memory.
 
-Sections besides the default options: *both sides* (ADD types beside a hard positive) and, where the checkout has such
-an option, *no last resorts* (replace-relation without negated relations).
+Sections besides the default options: *both* (ADD types beside a hard positive) and *slots*.
 """
 
 import argparse
@@ -229,29 +228,19 @@ def measure(sample: Sample, types: Sequence[str], workers: Sequence[int], sectio
     if "both" in sections and (added := [kind for kind in ADD_TYPES if kind in kinds]):
         beside = generate(sample, "--both-sides", "--types", ",".join(added))
         figures["both sides"] = {kind: describe_type(kind, beside, models, sample.seed) for kind in added}
-    last_resorts = _has_option("--no-last-resorts")
-    if "relation" in sections and "replace-relation" in kinds and last_resorts:
-        without = generate(sample, "--no-last-resorts", "--types", "replace-relation")
-        figures["no last resorts"] = {
-            "replace-relation": describe_type("replace-relation", without, models, sample.seed)
-        }
     if "slots" in sections and (kinds := tuple(kind for kind in SLOT_TYPES if kind in kinds)):
-        figures["slots"] = measure_slots(sample, kinds, ["--no-last-resorts"] if last_resorts else [])
+        figures["slots"] = measure_slots(sample, kinds)
     return figures
 
 
-def measure_slots(sample: Sample, kinds: Sequence[str], options: Sequence[str]) -> dict[str, Any]:
+def measure_slots(sample: Sample, kinds: Sequence[str]) -> dict[str, Any]:
     """Return the candidates per slot of the first images, with the words of the whole sample."""
     first = sample.path.with_name("first.jsonl")
     with sample.path.open(encoding="utf-8") as lines:
         first.write_text("".join(islice(lines, SLOT_IMAGES)), encoding="utf-8")
     asked = ["--types", ",".join(kinds), "--per-type", str(PER_SLOT)]
-    many = generate(sample, *asked, *options, path=first)
+    many = generate(sample, *asked, path=first)
     return {kind: describe_slots(kind, many.kept(kind)) for kind in kinds}
-
-
-def _has_option(name: str) -> bool:
-    return name in measured([sys.executable, "-m", "pairwright", "generate", "negatives", "--help"]).stdout
 
 
 def main() -> None:
@@ -265,7 +254,7 @@ def main() -> None:
     )
     parser.add_argument("--types", type=lambda text: text.split(","), default=[], help="separated by commas")
     parser.add_argument("--workers", type=lambda text: [int(each) for each in text.split(",")], default=[1, 2])
-    parser.add_argument("--sections", default="both,relation,slots", help="besides the default options")
+    parser.add_argument("--sections", default="both,slots", help="besides the default options")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path, help="file for the figures")
     parser.add_argument("--markdown", type=Path, help="file for the tables")

@@ -177,7 +177,8 @@ def _is_apart(one: Box, other: Box) -> bool:
 
 
 def _not_beside(one: Box, other: Box) -> bool:
-    return _is_in_line(one, other) or _is_apart(one, other)
+    """Whether one is upon or behind the other, or far from it; below it, close to it, it may well be next to it."""
+    return (_is_in_line(one, other) and _gap(one, other) < 0) or _is_apart(one, other)
 
 
 def _not_within(one: Box, other: Box) -> bool:

@@ -3,7 +3,7 @@
 A slot has a *key*, the word or phrase as the lexicon and the cloze model know it:
 
 - noun: the lemma of the head, or of the last two words if the dictionary has them as one ("fire hydrant");
-- adjective: the word before a noun in lower case, number words included;
+- adjective: the word before a noun in lower case, number words and nouns of a class ("brick") included;
 - relation: a verb with the preposition behind it, a preposition alone, or a verb with an object ("sit on top of",
   "next to", "hold"). Verbs are lemmas; past participles keep their form ("parked on"), since they describe a state.
 
@@ -22,6 +22,8 @@ from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeCo
 from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.language.sources import Thesaurus
+from pairwright.generators.lexicon.attributes import concepts
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.relations import load_relations
 
 NOUN, ADJECTIVE, RELATION = "noun", "adjective", "relation"
@@ -30,6 +32,7 @@ PARTICIPLES: Final = frozenset({"VBN", "VBD"})  # the tagger mixes them up behin
 _VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
 _CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _ENDS: Final = ("",) * REACH
+_CLAUSES: Final = words_with("opens_clause")
 _FURTHEST: Final = 3  # tokens between a thing and its relation: "a man who is standing on"
 
 
@@ -89,7 +92,7 @@ def form_of(slot: Slot, key: str) -> str:
     """Return a key as it is written at a slot; an empty string if its verb form does not fit there."""
     if slot.kind == NOUN:
         return inflect(key, slot.tag)
-    return _relation_form(key, slot.tag) if slot.kind == RELATION else key
+    return relation_form(key, slot.tag) if slot.kind == RELATION else key
 
 
 def lexicon_key(key: str) -> str:
@@ -99,7 +102,8 @@ def lexicon_key(key: str) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def _relation_form(key: str, tag: str) -> str:
+def relation_form(key: str, tag: str) -> str:
+    """Return a relation inflected like a verb with this tag; an empty string if its verb form does not fit there."""
     if is_participle(key):
         return key if tag in PARTICIPLES or tag in {"VBG", ""} else ""
     if not begins_with_verb(key):
@@ -129,15 +133,15 @@ def _verb_of(participle: str) -> str:
 
 def _slots_of_phrase(caption: Caption, phrase: NounPhrase, thesaurus: Thesaurus) -> Iterator[Slot]:
     tag = caption.tags[phrase.head]
-    noun = caption.lemmas[phrase.head]
+    noun, start = caption.lemmas[phrase.head], phrase.head
     if tag in NOUNS and caption.is_whole(phrase):
-        start = phrase.head
         if len(phrase.nouns) > 1:
             compound = f"{caption.lower[phrase.head - 1]} {noun}"
             if thesaurus.has(compound, "NOUN"):
                 start, noun = phrase.head - 1, compound
         yield Slot(NOUN, start, phrase.head + 1, noun, tag, phrase=phrase)
-    described = () if phrase.joined else phrase.adjectives
+    described = [] if phrase.joined else [*phrase.adjectives]
+    described += [at for at in phrase.nouns if at < start and caption.lower[at] in concepts()]  # "a brick wall"
     for at in (phrase.count, *described) if phrase.count >= 0 else described:
         yield Slot(ADJECTIVE, at, at + 1, caption.lower[at], after=noun, phrase=phrase)
 
@@ -178,6 +182,8 @@ def _subject(caption: Caption, start: int) -> NounPhrase | None:
         and (caption.tag(at - 1)[:2] in {"VB", "RB", "RP"} or caption.word(at - 1) in {"that", "who", "which"})
     ):
         at -= 1
+    if caption.word(at - 1) in _CLAUSES and caption.phrases[0].end < at:
+        return caption.phrases[0]  # "a cat on a table | while sitting on": the caption speaks of the cat
     return caption.ending_at(at)
 
 

@@ -5,11 +5,17 @@ ones are `language.wordnet.WordNet`, `language.pool.PoolStatistics` and, for wan
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 
 class Pool(Protocol):
     """What the makers of negatives ask the statistics of the user's captions."""
+
+    @property
+    def captions(self) -> int:
+        """Number of captions."""
+        ...
 
     def frequency(self, lemma: str, pos: str) -> int:
         """Return the number of captions with the lemma as that part of speech."""
@@ -33,6 +39,10 @@ class Pool(Protocol):
 
     def linked(self, left: str, preposition: str, noun: str) -> int:
         """Return the number of captions that put a noun or verb so at a noun; "" stands for whatever is there."""
+        ...
+
+    def linked_lefts(self, preposition: str, noun: str) -> AbstractSet[str]:
+        """Return the nouns and verbs that captions put so at a noun."""
         ...
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:

@@ -13,6 +13,9 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.lexical import (
     are_opposed,
     converses,
+    deeds_of,
+    is_deed,
+    is_same_place,
     names_of,
     relations_between,
     same_forms,
@@ -20,12 +23,15 @@ from pairwright.generators.edits.constraints.lexical import (
     supports,
 )
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
 from pairwright.generators.lexicon.synonyms import attributes_like
 
+_COLLECTIVE: Final = words_with("collective")
 _ARTICLES: Final = frozenset({"a", "an"})
 _BIRDS: Final = frozenset({"bird", "birds"})
 _REACH: Final = 8  # words between two related things
+_NEAR: Final = 4  # words before a thing in which its preposition stands
 
 
 class Relation(NamedTuple):
@@ -88,22 +94,33 @@ def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_said_relation(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether another caption has the new relation between the same two things."""
+    """Whether another caption has the new relation between the same two things, or its place alone."""
     del known
-    said = relation_of(edit)
-    if said is None or not edit.caption.words.others:
+    words, said = edit.caption.words, relation_of(edit)
+    if said is None or not words.others:
         return False
     subject, new, thing, old = said
     subjects, things = names_of(subject), names_of(thing)
     backward = converses(new) - converses(old) - {old, new}
-    for line in edit.caption.words.others:
-        if subjects.isdisjoint(line) or things.isdisjoint(line):
+    for line in words.others:
+        if things.isdisjoint(line):
+            continue
+        if subjects.isdisjoint(line):
+            # Captioners call a thing by many names: what is in such a place may be the subject.
+            if edit.target == "relation" and any(is_same_place(key, new, old, thing) for key in _said_of(line, things)):
+                return True
             continue
         if any(supports(found, new, old, subject, thing) for found in _said_between(line, subjects, things)):
             return True
         if not backward.isdisjoint(_said_between(line, things, subjects)):
             return True
     return False
+
+
+def is_said_deed(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether another caption says that somebody does what the new relation says, and not what the old one does."""
+    del known
+    return any(is_deed(key, edit.new, edit.old) for line in edit.caption.words.others for key in deeds_of(line))
 
 
 def may_be_place(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -125,6 +142,28 @@ def may_be_other_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     return any(noun and is_one_of_several(edit.caption, noun) for noun in nouns)
 
 
+def may_be_some_of_them(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether a relation is said of an unknown number, of which some may do the one and some the other.
+
+    Things stay where they are, so it is asked of them only what they do; people and animals are anywhere.
+    """
+    old, new, subject, thing = edit.old, edit.new, edit.before, edit.after
+    if not _is_of_many(edit):
+        return False
+    return known.nouns.is_alive(subject) or not known.relations.exclusive(old, new, subject, thing, by_place=True)
+
+
+def _is_of_many(edit: ProposedEdit) -> bool:
+    caption = edit.caption
+    for phrase in reversed(caption.by_head.get(edit.before, ())):
+        if phrase.end <= edit.start:
+            if edit.before in _COLLECTIVE:
+                return True
+            count = caption.word(phrase.count) if phrase.count >= 0 else ""
+            return caption.plural(phrase) and not number_of(count)
+    return False
+
+
 def is_one_of_several(caption: Caption, noun: str) -> bool:
     """Whether a caption mentions one thing of which other captions or boxes show several."""
     words = caption.words
@@ -142,7 +181,7 @@ def relation_of(edit: ProposedEdit) -> Relation | None:
         between = edit.caption.lower[edit.end : edit.second[0]]
         phrase = " ".join(word for word in between if word not in _ARTICLES).removesuffix(" the")
         return Relation(edit.new, phrase, edit.old) if phrase else None
-    if edit.target != "relation" or not edit.before or not edit.after:
+    if edit.target != "relation" or not edit.after:
         return None
     return Relation(edit.before, edit.new, edit.after, edit.old)
 
@@ -164,3 +203,10 @@ def _said_between(line: tuple[str, ...], firsts: frozenset[str], seconds: frozen
         for end in ends:
             if start < end <= start + _REACH:
                 yield from relations_between(line[start + 1 : end])
+
+
+def _said_of(line: tuple[str, ...], things: frozenset[str]) -> Iterator[str]:
+    """Yield the relations that stand right before one of some things."""
+    for at, word in enumerate(line):
+        if word in things:
+            yield from relations_between(line[max(0, at - _NEAR) : at])

@@ -12,12 +12,18 @@ from pairwright.generators.captions.context import plural_of
 from pairwright.generators.edits.constraints.lexical import same_forms
 from pairwright.generators.language.sources import Pool, Thesaurus
 from pairwright.generators.lexicon.attributes import AttributeLexicon
+from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import NounLexicon, NounThesaurus, flagged, loosely_same, noun_features
 from pairwright.generators.lexicon.relations import load_relations
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
 SEEN: Final = 2  # captions of the pool that show that two words go together
-STRANGE: Final = -0.15  # plausibility of two words that are hardly ever together where chance alone would have them
+LINKED: Final = 0.1  # captions in which chance would have two words, from which such words are known not to be linked
+TOGETHER: Final = 1.0  # the same, from which words are known not to be together
+FEWEST_PLURALS: Final = 0.01  # of the captions with a noun, those that have its plural, if there is one
+FEW_PLURALS: Final = 0.1  # the same, of a noun that also stands without an article
+MASS: Final = 0.3  # share of singulars without an article, from which a noun needs none
+ALWAYS_MASS: Final = 0.9  # the same, from which it hardly has one
 SLACK: Final = 0.05  # plausibility by which a word may fall short
 KNOWN: Final = 20  # links to a noun, from which what is not among them tells something
 MISPLACED: Final = 0.2  # of the links that chance would have, below which captions do not put things so
@@ -69,7 +75,9 @@ class Knowledge:
         self.related = lru_cache(maxsize=100_000)(thesaurus.related)
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
-        self.plausibility = lru_cache(maxsize=200_000)(self._find_plausibility)
+        self.share_without_article = lru_cache(maxsize=20_000)(self._find_share)
+        self._often = lru_cache(maxsize=100_000)(self._find_often)
+        self._kin = lru_cache(maxsize=5_000)(self._find_kin)
         self.is_misplaced = lru_cache(maxsize=100_000)(self._find_misplaced)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -79,6 +87,18 @@ class Knowledge:
     def may_be_called(self, one: str, other: str) -> bool:
         """Whether captioners use two nouns for the same thing, and do not tell them apart."""
         return reword_each_other(one, other) and not self.nouns.exclusive(one, other)
+
+    def expects(self, one: str, other: str, captions: float) -> bool:
+        """Whether chance alone would have two lemmas together in so many captions of the pool."""
+        return self._often(one) * self._often(other) >= captions * self.pool.captions
+
+    def _find_often(self, word: str) -> int:
+        return max(self.pool.cooccurrence(word, word), self.pool.form_frequency(word))
+
+    def _find_share(self, noun: str) -> float:
+        """Return the share of places of a singular, behind words such as "a" or "some", that have no article."""
+        bare, one = (sum(self.pool.run(word, noun) for word in words_with(each)) for each in ("before_mass", "one"))
+        return bare / (bare + one + 1)
 
     def _find_mentions(self, noun: str) -> Names:
         """Return the names by which another caption may mention a noun; of a compound, its head too."""
@@ -98,14 +118,6 @@ class Knowledge:
             kinds = [word for word in kinds if self.pool.frequency(word, "NOUN")]
         words = {noun, *self.thesaurus.synonyms(noun, "NOUN"), *loosely_same(noun), *kinds} - flagged("frame")
         return frozenset(words | {plural_of(word) for word in words})
-
-    def _find_plausibility(self, noun: str, beside: str) -> float:
-        """Return how well two words go together in captions; of a compound, its worst word."""
-        return min(self._plausibility(word, beside) for word in noun.split())
-
-    def _plausibility(self, word: str, beside: str) -> float:
-        seen, fit = self.pool.context_fit(word, (beside,), SEEN)
-        return fit if seen or word == beside else min(fit, -SLACK)
 
     def _find_misplaced(self, thing: str, preposition: str, noun: str) -> bool:
         """Whether captions never, or much less often than by chance, put a thing or deed so at a noun."""
@@ -127,8 +139,12 @@ class Knowledge:
             return True
         if touching != _BENEATH and not _EITHER_WAY.isdisjoint(self.relations.classes_of(object=noun)):
             touching = _ON + _IN
+        return any(not self._kin(thing).isdisjoint(self.pool.linked_lefts(by, noun)) for by in touching)
+
+    def _find_kin(self, thing: str) -> frozenset[str]:
+        """Return the heads of the nouns that name things of one kind with another; of a person, of all persons."""
         kin = self._persons if self.nouns.is_person(thing) else (thing, *self.nouns.substitutes(thing, self._nouns))
-        return any(self.pool.linked(one.rpartition(" ")[2], by, noun) for one in kin for by in touching)
+        return frozenset(one.rpartition(" ")[2] for one in kin)
 
 
 def _names(forms: frozenset[str]) -> Names:

@@ -8,6 +8,7 @@ from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.attributes import concepts, neighbours, opposites
 from pairwright.generators.lexicon.nouns import cell_words, loosely_same
 from pairwright.generators.lexicon.relations import Relation, load_relations
+from pairwright.generators.lexicon.states import DEEDS, exclude
 from pairwright.generators.lexicon.synonyms import rewordings
 from pairwright.generators.lexicon.tables import read_rows
 
@@ -102,6 +103,33 @@ def supports(said: str, new: str, old: str, subject: str, thing: str) -> bool:
     if said == "with" and not _BEARING.isdisjoint(known.features):
         return True
     return lexicon.paraphrase(said, new, thing) or lexicon.exclusive(said, old, subject, thing)
+
+
+@lru_cache(maxsize=20_000)
+def deeds_of(line: tuple[str, ...]) -> frozenset[str]:
+    """Return the verbs of a caption as relation phrases, without what they are said of and where."""
+    lexicon = load_relations()
+    verbs = {_verb(word) for word in line if not lexicon.match_preposition((word,), 0)}
+    return frozenset(verb for verb in verbs if lexicon.analyse(verb) is not None)
+
+
+@lru_cache(maxsize=100_000)
+def is_deed(said: str, new: str, old: str) -> bool:
+    """Whether a verb that a caption has may say what a new relation says somebody does, and not what the old one says."""
+    lexicon = load_relations()
+    one, other, before = lexicon.analyse(said), lexicon.analyse(new), lexicon.analyse(old)
+    if one is None or other is None or before is None or not one.verb or not other.verb:
+        return False
+    deed, written, replaced = (each.states[-len(DEEDS) :] for each in (one, other, before))
+    return exclude(deed, replaced) and not exclude(deed, written)
+
+
+@lru_cache(maxsize=100_000)
+def is_same_place(said: str, new: str, old: str, thing: str) -> bool:
+    """Whether a preposition that a caption has before a thing says the new place, and not the old one."""
+    one, other, before = split_relation(said)[1], split_relation(new)[1], split_relation(old)[1]
+    lexicon = load_relations()
+    return bool(one and other) and lexicon.paraphrase(one, other, thing) and not lexicon.paraphrase(one, before, thing)
 
 
 @lru_cache(maxsize=20_000)

@@ -20,6 +20,7 @@ from pairwright.generators.edits.constraints.lexical import (
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.language.lemmas import lemmatize
 from pairwright.generators.lexicon.attributes import concepts, number_ranges, same_concept
+from pairwright.generators.lexicon.relations import UNKNOWN
 from pairwright.generators.lexicon.synonyms import reword_each_other
 
 _ARTICLES: Final = frozenset({"a", "an"})
@@ -73,7 +74,7 @@ def is_same_relation(edit: ProposedEdit, known: Knowledge) -> bool:
     if old == new or reworded(old, new, "relation", edit.after):
         return True
     if known.relations.analyse(old) and known.relations.analyse(new):
-        return not known.relations.exclusive(old, new, edit.before, edit.after)
+        return not known.relations.exclusive(old, new, edit.before or UNKNOWN, edit.after)
     verbs = split_relation(old)[0], split_relation(new)[0]
     return all(verbs) and (verbs[0] == verbs[1] or known.related(*verbs, "VERB"))
 

@@ -5,9 +5,21 @@ from functools import lru_cache
 
 from pairwright.generators.captions.box_truth import number_of
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.constraints.knowledge import KNOWN, SEEN, SLACK, STRANGE, Knowledge
+from pairwright.generators.edits.constraints.knowledge import (
+    ALWAYS_MASS,
+    FEW_PLURALS,
+    FEWEST_PLURALS,
+    KNOWN,
+    LINKED,
+    MASS,
+    SEEN,
+    SLACK,
+    TOGETHER,
+    Knowledge,
+)
 from pairwright.generators.edits.constraints.lexical import split_relation
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.language.inflection import inflect
 from pairwright.generators.language.prepositional_links import PrepositionalLink, find_links
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
@@ -23,9 +35,14 @@ def is_everywhere(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_strange_beside(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions hardly ever have the new noun beside a word of this caption."""
-    old = edit.old.rpartition(" ")[2]
-    return any(known.plausibility(edit.new, word) <= STRANGE for word in edit.caption.company if word != old)
+    """Whether captions never have the new noun with a noun or verb of this caption, though they would by chance."""
+    new, old = edit.new.split(), edit.old.split()
+    company = [word for word in edit.caption.company if word not in old]
+    return any(
+        not known.pool.cooccurrence(part, word) and known.expects(part, word, TOGETHER)
+        for part in new
+        for word in company
+    )
 
 
 def is_implausible(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -49,16 +66,45 @@ def is_misplaced_relation(edit: ProposedEdit, known: Knowledge) -> bool:
 def is_unseen_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether captions never have the new noun behind its modifier, verb or preposition, or before its verb or preposition.
 
-    Not asked of what captions do not say of the old noun either.
+    Asked if captions say so of the old noun, or would say so of the new one by chance.
     """
     new, old = edit.new.rpartition(" ")[2], edit.old.rpartition(" ")[2]
-    adjacency = known.pool.adjacency
+    adjacency, expects = known.pool.adjacency, known.expects
     before, behind = _neighbours(edit.caption, edit.start, edit.end)
     return (
-        any(adjacency(word, old) and not adjacency(word, new) for word in before)
-        or any(adjacency(old, word) and not adjacency(new, word) for word in behind)
+        any((adjacency(word, old) or expects(word, new, LINKED)) and not adjacency(word, new) for word in before)
+        or any((adjacency(old, word) or expects(new, word, LINKED)) and not adjacency(new, word) for word in behind)
         or _has_unseen_link(edit.caption, old, new, known)
+        or _is_unseen_compound(edit, known)
     )
+
+
+def _is_unseen_compound(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether captions never have the new noun right behind a noun that modifies it: "eye scissors"."""
+    caption, before = edit.caption, edit.start - 1
+    phrase = caption.ending_at(edit.end)
+    if phrase is None or before not in phrase.nouns:
+        return False
+    run, modifier, first = known.pool.run, caption.lower[before], edit.new.split()[0]
+    if first == edit.new:
+        first = inflect(first, caption.tags[edit.end - 1])
+    asked = run(modifier, caption.lower[edit.start]) or known.expects(modifier, first, LINKED)
+    return bool(asked) and not run(modifier, first)
+
+
+def is_unused_form(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether captions do not use the new noun in this number, or with this article: "rices", "a cattle", "eating sandwich"."""
+    caption, head = edit.caption, edit.new.rpartition(" ")[2]
+    tag, share = caption.tags[edit.end - 1], known.share_without_article
+    if tag == "NN":
+        phrase = caption.ending_at(edit.end)
+        first = caption.lower[phrase.start] if phrase is not None else ""
+        if first in words_with("one"):
+            return share(head) > ALWAYS_MASS
+        bare = phrase is not None and phrase.determiner < 0 and phrase.count < 0
+        return bare and share(head) < MASS <= share(edit.old.rpartition(" ")[2])
+    count, form = known.pool.form_frequency, inflect(head, tag)
+    return form != head and count(form) < count(head) * (FEWEST_PLURALS if share(head) < MASS else FEW_PLURALS)
 
 
 def _has_unseen_link(caption: Caption, old: str, new: str, known: Knowledge) -> bool:
@@ -78,7 +124,7 @@ def _neighbours(caption: Caption, start: int, end: int) -> tuple[list[str], list
     at = start - 1
     while at >= 0 and caption.tokens[at].pos in {"ADJ", "NOUN", "DET", "NUM", "VERB", "ADP"}:
         token = caption.tokens[at]
-        if token.pos not in {"DET", "NUM"}:
+        if token.pos in {"ADJ", "VERB", "ADP"}:
             before.append(token.lemma)
         if token.pos in {"VERB", "ADP"}:
             break
@@ -131,17 +177,19 @@ def _is_bare_path(key: str) -> bool:
 
 
 def is_no_quality(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether captions never describe such a thing by the new attribute."""
+    """Whether captions hardly ever describe such a thing by the new attribute, though both are common enough."""
     return any(
         max(known.pool.adjacency(word, noun), known.pool.cooccurrence(word, noun) // 2) < SEEN
+        and known.expects(word, noun, TOGETHER)
         for word, noun in _described(edit)
         if not number_of(word)
     )
 
 
 def _described(edit: ProposedEdit) -> Iterator[tuple[str, str]]:
+    """Yield what an edit newly says of things: an attribute and the head noun."""
     pairs = ((edit.new, edit.before), (edit.old, edit.after)) if edit.form == "swap" else ((edit.new, edit.after),)
-    return ((words, noun) for words, noun in pairs if words and noun)
+    return ((words, noun.rpartition(" ")[2]) for words, noun in pairs if words and noun)
 
 
 @lru_cache(maxsize=8)

@@ -224,6 +224,11 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("flowers [next to] a vase", "in", "replace-relation", ("flowers beside a vase",)),
     ),
     Constraint(
+        "done", "truth", "true_of_image", ("replace-relation",), image.is_said_deed,
+        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("somebody stands there",)),
+        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("somebody sits there",)),
+    ),
+    Constraint(
         "placed", "truth", "true_of_image", ("replace-relation", "swap-object"), image.may_be_place,
         Example("a dog [to the left of] a cat", "to the right of", "replace-relation", boxes=_LEFT_RIGHT),
         Example("a dog [to the right of] a cat", "to the left of", "replace-relation", boxes=_LEFT_RIGHT),
@@ -234,6 +239,11 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("[brown] dogs on a bed", "white", "replace-attribute", ("two dogs on a bed",)),
     ),
     Constraint(
+        "some_of_them", "truth", "true_of_image", ("replace-relation",), image.may_be_some_of_them,
+        Example("people [sitting on] a bench", "stand on", "replace-relation"),
+        Example("two people [sitting on] a bench", "stand on", "replace-relation"),
+    ),
+    Constraint(
         "everywhere", "truth", "true_of_image", _THINGS, plausibility.is_everywhere,
         Example("a dog on a bed | .", "floor", "add-object"),
         Example("a dog on a bed | .", "kite", "add-object"),
@@ -242,6 +252,11 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "misplaced_relation", "plausibility", "no_candidate", ("replace-relation",), plausibility.is_misplaced_relation,
         Example("a boat [near] a table", "on", "replace-relation"),
         Example("a cat [near] a table", "on", "replace-relation"),
+    ),
+    Constraint(
+        "unused_form", "plausibility", "no_candidate", ("replace-object",), plausibility.is_unused_form,
+        Example("a bowl of [soup] on a table", "sandwich", "replace-object"),
+        Example("a bowl of [soup] on a table", "rice", "replace-object"),
     ),
     Constraint(
         "unseen_thing", "plausibility", "no_candidate", ("replace-object",), plausibility.is_unseen_thing,

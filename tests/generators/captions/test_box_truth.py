@@ -58,7 +58,8 @@ def test_people_by_any_name_are_persons() -> None:
         ((HIGH, LOW), "above", True),
         ((LEFT, RIGHT), "far from", True),
         ((HIGH, Box("table", 0.3, 0.3, 0.7, 0.9)), "far from", False),
-        ((HIGH, LOW), "next to", False),
+        ((HIGH, LOW), "next to", True),  # below it, but close
+        ((HIGH, Box("table", 0.3, 0.1, 0.7, 0.9)), "next to", False),
         ((Box("dog", 0.1, 0.5, 0.28, 0.9), LOW), "next to", True),
         ((Box("dog", 0.4, 0.6, 0.5, 0.7), LOW), "inside", True),
         ((LEFT, RIGHT), "inside", False),

@@ -1,5 +1,6 @@
 """The table of constraints: each blocks and allows what it says, and nothing is asked of what it does not apply to."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import pytest
@@ -14,6 +15,8 @@ POOL = (
     *("a fork and a plate on a table",) * 30, *("a cat sitting on a table",) * 30, *("a boat sailing on the water",) * 60,
     *("a wooden chair at a table",) * 10, *("a red bus on a street",) * 30, *("a black cat sitting on a chair",) * 10,
     *("a cat on a table",) * 10, *("a cat walking on a table",) * 10, *("a cat jumping into a box",) * 30,
+    *("a bowl of soup on a table",) * 10, *("a bowl of rice on a table",) * 10, *("a sandwich on a table",) * 20,
+    *("a ham sandwich",) * 10, *("three boats on the water",) * 10, *("a field of cattle",) * 20,
 )  # fmt: skip
 
 
@@ -44,6 +47,31 @@ def test_a_skipped_constraint_or_group_is_not_asked() -> None:
     assert (found.id, found.reason) == ("mentioned", "true_of_image") if found else False
     for skip in ({"mentioned", "plausibility"}, {"truth", "plausibility"}):
         assert find_violation(edit, known(), skip=frozenset(skip)) is None
+
+
+@pytest.mark.parametrize(
+    ("caption", "new", "blocked"),
+    [
+        ("three [boats] on a table", "water", "unused_form"),
+        ("three [boats] on a table", "cat", "unused_form"),
+        ("a [boat] on the water", "cattle", "unused_form"),
+        ("a ham [sandwich] on a table", "water", "unseen_thing"),
+        ("a bowl of [soup] near a boat", "fork", "unused_form"),
+        ("a [cat] on a table", "sandwich", ""),
+        ("a [plate] and a cat near a table", "water", "strange_company"),
+    ],
+)
+def test_words_that_captions_never_use_so_are_not_written(caption: str, new: str, blocked: str) -> None:
+    edit = proposed(Example(caption, new, "replace-object"))
+    asked = [each for each in CONSTRAINTS if each.id in {"unused_form", "unseen_thing", "strange_company"}]
+    assert next((each.id for each in asked if each.violated(edit, known())), "") == blocked
+
+
+@pytest.mark.parametrize(("noun", "violated"), [("cat", True), ("house cat", True), ("walrus", False)])
+def test_a_compound_is_described_as_its_head_and_a_rare_noun_by_any_attribute(noun: str, *, violated: bool) -> None:
+    edit = replace(proposed(Example("a [red] cat on a table", "wooden", "replace-attribute")), after=noun)
+    constraint = next(each for each in CONSTRAINTS if each.id == "unknown_quality")
+    assert constraint.violated(edit, known()) is violated
 
 
 def test_ids_are_unique() -> None:

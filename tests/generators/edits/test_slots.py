@@ -1,0 +1,24 @@
+"""Slots of captions: what may be replaced, and by which key it is known."""
+
+import pytest
+
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.slots import ADJECTIVE, NOUN, find_slots
+from pairwright.generators.language.wordnet import load_wordnet
+from tests.generators.rule_fixtures import pair_of, tokens_of
+
+
+@pytest.mark.parametrize(
+    ("text", "nouns", "adjectives"),
+    [
+        ("A brick wall near a street", ["wall", "street"], ["brick"]),
+        ("A red fire hydrant on a street", ["fire hydrant", "street"], ["red"]),
+        ("A school ticket on two tables", ["ticket", "table"], ["two"]),
+    ],
+)
+def test_nouns_of_a_class_before_another_are_slots_of_attributes(
+    text: str, nouns: list[str], adjectives: list[str]
+) -> None:
+    slots = find_slots(Caption(pair_of(text), tokens_of(text)), load_wordnet())
+    assert [slot.key for slot in slots if slot.kind == NOUN] == nouns
+    assert [slot.key for slot in slots if slot.kind == ADJECTIVE] == adjectives
