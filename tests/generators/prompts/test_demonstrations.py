@@ -11,7 +11,7 @@ from pairwright.generators.language.inflection import article
 from pairwright.generators.prompts.book import Prompt, PromptBook
 
 BOOK = PromptBook()
-JUDGING = {"judge", "judge-answers"}  # a demonstration would bias the judgement
+JUDGING = {"judge", "judge-answers", "captions"}  # a demonstration would bias the judgement, or lack its image
 EDITING = [p.name for p in BOOK.listing() if p.name.endswith("-compose") or p.name.startswith(("swap-", "positive-"))]
 TYPES = (
     "replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute", "add-object",
