@@ -172,8 +172,8 @@ class LLMCaptions:
         tagger: tags what the model wrote, and the captions of the pair.
         prompts: prompts, with `PROMPT`.
         model: name of the model at the server.
-        images: reads images.
         options: what to make.
+        images: reads images; None: at the default size.
 
     Raises:
         UsageError: an unknown form, less than one caption per image, or a share out of range.
@@ -182,21 +182,22 @@ class LLMCaptions:
     name = NAME
     version = VERSION
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the parts of a build's materials
+    def __init__(  # noqa: PLR0913 - the parts of a build's materials
         self,
         kinds: HypernymLookup,
         tagger: Tagger,
         prompts: PromptBook,
         model: str,
-        images: MessageImages,
         options: LLMCaptionOptions | None = None,
+        *,
+        images: MessageImages | None = None,
     ) -> None:
         self.options = options or LLMCaptionOptions()
         require_known("no such form of caption:", self.options.forms, FORMS)
         if not self.options.forms or self.options.per_image < 1 or not 0 <= self.options.max_hallucination <= 1:
             raise UsageError("captions: at least one form, at least 1 per image, max_hallucination from 0 to 1.")
         self._prompt = prompts.get(PROMPT)
-        self._model, self._images, self._tagger = model, images, tagger
+        self._model, self._images, self._tagger = model, images or MessageImages(), tagger
         self._support, self._languages = ObjectSupport(kinds, tagger), LanguageDetector(kinds)
 
     @property

@@ -12,29 +12,24 @@ where ``make(materials, **options)`` returns a `generators.protocols.RuleGenerat
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.plugins import PluginRegistry, iterate_plugin, report_failures
 from pairwright.datasets.records import Annotation, Pair
-from pairwright.generators.conversations.llm_generator import LLMConversationOptions, LLMConversations
-from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.language.wordnet import WordNet
-from pairwright.generators.llm.images import MessageImages
-from pairwright.generators.llm_captions import LLMCaptionOptions, LLMCaptions
-from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
-from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
-from pairwright.generators.negatives import NegativeOptions, RuleNegatives
-from pairwright.generators.positives import PositiveOptions, RulePositives
-from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.protocols import AnyLLMGenerator, RuleGenerator
+
+if TYPE_CHECKING:
+    from pairwright.generators.llm.images import MessageImages
+    from pairwright.generators.prompts.book import PromptBook
 
 GROUP, LLM_GROUP = "pairwright.generators", "pairwright.llm_generators"
 
@@ -64,13 +59,13 @@ class LLMMaterials(Materials):
         model: its name.
         prompts: prompts.
         tagger: tags captions and answers.
-        images: reads and encodes images for it.
+        images: reads and encodes images for it; None: at the default size.
     """
 
     model: str
-    prompts: PromptBook
+    prompts: "PromptBook"
     tagger: Tagger
-    images: MessageImages = field(default_factory=MessageImages)
+    images: "MessageImages | None" = None
 
 
 GeneratorFactory = Callable[..., Any]
@@ -87,39 +82,54 @@ class BuiltInGenerator:
     edits_captions: bool = False
 
 
+# Each imports its module when called: those of other generators take half a second, in every process.
+
+
 def _cloze(materials: Materials) -> ClozeModel | None:
     return materials.edits.cloze if materials.edits is not None else None
 
 
 def _negatives(materials: Materials, **options: Any) -> RuleGenerator:
+    from pairwright.generators.negatives import NegativeOptions, RuleNegatives
+
     return RuleNegatives(
         materials.wordnet, materials.pool, NegativeOptions(seed=materials.seed, **options), materials.edits
     )
 
 
 def _positives(materials: Materials, **options: Any) -> RuleGenerator:
+    from pairwright.generators.positives import PositiveOptions, RulePositives
+
     return RulePositives(
         materials.wordnet, materials.pool, PositiveOptions(seed=materials.seed, **options), _cloze(materials)
     )
 
 
 def _conversations(materials: Materials, **options: Any) -> RuleGenerator:
+    from pairwright.generators.conversations.template_generator import ConversationOptions, TemplateConversations
+
     return TemplateConversations(ConversationOptions(seed=materials.seed, **options))
 
 
 def _llm_negatives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
+    from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
+
     chosen = LLMNegativeOptions(seed=materials.seed, **options)
     own = (materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model)
     return LLMNegatives(*own, chosen, images=materials.images)
 
 
 def _llm_positives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
+    from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
+
     chosen = LLMPositiveOptions(seed=materials.seed, **options)
     own = (materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model)
     return LLMPositives(*own, chosen, images=materials.images)
 
 
 def _llm_conversations(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
+    from pairwright.generators.conversations.llm_generator import LLMConversationOptions, LLMConversations
+
     chosen = LLMConversationOptions(seed=materials.seed, **options)
     return LLMConversations(
         materials.wordnet, materials.tagger, materials.prompts, materials.model, chosen, images=materials.images
@@ -127,9 +137,11 @@ def _llm_conversations(materials: LLMMaterials, **options: Any) -> AnyLLMGenerat
 
 
 def _llm_captions(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
+    from pairwright.generators.llm_captions import LLMCaptionOptions, LLMCaptions
+
     chosen = LLMCaptionOptions(seed=materials.seed, **options)
     return LLMCaptions(
-        materials.wordnet, materials.tagger, materials.prompts, materials.model, materials.images, chosen
+        materials.wordnet, materials.tagger, materials.prompts, materials.model, chosen, images=materials.images
     )
 
 

@@ -19,8 +19,8 @@ from pairwright.generators.language.cloze.context import SLOT_KINDS, ClozeExampl
 from pairwright.generators.language.cloze.examples import ClozeSampler
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.cloze.training import train_cloze_model
+from pairwright.generators.language.packed_tokens import PackedTokens, pack, unpack
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.token_storage import PackedTokens, pack, unpack
 from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.vocabulary import FloatArray
 from pairwright.generators.language.wordnet import load_wordnet

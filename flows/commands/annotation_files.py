@@ -19,7 +19,6 @@ from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.exports.writing import TRAINING_ONLY_FORMS
 from pairwright.datasets.records import Annotation, Pair, edit_to_dict
-from pairwright.flows.commands.caption_files import open_caption_writer
 from pairwright.generators.balance import (
     BalanceLimits,
     BalanceResult,
@@ -73,6 +72,8 @@ def open_writer(path: Path, generator: str) -> Iterator[Write]:
     """
     ending, what = path.suffix.lower(), generator.rpartition("-")[2]  # "rules-negatives", "llm-negatives"
     if what == "captions":
+        from pairwright.flows.commands.caption_files import open_caption_writer  # imports pydantic
+
         with open_caption_writer(path) as write:
             yield write
         return

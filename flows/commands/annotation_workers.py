@@ -7,19 +7,19 @@ import gc
 import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.generators.edits.learning import sample_slots
 from pairwright.generators.language.cloze.examples import ClozeSample
+from pairwright.generators.language.packed_tokens import PackedTokens, pack, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, count_captions
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.token_storage import PackedTokens, pack, unpack
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
-from pairwright.generators.protocols import annotate_pairs
+from pairwright.generators.protocols import RuleGenerator, annotate_pairs
 from pairwright.generators.registry import Materials, build_generator
 
 # A pair, with the tokens of its caption if they are known.
@@ -70,21 +70,26 @@ class BatchAnnotator:
     Args:
         setup: of the generator.
         folder: of the file, which must exist while other processes work.
-
-    Raises:
-        UsageError: for an unknown generator, or options that it does not have.
     """
 
     def __init__(self, setup: GeneratorSetup, folder: Path) -> None:
         self._setup, self._path = setup, folder / "setup.pickle"
-        self._maker = build_generator(setup.generator, setup.materials, setup.options)
-        gc.freeze()  # the tables live as long as the process; the collector need not visit them
 
     def __call__(self, batch: Sequence[Waiting]) -> list[list[Annotation]]:
-        """Return the annotations of each pair of a batch."""
-        maker, seed = self._maker, self._setup.seed
+        """Return the annotations of each pair of a batch.
+
+        Raises:
+            UsageError: for an unknown generator, or options that it does not have.
+        """
         pairs = ((pair, words) for (pair, _), words in zip(batch, tag_batch(batch), strict=True))
-        return list(annotate_pairs(maker, pairs, seed))
+        return list(annotate_pairs(self._generator, pairs, self._setup.seed))
+
+    @cached_property
+    def _generator(self) -> RuleGenerator:
+        """The generator, constructed in each process that annotates."""
+        made = build_generator(self._setup.generator, self._setup.materials, self._setup.options)
+        gc.freeze()  # the tables live as long as the process; the collector need not visit them
+        return made
 
     def __reduce__(self) -> tuple[object, tuple[Path]]:
         if not self._path.exists():  # written when the first process needs it

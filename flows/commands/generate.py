@@ -32,8 +32,8 @@ from pairwright.generators.counts import AnnotationCounts, LengthBalance
 from pairwright.generators.edits.general_english import GeneralEnglish, pool_or_general_english
 from pairwright.generators.edits.learning import BALANCE_CAPTIONS, learn_edit_model
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
+from pairwright.generators.language.packed_tokens import PackedTokens, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics
-from pairwright.generators.language.token_storage import PackedTokens, unpack
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.registry import Materials, needs_edit_model, needs_pool

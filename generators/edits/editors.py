@@ -20,11 +20,10 @@ from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
-from pairwright.generators.edits.proposals import FloatArray
 from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
 from pairwright.generators.edits.replacements import MAX_TRIES, Replacements
 from pairwright.generators.edits.sampling import balance_of_targets, order_by_weight
-from pairwright.generators.edits.scored_captions import ScoredCaption, score_captions
+from pairwright.generators.edits.scored_captions import FloatArray, score_captions
 from pairwright.generators.edits.shuffling import shuffle
 from pairwright.generators.edits.swaps.attributes import swap_attributes
 from pairwright.generators.edits.swaps.fit import ClozeFit
@@ -43,13 +42,14 @@ class PreparedCaption:
 
     Attributes:
         caption: the parsed caption.
-        scored: its slots.
-        places: where words may be inserted, by type.
+        proposals: by type, of words to replace or insert.
     """
 
     caption: Caption
-    scored: ScoredCaption
-    places: dict[str, Any] = field(default_factory=dict)
+    proposals: dict[str, Any] = field(default_factory=dict)
+
+
+ProposeInsertions = Callable[[Sequence[Caption]], Sequence[AdditionProposals]]
 
 
 class Editor(Protocol):
@@ -85,6 +85,7 @@ class BalancedEditor(Editor, Protocol):
 class ReplaceEditor:
     """Makes REPLACE edits of one kind."""
 
+    name: str
     replacements: Replacements
 
     @property
@@ -94,11 +95,11 @@ class ReplaceEditor:
 
     def outcomes(self, prepared: PreparedCaption, seed: int) -> Iterator[Outcome]:
         """Yield edits in random order, and reasons."""
-        return self.replacements.outcomes(prepared.scored, seed)
+        return self.replacements.outcomes(prepared.caption, prepared.proposals[self.name], seed)
 
     def allowed(self, prepared: PreparedCaption) -> Iterator[Proposal]:
         """Yield the likeliest proposals that no constraint rejects."""
-        return self.replacements.allowed(prepared.scored)
+        return self.replacements.allowed(prepared.caption, prepared.proposals[self.name])
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,6 @@ class InsertEditor:
 
     Attributes:
         name: type of the edits.
-        propose: returns the proposals for what `EditorSet.prepare` scored for the type.
         targets: the vocabulary.
         balance: of each word of the vocabulary, for paired edits.
         knowledge: what the constraints read.
@@ -116,7 +116,6 @@ class InsertEditor:
     """
 
     name: str
-    propose: Callable[[Any], AdditionProposals]
     targets: Sequence[str]
     balance: FloatArray
     knowledge: Knowledge
@@ -125,8 +124,8 @@ class InsertEditor:
 
     def outcomes(self, prepared: PreparedCaption, seed: int) -> Iterator[Outcome | BothOutcome]:
         """Yield edits, or pairs of a false and a true one, in random order, and reasons."""
-        proposals = self.propose(prepared.places[self.name])
-        if prepared.places[self.name].places and not len(proposals):
+        proposals: AdditionProposals = prepared.proposals[self.name]
+        if proposals.places and not len(proposals):
             yield "no_positive" if self.paired else "no_candidate"
         for at in islice(order_by_weight(self._weights(proposals), seed), MAX_TRIES):
             violated = find_violation(proposals.proposed_edit(at), self.knowledge, skip=self.skip)
@@ -139,7 +138,7 @@ class InsertEditor:
 
     def allowed(self, prepared: PreparedCaption) -> Iterator[Proposal]:
         """Yield the likeliest proposals that no constraint rejects."""
-        proposals = self.propose(prepared.places[self.name])
+        proposals: AdditionProposals = prepared.proposals[self.name]
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
             if find_violation(proposals.proposed_edit(at), self.knowledge, skip=self.skip) is None:
                 yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
@@ -185,12 +184,12 @@ class EditorSet:
     Attributes:
         materials: of the pool.
         by_type: the editors.
-        scorers: of types that insert words: return what is scored of captions.
+        insertions: of types that insert words: return the proposals for captions.
     """
 
     materials: EditMaterials
     by_type: Mapping[str, Editor]
-    scorers: Mapping[str, Callable[[Sequence[Caption]], Sequence[Any]]]
+    insertions: Mapping[str, ProposeInsertions]
 
     def balanced(self, name: str) -> BalancedEditor:
         """Return the editor of a type of `BALANCED_TYPES`."""
@@ -198,12 +197,17 @@ class EditorSet:
 
     def prepare(self, captions: Sequence[Caption]) -> list[PreparedCaption]:
         """Return captions with what the editors read, scored together."""
-        kinds = [REPLACEMENT_TYPES[name].kind for name in self.by_type if name in REPLACEMENT_TYPES]
-        scored = score_captions(captions, self.materials.thesaurus, self.materials.model.cloze, kinds)
-        prepared = [PreparedCaption(each.caption, each) for each in scored]
-        for name, score in self.scorers.items():
-            for each, places in zip(prepared, score(captions), strict=True):
-                each.places[name] = places
+        prepared = [PreparedCaption(caption) for caption in captions]
+        replacing = {name: each for name, each in self.by_type.items() if isinstance(each, ReplaceEditor)}
+        kinds = [REPLACEMENT_TYPES[name].kind for name in replacing]
+        slots = score_captions(captions, self.materials.thesaurus, self.materials.model.cloze, kinds)
+        found: dict[str, Sequence[Any]] = {
+            name: editor.replacements.proposer.propose(slots) for name, editor in replacing.items()
+        }
+        found |= {name: propose(captions) for name, propose in self.insertions.items()}
+        for name, proposals in found.items():
+            for each, proposed in zip(prepared, proposals, strict=True):
+                each.proposals[name] = proposed
         return prepared
 
 
@@ -228,36 +232,38 @@ def build_editors(  # noqa: PLR0913 - options of the negatives
     """
     wanted = tuple(types)
     editors: dict[str, Editor] = {}
-    scorers: dict[str, Callable[[Sequence[Caption]], Sequence[Any]]] = {}
+    insertions: dict[str, ProposeInsertions] = {}
     additions = Additions(materials) if not ADDED.keys().isdisjoint(wanted) else None
     for name in wanted:
         if name in REPLACEMENT_TYPES:
-            editors[name] = ReplaceEditor(build_replacements(name, materials, floor, skip))
+            editors[name] = ReplaceEditor(name, build_replacements(name, materials, floor, skip))
         elif name in ADDED and additions is not None:
-            propose = additions.propose_pairs if both_sides else additions.propose
-            editors[name] = _insert_editor(name, propose, materials, paired=both_sides, skip=skip)
-            scorers[name] = partial(additions.score, target=ADDED[name])
+            insertions[name] = partial(_additions, additions, ADDED[name], paired=both_sides)
+            editors[name] = _insert_editor(name, materials, paired=both_sides, skip=skip)
         elif name == "negation":
-            negations = Negations(materials.model.cloze, materials.thesaurus, vocabulary)
-            editors[name] = _insert_editor(name, negations.propose, materials, paired=True, skip=skip)
-            scorers[name] = negations.score
+            insertions[name] = partial(_negations, Negations(materials.model.cloze, materials.thesaurus, vocabulary))
+            editors[name] = _insert_editor(name, materials, paired=True, skip=skip)
         elif name in SWAPPED:
             fit = ClozeFit(materials.model.cloze, materials.thesaurus)
             swaps = SwapMaterials(materials.knowledge, materials.nouns, fit, skip=skip)
             editors[name] = SwapEditor(SWAPPED[name], swaps)
         else:
             editors[name] = ShuffleEditor()
-    return EditorSet(materials, editors, scorers)
+    return EditorSet(materials, editors, insertions)
 
 
-def _insert_editor(
-    name: str,
-    propose: Callable[[Any], AdditionProposals],
-    materials: EditMaterials,
-    *,
-    paired: bool,
-    skip: frozenset[str],
-) -> InsertEditor:
+def _additions(
+    additions: Additions, target: str, captions: Sequence[Caption], *, paired: bool
+) -> Sequence[AdditionProposals]:
+    propose = additions.propose_pairs if paired else additions.propose
+    return propose(additions.score(captions, target), target)
+
+
+def _negations(negations: Negations, captions: Sequence[Caption]) -> Sequence[AdditionProposals]:
+    return [negations.propose(each) for each in negations.score(captions)]
+
+
+def _insert_editor(name: str, materials: EditMaterials, *, paired: bool, skip: frozenset[str]) -> InsertEditor:
     targets = materials.model.cloze.targets("adjective" if ADDED.get(name) == ATTRIBUTE else "noun")
     balance = balance_of_targets(targets, materials.model.balance.get(name, {}))
-    return InsertEditor(name, propose, targets, balance, materials.knowledge, paired, skip)
+    return InsertEditor(name, targets, balance, materials.knowledge, paired, skip)

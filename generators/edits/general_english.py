@@ -5,8 +5,11 @@ Word frequency comes from WordNet's sense counts (running text), word co-occurre
 implausible edits are detected than with a pool of some thousand captions.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
 
 from pairwright.generators.language.pool_statistics import PoolStatistics
 from pairwright.generators.language.wordnet import WordNet
@@ -44,6 +47,14 @@ class GeneralEnglish:
         """Return `SEEN_COUNT`, or 0 for words that the tables exclude together."""
         return SEEN_COUNT if a and b and (a == b or self._goes_together(a, b) is not False) else 0
 
+    def cooccurrences(self, word: str, others: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return `cooccurrence` of a word with each of others."""
+        return np.array([self.cooccurrence(other, word) for other in others], np.int64)
+
+    def plausibilities(self, word: str, others: Sequence[str]) -> npt.NDArray[np.float64]:  # noqa: ARG002
+        """Return zeros: neutral."""
+        return np.zeros(len(others))
+
     def adjacency(self, first: str, second: str) -> int:
         """Return `COMMON_COUNT` for words that go together, 0 for words that do not, and `SEEN_COUNT` for unknown pairs."""
         if not (first and second):
@@ -58,6 +69,10 @@ class GeneralEnglish:
     def linked(self, left: str, preposition: str, noun: str) -> int:  # noqa: ARG002 - the protocol's arguments
         """Return 0: there are no counts of prepositional links."""
         return 0
+
+    def linked_lefts(self, preposition: str, noun: str) -> frozenset[str]:  # noqa: ARG002 - the protocol's arguments
+        """Return nothing, like `linked`."""
+        return frozenset()
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:  # noqa: ARG002 - the protocol's arguments
         """Return 0: neutral."""

@@ -9,18 +9,20 @@ Exclusion is symmetric, and a word that the model does not know is not replaced,
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import chain
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.edits.slots import Slot, form_of
+from pairwright.generators.edits.scored_captions import FloatArray, ScoredCaption
+from pairwright.generators.edits.slots import Slot
 from pairwright.generators.language.cloze.model import ClozeModel
 
 IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float32]
+BoolArray = npt.NDArray[np.bool_]
 
-Substitutes = Callable[[Slot, tuple[str, ...]], Sequence[str]]
+_MAX_ROWS: Final = 20_000  # of candidates that are remembered
 _MAX_LOG_RATIO = 3.0  # above it a proposal is not preferred any more: an odd original must not decide alone
 
 
@@ -59,54 +61,47 @@ class Proposer:
     Attributes:
         kind: of the slots.
         model: the cloze model.
-        substitutes: returns the words of a vocabulary that exclude the word in a slot.
+        substitutes: returns the columns of the vocabulary, ascending, that may stand in a slot instead.
         group: what of a slot `substitutes` depends on.
         floor: the least ratio, above 0.
     """
 
     kind: str
     model: ClozeModel
-    substitutes: Substitutes
+    substitutes: Callable[[Slot], Sequence[int] | npt.NDArray[Any]]
     group: Callable[[Slot], Hashable]
     floor: float
-    _rows: dict[Any, IntArray] = field(default_factory=dict)
+    _rows: dict[Hashable, npt.NDArray[np.int32]] = field(default_factory=dict)
 
-    def propose(self, slots: Sequence[Slot], log_probs: FloatArray) -> Proposals:
-        """Return the proposals for slots of one caption.
-
-        Args:
-            slots: n slots of this kind.
-            log_probs: of each word of the vocabulary in each slot, shape (n, vocabulary).
-        """
+    def propose(self, captions: Sequence[ScoredCaption]) -> list[Proposals]:
+        """Return the proposals for each caption, which do not depend on the others."""
+        if not captions:
+            return []
         index, targets = self.model.index(self.kind), self.model.targets(self.kind)
-        parts: list[tuple[int, int, IntArray, FloatArray]] = []
-        least = float(np.log(self.floor))
-        for at, slot in enumerate(slots):
-            old = index.get(slot.key)
-            if old is None:
-                continue
-            row = self._candidates(slot, targets)
-            ratios = log_probs[at, row] - log_probs[at, old]
-            fits = ratios >= least
-            parts.append((at, old, row[fits], ratios[fits]))
-        if not parts:
-            empty = np.zeros(0, np.int64)
-            return Proposals(slots, targets, empty, empty, empty, np.zeros(0, np.float32))
-        sizes = [len(new) for _, _, new, _ in parts]
-        return Proposals(
-            slots,
-            targets,
-            np.repeat(np.array([at for at, *_ in parts]), sizes),
-            np.repeat(np.array([old for _, old, *_ in parts]), sizes),
-            np.concatenate([new for _, _, new, _ in parts]),
-            np.minimum(np.concatenate([ratio for *_, ratio in parts]), _MAX_LOG_RATIO),
-        )
+        by_caption = [each.slots[self.kind] for each in captions]
+        slots = [*chain.from_iterable(by_caption)]
+        rows = [self._candidates(slot) for slot in slots]
+        log_probs = np.concatenate([each.log_probs[self.kind] for each in captions])
+        old = np.array([index[slot.key] for slot in slots], np.int64)
+        at = np.repeat(np.arange(len(slots)), [len(row) for row in rows])
+        new = np.concatenate([np.zeros(0, np.int64), *rows])
+        ratios = log_probs[at, new] - log_probs[np.arange(len(slots)), old][at]
+        fits = np.flatnonzero(ratios >= np.log(self.floor))
+        at, new = at[fits], new[fits]
+        ratios = np.minimum(ratios[fits], _MAX_LOG_RATIO)
+        ends = np.cumsum([len(found) for found in by_caption])
+        found, first, start = [], 0, 0
+        for these, last, stop in zip(by_caption, ends.tolist(), np.searchsorted(at, ends).tolist(), strict=True):
+            part = slice(start, stop)
+            found.append(Proposals(these, targets, at[part] - first, old[at[part]], new[part], ratios[part]))
+            first, start = last, stop
+        return found
 
-    def _candidates(self, slot: Slot, targets: tuple[str, ...]) -> IntArray:
+    def _candidates(self, slot: Slot) -> npt.NDArray[np.int32]:
         key = self.group(slot)
         row = self._rows.get(key)
         if row is None:
-            index = self.model.index(self.kind)
-            words = (word for word in self.substitutes(slot, targets) if form_of(slot, word))
-            row = self._rows[key] = np.array(sorted(index[word] for word in words), np.int64)
+            if len(self._rows) >= _MAX_ROWS:
+                self._rows.clear()
+            row = self._rows[key] = np.asarray(self.substitutes(slot), np.int32)
         return row

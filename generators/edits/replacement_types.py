@@ -2,17 +2,26 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache, partial
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
-from pairwright.generators.edits.proposals import Proposer
+from pairwright.generators.edits.proposals import BoolArray, Proposer
 from pairwright.generators.edits.replacements import Replacements
 from pairwright.generators.edits.sampling import balance_of_targets
-from pairwright.generators.edits.slots import ADJECTIVE, FINITE, NOUN, RELATION, Slot, begins_with_verb, lexicon_key
+from pairwright.generators.edits.slots import (
+    ADJECTIVE,
+    FINITE,
+    NOUN,
+    RELATION,
+    Slot,
+    begins_with_verb,
+    lexicon_key,
+    relation_form,
+)
 from pairwright.generators.lexicon.relations import UNKNOWN, load_relations
 
 
@@ -22,46 +31,46 @@ class ReplacementType:
 
     Attributes:
         kind: of its slots.
-        substitutes: the words of a vocabulary that exclude the one in a slot.
+        substitutes: the columns of the cloze model that may stand in a slot instead.
         group: what of a slot the substitutes depend on.
     """
 
     kind: str
-    substitutes: Callable[[EditMaterials, Slot, tuple[str, ...]], Sequence[str]]
+    substitutes: Callable[[EditMaterials, Slot], Any]
     group: Callable[[Slot], Hashable]
 
 
-def _nouns(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
-    return materials.nouns.substitutes(slot.key, targets)
+def _nouns(materials: EditMaterials, slot: Slot) -> Sequence[int]:
+    index, targets = materials.model.cloze.index(NOUN), materials.model.cloze.targets(NOUN)
+    return sorted(index[word] for word in materials.nouns.substitutes(slot.key, targets))
 
 
-def _adjectives(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
-    return materials.attributes.substitutes(slot.key, slot.after, targets)
+def _adjectives(materials: EditMaterials, slot: Slot) -> Sequence[int]:
+    index, targets = materials.model.cloze.index(ADJECTIVE), materials.model.cloze.targets(ADJECTIVE)
+    return sorted(index[word] for word in materials.attributes.substitutes(slot.key, slot.after, targets))
 
 
-def _relations(materials: EditMaterials, slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
-    del materials
-    subject = slot.before or UNKNOWN
-    row = _excluded(targets, load_relations().classes_of(subject, slot.after), subject, slot.after)
-    words = [targets[at] for at in np.flatnonzero(row[targets.index(slot.key)])]
-    return [word for word in words if begins_with_verb(word)] if _needs_verb(slot) else words
+def _relations(materials: EditMaterials, slot: Slot) -> Any:
+    targets = materials.model.cloze.targets(RELATION)
+    subject, keys = slot.before or UNKNOWN, _lexicon_keys(targets)
+    excluded = load_relations().exclusion_row(lexicon_key(slot.key), keys, subject, slot.after)
+    return np.flatnonzero(excluded & _having_form(targets, slot.tag))
 
 
-_by_classes: dict[tuple[tuple[str, ...], tuple[str, ...]], npt.NDArray[np.bool_]] = {}
+@lru_cache(maxsize=4)
+def _lexicon_keys(targets: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(lexicon_key, targets))
 
 
-def _excluded(targets: tuple[str, ...], classes: tuple[str, ...], subject: str, thing: str) -> npt.NDArray[np.bool_]:
-    """Return which relations exclude which, which depends on the noun classes of subject and object alone."""
-    found = _by_classes.get((targets, classes))
-    if found is None:
-        keys = [lexicon_key(word) for word in targets]
-        found = _by_classes[targets, classes] = load_relations().exclusion_matrix(keys, subject, thing)
-    return found
+@lru_cache(maxsize=32)
+def _having_form(targets: tuple[str, ...], tag: str) -> BoolArray:
+    """Return which relations can stand where a verb with this tag stood, or none did.
 
-
-def _needs_verb(slot: Slot) -> bool:
-    """Return whether a clause would lose its verb with a preposition alone: "a man | sits on | a bench"."""
-    return slot.tag in FINITE or slot.tag == "VB"
+    A clause would lose its verb with a preposition alone: "a man | sits on | a bench".
+    """
+    needs_verb = tag in FINITE or tag == "VB"
+    fits = (relation_form(key, tag) and (begins_with_verb(key) or not needs_verb) for key in targets)
+    return np.array([bool(each) for each in fits], bool)
 
 
 REPLACEMENT_TYPES: Final = {
@@ -88,9 +97,6 @@ def build_replacements(
     """
     chosen, model = REPLACEMENT_TYPES[name], materials.model
 
-    def substitutes(slot: Slot, targets: tuple[str, ...]) -> Sequence[str]:
-        return chosen.substitutes(materials, slot, targets)
-
-    proposer = Proposer(chosen.kind, model.cloze, substitutes, chosen.group, floor)
+    proposer = Proposer(chosen.kind, model.cloze, partial(chosen.substitutes, materials), chosen.group, floor)
     balance = balance_of_targets(model.cloze.targets(chosen.kind), model.balance.get(name, {}))
     return Replacements(proposer, balance, materials.knowledge, skip)

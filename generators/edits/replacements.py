@@ -11,13 +11,13 @@ from typing import Final
 
 import numpy as np
 
-from pairwright.generators.captions.caption import Outcome
+from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.edits.constraints.table import find_violation
-from pairwright.generators.edits.proposals import FloatArray, Proposals, Proposer
+from pairwright.generators.edits.proposals import Proposals, Proposer
 from pairwright.generators.edits.sampling import sample_proposals
-from pairwright.generators.edits.scored_captions import ScoredCaption
+from pairwright.generators.edits.scored_captions import FloatArray
 from pairwright.generators.edits.slots import ADJECTIVE, NOUN, RELATION, Slot, lexicon_key, write_slot
 
 TARGETS: Final = {NOUN: "object", ADJECTIVE: "attribute", RELATION: "relation"}
@@ -40,40 +40,31 @@ class Replacements:
     knowledge: Knowledge
     skip: frozenset[str] = frozenset()
 
-    def outcomes(self, scored: ScoredCaption, seed: int) -> Iterator[Outcome]:
+    def outcomes(self, caption: Caption, proposals: Proposals, seed: int) -> Iterator[Outcome]:
         """Yield edits of a caption, drawn by weight, and the reason wherever a constraint rejects one."""
-        proposals = self.propose(scored)
         if proposals.slots and not len(proposals):
             yield "no_candidate"
         for at in islice(sample_proposals(proposals, self.balance, seed), MAX_TRIES):
             slot, new = proposals.at(at)
-            violated = find_violation(proposed_edit(scored, slot, new), self.knowledge, skip=self.skip)
-            yield violated.reason if violated is not None else (write_slot(scored.caption, slot, new),)
-
-    def propose(self, scored: ScoredCaption) -> Proposals:
-        """Return all proposals for a caption."""
-        kind = self.proposer.kind
-        return self.proposer.propose(scored.slots[kind], scored.log_probs[kind])
+            violated = find_violation(proposed_edit(caption, slot, new), self.knowledge, skip=self.skip)
+            yield violated.reason if violated is not None else (write_slot(caption, slot, new),)
 
     @property
     def targets(self) -> Sequence[str]:
         """The vocabulary."""
         return self.proposer.model.targets(self.proposer.kind)
 
-    def allowed(self, scored: ScoredCaption) -> Iterator[tuple[int, int, float]]:
+    def allowed(self, caption: Caption, proposals: Proposals) -> Iterator[tuple[int, int, float]]:
         """Yield the likeliest proposals that no constraint rejects: indices of the old and new word, and log-ratio."""
-        proposals = self.propose(scored)
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
             slot, new = proposals.at(at)
-            if find_violation(proposed_edit(scored, slot, new), self.knowledge, skip=self.skip) is None:
+            if find_violation(proposed_edit(caption, slot, new), self.knowledge, skip=self.skip) is None:
                 yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
 
 
-def proposed_edit(scored: ScoredCaption, slot: Slot, new: str) -> ProposedEdit:
+def proposed_edit(caption: Caption, slot: Slot, new: str) -> ProposedEdit:
     """Return a proposal as constraints see it."""
     old = slot.key
     if slot.kind == RELATION:
         old, new = lexicon_key(old), lexicon_key(new)
-    return ProposedEdit(
-        scored.caption, "replace", TARGETS[slot.kind], old, new, slot.before, slot.after, slot.start, slot.end
-    )
+    return ProposedEdit(caption, "replace", TARGETS[slot.kind], old, new, slot.before, slot.after, slot.start, slot.end)

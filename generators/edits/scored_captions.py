@@ -4,12 +4,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.proposals import FloatArray
 from pairwright.generators.edits.slots import Slot, context_of, find_slots
 from pairwright.generators.language.cloze.model import ClozeModel
 from pairwright.generators.language.sources import Thesaurus
+
+FloatArray = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +20,7 @@ class ScoredCaption:
 
     Attributes:
         caption: the parsed caption.
-        slots: of each kind, from left to right.
+        slots: of each kind whose words the cloze model knows, from left to right.
         log_probs: of each kind, the natural log-probability of each target in each slot, shape (slots, targets).
     """
 

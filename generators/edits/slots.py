@@ -92,7 +92,7 @@ def form_of(slot: Slot, key: str) -> str:
     """Return a key as it is written at a slot; an empty string if its verb form does not fit there."""
     if slot.kind == NOUN:
         return inflect(key, slot.tag)
-    return _relation_form(key, slot.tag) if slot.kind == RELATION else key
+    return relation_form(key, slot.tag) if slot.kind == RELATION else key
 
 
 def lexicon_key(key: str) -> str:
@@ -102,7 +102,8 @@ def lexicon_key(key: str) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def _relation_form(key: str, tag: str) -> str:
+def relation_form(key: str, tag: str) -> str:
+    """Return a relation inflected like a verb with this tag; an empty string if its verb form does not fit there."""
     if is_participle(key):
         return key if tag in PARTICIPLES or tag in {"VBG", ""} else ""
     if not begins_with_verb(key):

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.edits.proposals import FloatArray, IntArray
+from pairwright.generators.edits.proposals import IntArray
+from pairwright.generators.edits.scored_captions import FloatArray
 
 ROUNDS = 25
 _STEP = 0.5

@@ -22,11 +22,15 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, product, repeat
 from pathlib import Path
 from typing import Any, Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
@@ -136,11 +140,6 @@ def _by_first(counts: dict[Pair, int]) -> dict[str, dict[str, int]]:
     return table
 
 
-def _normalised_pmi(one: float, other: float, both: float) -> float:
-    """Return the normalised pointwise mutual information from three log probabilities, in [-1, 1]."""
-    return max(-1.0, min(1.0, (one + other - both) / both))
-
-
 def _adjacent(tokens: Sequence[Token]) -> Iterable[Pair]:
     for at, token in enumerate(tokens):
         if token.pos == "ADJ" or token.tag in {"IN", "TO"}:
@@ -237,6 +236,10 @@ class PoolStatistics:
         """Return the number of captions with the link; "" matches anything."""
         return self._linked.get((left, preposition, noun), 0)
 
+    def linked_lefts(self, preposition: str, noun: str) -> AbstractSet[str]:
+        """Return the nouns and verbs that captions link to a noun by a preposition."""
+        return self._lefts.get((preposition, noun), frozenset())
+
     def plausibility(self, word: str, context: Iterable[str]) -> float:
         """Return the mean normalised pointwise mutual information of a content word with others, in [-1, 1].
 
@@ -250,41 +253,28 @@ class PoolStatistics:
         own, alone = self._alone.get(word), self._alone
         if own is None:
             return 0, 0.0
-        fits, never = self._fits(word), self._never
+        beside, whole = self._cooccurring.get(word, _NONE), math.log(self.captions + 1)
         seen, known, total = 0, 0, 0.0
         for other in context:
             if other not in alone or other == word:
                 continue
             known += 1
-            found = fits.get(other)
-            if found is None:
-                total += _normalised_pmi(own, alone[other], never)
-            else:
-                seen += found[0] >= least
-                total += found[1]
+            both = beside.get(other, 0)
+            seen += both >= least
+            chance = math.log(both + _SMOOTHING) - whole
+            total += max(-1.0, min(1.0, (own + alone[other] - chance) / chance))
         return seen, total / known if known else 0.0
 
-    def _fits(self, word: str) -> dict[str, tuple[int, float]]:
-        """Return for each co-occurring word the number of captions and the normalised PMI."""
-        found = self._fits_of.get(word)
-        if found is None:
-            own, alone, whole = self._alone[word], self._alone, math.log(self.captions + 1)
-            found = self._fits_of[word] = {
-                other: (both, _normalised_pmi(own, alone[other], math.log(both + _SMOOTHING) - whole))
-                for other, both in self._cooccurring[word].items()
-                if other in alone
-            }
-        return found
+    def cooccurrences(self, word: str, others: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return `cooccurrence` of a word with each of others."""
+        return np.array([*map(self._cooccurring.get(word, _NONE).get, others, repeat(0))], np.int64)
 
-    @cached_property
-    def _never(self) -> float:
-        """Smoothed log probability of a pair that never co-occurs."""
-        return math.log(_SMOOTHING) - math.log(self.captions + 1)
-
-    @cached_property
-    def _fits_of(self) -> dict[str, dict[str, tuple[int, float]]]:
-        """Cache of `_fits`; at most two entries for each pair."""
-        return {}
+    def plausibilities(self, word: str, others: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Return `plausibility` of each of some words with one other."""
+        own, alone = self._alone.get(word, math.nan), [*map(self._alone.get, others, repeat(math.nan))]
+        both = np.log(self.cooccurrences(word, others) + _SMOOTHING) - math.log(self.captions + 1)
+        fits = np.clip((own + np.array(alone) - both) / both, -1.0, 1.0)
+        return np.where(np.isnan(fits) | (np.array(others) == word), 0.0, fits)
 
     @cached_property
     def _alone(self) -> dict[str, float]:
@@ -316,6 +306,13 @@ class PoolStatistics:
             for key in product((left, ""), (preposition, ""), (noun, "")):
                 table[key] = table.get(key, 0) + count
         return table
+
+    @cached_property
+    def _lefts(self) -> dict[Pair, set[str]]:
+        found: dict[Pair, set[str]] = {}
+        for left, preposition, noun in self.links:
+            found.setdefault((preposition, noun), set()).add(left)
+        return found
 
     @cached_property
     def _by_pos(self) -> dict[str, list[tuple[str, int]]]:

@@ -5,6 +5,7 @@ ones are `language.wordnet.WordNet`, `language.pool.PoolStatistics` and, for wan
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 
@@ -38,6 +39,10 @@ class Pool(Protocol):
 
     def linked(self, left: str, preposition: str, noun: str) -> int:
         """Return the number of captions that put a noun or verb so at a noun; "" stands for whatever is there."""
+        ...
+
+    def linked_lefts(self, preposition: str, noun: str) -> AbstractSet[str]:
+        """Return the nouns and verbs that captions put so at a noun."""
         ...
 
     def plausibility(self, word: str, context: Iterable[str]) -> float:

@@ -1,20 +1,16 @@
-"""Storage of tokens, so that captions are tagged once: a Parquet table on disk, and a compact form in memory.
+"""Storage of tokens, so that captions are tagged once: a Parquet table (in memory see `packed_tokens`).
 
 The table has one row for each pair and one list column for each field of its tokens. The text of a token is not stored:
-it is the span of the caption from start to end. `PackedTokens` hold spans and tags only, some 200 bytes instead of 2 KB
-for each caption; `unpack` recomputes the rest.
+it is the span of the caption from start to end.
 """
 
-from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError
-from pairwright.generators.language.lemmas import build_tokens
 from pairwright.generators.language.tokens import Token
 
 SCHEMA = pl.Schema(
@@ -63,29 +59,3 @@ def read_tokens(path: Path, captions: Sequence[str]) -> list[list[Token]]:
         ]
         for caption, fields in rows
     ]
-
-
-class PackedTokens(NamedTuple):
-    """Packed tokens of a text.
-
-    Attributes:
-        spans: alternating start and end of each token in code points, as bytes of an ``array("I")``.
-        tags: Penn Treebank tags, separated by spaces.
-    """
-
-    spans: bytes
-    tags: str
-
-
-def pack(tokens: Sequence[Token]) -> PackedTokens:
-    """Return the packed tokens of a text."""
-    spans = array("I", [edge for token in tokens for edge in (token.start, token.end)])
-    return PackedTokens(spans.tobytes(), " ".join([token.tag for token in tokens]))
-
-
-def unpack(text: str, packed: PackedTokens) -> list[Token]:
-    """Return the tokens of a text from its packed tokens."""
-    spans = array("I", packed.spans)
-    starts, ends = spans[::2], spans[1::2]
-    words = [text[start:end] for start, end in zip(starts, ends, strict=True)]
-    return build_tokens(words, starts, packed.tags.split(" ") if packed.tags else [])

@@ -16,11 +16,22 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from pairwright.generators.lexicon.states import DEEDS, Merging, States, StateSpace, exclude, parse_merging
+from pairwright.generators.lexicon.states import (
+    DEEDS,
+    DIMENSIONS,
+    Merging,
+    States,
+    StateSpace,
+    exclude,
+    parse_merging,
+)
 from pairwright.generators.lexicon.tables import read_rows
 from pairwright.generators.lexicon.verbs import Frame, Verb, read_verbs
 
 UNKNOWN: Final = "thing"  # a subject that a caption does not show
+
+_WORD_BITS: Final = 64
+_WORD: Final = (1 << _WORD_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +114,7 @@ class RelationLexicon:
             frozenset((row["a"], row["b"])): row["exclusive"] == "yes" for row in read_rows("relation_exceptions")
         }
         self._analysed: dict[str, Relation | None] = {}
+        self._table = lru_cache(maxsize=256)(self._find_table)
 
     def keys(self) -> tuple[str, ...]:
         """Return all phrases that the tables allow, sorted: many are odd ("hang into"), so a pool should choose."""
@@ -192,30 +204,28 @@ class RelationLexicon:
         states = [_applied(classes, each.states) for each in (one, other)]
         return exclude(*((each[: -len(DEEDS)] if by_place else each) for each in states))
 
-    def exclusion_matrix(
+    def exclusion_row(
         self,
-        keys: Sequence[str],
+        key: str,
+        keys: tuple[str, ...],
         subject: str = "",
         object: str = "",  # noqa: A002
     ) -> npt.NDArray[np.bool_]:
-        """Return `exclusive` of all pairs of phrases, shape (n, n)."""
-        classes = self._noun_classes(subject, object)
-        relations = [self.analyse(key) for key in keys]
-        known = np.array([relation is not None for relation in relations], dtype=np.bool_)
-        states = [_applied(classes, relation.states if relation else self._space.every) for relation in relations]
-        found = np.zeros((len(keys), len(keys)), dtype=np.bool_)
-        for masks in zip(*states, strict=True):
-            found |= _disjoint(masks)
-        found &= known[:, None] & known[None, :]
-        self._set_exceptions(found, keys)
+        """Return `exclusive` of a phrase and each of others, shape (n,)."""
+        relation, classes = self.analyse(key), self._noun_classes(subject, object)
+        own = _as_words([self._space.every if relation is None else _applied(classes, relation.states)])
+        shared = np.any(self._table(keys, classes) & own, axis=2)
+        found = np.asarray(~np.all(shared, axis=1), np.bool_)
+        for pair, wanted in self._exceptions.items():
+            if key in pair:
+                found[[other != key and other in pair for other in keys]] = wanted
         return found
 
-    def _set_exceptions(self, found: npt.NDArray[np.bool_], keys: Sequence[str]) -> None:
-        at = {key: index for index, key in enumerate(keys)}
-        for pair, wanted in self._exceptions.items():
-            if pair <= at.keys():
-                first, last = sorted(at[key] for key in pair)
-                found[first, last] = found[last, first] = wanted
+    def _find_table(self, keys: tuple[str, ...], classes: tuple[NounClass, ...]) -> npt.NDArray[np.uint64]:
+        """Return the states of phrases, shape (n, dimensions, words of 64 bits); unknown ones allow all."""
+        relations = [self.analyse(key) for key in keys]
+        applied = {each.states: _applied(classes, each.states) for each in relations if each is not None}
+        return _as_words([self._space.every if each is None else applied[each.states] for each in relations])
 
     def paraphrase(self, a: str, b: str, object: str = "") -> bool:  # noqa: A002
         """Return whether two phrases may say the same of the same two things ("near" and "next to")."""
@@ -302,10 +312,7 @@ def _applied(classes: Iterable[NounClass], states: States) -> States:
     return states
 
 
-def _disjoint(masks: Sequence[int]) -> npt.NDArray[np.bool_]:
-    """Return which pairs of masks have no bit in common; equal masks are compared once."""
-    places = {mask: place for place, mask in enumerate(dict.fromkeys(masks))}
-    table = np.array([[one & other == 0 for other in places] for one in places], dtype=np.bool_)
-    at = np.array([places[mask] for mask in masks])
-    pairs: npt.NDArray[np.bool_] = table[np.ix_(at, at)]
-    return pairs
+def _as_words(states: Sequence[States]) -> npt.NDArray[np.uint64]:
+    """Return states as words of 64 bits, shape (n, dimensions, words)."""
+    words = [[[mask & _WORD, mask >> _WORD_BITS] for mask in each] for each in states]
+    return np.array(words, np.uint64).reshape(-1, len(DIMENSIONS), 2)

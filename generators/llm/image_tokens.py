@@ -92,9 +92,13 @@ def find_family_rule(model: str) -> ImageRule:
 
 @lru_cache(maxsize=1)
 def _families() -> tuple[tuple[re.Pattern[str], ImageRule], ...]:
+    return tuple((re.compile(row["pattern"]), _rule(row)) for row in read_families())
+
+
+def read_families() -> list[dict[str, str]]:
+    """Return the rows of the table of families: ``pattern``, ``rule``, ``edge``, ``source``."""
     with TABLE.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t"))
-    return tuple((re.compile(row["pattern"]), _rule(row)) for row in rows)
+        return list(csv.DictReader((line for line in file if not line.startswith("#")), delimiter="\t"))
 
 
 def _rule(row: dict[str, str]) -> ImageRule:

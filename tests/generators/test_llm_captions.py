@@ -39,7 +39,7 @@ def pair(tmp_path: Path) -> Pair:
 
 def generator(**options: Any) -> LLMCaptions:
     chosen = LLMCaptionOptions(**options)
-    return LLMCaptions(load_wordnet(), load_tagger(), PromptBook(), "m", MessageImages(), chosen)
+    return LLMCaptions(load_wordnet(), load_tagger(), PromptBook(), "m", chosen)
 
 
 def asked(pair: Pair, *captions: tuple[str, Any], **options: Any) -> list[Annotation]:

@@ -17,8 +17,9 @@ beside one of the words of the caption.
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from math import comb
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -52,6 +53,14 @@ class Pool(PoolWords, Protocol):
     @property
     def captions(self) -> int:
         """Number of captions."""
+        ...
+
+    def cooccurrences(self, word: str, others: Sequence[str]) -> npt.NDArray[np.int64]:
+        """Return the number of captions with a word and each of others."""
+        ...
+
+    def plausibilities(self, word: str, others: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Return how well each of some words goes with one other."""
         ...
 
 
@@ -95,53 +104,79 @@ class AbsentObjects:
         }
         self.nouns = tuple(counts)
         self._passed_over = {k: np.array([passed_over(c, k) for c in counts.values()]) for k in range(_CAPTIONS + 1)}
-        self._named = 1 - self._passed_over[1]
+        self._named_share = 1 - self._passed_over[1]
         self._base = np.array([_often(pool, noun) for noun in self.nouns]) / max(1, pool.captions)
-        self._words: dict[str, list[int]] = {}
-        self._stems: dict[str, list[int]] = {}
+        words = [noun.split() for noun in self.nouns]
+        self._parts = [*chain.from_iterable(words)]
+        self._starts = np.cumsum([0, *map(len, words)])[:-1]
+        # Sets of objects are bit masks, bit i for nouns[i]: a caption asks for some hundred of them.
+        self._words: dict[str, int] = {}
+        self._stems: dict[str, int] = {}
         self._phrases: dict[str, list[tuple[str, int]]] = {}
         self._index_names(thesaurus)
-        self.risks_beside = lru_cache(maxsize=20_000)(self._find_rates)
-        self.fits_beside = lru_cache(maxsize=20_000)(self._find_fits)
+        self._expected_beside = lru_cache(maxsize=40_000)(self._find_expected)
+        self._beside = lru_cache(maxsize=20_000)(self._find_company)
 
     def absent(self, caption: Caption) -> BoolArray:
         """Return for each of `nouns` whether it is absent and may be written beside the words of the caption."""
-        return self.unnamed(caption) & self.unexpected(caption, caption.words.all) & self.plausible(caption)
+        named, expected = self._named(caption, own=False), self._expected(caption, caption.words.all, MAX_RISK)
+        return self._unpacked(self._plausible(caption) & ~(named | expected))
 
-    def unnamed(self, caption: Caption, *, own: bool = False) -> BoolArray:
-        """Return whether nothing said of the image, or by the caption itself, names the object or what may be it."""
+    def possible(self, caption: Caption) -> BoolArray:
+        """Return whether the caption itself does not name the object, nor make it so likely that all would expect it."""
+        named, expected = self._named(caption, own=True), self._expected(caption, (), MAX_TRUE_RISK)
+        return ~self._unpacked(named | expected)
+
+    def joins(self, noun: str) -> BoolArray:
+        """Return whether captions name the object together with a noun."""
+        return self._unpacked(self._beside(noun)[0])
+
+    def _named(self, caption: Caption, *, own: bool) -> int:
+        """Return the objects that something said of the image, or by the caption itself, names or may mean."""
         said = caption.words.own if own else caption.words.all
-        named: list[int] = []
+        words, stems, found = self._words, self._stems, 0
         for word in said:
-            named += self._words.get(word, ())
-            named += self._stems.get(word[:_STEM], ())
-        for word in self._phrases.keys() & set(said):
-            named += [at for name, at in self._phrases[word] if caption.words.has(name)]
-        found = np.ones(len(self.nouns), bool)
-        found[named] = False
+            found |= words.get(word, 0) | stems.get(word[:_STEM], 0)
+        for word in self._phrases.keys() & said:
+            for name, mask in self._phrases[word]:
+                if caption.words.has(name):
+                    found |= mask
         return found
 
-    def unexpected(self, caption: Caption, words: Iterable[str], limit: float = MAX_RISK) -> BoolArray:
-        """Return whether captions with one of these words, or of the caption's own, hardly leave an object unnamed."""
-        rates = [self.risks_beside(word) for word in {*caption.contents, *words}]
-        silent = min(_CAPTIONS, 1 + len(caption.words.others))
-        risk = np.max(rates, axis=0, initial=0.0) / self._named * self._passed_over[silent]
-        return np.asarray(risk <= limit)
+    def _expected(self, caption: Caption, words: Iterable[str], limit: float) -> int:
+        """Return the objects that captions with one of these words, or of the caption's own, may leave unnamed."""
+        silent, found = min(_CAPTIONS, 1 + len(caption.words.others)), 0
+        for word in {*caption.contents, *words}:
+            found |= self._expected_beside(word, silent, limit)
+        return found
 
-    def plausible(self, caption: Caption) -> BoolArray:
-        """Return whether captions name the object with the nouns and verbs of the caption, and avoid it with none."""
-        fits = [self.fits_beside(word) for word in caption.company]
-        if not fits:
-            return np.zeros(len(self.nouns), bool)
-        together = np.array(fits)
-        return np.asarray((together.max(axis=0) >= FITTING) & (together > STRANGE).all(axis=0))
+    def _plausible(self, caption: Caption) -> int:
+        """Return the objects that captions name with the nouns and verbs of the caption, and avoid beside none."""
+        fitting = strange = 0
+        for word in caption.company:
+            fits, avoided = self._beside(word)
+            fitting, strange = fitting | fits, strange | avoided
+        return fitting & ~strange
+
+    def _unpacked(self, mask: int) -> BoolArray:
+        number = len(self.nouns)
+        octets = np.frombuffer(mask.to_bytes((number + 7) // 8, "little"), np.uint8)
+        return np.unpackbits(octets, count=number, bitorder="little").view(bool)
+
+    def _find_expected(self, word: str, silent: int, limit: float) -> int:
+        return _packed(self._find_rates(word) / self._named_share * self._passed_over[silent] > limit)
+
+    def _find_company(self, word: str) -> tuple[int, int]:
+        """Return the objects that captions name together with a word, and those that they avoid beside it."""
+        fits = self._find_fits(word)
+        return _packed(fits >= FITTING), _packed(fits <= STRANGE)
 
     def _find_rates(self, word: str) -> FloatArray:
         """Return the share of captions with a word that name each object, shrunk to that of the pool."""
         seen = self._pool.cooccurrence(word, word)
         if not seen:
             return self._base.astype(np.float32)
-        both = np.array([min(self._pool.cooccurrence(part, word) for part in noun.split()) for noun in self.nouns])
+        both = self._least_of_parts(self._pool.cooccurrences(word, self._parts))
         return ((both + _PRIOR * self._base) / (seen + _PRIOR)).astype(np.float32)
 
     def _find_fits(self, word: str) -> FloatArray:
@@ -149,24 +184,33 @@ class AbsentObjects:
 
         Any figure may be drawn beside any other.
         """
-        figures = drawn_figures() if word in drawn_figures() else frozenset()
-        fits = [1.0 if noun in figures else min(self._fit(part, word) for part in noun.split()) for noun in self.nouns]
-        return np.array(fits, np.float32)
+        fits = self._pool.plausibilities(word, self._parts)
+        seen = self._pool.cooccurrences(word, self._parts) >= _SEEN
+        seen |= np.array([part == word for part in self._parts], bool)
+        # Rare words are never far below chance.
+        found = self._least_of_parts(np.where(seen, fits, np.minimum(fits, _UNSEEN)))
+        if word in drawn_figures():
+            found[[noun in drawn_figures() for noun in self.nouns]] = 1.0
+        return found.astype(np.float32)
 
-    def _fit(self, part: str, word: str) -> float:
-        seen, fit = self._pool.context_fit(part, (word,), _SEEN)
-        return fit if seen or part == word else min(fit, _UNSEEN)  # rare words are never far below chance
+    def _least_of_parts(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return the least value of the words of each object."""
+        return np.minimum.reduceat(values, self._starts) if len(values) else values
 
     def _index_names(self, thesaurus: AdditionThesaurus) -> None:
         """Note which objects a word may name, a phrase by its last word, and a word by its first letters."""
         for at, noun in enumerate(self.nouns):
             for name in sorted(names_of(noun, thesaurus)):
                 if " " in name:
-                    self._phrases.setdefault(name.rpartition(" ")[2], []).append((name, at))
+                    self._phrases.setdefault(name.rpartition(" ")[2], []).append((name, 1 << at))
                 else:
-                    self._words.setdefault(name, []).append(at)
+                    self._words[name] = self._words.get(name, 0) | 1 << at
             if len(noun) >= _STEM:
-                self._stems.setdefault(noun[:_STEM], []).append(at)
+                self._stems[noun[:_STEM]] = self._stems.get(noun[:_STEM], 0) | 1 << at
+
+
+def _packed(found: BoolArray) -> int:
+    return int.from_bytes(np.packbits(found, bitorder="little").tobytes(), "little")
 
 
 def passed_over(images: Sequence[int], captions: int) -> float:

@@ -10,7 +10,6 @@ cloze model to say: `Place.relation` is the key of the frame's relation, `Place.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -51,8 +50,7 @@ class Frame(NamedTuple):
     shown: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a word may be added.
 
     Attributes:

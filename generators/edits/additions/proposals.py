@@ -19,12 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.additions.absence import (
-    FITTING,
-    MAX_TRUE_RISK,
-    AbsentObjects,
-    BoolArray,
-)
+from pairwright.generators.edits.additions.absence import AbsentObjects, BoolArray
 from pairwright.generators.edits.additions.attributes import FalseAttributes
 from pairwright.generators.edits.additions.places import (
     ATTRIBUTE,
@@ -43,6 +38,8 @@ from pairwright.generators.lexicon.addition_words import words_with_role
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]
+
+Row = tuple[IntArray, FloatArray]  # columns of the vocabulary, and their log-ratios
 
 FLOORS: Final = {OBJECT: 0.1, ATTRIBUTE: 0.1}  # of p(word) / p(typical word); see benchmarks
 PAIR_FLOOR: Final = 0.05  # the same of objects, both of a pair
@@ -83,11 +80,13 @@ class ScoredPlaces:
         caption: the caption.
         places: n places.
         log_probs: natural log-probability of each word of the vocabulary, float32 (n, vocabulary).
+        typical: that of a typical word (`typical_log_probs`), float32 (n,).
     """
 
     caption: Caption
     places: Sequence[Place]
     log_probs: FloatArray
+    typical: FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,29 +163,25 @@ class Additions:
         find = object_places if target == OBJECT else attribute_places
         found = self._with_fitting_relations([(at, place) for at, each in enumerate(captions) for place in find(each)])
         scores = self._model.log_probs(_KINDS[target], [place.context for _, place in found])
+        typical = typical_log_probs(scores)
         sizes = np.bincount([at for at, _ in found], minlength=len(captions)) if found else np.zeros(len(captions), int)
         ends = np.cumsum(sizes)
         return [
-            ScoredPlaces(caption, [place for _, place in found[end - size : end]], scores[end - size : end])
-            for caption, size, end in zip(captions, sizes.tolist(), ends.tolist(), strict=True)
+            ScoredPlaces(caption, [place for _, place in found[part]], scores[part], typical[part])
+            for caption, part in zip(captions, map(slice, (ends - sizes).tolist(), ends.tolist()), strict=True)
         ]
 
-    def propose(self, scored: ScoredPlaces) -> AdditionProposals:
-        """Return the false additions to a caption."""
-        target = scored.places[0].target if scored.places else OBJECT
-        rows = self._object_rows(scored) if target == OBJECT else self._attribute_rows(scored)
-        found = [
-            (at, -1, int(new), float(ratio))
-            for at, (columns, ratios) in enumerate(rows)
-            for new, ratio in zip(columns, ratios, strict=True)
-        ]
-        return self._proposals(scored, target, found)
+    def propose(self, captions: Sequence[ScoredPlaces], target: str) -> list[AdditionProposals]:
+        """Return the false additions to captions, which do not depend on the others."""
+        rows = [self._object_rows(each) if target == OBJECT else self._attribute_rows(each) for each in captions]
+        if target == OBJECT:
+            self._keep_fitting_relations(captions, rows)
+        return [self._false_additions(each, target, row) for each, row in zip(captions, rows, strict=True)]
 
-    def propose_pairs(self, scored: ScoredPlaces) -> AdditionProposals:
-        """Return false additions to a caption, each with a true one in the same place."""
-        target = scored.places[0].target if scored.places else OBJECT
-        found = list(self._object_pairs(scored) if target == OBJECT else self._attribute_pairs(scored))
-        return self._proposals(scored, target, found)
+    def propose_pairs(self, captions: Sequence[ScoredPlaces], target: str) -> list[AdditionProposals]:
+        """Return false additions to captions, each with a true one in the same place."""
+        find = self._object_pairs if target == OBJECT else self._attribute_pairs
+        return [self._paired_additions(each, target, [*find(each)]) for each in captions]
 
     def _with_fitting_relations(self, found: list[tuple[int, Place]]) -> list[tuple[int, Place]]:
         asked = [
@@ -201,44 +196,42 @@ class Additions:
         }
         return [each for at, each in enumerate(found) if at not in unfit]
 
-    def _object_rows(self, scored: ScoredPlaces) -> list[tuple[IntArray, FloatArray]]:
-        """Return for each place the columns of the absent objects that fit there, and their log-ratios."""
-        absent = self.objects.absent(scored.caption)
-        absent &= self._may_be_shown(scored.caption)
+    def _object_rows(self, scored: ScoredPlaces) -> list[Row]:
+        """Return for each place the columns of the absent objects that captions could have there, and their log-ratios."""
+        if not scored.places:
+            return []
+        absent = self.objects.absent(scored.caption) & self._may_be_shown(scored.caption)
         columns, rows = self._columns[absent], []
-        for place, row, typical in zip(
-            scored.places, scored.log_probs, typical_log_probs(scored.log_probs), strict=True
-        ):
-            ratios = row[columns] - typical
-            fits = (ratios >= np.log(self._floors[OBJECT])) & (not place.claim)
-            if place.head:
-                fits &= self._joins(place)[absent]
-            rows.append((columns[fits], ratios[fits]))
-        return self._with_relations(scored, rows)
+        ratios = scored.log_probs[:, columns] - scored.typical[:, None]
+        fits = ratios >= np.log(self._floors[OBJECT])
+        for at, place in enumerate(scored.places):
+            fitting = fits[at] & self._joins(place)[absent] if place.head else fits[at]
+            rows.append((columns[fitting], ratios[at, fitting]) if not place.claim else (columns[:0], ratios[at, :0]))
+        return rows
 
-    def _with_relations(
-        self, scored: ScoredPlaces, rows: list[tuple[IntArray, FloatArray]]
-    ) -> list[tuple[IntArray, FloatArray]]:
-        """Return the rows without the objects that captions do not join in this way to the noun of the place."""
+    def _keep_fitting_relations(self, captions: Sequence[ScoredPlaces], rows: Sequence[list[Row]]) -> None:
+        """Remove from rows the objects that captions do not join in this way to the noun of the place."""
         targets, index = self._model.targets("noun"), self._model.index("relation")
         asked = [
-            (place.relation, context_of_relation(scored.caption, place, targets[column]))
-            for place, (columns, _) in zip(scored.places, rows, strict=True)
-            if place.asks_relation
-            for column in columns
+            (found, at, scored.caption, place)
+            for scored, found in zip(captions, rows, strict=True)
+            for at, place in enumerate(scored.places)
+            if place.asks_relation and len(found[at][0])
         ]
-        if not asked:
-            return rows
-        log_probs = self._model.log_probs("relation", [context for _, context in asked])
-        said = log_probs[np.arange(len(asked)), [index[relation] for relation, _ in asked]]
-        fits = said - typical_log_probs(log_probs) >= np.log(RELATION_FLOOR)
-        kept, start = [], 0
-        for place, (columns, ratios) in zip(scored.places, rows, strict=True):
-            end = start + len(columns) * place.asks_relation
-            mask = fits[start:end] if place.asks_relation else np.ones(len(columns), bool)
-            kept.append((columns[mask], ratios[mask]))
-            start = end
-        return kept
+        log_probs = self._model.log_probs(
+            "relation",
+            [
+                context_of_relation(caption, place, targets[column])
+                for found, at, caption, place in asked
+                for column in found[at][0].tolist()
+            ],
+        )
+        least, start = typical_log_probs(log_probs) + np.log(RELATION_FLOOR), 0
+        for found, at, _, place in asked:
+            columns, ratios = found[at]
+            part = slice(start, start := start + len(columns))
+            fits = log_probs[part, index[place.relation]] >= least[part]
+            found[at] = columns[fits], ratios[fits]
 
     def _may_be_shown(self, caption: Caption) -> BoolArray:
         """Return for each object whether a caption like this may show it: figures in drawings, and nobody beside whom is alone."""
@@ -252,7 +245,7 @@ class Additions:
 
     def _joins(self, place: Place) -> BoolArray:
         """Return for each object whether it may join the noun of a place: its like in a list, or what goes with it."""
-        together = self.objects.fits_beside(place.head) >= FITTING
+        together = self.objects.joins(place.head)
         return together & self._like(place.head) if place.before and not place.relation else together
 
     def _find_like(self, head: str) -> BoolArray:
@@ -264,7 +257,7 @@ class Additions:
         caption, log_probs = scored.caption, scored.log_probs
         candidates = [self._at[noun] for noun in self._stated.stated(caption)]
         # What is expected would never be added falsely, so that adding it would say that it is true.
-        possible = self.objects.unnamed(caption, own=True) & self.objects.unexpected(caption, (), MAX_TRUE_RISK)
+        possible = self.objects.possible(caption)
         true = [at for at in candidates if possible[at]]
         places = [at for at, place in enumerate(scored.places) if place.shown]
         if not true or not places:
@@ -272,9 +265,8 @@ class Additions:
         shown = self._may_be_shown(caption)
         false, true = self.objects.absent(caption) & shown, [at for at in true if shown[at]]
         nouns, least = self.objects.nouns, np.log(PAIR_FLOOR)
-        typical = typical_log_probs(log_probs)
         for place in places:
-            row = log_probs[place, self._columns] - typical[place]
+            row = log_probs[place, self._columns] - scored.typical[place]
             for is_true in true:
                 if row[is_true] < least:
                     continue
@@ -283,13 +275,11 @@ class Additions:
                         old, new = self._columns[is_true], self._columns[is_false]
                         yield place, int(old), int(new), float(row[is_false] - row[is_true])
 
-    def _attribute_rows(self, scored: ScoredPlaces) -> list[tuple[IntArray, FloatArray]]:
+    def _attribute_rows(self, scored: ScoredPlaces) -> list[Row]:
         targets, rows = self._model.targets("adjective"), []
-        for place, row, typical in zip(
-            scored.places, scored.log_probs, typical_log_probs(scored.log_probs), strict=True
-        ):
+        for place, row, typical in zip(scored.places, scored.log_probs, scored.typical, strict=True):
             ratios = row - typical
-            columns = np.flatnonzero(ratios >= np.log(self._floors[ATTRIBUTE]))
+            columns = np.flatnonzero(ratios >= np.log(self._floors[ATTRIBUTE])).tolist()
             said = self.attributes.said_of(scored.caption, place.phrase) if place.phrase else []
             kept = [at for at in columns if self._is_false(scored.caption, place, targets[at], said)]
             rows.append((np.array(kept, np.int64), ratios[kept]))
@@ -301,7 +291,7 @@ class Additions:
         for at, (place, (columns, ratios)) in enumerate(zip(scored.places, rows, strict=True)):
             stated = self.attributes.stated_of(scored.caption, place.phrase) if place.phrase else []
             for true in (word for word in stated if word in index):
-                ratio = scored.log_probs[at, index[true]] - typical_log_probs(scored.log_probs[at : at + 1])[0]
+                ratio = scored.log_probs[at, index[true]] - scored.typical[at]
                 if ratio < np.log(self._floors[ATTRIBUTE]):
                     continue
                 for new, false_ratio in zip(columns, ratios, strict=True):
@@ -311,14 +301,25 @@ class Additions:
     def _is_false(self, caption: Caption, place: Place, attribute: str, said: list[str]) -> bool:
         return place.phrase is not None and self.attributes.is_false(caption, place.phrase, attribute, said)
 
-    def _proposals(
+    def _false_additions(self, scored: ScoredPlaces, target: str, rows: Sequence[Row]) -> AdditionProposals:
+        place = np.repeat(np.arange(len(rows)), [len(columns) for columns, _ in rows])
+        new = np.concatenate([np.zeros(0, np.int64), *(columns for columns, _ in rows)])
+        ratios = np.concatenate([np.zeros(0, np.float32), *(ratios for _, ratios in rows)])
+        return self._proposals(scored, target, place, np.full(len(new), -1), new, ratios=ratios)
+
+    def _paired_additions(
         self, scored: ScoredPlaces, target: str, found: Sequence[tuple[int, int, int, float]]
     ) -> AdditionProposals:
         place, old, new = np.array([row[:3] for row in found], np.int64).reshape(-1, 3).T
-        ratios = np.minimum(np.array([row[3] for row in found], np.float32), _MAX_LOG_RATIO)
-        return AdditionProposals(
-            scored.caption, scored.places, self._model.targets(_KINDS[target]), place, old, new, ratios
-        )
+        ratios = np.array([row[3] for row in found], np.float32)
+        return self._proposals(scored, target, place, old, new, ratios=ratios)
+
+    def _proposals(  # noqa: PLR0913 - the fields of a record
+        self, scored: ScoredPlaces, target: str, place: IntArray, old: IntArray, new: IntArray, *, ratios: FloatArray
+    ) -> AdditionProposals:
+        targets = self._model.targets(_KINDS[target])
+        ratios = np.minimum(ratios, _MAX_LOG_RATIO)
+        return AdditionProposals(scored.caption, scored.places, targets, place, old, new, ratios)
 
 
 def typical_log_probs(log_probs: FloatArray) -> FloatArray:

@@ -77,6 +77,7 @@ class Knowledge:
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
         self.share_without_article = lru_cache(maxsize=20_000)(self._find_share)
         self._often = lru_cache(maxsize=100_000)(self._find_often)
+        self._kin = lru_cache(maxsize=5_000)(self._find_kin)
         self.is_misplaced = lru_cache(maxsize=100_000)(self._find_misplaced)
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -138,8 +139,12 @@ class Knowledge:
             return True
         if touching != _BENEATH and not _EITHER_WAY.isdisjoint(self.relations.classes_of(object=noun)):
             touching = _ON + _IN
+        return any(not self._kin(thing).isdisjoint(self.pool.linked_lefts(by, noun)) for by in touching)
+
+    def _find_kin(self, thing: str) -> frozenset[str]:
+        """Return the heads of the nouns that name things of one kind with another; of a person, of all persons."""
         kin = self._persons if self.nouns.is_person(thing) else (thing, *self.nouns.substitutes(thing, self._nouns))
-        return any(self.pool.linked(one.rpartition(" ")[2], by, noun) for one in kin for by in touching)
+        return frozenset(one.rpartition(" ")[2] for one in kin)
 
 
 def _names(forms: frozenset[str]) -> Names:

@@ -3,7 +3,7 @@
 A sample keeps a limited number of examples of each slot kind: those of the captions with the lowest hash values. Which
 ones these are depends on the captions alone, not on their order or on how the pool is divided into parts.
 
-Memory: 110 bytes for each example while gathering, half of it in a sample.
+Memory: 120 bytes for each example while gathering, half of it in a sample.
 """
 
 import hashlib
@@ -25,6 +25,7 @@ from pairwright.generators.language.cloze.context import HEADS, MAX_BAG, REACH, 
 DEFAULT_LIMIT: Final = 150_000  # examples of a slot kind
 FORMAT_VERSION: Final = 1
 WIDTHS: Final = (REACH, REACH, HEADS, MAX_BAG)  # columns of a context: left, right, heads, bag
+WordNumbers = NDArray[Any]  # uint16 or int32
 _PADS: Final = tuple((0,) * width for width in range(max(WIDTHS) + 1))
 _UNBOUNDED: Final = 2**64 - 1
 _COLUMNS: Final = 1 + sum(WIDTHS)  # the target comes first
@@ -36,13 +37,13 @@ class KindSample:
 
     Attributes:
         captions: hash of the caption of each example, ascending, uint64 (n,).
-        rows: int32 (n, 1 + columns of a context): numbers into ``ClozeSample.words`` plus one, 0 beyond the end of a
+        rows: uint16, or int32 if there are too many words, (n, 1 + columns of a context): numbers into ``ClozeSample.words`` plus one, 0 beyond the end of a
             part of a context. The first column is the target.
         bound: lowest hash of a caption that was dropped, with all higher ones; `_UNBOUNDED` if there is none.
     """
 
     captions: NDArray[np.uint64]
-    rows: NDArray[np.int32]
+    rows: WordNumbers
     bound: int
 
 
@@ -69,17 +70,17 @@ class ClozeSample:
         """
         words = sorted({word for part in parts for word in part.words})
         number = {word: at for at, word in enumerate(words, 1)}
-        tables = [np.array([0, *(number[word] for word in part.words)], np.int32) for part in parts]
+        kind_of_number = _number_type(words)
+        tables = [np.array([0, *(number[word] for word in part.words)], kind_of_number) for part in parts]
         kinds = {kind: _concatenate([part.kinds[kind] for part in parts], tables) for kind in SLOT_KINDS}
         return _canonical(words, parts[0].limit, kinds)
 
     def save(self, path: Path) -> None:
         """Write the sample to a ``.npz`` file atomically; equal samples give equal bytes."""
-        number = np.uint16 if len(self.words) < np.iinfo(np.uint16).max else np.int32
         stored: dict[str, Any] = {}
         for kind, found in self.kinds.items():
             stored[f"{kind}.captions"] = found.captions
-            stored[f"{kind}.rows"] = found.rows.astype(number)
+            stored[f"{kind}.rows"] = found.rows
             stored[f"{kind}.bound"] = np.array([found.bound], np.uint64)
         with replace_atomically(path) as temporary, temporary.open("wb") as handle:
             np.savez(
@@ -159,12 +160,16 @@ class ClozeSampler:
         return _canonical(list(self._number), self._limit, {kind: self._kind(kind) for kind in SLOT_KINDS})
 
 
+def _number_type(words: Sequence[Any]) -> type[np.uint16 | np.int32]:
+    return np.uint16 if len(words) < np.iinfo(np.uint16).max else np.int32
+
+
 def _load_kind(stored: Mapping[str, NDArray[Any]], kind: str) -> KindSample:
     captions, rows, bound = (stored[f"{kind}.{name}"] for name in ("captions", "rows", "bound"))
-    return KindSample(captions, rows.astype(np.int32), int(bound[0]))
+    return KindSample(captions, rows, int(bound[0]))
 
 
-def _concatenate(parts: Sequence[KindSample], tables: Sequence[NDArray[np.int32]]) -> KindSample:
+def _concatenate(parts: Sequence[KindSample], tables: Sequence[WordNumbers]) -> KindSample:
     """Return the examples of all parts, given the new number of each of their words."""
     rows = [table[part.rows] for table, part in zip(tables, parts, strict=True)]
     captions = np.concatenate([part.captions for part in parts])
@@ -187,7 +192,7 @@ def _canonical(words: Sequence[str], limit: int, kinds: Mapping[str, KindSample]
     kept = {kind: _with_lowest_hashes(found, limit) for kind, found in kinds.items()}
     used = np.unique(np.concatenate([[0], *(np.unique(found.rows) for found in kept.values())]))[1:]
     ordered = sorted((words[number - 1], number) for number in used.tolist())
-    table = np.zeros(len(words) + 1, np.int32)
+    table = np.zeros(len(words) + 1, _number_type(ordered))
     table[[number for _, number in ordered]] = np.arange(1, len(ordered) + 1)
     return ClozeSample(
         tuple(word for word, _ in ordered),

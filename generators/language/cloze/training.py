@@ -103,13 +103,17 @@ class _Task:
     """The network of one slot kind in training, with its examples.
 
     Attributes:
-        contexts: word ids of each example.
+        contexts: word ids of each example, uint16.
         answers: column of the target of each example.
         batch: examples of a mini-batch.
     """
 
     def __init__(
-        self, targets: tuple[str, ...], contexts: WordIds, answers: NDArray[np.intp], rng: np.random.Generator
+        self,
+        targets: tuple[str, ...],
+        contexts: NDArray[np.uint16],
+        answers: NDArray[np.intp],
+        rng: np.random.Generator,
     ) -> None:
         self.targets, self.contexts, self.answers, self._rng = targets, contexts, answers, rng
         self.batch = min(BATCH, max(_MIN_BATCH, len(answers) // _STEPS_PER_EPOCH))
@@ -159,7 +163,7 @@ def train_cloze_model(sample: ClozeSample) -> ClozeModel:
     tasks = {kind: _make_task(sample, kind, WordIndex(words), rng) for kind in SLOT_KINDS}
     with limit_blas_to_one_thread():
         for task, batch, size in _schedule(list(tasks.values()), rng):
-            ids = task.contexts[batch]
+            ids = task.contexts[batch].astype(np.int32)
             ids[(rng.random(ids.shape, np.float32) < DROPPED_WORDS) & (ids != PAD)] = UNKNOWN
             ids[:, POSITIONS:][ids[:, POSITIONS:] == UNKNOWN] = PAD
             task.step(vectors, ids, task.answers[batch], size)
@@ -181,8 +185,10 @@ def _schedule(tasks: Sequence[_Task], rng: np.random.Generator) -> Iterator[tupl
 
 def _choose_words(sample: ClozeSample) -> tuple[str, ...]:
     """Return the most frequent context words."""
-    numbers = np.concatenate([found.rows[:, 1:].ravel() for found in sample.kinds.values()])
-    counts = np.bincount(numbers, minlength=len(sample.words) + 1)
+    size = len(sample.words) + 1
+    counts = np.zeros(size, np.int64)
+    for found in sample.kinds.values():
+        counts += np.bincount(found.rows[:, 1:].ravel(), minlength=size)
     often = [
         (-count, word) for count, word in zip(counts[1:].tolist(), sample.words, strict=True) if count >= _MIN_WORD
     ]
@@ -195,6 +201,6 @@ def _make_task(sample: ClozeSample, kind: str, ids: WordIndex, rng: np.random.Ge
     minimum = min(_MIN_TARGET, max(_MIN_TARGET_OF_SMALL_POOL, len(rows) // _EXAMPLES_PER_MIN_TARGET))
     chosen = np.flatnonzero(counts >= minimum)
     rows = rows[counts[rows[:, 0]] >= minimum]
-    table = np.array([PAD, *(ids[word] for word in sample.words)], np.int32)
+    table = np.array([PAD, *(ids[word] for word in sample.words)], np.uint16)
     targets = tuple(sample.words[number - 1] for number in chosen.tolist())
     return _Task(targets, table[rows[:, 1:]], np.searchsorted(chosen, rows[:, 0]), rng)

@@ -31,12 +31,8 @@ from pairwright.generators.prompts.book import Prompt, PromptBook
 from pairwright.generators.prompts.prompt import pair_values
 
 BOOK = PromptBook()
-JUDGING = {
-    "judge",
-    "judge-answers",
-    "choose",
-    "captions",
-}  # a demonstration would bias the judgement, or lack its image
+# A demonstration would bias the judgement, or lack its image.
+JUDGING = {"judge", "judge-answers", "choose", "captions"}
 EDITING = [p.name for p in BOOK.listing() if p.name.endswith("-compose") or p.name.startswith("swap-")]
 LISTING = ("negatives-at-once", "negatives-both-sides", "positives-at-once")
 TYPES = (

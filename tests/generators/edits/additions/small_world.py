@@ -75,8 +75,8 @@ def caption_of(text: str, *others: str, boxes: tuple[Box, ...] = ()) -> Caption:
 def proposals_of(caption: Caption, target: str, *, pairs: bool = False) -> AdditionProposals:
     """Return the proposals for one caption."""
     additions = small_additions()
-    scored = additions.score([caption], target)[0]
-    return additions.propose_pairs(scored) if pairs else additions.propose(scored)
+    propose = additions.propose_pairs if pairs else additions.propose
+    return propose(additions.score([caption], target), target)[0]
 
 
 def false_texts(caption: Caption, target: str, *, pairs: bool = False) -> set[str]:

@@ -38,23 +38,22 @@ def additions(captions: list[Caption]) -> Additions:
 @pytest.mark.parametrize(("target", "share"), [(OBJECT, 0.8), (ATTRIBUTE, 0.1)])
 def test_additions_are_false(captions: list[Caption], additions: Additions, target: str, share: float) -> None:
     made = 0
-    for scored in additions.score(captions, target):
-        found = additions.propose(scored)
+    for found in additions.propose(additions.score(captions, target), target):
         made += len(found) > 0
         for at in range(len(found)):
-            text = rewrite(scored.caption.pair.caption, [found.false_change(at)])[0]
-            assert judge(text, read_scene(scored.caption.pair)) is OracleVerdict.FALSE, text
+            text = rewrite(found.caption.pair.caption, [found.false_change(at)])[0]
+            assert judge(text, read_scene(found.caption.pair)) is OracleVerdict.FALSE, text
     assert made >= share * SCENES
 
 
 @pytest.mark.parametrize(("target", "share"), [(OBJECT, 0.05), (ATTRIBUTE, 0.1)])
 def test_pairs_are_false_and_true(captions: list[Caption], additions: Additions, target: str, share: float) -> None:
     made = 0
-    for scored in additions.score(captions, target):
-        found, scene = additions.propose_pairs(scored), read_scene(scored.caption.pair)
+    for found in additions.propose_pairs(additions.score(captions, target), target):
+        scene = read_scene(found.caption.pair)
         made += len(found) > 0
         for at in range(len(found)):
-            source = scored.caption.pair.caption
+            source = found.caption.pair.caption
             assert judge(rewrite(source, [found.false_change(at)])[0], scene) is OracleVerdict.FALSE
             assert judge(rewrite(source, [found.true_change(at)])[0], scene) is OracleVerdict.TRUE
     assert made >= share * SCENES

@@ -85,7 +85,7 @@ def test_a_saved_sample_is_read_back_and_has_the_same_bytes(tmp_path: Path) -> N
     loaded = ClozeSample.load(tmp_path / "a.npz")
     assert content(loaded) == content(sample)
     assert loaded.limit == sample.limit
-    assert all(part.rows.dtype == np.int32 for part in loaded.kinds.values())
+    assert all(part.rows.dtype == np.uint16 for part in loaded.kinds.values())
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:

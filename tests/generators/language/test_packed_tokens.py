@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pairwright.generators.language.packed_tokens import pack, unpack
 from pairwright.generators.language.tagger import load_tagger
-from pairwright.generators.language.token_storage import pack, unpack
 
 TEXTS = ("Two dogs aren't on a walk-in bed.", "", "  ", "A man's  “TV” \U0001f600 is lying there!")
 
