@@ -15,6 +15,7 @@ type and ordinal without a text; see `llm_edits`.
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
@@ -108,7 +109,7 @@ class LLMNegatives:
             raise UsageError("candidates and both_sides require the variant one-call.")
         if chosen.see_image and (chosen.variant == "workflow" or chosen.both_sides):
             raise UsageError("see_image requires the variant one-call without both_sides.")
-        self._checks = EditChecks(thesaurus, pool, tagger)
+        self._resources = thesaurus, pool, tagger
         self._model = model
         origin = Origin(NAME, VERSION, chosen.seed, model)
         per_type = chosen.per_type * chosen.candidates
@@ -142,6 +143,11 @@ class LLMNegatives:
         if edits is None:
             return (yield from self._workflow.steps(asking, rng.getrandbits(64)))
         return (yield from self._in_one_call(asking, edits))
+
+    @cached_property
+    def _checks(self) -> EditChecks:
+        """The checks, whose tables are built when the first text is checked."""
+        return EditChecks(*self._resources)
 
     def check(self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]]) -> list[list[Annotation]]:
         """Return at least ``per_type`` annotations for each type of each pair."""

@@ -11,6 +11,7 @@ Every answer is validated (`edits.written`): silent corrections of grammar, whic
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
@@ -88,7 +89,7 @@ class LLMPositives:
         require_known("no such type of positive:", self.options.types, TYPES)
         if self.options.captions_per_request < 1:
             raise UsageError(f"captions_per_request must be at least 1, not {self.options.captions_per_request}.")
-        self._checks = EditChecks(thesaurus, pool, tagger)
+        self._resources = thesaurus, pool, tagger
         self._model = model
         self._wanted = AnnotationBuilder(
             "hard_positive", self.options.types, 1, Origin(NAME, VERSION, self.options.seed, model)
@@ -131,6 +132,11 @@ class LLMPositives:
         request = PairRequests(pair, self._model, attempt, images).request(self._prompt, values, POSITIVES.whole)
         [answer] = yield from request_answers([request], POSITIVES)
         return [*edits.candidates(pair.caption, answer), *none]
+
+    @cached_property
+    def _checks(self) -> EditChecks:
+        """The checks, whose tables are built when the first text is checked."""
+        return EditChecks(*self._resources)
 
     def check(self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]]) -> list[list[Annotation]]:
         """Return one annotation for each type of each pair."""

@@ -62,7 +62,7 @@ class PromptTask:
     prompt: Prompt
     access: ModelAccess
     images: MessageImages | None = None
-    check = None
+    checks = None
 
     @property
     def identity(self) -> str:

@@ -23,7 +23,13 @@ from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.shards.content_counts import count_exchanges
 from pairwright.flows.commands.annotation_files import open_balanced_writer, refuse_training_rows
-from pairwright.flows.commands.annotation_workers import BatchAnnotator, GeneratorSetup, Waiting, tag_and_count
+from pairwright.flows.commands.annotation_workers import (
+    BatchAnnotator,
+    GeneratorSetup,
+    Waiting,
+    tag_and_count,
+    tag_and_count_words,
+)
 from pairwright.flows.config.vocabulary import vocabulary_hint, wants_vocabulary
 from pairwright.flows.runners.process_pool import OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
@@ -35,11 +41,11 @@ from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSamp
 from pairwright.generators.language.packed_tokens import PackedTokens, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.language.wordnet import WordNet, load_wordnet
 from pairwright.generators.registry import Materials, needs_edit_model, needs_pool
 
 POOL_CAPTIONS = 200_000  # for word statistics of generators
-CHECKED_CAPTIONS = 50_000  # for word statistics of checks, which tag captions in one process
+CHECKED_CAPTIONS = 50_000  # for word statistics of checks
 BATCH = 512
 
 
@@ -186,10 +192,28 @@ def read_counted_pairs(read: ReadOptions, broken: SkipCounts) -> Iterator[Pair]:
         yield from batch.pairs
 
 
-def load_materials(request: GenerateRequest, note: Callable[[str], None]) -> Materials:
-    """Return the materials of a generator; ``note`` receives a message if the pool is too small."""
-    with OrderedPool(request.workers) as processes:
-        return _load_for_generator(request, processes, note)[0]
+def check_pool(request: GenerateRequest) -> None:
+    """Read the beginning of the pool of a request, if it has one of its own.
+
+    Raises:
+        InputError: the pool is not readable or has no valid pair.
+    """
+    if request.pool:
+        next(read_pairs(_pool_options(request)))
+
+
+def load_materials(request: GenerateRequest, processes: OrderedPool, note: Callable[[str], None]) -> Materials:
+    """Return the materials of a generator that only checks texts; ``note`` receives a message if the pool is too small."""
+    wordnet = load_wordnet()
+    if not needs_pool(request.generator):
+        return Materials(wordnet, GeneralEnglish(wordnet), request.seed)
+    captions = list(islice(_captions(read_pairs(_pool_options(request)), PairSample()), CHECKED_CAPTIONS))
+    counts = PoolCounts()
+    with open_step("counting words", len(captions), "captions") as done:
+        for batch, part in processes.map_jobs(tag_and_count_words, _slices(captions)):
+            counts = counts.merged(part)
+            done.advance(len(batch))
+    return Materials(wordnet, _pool(counts.frozen(), wordnet, note), request.seed)
 
 
 def _load_for_generator(
@@ -200,17 +224,23 @@ def _load_for_generator(
     if not needs_pool(request.generator):
         return Materials(wordnet, GeneralEnglish(wordnet), request.seed), {}
     found = read_pool(request, processes)
-    pool = pool_or_general_english(found.statistics, wordnet)
+    pool = _pool(found.statistics, wordnet, note)
     if not isinstance(pool, PoolStatistics):
-        note(
-            "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
-        )
         return Materials(wordnet, pool, request.seed), found.tokens
     if not needs_edit_model(request.generator):
         return Materials(wordnet, pool, request.seed), found.tokens
     with open_step("learning from captions", None, ""):
         edits = learn_edit_model(found.slots, found.tagged_pairs(), wordnet, pool)
     return Materials(wordnet, pool, request.seed, edits), found.tokens
+
+
+def _pool(statistics: PoolStatistics, wordnet: WordNet, note: Callable[[str], None]) -> PoolStatistics | GeneralEnglish:
+    pool = pool_or_general_english(statistics, wordnet)
+    if not isinstance(pool, PoolStatistics):
+        note(
+            "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
+        )
+    return pool
 
 
 @dataclass(frozen=True)
@@ -237,11 +267,8 @@ class PoolCaptions:
 
 def read_pool(request: GenerateRequest, processes: OrderedPool) -> PoolCaptions:
     """Read the captions of the pool of a request."""
-    read = request.read
-    if request.pool:
-        read = replace(read, input=request.pool, format="", columns={}, on_error="skip", option_names=WITHOUT_OPTIONS)
     sample = PairSample()
-    found = _captions(read_pairs(read), sample)
+    found = _captions(read_pairs(_pool_options(request)), sample)
     captions = list(islice(track(found, "reading captions", unit="captions"), POOL_CAPTIONS))
     counts, slots = PoolCounts(), [ClozeSampler().sample()]
     known: dict[str, PackedTokens] = {}
@@ -252,6 +279,14 @@ def read_pool(request: GenerateRequest, processes: OrderedPool) -> PoolCaptions:
             known.update(zip(batch, part.tokens, strict=True))
             done.advance(len(batch))
     return PoolCaptions(counts.frozen(), ClozeSample.merged(slots), known, sample.pairs())
+
+
+def _pool_options(request: GenerateRequest) -> ReadOptions:
+    if not request.pool:
+        return request.read
+    return replace(
+        request.read, input=request.pool, format="", columns={}, on_error="skip", option_names=WITHOUT_OPTIONS
+    )
 
 
 class PairSample:

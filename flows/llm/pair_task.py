@@ -5,14 +5,14 @@ in the answers: such a row can be retried. A caption without anything to edit di
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
 from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
-from pairwright.flows.llm.answer_checks import AnswerCheck
+from pairwright.flows.llm.answer_checks import AnswerChecks, completed
 from pairwright.flows.llm.context import ModelRow
 from pairwright.flows.llm.estimate import estimate_rows
 from pairwright.flows.llm.model_access import ModelAccess
@@ -42,22 +42,26 @@ class PairTask:
         access: the model.
         seed: seed of the run.
         options: options of the generator, which are part of the identity.
+        workers: where a `CheckedLLMGenerator` checks answers; None: in this process.
     """
 
     generator: AnyLLMGenerator
     access: ModelAccess
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    workers: AnswerChecks | None = None
 
     @cached_property
     def identity(self) -> str:
         """Hash over everything that shapes the requests, except the pairs."""
         return self.access.identity(self.generator, self.options, self.seed)
 
-    @property
-    def check(self) -> AnswerCheck | None:
-        """The check of the answers; None if the generator has none."""
-        return self.generator.check if isinstance(self.generator, CheckedLLMGenerator) else None
+    @cached_property
+    def checks(self) -> AnswerChecks | None:
+        """Where answers are checked; None if the generator has no check."""
+        if not isinstance(self.generator, CheckedLLMGenerator):
+            return None
+        return self.workers or AnswerChecks(completed(self.generator.check))
 
     def rows(self, pairs: Iterable[Pair]) -> Iterator[ModelRow[Pair, Any]]:
         """Yield the rows of pairs, in order; a row holds as many pairs as the generator puts into one request."""
@@ -67,7 +71,9 @@ class PairTask:
 
     @property
     def _at_once(self) -> int:
-        return getattr(self.generator, "captions_per_request", 1)
+        """Pairs in one request, at most."""
+        count: int = getattr(self.generator, "captions_per_request", 1)
+        return count
 
     def _step(self, pairs: Sequence[Pair], attempts: Sequence[int]) -> LLMStep[Sequence[Any]]:
         if len(pairs) == 1:
@@ -80,9 +86,12 @@ class PairTask:
         return [dict(zip(again, retried, strict=True)).get(at, found) for at, found in enumerate(first)]
 
     def _ask(self, pair: Pair, attempt: int) -> LLMStep[Any]:
-        generator, rng = self.generator, pair_rng(self.generator, self.seed, pair)
-        ask = generator.ask if isinstance(generator, CheckedLLMGenerator) else generator.annotate
-        return ask(pair, rng, attempt=attempt)
+        return self._asks(pair, pair_rng(self.generator, self.seed, pair), attempt=attempt)
+
+    @cached_property
+    def _asks(self) -> Callable[..., LLMStep[Any]]:
+        generator = self.generator
+        return generator.ask if isinstance(generator, CheckedLLMGenerator) else generator.annotate
 
     def finish(self, item: Pair, done: RowResult[list[Annotation]]) -> tuple[list[Annotation], str]:
         """Return the annotations of a pair, one rejected one after an error, and the reason if the row failed."""

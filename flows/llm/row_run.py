@@ -5,7 +5,7 @@
     return {"llm": run.bill(), "failed": run.failures()}
 
 A task says what is asked about items (`ModelRow.step`, a generator function that yields requests), how the answers of
-many items are checked (`RowTask.check`), and what the result of an item means (`RowTask.finish`). Items and outputs reach
+many items are checked (`RowTask.checks`), and what the result of an item means (`RowTask.finish`). Items and outputs reach
 the sink in the order of the rows. Answers are in the cache, so a run that was stopped continues with the same command.
 Memory: the rows in flight, and those whose answers are being checked.
 """
@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from pairwright.datasets.errors import PairwrightError
-from pairwright.flows.llm.answer_checks import AnswerCheck, FinishedItem, check_results
+from pairwright.flows.llm.answer_checks import AnswerChecks, FinishedItem
 from pairwright.flows.llm.context import ContextProvider, ModelRow
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.client.steps import LLMStep
@@ -48,8 +48,8 @@ class RowTask(Protocol[Item_contra, Output_co]):
         ...
 
     @property
-    def check(self) -> AnswerCheck | None:
-        """The check of results, before `finish`; None if there is none."""
+    def checks(self) -> AnswerChecks | None:
+        """Where results are checked, before `finish`; None if there is no check."""
         ...
 
     def finish(self, item: Item_contra, done: RowResult[Any]) -> tuple[Output_co, str]:
@@ -151,12 +151,16 @@ class RowRun:
     def _outputs(
         self, task: RowTask[Item, Output], rows: Iterable[ModelRow[Item, Any]], total: int
     ) -> Iterator[tuple[Item, Output]]:
-        for name, item, done in check_results(task.check, self._finished(rows, total)):
+        checks = task.checks
+        finished = self._finished(rows, total, checks.is_full if checks is not None else None)
+        for name, item, done in finished if checks is None else checks.results(finished):
             output, reason = task.finish(item, done)
             self.failed.note(replace(done, row=name), reason)
             yield item, output
 
-    def _finished(self, rows: Iterable[ModelRow[Item, Any]], total: int) -> Iterator[FinishedItem[Item]]:
+    def _finished(
+        self, rows: Iterable[ModelRow[Item, Any]], total: int, busy: Callable[[], bool] | None
+    ) -> Iterator[FinishedItem[Item]]:
         """Run rows; yield their items, in order."""
         pending = deque[tuple[ModelRow[Item, Any], list[int]]]()
         attempt = self.failed.attempt
@@ -169,7 +173,7 @@ class RowRun:
                 own = attempts[0] if len(attempts) == 1 else 0
                 yield LLMRow(row.name, partial(_start, row.step, attempts), own, len(row.items))
 
-        for done in self._session.run(started(), of=total):
+        for done in self._session.run(started(), of=total, busy=busy):
             row, attempts = pending.popleft()
             while row.name != done.row:  # a row that was cancelled when the run stopped
                 row, attempts = pending.popleft()

@@ -50,7 +50,7 @@ class RationaleTask:
 
     generator: RationaleGenerator
     access: ModelAccess
-    check = None
+    checks = None
 
     @classmethod
     def open(cls, definition: TaskDefinition, settings: RationaleSettings, access: ModelAccess) -> "RationaleTask":

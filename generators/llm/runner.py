@@ -225,6 +225,13 @@ class LLMRun(Generic[T]):
             await self._cancel()
         return self._take()
 
+    async def nothing(self, within: float) -> list[RowResult[T]]:
+        """Run for some seconds and return no results, for a caller that cannot take any."""
+        if not self._started:
+            self._start()
+        await asyncio.sleep(within)
+        return []
+
     def stop(self, error: BaseException, grace: float = GRACE_S) -> None:
         """End the run with an error (the first one counts); rows in flight have ``grace`` seconds to finish."""
         until = asyncio.get_running_loop().time() + grace

@@ -28,6 +28,7 @@ from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
+from pairwright.generators.llm_edits import EditCandidate
 from pairwright.generators.llm_negatives import TYPES, LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.prompts.book import PromptBook
@@ -105,6 +106,25 @@ def test_one_call_gives_a_negative_of_every_type() -> None:
     [prompt] = negatives().prompts
     assert {(row.origin.model, row.origin.prompt, row.origin.request) for row in found} == {("m", prompt, "k")}
     assert len({row.id for row in found}) == len(TYPES)
+
+
+def test_captions_that_are_checked_together_get_what_each_gets_alone() -> None:
+    makes = negatives()
+    pairs = [
+        pair_of(SOURCE),
+        pair_of("Two dogs on a red bed"),
+        pair_of("A man with a hat"),
+        pair_of(SOURCE, "A beach."),
+    ]
+    said = [
+        [EditCandidate(kind, text, "p", "k") for kind, text in GOOD.items()],
+        [EditCandidate("replace-object", "Two cats on a red bed"), EditCandidate("add-object", reason="refused")],
+        [],
+        [EditCandidate("replace-object", SOURCE), EditCandidate("swap-object", "")],
+    ]
+    batch = list(zip(pairs, said, strict=True))
+    assert makes.check(batch) == [makes.check([each])[0] for each in batch]
+    assert makes.check([]) == []
 
 
 def test_each_text_and_each_asked_type_ends_in_a_row_kept_or_rejected() -> None:

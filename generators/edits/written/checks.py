@@ -129,9 +129,12 @@ class EditChecks:
     def check_batch(self, batch: Sequence[tuple[Pair, Sequence[tuple[Asked, str]]]]) -> list[list[Checked]]:
         """Check the texts of several captions as `check_all` does; captions and texts are tagged in one call."""
         texts = [self._corrected(pair.caption, written) for pair, written in batch]
-        needed = dict.fromkeys(pair.caption for (pair, _), own in zip(batch, texts, strict=True) if own)
-        needed |= dict.fromkeys(text for own in texts for text in own if text)
-        tokens = dict(zip(needed, self._tagger.tag(list(needed)), strict=True)) if needed else {}
+        # A caption beside its edits: the tagger computes what they share once.
+        needed = (
+            text for (pair, _), own in zip(batch, texts, strict=True) if own for text in (pair.caption, *own) if text
+        )
+        distinct = list(dict.fromkeys(needed))
+        tokens = dict(zip(distinct, self._tagger.tag(distinct), strict=True))
         return [
             self._check_in_order(Caption(pair, tokens[pair.caption]), written, own, tokens, _Rows(set(), frozenset()))
             if own
