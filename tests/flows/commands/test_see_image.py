@@ -114,3 +114,18 @@ def test_options_that_do_not_see_are_refused(tmp_path: Path, options: list[str])
     call = ["generate", "negatives", str(tmp_path / "c.jsonl"), "--out", str(tmp_path / "n.jsonl"), "--see-image"]
     with pytest.raises(UsageError, match="--see-image requires"):
         CliRunner().invoke(app, [*call, "--method", "llm", "--model", "m", *options], catch_exceptions=False)
+
+
+def test_rows_do_not_depend_on_the_number_of_workers(
+    corpus: tuple[Path, dict[str, Scene]], server: Server, tmp_path: Path
+) -> None:
+    folder, _ = corpus
+    call = ["generate", "negatives", folder / "captions.jsonl", "--method", "llm", "--model", "m", "--see-image"]
+    written = []
+    for workers in (1, 3):
+        out = tmp_path / f"{workers}.jsonl"
+        options = ["--base-url", server.url, "--types", "replace-attribute", "--workers", workers, "--out", out]
+        done = CliRunner().invoke(app, [*map(str, [*call, *options])], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        written.append(out.read_bytes())
+    assert written[0] == written[1]
