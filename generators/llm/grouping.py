@@ -7,7 +7,7 @@ request: the same instructions and demonstrations, then every item under an id o
 model that skips an item cannot shift the answers of the others unnoticed.
 
 Each entry of the answer carries the id of its item. An item whose id is missing, unknown or repeated, or whose entry is
-cut off, is requested alone, and so are all items after an answer that is refused or unreadable. Requests with images or
+cut off or clearly about another item, is requested alone, and so are all items after an answer that is refused or unreadable. Requests with images or
 documents, and repairs, are never merged.
 
 A group has fixed members, so the merged request, its cache key and the answers do not depend on timing.
@@ -26,7 +26,12 @@ from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Schema
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
 from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON
-from pairwright.generators.llm.output.json_parsing import find_json_fragments, strip_control_tokens, strip_thinking
+from pairwright.generators.llm.output.json_parsing import (
+    find_json_fragments,
+    iter_strings,
+    strip_control_tokens,
+    strip_thinking,
+)
 from pairwright.generators.llm.output.structured import decode_json_string
 
 T = TypeVar("T")
@@ -34,6 +39,8 @@ T = TypeVar("T")
 _IDS = range(100, 1000)  # one token each in current vocabularies
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 
+_TELLING = 2  # words of another item from which an entry may be about that one
+_WORD = re.compile(r"\w+")
 _ITEM = re.compile(r"^Item (\d{3})\n(.*?)(?=\n\nItem \d{3}\n|\Z)", re.MULTILINE | re.DOTALL)
 
 GROUP_INSTRUCTION = (
@@ -111,10 +118,11 @@ def _hashable(key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _MergedRequest:
-    """A request about several items, and the id of the item of each request."""
+    """A request about several items, the id of the item of each request, and the text of each id."""
 
     request: Request
     ids: tuple[int, ...]
+    texts: Mapping[int, str]
 
     def split(self, outcome: RequestOutcome) -> list[RequestOutcome | None]:
         """Return the outcome of each request; None for one that has to be sent alone."""
@@ -123,6 +131,8 @@ class _MergedRequest:
             of_all = outcome.transient or outcome.fatal
             return [outcome if of_all else None for _ in self.ids]
         answers = _entries_by_id(outcome)
+        if outcome.finish_reason != PLANNED_FINISH_REASON:
+            answers = _without_exchanged(answers, self.texts)
         share = len(set(self.ids))
         return [_reply_of(outcome, answers[own], share) if own in answers else None for own in self.ids]
 
@@ -152,6 +162,27 @@ def _entries_by_id(reply: Reply) -> dict[int, dict[str, Any]]:
             repeated.add(own)
         found[own] = {name: value for name, value in entry.items() if name != "id"}
     return {own: fields for own, fields in found.items() if own not in repeated}
+
+
+def _without_exchanged(answers: Mapping[int, dict[str, Any]], texts: Mapping[int, str]) -> dict[int, dict[str, Any]]:
+    """Return the entries without those that clearly are about another item than the one of their id."""
+    items = {own: _words(text) for own, text in texts.items()}
+    found = {}
+    for own, fields in answers.items():
+        words, item = _words(" ".join(iter_strings(fields))), items.get(own, frozenset())
+        if not any(_is_rather_about(other, item, words) for other in items.values()):
+            found[own] = fields
+    return found
+
+
+def _is_rather_about(other: frozenset[str], own: frozenset[str], words: frozenset[str]) -> bool:
+    """Whether an entry has words of another item, and hardly any of its own, among those that tell the two apart."""
+    wrong, right = len(words & (other - own)), len(words & (own - other))
+    return wrong >= _TELLING and wrong > 2 * right
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))
 
 
 def _entries(text: str) -> Iterator[dict[str, Any]]:
@@ -196,7 +227,8 @@ def _merge(requests: Sequence[Request]) -> _MergedRequest:
         repair="",
         alone=tuple({request.messages[-1].text: request for request in requests}.values()),
     )
-    return _MergedRequest(request, tuple(ids[each.messages[-1].text] for each in requests))
+    own = tuple(ids[each.messages[-1].text] for each in requests)
+    return _MergedRequest(request, own, dict(zip(items, texts, strict=True)))
 
 
 @lru_cache(maxsize=64)

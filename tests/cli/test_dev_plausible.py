@@ -208,3 +208,52 @@ def test_prompts_with_the_image_are_answered_too(server: Server) -> None:
     reasons = {row["reason"] for row in map(json.loads, Path("m.jsonl").read_text().splitlines())}
     assert {"", "model_correct"} <= reasons
     assert not reasons & {"order_dependent", "model_undecided"}
+
+
+def test_negatives_of_several_captions_and_candidates_are_kept_and_the_next_command_chooses(server: Server) -> None:
+    written(PHOTOS)
+    one, several = (
+        generated(server, "negatives", "--method", "llm", "--candidates", count)["types"] for count in ("1", "4")
+    )
+    kept, more = (sum(counts["kept"] for counts in types.values()) for types in (one, several))
+    assert more > 2 * kept > 10
+    asked = ("--method", "llm", "--model", "m", "--base-url", server.url, "--out", "o.jsonl", "--candidates", "4")
+    done = CliRunner().invoke(app, ["generate", "negatives", "c.jsonl", *asked], catch_exceptions=False)
+    assert "Next: pairwright refine o.jsonl --fix choose --out o-refined.jsonl" in done.stdout
+
+
+def test_both_sides_by_a_model_are_compared_with_texts_of_about_their_length(server: Server) -> None:
+    """A positive is true words in the place of the false ones, so neither side is the longer one as a rule."""
+    written(PHOTOS)
+    done = generated(server, "negatives", "--method", "llm", "--both-sides", "--candidates", "4")
+    rows = [json.loads(line) for line in Path("o.jsonl").read_text().splitlines()]
+    kept = [row for row in rows if row["status"] == "kept" and row["negative"]]
+    assert len(kept) > 3
+    assert all(row["positive"] not in {"", row["caption"]} for row in kept)
+    lengths = done["lengths"]
+    assert sum(lengths.values()) == len(kept)
+    assert lengths["longer"] < 0.8 * len(kept)
+
+
+@pytest.mark.slow
+def test_refine_keeps_clearly_more_where_it_may_choose_among_candidates(server: Server, real_data: Path) -> None:
+    lines = (real_data / "coco_captions" / "captions.jsonl").read_text().splitlines()
+    Path("c.jsonl").write_text("\n".join(lines[:480:2]))
+    Path("corpus.jsonl").write_text("\n".join(lines[480:4480:2]))
+    kept = []
+    for count in ("1", "4"):
+        generated(server, "negatives", "--method", "llm", "--candidates", count)
+        refine = [
+            "refine",
+            "o.jsonl",
+            "--fix",
+            "choose",
+            "--corpus",
+            "corpus.jsonl",
+            "--target",
+            "0.55",
+            "--out",
+            "r.jsonl",
+        ]
+        kept.append(json.loads(CliRunner().invoke(app, [*refine, "--json", "-q"]).stdout)["kept"])
+    assert kept[1] > 1.2 * kept[0] > 0

@@ -42,8 +42,8 @@ def server() -> Iterator[Server]:
 def lines(server: Server, *more: str) -> list[str]:
     """Return the lines of a run over ``c.csv`` about its rows."""
     asked = ("--method", "llm", "--model", "m", "--base-url", server.url, "--price", "1/2", "--out", "n.jsonl")
-    asked = (*asked, "--captions-per-request", "1")
-    done = CliRunner().invoke(app, ["generate", "negatives", "c.csv", *asked, *more], catch_exceptions=False)
+    alone = ("--captions-per-request", "1")
+    done = CliRunner().invoke(app, ["generate", "negatives", "c.csv", *asked, *alone, *more], catch_exceptions=False)
     return [line for line in done.stderr.splitlines() if " rows" in line]
 
 

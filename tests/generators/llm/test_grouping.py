@@ -214,3 +214,22 @@ def test_a_plan_reads_the_expected_answer_of_each_item() -> None:
     assert merged.alone == (
         replace(request_for("one"), repair="possible"), replace(request_for("two"), repair="possible")
     )  # fmt: skip
+
+
+def test_entries_under_each_others_ids_are_noticed_and_requested_alone() -> None:
+    texts = ["A brown dog sleeps on a bed.", "Two red buses wait at a corner.", "A man flies a kite on a beach."]
+
+    def exchange(entries: list[dict[str, Any]]) -> None:
+        entries[0]["id"], entries[1]["id"] = entries[1]["id"], entries[0]["id"]
+
+    found, asked = run(texts, damaged(exchange))
+    assert found == texts
+    assert [request.messages[-1].text for request in asked[1:]] == texts[:2]
+
+
+@pytest.mark.parametrize("edited", ["Two brown dogs sleep on a bed.", "A brown dog sleeps under a red bus."])
+def test_an_edit_of_an_item_is_not_taken_for_one_of_another(edited: str) -> None:
+    texts = ["A brown dog sleeps on a bed.", "Two brown dogs run on a beach.", "A red bus waits at a corner."]
+    found, asked = run(texts, damaged(lambda entries: entries[0].update(said=edited)))
+    assert found == [edited, *texts[1:]]
+    assert len(asked) == 1
