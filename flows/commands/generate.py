@@ -8,6 +8,7 @@ JSON lines all rows.
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -33,7 +34,7 @@ from pairwright.flows.config.vocabulary import vocabulary_hint, wants_vocabulary
 from pairwright.flows.runners.process_pool import OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.balance import BalanceLimits, BalanceReport, BalanceResult, balanced_kind
-from pairwright.generators.counts import AnnotationCounts
+from pairwright.generators.counts import AnnotationCounts, LengthBalance
 from pairwright.generators.edits.general_english import GeneralEnglish, pool_or_general_english
 from pairwright.generators.edits.learning import BALANCE_CAPTIONS, learn_edit_model
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
@@ -81,9 +82,11 @@ class GenerateCounts:
         account: of the rows that limits apply to (`generators.balance.balanced_kind`).
         verdict: result of the limits.
         tally: of all rows, by type.
+        lengths: of negatives and the texts that they are compared with.
         captions: annotated so far.
         turns: of conversations.
         labels: of the boxes of the pairs.
+        support: texts that were compared with captions and boxes, things in them, and unsupported ones.
         broken: skipped rows of the input, by reason.
         started: time of the start.
     """
@@ -91,9 +94,11 @@ class GenerateCounts:
     account: BalanceReport
     verdict: BalanceResult = field(default_factory=BalanceResult)
     tally: AnnotationCounts = field(default_factory=AnnotationCounts)
+    lengths: LengthBalance = field(default_factory=LengthBalance)
     captions: int = 0
     turns: int = 0
     labels: set[str] = field(default_factory=set)
+    support: Counter[str] = field(default_factory=Counter)
     broken: SkipCounts = field(default_factory=SkipCounts)
     started: float = field(default_factory=time.perf_counter)
 
@@ -110,11 +115,17 @@ class GenerateCounts:
         """Count the annotations of a pair."""
         self.account.add(rows)
         self.tally.add(rows)
+        self.lengths.add(rows)
         self.captions += 1
         self.turns += sum(map(count_exchanges, rows))
+        for row in rows:
+            if "things" in row.scores:
+                self.support["texts"] += 1
+                self.support["things"] += int(row.scores["things"])
+                self.support["unsupported"] += int(row.scores["unsupported_things"])
 
     def result(self, out: Path) -> dict[str, Any]:
-        """Return captions, types (made, kept, rejected by reason), account, limits, turns, broken, broken_captions, seconds, out.
+        """Return captions, types (made, kept, rejected by reason), account, lengths, limits, turns, broken, broken_captions, seconds, out.
 
         The account counts inserted words and their positions (`generators.balance.BalanceReport`); limits are by type
         (`generators.balance.BalanceResult`), empty without limits.
@@ -123,8 +134,10 @@ class GenerateCounts:
             "captions": self.captions,
             "types": self.tally.by_type(),
             "account": self.account.as_json(),
+            "lengths": self.lengths.as_json(),
             "limits": self.verdict.as_json(),
             "turns": self.turns,
+            **({"support": dict(self.support)} if self.support else {}),
             **self.broken.as_json(),
             "seconds": round(time.perf_counter() - self.started, 2),
             "out": str(out),

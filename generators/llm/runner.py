@@ -408,10 +408,15 @@ def _row_error(row: LLMRow[T], error: Exception) -> PairwrightError:
         raise BrokenStepError(
             f"row {row.name}: the generator raised {type(error).__name__}: {error}. This is a bug in the generator."
         ) from error
-    of_all = isinstance(error, UsageError | StorageError | MissingResourceError | BrokenStepError | MostlyFailingError)
-    if of_all or (isinstance(error, RequestError) and error.fatal):
+    if concerns_all_rows(error):
         raise error
     return error
+
+
+def concerns_all_rows(error: PairwrightError) -> bool:
+    """Return whether an error of a step ends the run, since no other row could succeed."""
+    of_all = isinstance(error, UsageError | StorageError | MissingResourceError | BrokenStepError | MostlyFailingError)
+    return of_all or (isinstance(error, RequestError) and error.fatal)
 
 
 @dataclass(slots=True)

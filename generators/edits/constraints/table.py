@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.datasets.records import Box
-from pairwright.generators.edits.constraints import grammar, image, meaning, plausibility, scope, swapped
+from pairwright.generators.edits.constraints import grammar, image, meaning, plausibility, scope, stated, swapped
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 
@@ -175,6 +175,12 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "no_rewording", "truth", "may_be_false", ("replace-*",), meaning.is_no_rewording,
         Example("a [dog] on a sofa", "puppy", "replace-object"),
         Example("a [dog] on a sofa", "animal", "replace-object"),
+        ("hard_positive",),
+    ),
+    Constraint(
+        "unstated_addition", "truth", "may_be_false", ("add-*",), stated.is_unstated,
+        Example("a dog on a bed |", "lamp", "add-object", ("a dog on a bed with a kite",)),
+        Example("a dog on a bed |", "lamp", "add-object", ("a dog on a bed next to a lamp",)),
         ("hard_positive",),
     ),
     Constraint(

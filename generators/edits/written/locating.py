@@ -55,7 +55,7 @@ def find_edit(asked: Asked, hunks: Sequence[Hunk], source: Sequence[Token], new:
     if len(edits) > 1:
         return "several_edits"
     main = _without_repairs(edits[0], source, new)
-    if asked.kind == "hard_positive" and asked.target == OBJECT:
+    if asked.kind == "hard_positive" and asked.form == "replace" and asked.target == OBJECT:
         main = _longer_name(main, source)
     return main
 

@@ -22,6 +22,7 @@ from pairwright.flows.config.build import parse_config
 from pairwright.flows.config.sections import LLMSection
 from pairwright.flows.llm import answer_checks
 from pairwright.flows.llm.model_access import ModelAccess, build_cache_path
+from pairwright.generators.llm.grouping import split_items
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.chat_request import ChatRequest
@@ -102,15 +103,21 @@ def test_every_caption_ends_kept_or_rejected_with_its_reason_in_order(server: Se
 
 
 def negatives_of(request: ChatRequest) -> ServerAnswer:
-    """Write negatives as a model does, good and bad ones."""
-    caption, _ = json.JSONDecoder().raw_decode(request.user.removeprefix("Caption: "))
+    """Write negatives as a model does, good and bad ones, of one caption or of several."""
+    items = split_items(request.user)
+    entries = [{"id": own, **negatives_of_caption(text)} for own, text in items]
+    return ServerAnswer(json.dumps({"answers": entries} if items else negatives_of_caption(request.user)))
+
+
+def negatives_of_caption(text: str) -> dict[str, Any]:
+    caption, _ = json.JSONDecoder().raw_decode(text.removeprefix("Caption: "))
     texts = {
         "replace-object": caption.replace("dog", "cat"),
         "replace-attribute": caption.replace("red", "green"),
         "add-object": caption.replace(".", " near a lamp."),
         "swap-object": caption,
     }
-    return ServerAnswer(json.dumps({"negatives": [{"type": kind, "caption": text} for kind, text in texts.items()]}))
+    return {"negatives": [{"type": kind, "caption": text} for kind, text in texts.items()]}
 
 
 @pytest.mark.parametrize("max_requests", [None, 9])
@@ -124,7 +131,9 @@ def test_rows_do_not_depend_on_the_number_of_workers_that_check_them(
     for workers in (1, 2):
         folder = captions.parent / str(workers)
         folder.mkdir()
-        asked = replace(request(captions), generator="llm-negatives", out=folder / "out.jsonl", workers=workers)
+        options = {} if max_requests is None else {"captions_per_request": 1}
+        asked = replace(request(captions), generator="llm-negatives", options=options, out=folder / "out.jsonl")
+        asked = replace(asked, workers=workers)
         how = asking(folder, max_requests=max_requests, max_concurrency=1)
         with serve_in_thread(ServerApp(answer=negatives_of)) as server:
             monkeypatch.setenv("OPENAI_BASE_URL", server.url)
