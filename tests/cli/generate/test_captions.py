@@ -109,3 +109,27 @@ def test_an_unknown_form_and_another_extension_are_refused(photos: Path, server:
         call(*asking(server, "--forms", "poem", "--out", "captions.jsonl"))
     with pytest.raises(UsageError, match=r"captions\.tsv"):
         call(*asking(server, "--out", "captions.tsv"))
+
+
+def test_images_of_a_coco_file_without_captions_are_compared_with_its_boxes(photos: Path, server: Server) -> None:
+    images = [{"id": n, "file_name": f"photos/{name}.png", "width": 120, "height": 90} for n, name in enumerate("abc")]
+    Path("images.json").write_text(json.dumps({"images": images, "annotations": []}))
+    boxes = [{"id": 1, "image_id": 0, "category_id": 1, "bbox": [30, 25, 60, 40]}]
+    instances = {"images": images, "annotations": boxes, "categories": [{"id": 1, "name": "block"}]}
+    Path("instances.json").write_text(json.dumps(instances))
+    command = (
+        "generate",
+        "captions",
+        "images.json",
+        "--format",
+        "coco",
+        "--instances",
+        "instances.json",
+        "--model",
+        "m",
+    )
+    call(*command, "--base-url", server.url, "--price", "0/0", "--out", "captions.jsonl")
+    rows = rows_of("captions.jsonl")
+    assert [row["caption"][:5] for row in rows] == ["A red", "A bla", "A gre"]
+    assert [box["label"] for box in rows[0]["boxes"]] == ["block"]
+    assert (rows[0]["meta"]["things"], rows[0]["meta"]["unsupported_things"]) == (2, 1)

@@ -16,7 +16,7 @@ from pairwright.datasets.suggestions import require_known
 
 @with_progress
 @with_model_options
-@with_input_options("image_root")
+@with_input_options("image_root", "instances")
 @with_options(GenerateOptions, "common", ("out", "seed", "details", "as_json"))
 def captions(
     input_: InputArgument,
