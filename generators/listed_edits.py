@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
+from pairwright.generators.captions.context import words_of
 from pairwright.generators.edits.written.other_side import with_other_words
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
@@ -29,22 +30,19 @@ NegativeType = Literal[
 PositiveType = Literal["replace-object", "replace-attribute", "replace-relation", "swap-object"]
 NEGATIVE_TYPES: tuple[str, ...] = NegativeType.__args__  # type: ignore[attr-defined]
 POSITIVE_TYPES: tuple[str, ...] = PositiveType.__args__  # type: ignore[attr-defined]
+_ARTICLE = re.compile(r"^\W*(?:an?|the)\s", re.IGNORECASE)
 _BROKEN = frozenset({"malformed", "truncated"})
 
 
 class _ListedEdit(BaseModel):
-    """What every entry of an answer has."""
-
-    old: Words = Field("", alias="from")
-    new: Words = Field("", alias="to")
-    caption: str
+    """What every entry of an answer has; models fill in the fields in the order of the schema."""
 
     @field_validator("type", mode="before", check_fields=False)
     @classmethod
     def _as_it_is_named(cls, value: object) -> object:
         return normalize_type(value) if isinstance(value, str) else value
 
-    @field_validator("caption", mode="before")
+    @field_validator("caption", mode="before", check_fields=False)
     @classmethod
     def _or_nothing(cls, value: object) -> object:
         """Return an empty text for null: the model reports that there is none."""
@@ -55,6 +53,9 @@ class Negative(_ListedEdit):
     """One of the negatives of an answer."""
 
     type: NegativeType
+    old: Words = Field("", alias="from")
+    new: Words = Field("", alias="to")
+    caption: str
 
 
 class NegativeOfPair(Negative):
@@ -63,10 +64,30 @@ class NegativeOfPair(Negative):
     true: Words = ""
 
 
+class SeenNegative(_ListedEdit):
+    """A negative by a model that sees the image: what is in the place of the edit, and whether the edit is visible."""
+
+    type: NegativeType
+    old: Words = Field("", alias="from")
+    new: Words = Field("", alias="to")
+    image_shows: str = Field(min_length=1)
+    visible: bool
+    caption: str
+
+    @property
+    def reason(self) -> str:
+        """``seen_in_image`` if the image shows what the negative states, as the model says; else empty."""
+        replaced = self.type.startswith("replace") and _content(self.image_shows) == _content(self.new)
+        return "seen_in_image" if self.visible or replaced else ""
+
+
 class Positive(_ListedEdit):
     """One of the positives of an answer."""
 
     type: PositiveType
+    old: Words = Field("", alias="from")
+    new: Words = Field("", alias="to")
+    caption: str
 
 
 class Negatives(BaseModel):
@@ -81,6 +102,12 @@ class NegativesOfPairs(BaseModel):
     negatives: list[NegativeOfPair]
 
 
+class SeenNegatives(BaseModel):
+    """Negatives of one caption by a model that sees the image."""
+
+    negatives: list[SeenNegative]
+
+
 class Positives(BaseModel):
     """Positives of one caption."""
 
@@ -89,6 +116,7 @@ class Positives(BaseModel):
 
 NEGATIVES: ListShape[Any] = ListShape(Negatives, Negative)
 BOTH_SIDES: ListShape[Any] = ListShape(NegativesOfPairs, NegativeOfPair)
+SEEN_NEGATIVES: ListShape[Any] = ListShape(SeenNegatives, SeenNegative)
 POSITIVES: ListShape[Any] = ListShape(Positives, Positive)
 
 
@@ -126,7 +154,9 @@ class ListedEdits:
         for kind, text, reason, entry in self._written(answer.value):
             true = entry.true if isinstance(entry, NegativeOfPair) and not reason else ""
             other = with_other_words(caption, text, entry.new, true) if true else ""
-            found.append(EditCandidate(kind, text, self.prompt.id, answer.key, reason, other))
+            seen = entry if isinstance(entry, SeenNegative) else None
+            because, shows = (reason or seen.reason, seen.image_shows) if seen is not None else (reason, "")
+            found.append(EditCandidate(kind, text, self.prompt.id, answer.key, because, other, shows))
         return found
 
     def _written(self, entries: Sequence[ListEntry[Any]]) -> Iterator[tuple[str, str, str, Any]]:
@@ -160,6 +190,11 @@ class ListedEdits:
 
     def _not_asked(self, kind: str) -> str:
         return "" if kind in self.wanted else "not_asked"
+
+
+def _content(text: str) -> tuple[str, ...]:
+    """Return the words of a text without an article before them."""
+    return words_of(_ARTICLE.sub("", text))
 
 
 def _text_of(entry: ListEntry[Any]) -> str:

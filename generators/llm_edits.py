@@ -17,7 +17,7 @@ from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.kinds import Asked
 from pairwright.generators.edits.written.other_side import MOST_LETTERS
 from pairwright.generators.edits.written.reasons import nearness
-from pairwright.generators.llm.client.messages import Request, Schema
+from pairwright.generators.llm.client.messages import Image, Request, Schema
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.json_schema import build_schema
 from pairwright.generators.prompts.book import Prompt
@@ -57,6 +57,7 @@ class EditCandidate:
         request: key of the last answer; empty without one.
         reason: a reason of `edits.written`, `llm.output.errors` or `llm.client.request_errors`; empty with a text.
         true: the true text to compare a negative with, if one was requested.
+        image_shows: what the image shows in place of the edit, if the model saw it.
     """
 
     type: str
@@ -65,15 +66,17 @@ class EditCandidate:
     request: str = ""
     reason: str = ""
     true: str = ""
+    image_shows: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PairRequests:
-    """Builds the requests of one pair; ``first`` is the number of its first sample."""
+    """Builds the requests of one pair; ``first`` is the number of its first sample, ``images`` is what the model sees."""
 
     pair: Pair
     model: str
     first: int
+    images: tuple[Image, ...] = ()
 
     def request(
         self,
@@ -85,9 +88,10 @@ class PairRequests:
         answers: int = 1,
     ) -> Request:
         """Return a request with ``values`` added to those of the pair, for an answer ``answers`` times as long."""
-        given = {**pair_values(self.pair), **values}
+        given = {**pair_values(self.pair), "sees": bool(self.images), **values}
         schema: Schema = build_schema(shape)
-        made = prompt.request(given, model=self.model, row=self.pair.key, sample=self.first + ordinal, schema=schema)
+        sample, row = self.first + ordinal, self.pair.key
+        made = prompt.request(given, model=self.model, row=row, sample=sample, schema=schema, images=self.images)
         limit = made.parameters.get("max_tokens")
         if answers == 1 or not isinstance(limit, int):
             return made
@@ -151,10 +155,10 @@ class AnnotationBuilder:
             for (pair, _), texts in zip(batch, true, strict=True)
         ]
         checked = checks.check_batch(written, other_types=types)
-        others = checks.check_batch(positives) if self.both_sides else [[] for _ in batch]
+        outcomes = zip(batch, true, checked, checks.check_batch(positives), strict=True)
         return [
-            self._of_pair(pair, found, own, dict(zip(texts, other, strict=True)))
-            for (pair, found), texts, own, other in zip(batch, true, checked, others, strict=True)
+            self._of_pair(pair, found, own, dict(zip(texts, others, strict=True)))
+            for (pair, found), texts, own, others in outcomes
         ]
 
     def _of_pair(
@@ -169,9 +173,9 @@ class AnnotationBuilder:
         pairs = [(each, Checked(each.text, reason=each.reason) if each.reason else next(outcomes)) for each in found]
         positives = PositivesOfPair(pair, self.origin, found, true) if self.both_sides else None
         if positives is not None:
-            read = [(replace(each, type=_type_of(each, outcome)), outcome) for each, outcome in pairs]
             pairs = [
-                (each, positives.judged(own, outcome)) for (each, _), (own, outcome) in zip(pairs, read, strict=True)
+                (each, positives.judged(replace(each, type=_type_of(each, outcome)), outcome))
+                for each, outcome in pairs
             ]
         made: list[Annotation] = []
         for name in dict.fromkeys((*self.types, *(candidate.type for candidate in found))):
@@ -271,6 +275,7 @@ def edit_annotation(  # noqa: PLR0913, PLR0917 - the parts of a row
         scores={"agreement_changes": float(checked.agreement_changes)} if checked.agreement_changes else {},
         status="rejected" if checked.reason else "kept",
         reason=checked.reason,
+        image_shows=candidate.image_shows,
     )
 
 

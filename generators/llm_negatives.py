@@ -25,9 +25,10 @@ from pairwright.generators.edits.constraints.knowledge import EditThesaurus
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.sources import Pool
 from pairwright.generators.language.tokens import Tagger
-from pairwright.generators.listed_edits import BOTH_SIDES, NEGATIVE_TYPES, NEGATIVES, ListedEdits
+from pairwright.generators.listed_edits import BOTH_SIDES, NEGATIVE_TYPES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import request_answers
 from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
 from pairwright.generators.prompts.book import PromptBook
@@ -51,7 +52,8 @@ class LLMNegativeOptions:
         candidates: negatives of each type in one answer.
         both_sides: pair each negative with a hard positive, see `llm_edits.AnnotationBuilder`.
         variant: of `VARIANTS`.
-        captions_per_request: captions in one request, at most.
+        captions_per_request: captions in one request, at most; one if the model sees the image.
+        see_image: send the image; each negative states what the image shows in place of the edit.
         seed: recorded in the origin of each row; the random generator is an argument of the call.
     """
 
@@ -61,6 +63,7 @@ class LLMNegativeOptions:
     both_sides: bool = False
     variant: str = "one-call"
     captions_per_request: int = CAPTIONS_PER_REQUEST
+    see_image: bool = False
     seed: int = 0
 
 
@@ -74,6 +77,7 @@ class LLMNegatives:
         book: the prompts.
         model: name of the model at the server.
         options: what to make.
+        images: reads images for messages; used only with ``see_image``.
 
     Raises:
         UsageError: an unknown type or variant, or less than one negative a type.
@@ -91,6 +95,8 @@ class LLMNegatives:
         book: PromptBook,
         model: str,
         options: LLMNegativeOptions | None = None,
+        *,
+        images: MessageImages | None = None,
     ) -> None:
         self.options = options or LLMNegativeOptions()
         require_known("no such type of negative:", self.options.types, TYPES)
@@ -101,20 +107,21 @@ class LLMNegatives:
         chosen = self.options
         if chosen.variant == "workflow" and (chosen.candidates > 1 or chosen.both_sides):
             raise UsageError("candidates and both_sides require the variant one-call.")
+        if chosen.see_image and (chosen.variant == "workflow" or chosen.both_sides):
+            raise UsageError("see_image requires the variant one-call without both_sides.")
         self._resources = thesaurus, pool, tagger
         self._model = model
         origin = Origin(NAME, VERSION, chosen.seed, model)
         per_type = chosen.per_type * chosen.candidates
         self._wanted = AnnotationBuilder("hard_negative", chosen.types, per_type, origin, chosen.both_sides)
-        name, shape = (PAIRS_PROMPT, BOTH_SIDES) if chosen.both_sides else (ONE_CALL_PROMPT, NEGATIVES)
-        one_call = chosen.variant == "one-call"
-        self._at_once = ListedEdits(book.get(name), shape, TYPES, chosen.types) if one_call else None
+        self._images = (images or MessageImages()) if chosen.see_image else None
+        self._at_once = _listed_edits(book, chosen) if chosen.variant == "one-call" else None
         self._workflow = SugarCrepeWorkflow(book, chosen.types, chosen.per_type)
 
     @property
     def captions_per_request(self) -> int:
         """Captions in one request, at most."""
-        return self.options.captions_per_request
+        return 1 if self.options.see_image else self.options.captions_per_request
 
     @property
     def texts_per_pair(self) -> int:
@@ -128,9 +135,14 @@ class LLMNegatives:
 
     def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[EditCandidate]]:
         """Return the steps for ``pair``, which end in its candidates."""
-        asking = PairRequests(pair, self._model, attempt * self.options.per_type)
+        images = self._images.find(pair.image, (pair.width, pair.height)) if self._images is not None else ()
+        if self._images is not None and not images:
+            return [EditCandidate(kind, reason=missing_image_reason(pair.image)) for kind in self.options.types]
+        asking = PairRequests(pair, self._model, attempt * self.options.per_type, images)
         edits = self._at_once
-        return self._workflow.steps(asking, rng.getrandbits(64)) if edits is None else self._in_one_call(asking, edits)
+        if edits is None:
+            return (yield from self._workflow.steps(asking, rng.getrandbits(64)))
+        return (yield from self._in_one_call(asking, edits))
 
     @cached_property
     def _checks(self) -> EditChecks:
@@ -165,3 +177,10 @@ class LLMNegatives:
         hints = self._at_once.prompt.lists.get("hints", ()) if self._at_once is not None else ()
         rng = make_rng(self.options.seed, "hint", asking.pair.caption, asking.first + ordinal)
         return rng.choice(hints) if hints else ""
+
+
+def _listed_edits(book: PromptBook, options: LLMNegativeOptions) -> ListedEdits:
+    """Return the reader of the one-call answers, with their prompt and shape."""
+    name, shape = (PAIRS_PROMPT, BOTH_SIDES) if options.both_sides else (ONE_CALL_PROMPT, NEGATIVES)
+    prompt = book.get(name).with_image(sees=options.see_image)
+    return ListedEdits(prompt, SEEN_NEGATIVES if options.see_image else shape, TYPES, options.types)

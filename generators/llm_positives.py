@@ -24,6 +24,7 @@ from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.listed_edits import POSITIVE_TYPES, POSITIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import request_answers
 from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
 from pairwright.generators.prompts.book import PromptBook
@@ -42,12 +43,14 @@ class LLMPositiveOptions:
 
     Attributes:
         types: of `TYPES`.
-        captions_per_request: captions in one request, at most.
+        captions_per_request: captions in one request, at most; one if the model sees the image.
+        see_image: send the image.
         seed: written into the origin of each row.
     """
 
     types: tuple[str, ...] = TYPES
     captions_per_request: int = CAPTIONS_PER_REQUEST
+    see_image: bool = False
     seed: int = 0
 
 
@@ -61,6 +64,7 @@ class LLMPositives:
         book: the prompts.
         model: name of the model at the server.
         options: what to make.
+        images: reads images for messages; used only with ``see_image``.
 
     Raises:
         UsageError: an unknown type, or less than one caption per request.
@@ -78,6 +82,8 @@ class LLMPositives:
         book: PromptBook,
         model: str,
         options: LLMPositiveOptions | None = None,
+        *,
+        images: MessageImages | None = None,
     ) -> None:
         self.options = options or LLMPositiveOptions()
         require_known("no such type of positive:", self.options.types, TYPES)
@@ -88,7 +94,8 @@ class LLMPositives:
         self._wanted = AnnotationBuilder(
             "hard_positive", self.options.types, 1, Origin(NAME, VERSION, self.options.seed, model)
         )
-        self._prompt = book.get(PROMPT)
+        self._images = (images or MessageImages()) if self.options.see_image else None
+        self._prompt = book.get(PROMPT).with_image(sees=self.options.see_image)
 
     @property
     def prompts(self) -> Sequence[str]:
@@ -98,7 +105,7 @@ class LLMPositives:
     @property
     def captions_per_request(self) -> int:
         """Captions in one request, at most."""
-        return self.options.captions_per_request
+        return 1 if self.options.see_image else self.options.captions_per_request
 
     @property
     def texts_per_pair(self) -> int:
@@ -117,9 +124,12 @@ class LLMPositives:
         none = [EditCandidate(kind, reason="no_and") for kind in self.options.types if kind not in wanted]
         if not wanted:
             return none
+        images = self._images.find(pair.image, (pair.width, pair.height)) if self._images is not None else ()
+        if self._images is not None and not images:
+            return [*(EditCandidate(kind, reason=missing_image_reason(pair.image)) for kind in wanted), *none]
         edits = ListedEdits(self._prompt, POSITIVES, TYPES, wanted)
         values: dict[str, object] = {"types": [] if set(wanted) == set(TYPES) else list(wanted)}
-        request = PairRequests(pair, self._model, attempt).request(self._prompt, values, POSITIVES.whole)
+        request = PairRequests(pair, self._model, attempt, images).request(self._prompt, values, POSITIVES.whole)
         [answer] = yield from request_answers([request], POSITIVES)
         return [*edits.candidates(pair.caption, answer), *none]
 

@@ -8,6 +8,7 @@ JSON lines all rows.
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -85,6 +86,7 @@ class GenerateCounts:
         captions: annotated so far.
         turns: of conversations.
         labels: of the boxes of the pairs.
+        support: texts that were compared with captions and boxes, things in them, and unsupported ones.
         broken: skipped rows of the input, by reason.
         started: time of the start.
     """
@@ -96,6 +98,7 @@ class GenerateCounts:
     captions: int = 0
     turns: int = 0
     labels: set[str] = field(default_factory=set)
+    support: Counter[str] = field(default_factory=Counter)
     broken: SkipCounts = field(default_factory=SkipCounts)
     started: float = field(default_factory=time.perf_counter)
 
@@ -115,6 +118,11 @@ class GenerateCounts:
         self.lengths.add(rows)
         self.captions += 1
         self.turns += sum(map(count_exchanges, rows))
+        for row in rows:
+            if "things" in row.scores:
+                self.support["texts"] += 1
+                self.support["things"] += int(row.scores["things"])
+                self.support["unsupported"] += int(row.scores["unsupported_things"])
 
     def result(self, out: Path) -> dict[str, Any]:
         """Return captions, types (made, kept, rejected by reason), account, lengths, limits, turns, broken, broken_captions, seconds, out.
@@ -129,6 +137,7 @@ class GenerateCounts:
             "lengths": self.lengths.as_json(),
             "limits": self.verdict.as_json(),
             "turns": self.turns,
+            **({"support": dict(self.support)} if self.support else {}),
             **self.broken.as_json(),
             "seconds": round(time.perf_counter() - self.started, 2),
             "out": str(out),

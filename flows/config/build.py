@@ -16,6 +16,7 @@ from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.remote.object_store import is_remote, split_url
 from pairwright.flows.config.parsing import load_settings, validation_messages
 from pairwright.flows.config.sections import (
+    CaptionsSection,
     ConversationsSection,
     FetchSection,
     GeneratorSection,
@@ -42,6 +43,7 @@ class BuildConfig(Section):
     retrieve: RetrieveSection | None = None
     fetch: FetchSection | None = None
     llm: LLMSection | None = None
+    captions: CaptionsSection | None = None
     negatives: NegativesSection | None = None
     positives: PositivesSection | None = None
     conversations: ConversationsSection | None = None
@@ -85,7 +87,7 @@ class BuildConfig(Section):
         sections = (self.negatives, self.positives, self.conversations)
         names = ("negatives", "positives", "conversations")
         by_model = [name for name, section in zip(names, sections, strict=True) if section and section.method == "llm"]
-        return [*(["rationales"] if self.rationales else []), *by_model]
+        return [*(["captions"] if self.captions else []), *(["rationales"] if self.rationales else []), *by_model]
 
     @property
     def all_have_images(self) -> bool:

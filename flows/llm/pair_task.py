@@ -24,7 +24,8 @@ from pairwright.generators.llm.runner import RowResult, concerns_all_rows
 from pairwright.generators.protocols import AnyLLMGenerator, CheckedLLMGenerator, pair_rng
 
 FINAL_REASONS = frozenset(
-    {"no_edit", "no_candidate", "no_and", "no_image", "no_context", "no_positive", "over_quota"}
+    {"no_edit", "no_candidate", "no_and", "no_image", "image_url", "no_context", "no_positive", "over_quota"}
+    | {"model_correct", "order_dependent"}
 )  # reasons that lie in the caption or the settings, so that another answer would not help
 
 

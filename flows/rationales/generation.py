@@ -55,8 +55,10 @@ class RationaleTask:
     @classmethod
     def open(cls, definition: TaskDefinition, settings: RationaleSettings, access: ModelAccess) -> "RationaleTask":
         """Return the task that a definition and its prompt describe."""
-        prompt = definition.build_prompt(access.prompts(), label_given=settings.label_given)
-        return cls(RationaleGenerator(definition, settings, prompt, access.model), access)
+        prompt = definition.build_prompt(
+            access.prompts(), label_given=settings.label_given, see_image=settings.see_image
+        )
+        return cls(RationaleGenerator(definition, settings, prompt, access.model, access.images), access)
 
     @cached_property
     def identity(self) -> str:

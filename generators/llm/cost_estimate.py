@@ -38,9 +38,13 @@ from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.settings import LLMSettings
 from pairwright.generators.llm.client.steps import RequestOutcome
 from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON
-from pairwright.generators.llm.prices import ImageRule, Price, Prices
+from pairwright.generators.llm.prices import Price, Prices
 from pairwright.generators.llm.runner import LLMRow
-from pairwright.generators.llm.token_estimate import estimate_answer_tokens, estimate_prompt_tokens
+from pairwright.generators.llm.token_estimate import (
+    estimate_answer_tokens,
+    estimate_image_tokens,
+    estimate_prompt_tokens,
+)
 
 T = TypeVar("T")
 
@@ -56,7 +60,7 @@ REPAIR_RATE = 0.05  # share of answers that are repaired, where the cache shows 
 MIN_CACHED_ANSWERS = 50  # cached answers from which their share of repairs is used
 FEEDBACK_TOKENS = 60  # tokens of a repair request besides the repeated answer
 
-_PLAIN = ImageRule()
+_NO_TOKENS = Usage(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,8 @@ class StagePlan:
         failed: sampled rows whose step raised an error; their requests before it are counted.
         unpriced: models without a known price.
         kept_rows: rows that are expected to pass the checks; None if the generator does not say so.
+        image_tokens: part of ``tokens_in`` that images take.
+        image_cost: USD of these; None if the price of a model is unknown.
     """
 
     stage: str
@@ -110,6 +116,8 @@ class StagePlan:
     failed: int = 0
     unpriced: tuple[str, ...] = ()
     repairs: EstimatedRange = EstimatedRange()
+    image_tokens: EstimatedRange = EstimatedRange()
+    image_cost: EstimatedRange | None = EstimatedRange()
     kept_rows: float | None = None
 
     @property
@@ -125,7 +133,7 @@ class StagePlan:
 
     def described(self) -> dict[str, Any]:
         """Return the estimate as JSON values."""
-        names = ("requests", "repairs", "cached", "tokens_in", "tokens_out", "seconds")
+        names = ("requests", "repairs", "cached", "tokens_in", "image_tokens", "tokens_out", "seconds")
         ranges = {name: getattr(self, name) for name in names}
         shown = {name: _shown(value) for name, value in ranges.items()}
         return {
@@ -136,6 +144,7 @@ class StagePlan:
             "rounds": [round(each, 1) for each in self.rounds],
             "tokens_per_kept_row": None if self.tokens_per_kept_row is None else round(self.tokens_per_kept_row, 1),
             "cost": None if self.cost is None else _shown(self.cost),
+            "image_cost": None if self.image_cost is None else _shown(self.image_cost),
             "cached_share": round(self.cached_share, 4),
             "failed": self.failed,
             "unpriced": list(self.unpriced),
@@ -195,6 +204,8 @@ class _RepairEstimate:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: tuple[float, float] = (0.0, 0.0)
+    image_tokens: int = 0
+    image_cost: float = 0.0
     later: bool = False  # whether some are of requests after the first round
 
 
@@ -207,6 +218,8 @@ class _RowEstimate:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: tuple[float, float] = (0.0, 0.0)  # USD, of prompts and of answers
+    image_tokens: int = 0
+    image_cost: float = 0.0
     failed: bool = False
     repairs: _RepairEstimate = field(default_factory=_RepairEstimate)
     least: int = 0  # requests sent whatever the answers are
@@ -275,6 +288,8 @@ def plan_stage(  # noqa: PLR0913 - keywords
         sum(row.failed for row in sample),
         tuple(sorted(planner.unpriced)),
         EstimatedRange(share * repairs.value, 0.0, repairs.high),
+        repaired(scaled(lambda row: row.image_tokens), lambda repair: repair.image_tokens),
+        None if planner.unpriced else repaired(scaled(lambda row: row.image_cost), lambda repair: repair.image_cost),
     )
     return replace(plan, seconds=_seconds(plan, settings, batch=batch))
 
@@ -295,6 +310,7 @@ def sum_plans(plans: Sequence[StagePlan]) -> StagePlan:
     """Return the sum of stages that run one after another, rows included."""
     zero = EstimatedRange()
     costs = [plan.cost for plan in plans if plan.cost is not None]
+    image_costs = [plan.image_cost for plan in plans if plan.image_cost is not None]
     depth = max((len(plan.rounds) for plan in plans), default=0)
     return StagePlan(
         "total",
@@ -310,6 +326,8 @@ def sum_plans(plans: Sequence[StagePlan]) -> StagePlan:
         sum(plan.failed for plan in plans),
         tuple(sorted({model for plan in plans for model in plan.unpriced})),
         sum((plan.repairs for plan in plans), zero),
+        sum((plan.image_tokens for plan in plans), zero),
+        sum(image_costs, zero) if len(image_costs) == len(plans) else None,
         sum(plan.kept_rows or 0.0 for plan in plans) if all(plan.kept_rows for plan in plans) else None,
     )
 
@@ -376,7 +394,8 @@ class _Planner:
             key = request.key(self._endpoint)
             found = self._cache.get(key) if self._cache is not None else None
             if found is None:
-                tokens_in = estimate_prompt_tokens(request, _PLAIN if price is None else price.image, measure=True)
+                rule = self._prices.image_rule(request.model)
+                tokens_in = estimate_prompt_tokens(request, rule)
         except RequestError as failure:  # a request that cannot be sent costs nothing
             return failure
         self._repairs += request.repair == "this"
@@ -396,24 +415,28 @@ class _Planner:
         if price is None:
             self.unpriced.add(request.model)
         asked.cost = _sum(asked.cost, _cost(price, usage))
+        of_images = Usage(estimate_image_tokens(request, rule), 0)
+        asked.image_tokens += of_images.prompt_tokens
+        asked.image_cost += _cost(price, of_images)[0]
         if request.repair == "possible":
-            self._add_repair(asked, price, _repair_usage(usage))
+            self._add_repair(asked, price, _repair_usage(usage), of_images)
         for single in request.alone:
-            tokens_in = estimate_prompt_tokens(single, _PLAIN if price is None else price.image)
-            alone = Usage(tokens_in, estimate_answer_tokens(single))
+            alone = Usage(estimate_prompt_tokens(single, rule), estimate_answer_tokens(single))
             self._add_repair(asked, price, alone)
             if single.repair == "possible":
                 self._add_repair(asked, price, _repair_usage(alone))
         return reply
 
     @staticmethod
-    def _add_repair(asked: _RowEstimate, price: Price | None, again: Usage) -> None:
+    def _add_repair(asked: _RowEstimate, price: Price | None, again: Usage, of_images: Usage = _NO_TOKENS) -> None:
         """Count one repair: a request with the answer and what is wrong with it, or about one item of several."""
         repairs = asked.repairs
         repairs.requests += 1
         repairs.tokens_in += again.prompt_tokens
         repairs.tokens_out += again.completion_tokens
         repairs.cost = _sum(repairs.cost, _cost(price, again))
+        repairs.image_tokens += of_images.prompt_tokens
+        repairs.image_cost += _cost(price, of_images)[0]
         repairs.later |= len(asked.sent) > 1
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
@@ -186,6 +187,27 @@ def test_plausible_answers_and_a_recording_exclude_each_other() -> None:
     done = CliRunner().invoke(app, ["dev", "llm-server", "--plausible", "--replay", "tape.jsonl"])
     assert isinstance(done.exception, UsageError)
     assert "mutually exclusive" in str(done.exception)
+
+
+def test_prompts_with_the_image_are_answered_too(server: Server) -> None:
+    Image.new("RGB", (32, 32), "red").save("photo.png")
+    rows = [{"caption": caption, "image": "photo.png"} for caption in PHOTOS]
+    Path("photos.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = ["--model", "m", "--base-url", server.url, "--json"]
+    for call in (
+        ["negatives", "photos.jsonl", "--method", "llm", "--see-image", "--out", "n.jsonl"],
+        ["positives", "photos.jsonl", "--method", "llm", "--see-image", "--out", "p.jsonl"],
+        ["conversations", "photos.jsonl", "--method", "llm", "--see-image", "--out", "c.jsonl"],
+        ["rationales", "n.jsonl", "--task", "itm", "--see-image", "--out", "r.jsonl"],
+        ["mistakes", "n.jsonl", "--out", "m.jsonl"],
+    ):
+        done = CliRunner().invoke(app, ["generate", *call, *asked], catch_exceptions=False)
+        assert done.exit_code == 0, (call, done.output)
+    kept = [row for row in map(json.loads, Path("n.jsonl").read_text().splitlines()) if row["status"] == "kept"]
+    assert all(row["image_shows"] for row in kept)
+    reasons = {row["reason"] for row in map(json.loads, Path("m.jsonl").read_text().splitlines())}
+    assert {"", "model_correct"} <= reasons
+    assert not reasons & {"order_dependent", "model_undecided"}
 
 
 def test_negatives_of_several_captions_and_candidates_are_kept_and_the_next_command_chooses(server: Server) -> None:

@@ -140,3 +140,10 @@ def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_count
     assert printed.startswith("2 pairs, ")
     assert "skipped: 1 row (empty_caption 1) -> a.jsonl" in printed
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
+
+
+def test_the_texts_of_requests_with_the_image_can_be_read(run: Run, captions: Path) -> None:
+    shown = printed(run, "show", "negatives-at-once", "--see-image")
+    assert "image_shows" in shown["messages"][0]["content"]
+    sent = printed(run, "render", "negatives-at-once", "--see-image", "--value", "hint=", "--value", "count=0", "--sample", captions)  # fmt: skip
+    assert sent["prompt"] == shown["id"] != printed(run, "show", "negatives-at-once")["id"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Pair
@@ -659,3 +660,79 @@ def test_a_killed_run_goes_on_where_it_was(real_data: Path, tmp_path: Path) -> N
     undisturbed = [line_of(row) for each in done for row in each.result or []]
     assert out.read_text().splitlines() == undisturbed
     assert paid <= count + 2 * AT_ONCE
+
+
+# With the image
+
+
+def seen(kind: str, new: str, text: str, shows: str, *, visible: bool = False) -> dict[str, Any]:
+    return {"type": kind, "from": "", "to": new, "image_shows": shows, "visible": visible, "caption": text}
+
+
+@pytest.fixture
+def pictured(tmp_path: Path) -> Pair:
+    """Return a pair with an image."""
+    Image.new("RGB", (64, 48), "red").save(tmp_path / "car.png")
+    return replace(pair_of(SOURCE), image=str(tmp_path / "car.png"))
+
+
+def test_a_model_that_sees_states_what_is_in_the_place_of_each_edit(pictured: Pair) -> None:
+    answer = {
+        "negatives": [
+            seen("replace-object", "beach", GOOD["replace-object"], "a street in a city"),
+            seen("replace-attribute", "green", GOOD["replace-attribute"], "A green"),
+            seen("replace-relation", "in front of", GOOD["replace-relation"], "in front of the truck", visible=True),
+            seen("swap-attribute", "blue", GOOD["swap-attribute"], "a red car and a blue truck"),
+        ]
+    }
+    made, asked = annotated(negatives(LLMNegativeOptions(see_image=True)), pictured, lambda _: said(answer))
+    [request] = asked
+    assert len(request.messages[-1].images) == 1
+    assert "The image is attached" in request.messages[0].text
+    assert {row.form + row.target: (row.reason, row.image_shows) for row in made if row.text} == {
+        "replaceobject": ("", "a street in a city"),
+        "replaceattribute": ("seen_in_image", "A green"),  # what it states is what the image shows
+        "replacerelation": ("seen_in_image", "in front of the truck"),
+        "swapattribute": ("", "a red car and a blue truck"),
+    }
+    assert "seen_in_image" in REASONS
+
+
+def test_a_negative_that_does_not_state_what_the_image_shows_costs_itself_alone(pictured: Pair) -> None:
+    good = seen("replace-object", "beach", GOOD["replace-object"], "a street")
+    silent = {name: value for name, value in good.items() if name != "image_shows"} | {"type": "replace-attribute"}
+    makes = negatives(LLMNegativeOptions(("replace-object", "replace-attribute"), see_image=True))
+    made, _ = annotated(makes, pictured, lambda _: said({"negatives": [good, silent]}))
+    assert [(row.target, row.reason) for row in made] == [("object", ""), ("attribute", "missing_field")]
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"), [("", "no_image"), ("missing.png", "no_image"), ("https://example.org/car.png", "image_url")]
+)
+def test_a_pair_without_a_readable_image_is_not_asked(image: str, reason: str) -> None:
+    pair = replace(pair_of(SOURCE), image=image)
+    for makes in (negatives(LLMNegativeOptions(see_image=True)), positives(LLMPositiveOptions(see_image=True))):
+        made, asked = annotated(makes, pair, at_once([]))
+        assert not asked
+        assert {row.reason for row in made} <= {reason, "no_and"}
+        assert len(made) == len(makes.options.types)
+
+
+def test_positives_are_asked_with_the_image(pictured: Pair) -> None:
+    text = "A red auto is parked behind a blue truck on a street."
+    answer = {"positives": [{"type": "replace-object", "from": "car", "to": "auto", "caption": text}]}
+    made, [request] = annotated(positives(LLMPositiveOptions(see_image=True)), pictured, lambda _: said(answer))
+    assert len(request.messages[-1].images) == 1
+    assert "The image is attached" in request.messages[0].text
+    assert [row.text for row in made if row.status == "kept"] == [text]
+
+
+def test_with_an_image_a_request_has_one_caption() -> None:
+    assert negatives(LLMNegativeOptions(see_image=True)).captions_per_request == 1
+    assert positives(LLMPositiveOptions(see_image=True)).captions_per_request == 1
+    for options in (
+        LLMNegativeOptions(see_image=True, both_sides=True),
+        LLMNegativeOptions(variant="workflow", see_image=True),
+    ):
+        with pytest.raises(UsageError, match="see_image"):
+            negatives(options)

@@ -35,6 +35,7 @@ LONG = [
     "fetch",
     "filter",
     "generate-conversations",
+    "generate-captions",
     "generate-negatives",
     "generate-positives",
     "generate-rationales",

@@ -453,3 +453,28 @@ def test_a_pair_gives_the_values_of_the_built_in_prompts() -> None:
     assert values == expected
     for name in ("conversation", "detail", "reasoning", "swap-object", "positives-at-once"):
         assert PromptBook().get(name).needs <= values.keys()
+
+
+# With the image
+
+
+def test_with_the_image_a_prompt_says_so_or_has_texts_of_its_own(write: Write) -> None:
+    plain = load_prompt(write())
+    seeing = plain.with_image()
+    assert plain.with_image(sees=False) is plain
+    assert "attached" not in plain.messages[0].text
+    assert seeing.messages[0].text.startswith("Do something.\n\nThe image is attached")
+    assert seeing.messages[1:] == plain.messages[1:]
+    own = "with_image:\n  system: Look.\n  demonstrations:\n    - {values: {caption: A dog., captions: []}, answer: {done: false}}\n"
+    seeing = load_prompt(write(("demonstrations:", own + "demonstrations:"))).with_image()
+    assert seeing.messages[0].text.startswith("Look.\n\n")
+    assert [message.text for message in seeing.messages[1:]] == ['Caption: "A dog."', '{"done": false}']
+
+
+def test_texts_for_the_image_change_the_id_of_requests_with_it_only(write: Write) -> None:
+    plain = load_prompt(write())
+    own = load_prompt(write(("temperature: 0", "temperature: 0\nwith_image: {system: Look.}")))
+    assert own.id == plain.id
+    assert len({plain.id, plain.with_image().id, own.with_image().id}) == 3
+    with pytest.raises(ConfigError, match="4: unknown key 'sytem'"):
+        load_prompt(write(("temperature: 0", "with_image: {sytem: Look.}")))

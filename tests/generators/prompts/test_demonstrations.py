@@ -20,6 +20,7 @@ from pairwright.generators.listed_edits import (
     NEGATIVES,
     POSITIVE_TYPES,
     POSITIVES,
+    SEEN_NEGATIVES,
     ListedEdits,
 )
 from pairwright.generators.llm.client.messages import Reply, Usage
@@ -30,7 +31,8 @@ from pairwright.generators.prompts.book import Prompt, PromptBook
 from pairwright.generators.prompts.prompt import pair_values
 
 BOOK = PromptBook()
-JUDGING = {"judge", "judge-answers"}  # a demonstration would bias the judgement
+# A demonstration would bias the judgement, or lack its image.
+JUDGING = {"judge", "judge-answers", "choose", "captions"}
 EDITING = [p.name for p in BOOK.listing() if p.name.endswith("-compose") or p.name.startswith("swap-")]
 LISTING = ("negatives-at-once", "negatives-both-sides", "positives-at-once")
 TYPES = (
@@ -177,12 +179,13 @@ def test_answers_with_several_types_show_each_type_in_its_order(name: str) -> No
     assert any(len(entries) < len(known) for _, answer in shown(BOOK.get(name)) for entries in answer.values())
 
 
-@pytest.mark.parametrize("name", LISTING)
-def test_demonstrations_pass_the_checks_of_answers(name: str) -> None:
+@pytest.mark.parametrize(("name", "sees"), [*((name, False) for name in LISTING), ("negatives-at-once", True)])
+def test_demonstrations_pass_the_checks_of_answers(name: str, *, sees: bool) -> None:
     """Each would be kept, with its true side; so no demonstration shows what is rejected."""
     wordnet, tagger = load_wordnet(), load_tagger()
-    prompt, kind = BOOK.get(name), f"hard_{name.partition('s-')[0]}"
+    prompt, kind = BOOK.get(name).with_image(sees=sees), f"hard_{name.partition('s-')[0]}"
     shape = POSITIVES if kind == "hard_positive" else BOTH_SIDES if "both" in name else NEGATIVES
+    shape = SEEN_NEGATIVES if sees else shape
     types = POSITIVE_TYPES if kind == "hard_positive" else NEGATIVE_TYPES
     builder = AnnotationBuilder(kind, types, 1, Origin("test", 1), "both" in name)
     batch = []
@@ -266,6 +269,6 @@ def test_rationales_end_in_their_label_once_and_agree_with_the_one_given(name: s
 
 
 def test_every_answer_is_far_from_its_limit() -> None:
-    for prompt in BOOK.listing():
+    for prompt in (each.with_image(sees=sees) for each in BOOK.listing() for sees in (False, True)):
         longest = max(len(text) for text in (prompt.typical, *(message.text for message in prompt.messages[2::2])))
         assert longest / 3.5 < 0.8 * prompt.parameters["max_tokens"], prompt.name

@@ -10,7 +10,7 @@ from pairwright.cli.generate.type_lists import parse_counts, parse_list, parse_r
 from pairwright.cli.options.context import CONTEXT_PARAMETERS, ContextOptions, with_context_options
 from pairwright.cli.options.groups import advanced_option, limit_option, with_options
 from pairwright.cli.options.input import InputArgument, InputOptions, with_input_options
-from pairwright.cli.options.model import ModelOptions, with_model_options
+from pairwright.cli.options.model import ModelOptions, SeeImageOption, with_model_options
 from pairwright.cli.output.console import note
 from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.errors import UsageError
@@ -29,7 +29,7 @@ CaptionsPerRequest = Annotated[int, advanced_option(min=1, help="Model: captions
 
 @with_progress
 @with_model_options
-@with_input_options("explode", "max_caption")
+@with_input_options("explode", "max_caption", "image_root")
 @with_options(GenerateOptions, "common")
 def negatives(
     input_: InputArgument,
@@ -45,6 +45,7 @@ def negatives(
     candidates: Annotated[
         int, typer.Option(min=1, help="Model: negatives per type in one answer, for refine --fix choose.")
     ] = 1,
+    see_image: SeeImageOption = False,
     floor: Annotated[
         float | None,
         typer.Option(
@@ -74,6 +75,7 @@ def negatives(
       pairwright generate negatives captions.csv --types replace-object,swap-attribute --out negatives.json
       pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --dry-run --out negatives.jsonl
       pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --candidates 4 --out negatives.jsonl
+      pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --see-image --out negatives.jsonl
     """
     from pairwright.flows.commands.generate import GenerateRequest
     from pairwright.generators.llm_negatives import TYPES as MODEL_TYPES
@@ -88,9 +90,12 @@ def negatives(
                 raise UsageError(f"{name} requires --method rules. Omit it, or --method llm.")
         if variant == "workflow" and (candidates > 1 or both_sides):
             raise UsageError("--candidates and --both-sides require --variant one-call.")
+        if see_image and (variant == "workflow" or both_sides):
+            raise UsageError("--see-image requires --variant one-call without --both-sides.")
         options |= {"variant": variant, "candidates": candidates, "captions_per_request": captions_per_request}
+        options["see_image"] = see_image
     else:
-        by_model = {"--variant": variant != "one-call", "--candidates": candidates > 1}
+        by_model = {"--variant": variant != "one-call", "--candidates": candidates > 1, "--see-image": see_image}
         by_model["--captions-per-request"] = captions_per_request != CAPTIONS_PER_REQUEST
         for name, given in by_model.items():
             if given:
@@ -115,13 +120,14 @@ def negatives(
 
 @with_progress
 @with_model_options
-@with_input_options("explode", "max_caption")
+@with_input_options("explode", "max_caption", "image_root")
 @with_options(GenerateOptions, "common")
 def positives(
     input_: InputArgument,
     *,
     method: MethodOption = "rules",
     types: Annotated[str | None, typer.Option(help="Types, separated by commas; else all.")] = None,
+    see_image: SeeImageOption = False,
     captions_per_request: CaptionsPerRequest = CAPTIONS_PER_REQUEST,
     reading: InputOptions,
     common: GenerateOptions,
@@ -143,9 +149,9 @@ def positives(
     read = reading.read_options(input_)
     options = parse_types("positive", types, TYPES)
     if method == "llm":
-        options["captions_per_request"] = captions_per_request
-    elif captions_per_request != CAPTIONS_PER_REQUEST:
-        raise UsageError("--captions-per-request requires --method llm.")
+        options |= {"captions_per_request": captions_per_request, "see_image": see_image}
+    elif captions_per_request != CAPTIONS_PER_REQUEST or see_image:
+        raise UsageError("--captions-per-request and --see-image require --method llm.")
     limits = common.limits(TYPES, options.get("types", TYPES))
     generator = f"{method}-positives"
     request = GenerateRequest(generator, options, common.seed, read, common.pool, common.out, limits, common.workers)
@@ -190,7 +196,7 @@ def conversations(
     ratios: Annotated[
         str, limit_option(metavar="TYPE=N,...", help="Model: one type per pair, drawn by these parts.")
     ] = "",
-    see_image: Annotated[bool, typer.Option("--see-image", help="Model: send the image too.")] = False,
+    see_image: SeeImageOption = False,
     templates: TemplateOptions,
     reading: InputOptions,
     context: ContextOptions,

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pairwright.generators.llm.session import Snapshot
 
 
+SeeImageOption = Annotated[
+    bool, typer.Option("--see-image", help="Model: send the image too; pairs without one are rejected.")
+]
 _FIRST = (  # in the help; then the other settings
     *("model", "base_url", "cache", "dry_run", "max_cost", "max_requests", "retry_failed", "batch", "batch_cancel"),
     *("prompts", "structured"),
@@ -208,6 +211,8 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
         lines += ["", f"No price is known for {', '.join(models)}: give --price IN/OUT, or --prices FILE."]
     sampled = " and ".join(f"{count:,}" for count in sorted({plan.sampled for plan in plans}))
     lines += ["", f"Estimated from {sampled} sampled rows and expected answers; no requests were sent."]
+    if images := sum(plan.image_tokens.value for plan in plans):
+        lines.append(_image_line(images, [plan.image_cost for plan in plans]))
     if any(plan.kept_rows for plan in plans):
         lines.append("Tokens per kept row assume that 72% of the requested texts are kept, as of recorded answers.")
     if any(plan.repairs.high for plan in plans):
@@ -216,6 +221,14 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
             "and each answer repaired once."
         )
     return lines
+
+
+def _image_line(tokens: float, costs: Sequence["EstimatedRange | None"]) -> str:
+    from pairwright.generators.llm.budget import format_usd
+
+    known = [cost.value for cost in costs if cost is not None]
+    cost = f", {format_usd(sum(known))}" if len(known) == len(costs) and any(known) else ""
+    return f"Images: {round(tokens):,} of the tokens in{cost}; --image-edge and --image-detail low send fewer."
 
 
 def _with_range(found: "EstimatedRange") -> str:
