@@ -255,6 +255,11 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("a dog on a bed | .", "kite", "add-object"),
     ),
     Constraint(
+        "beside", "truth", "true_of_image", ("replace-object",), plausibility.may_be_beside,
+        Example("a [plate] on a table", "fork", "replace-object"),
+        Example("a [plate] on a table", "boat", "replace-object"),
+    ),
+    Constraint(
         "misplaced_relation", "plausibility", "no_candidate", ("replace-relation",), plausibility.is_misplaced_relation,
         Example("a boat [near] a table", "on", "replace-relation"),
         Example("a cat [near] a table", "on", "replace-relation"),
