@@ -35,6 +35,7 @@ LONG = [
     "fetch",
     "filter",
     "generate-conversations",
+    "generate-mistakes",
     "generate-captions",
     "generate-negatives",
     "generate-positives",

@@ -29,7 +29,7 @@ ROWS: list[dict[str, Any]] = [
     {"id": "f", "image": "4.jpg", "caption": "a large bus on a road", "negative": "a large bus and a dog on a road"},
     {"id": "g", "image": "5.jpg", "caption": "a dog runs", "negative": "", "status": "rejected", "reason": "no_edit"},
     {"id": "h", "image": "6.jpg", "caption": "two dogs on a bed", "negative": "two cats on a bed"},
-    {"id": "i", "image": "6.jpg", "caption": "cats on a couch", "negative": "cats under a couch"},
+    {"id": "i", "image": "6.jpg", "caption": "two cats on a couch", "negative": "two cats under a couch"},
 ]  # fmt: skip
 
 
