@@ -23,6 +23,7 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 _MAX_ROWS: Final = 20_000  # of candidates that are remembered
+COMPANY: Final = 3.0  # lowers the log-ratio (to a twentieth) where the new thing may be there beside the old one
 _MAX_LOG_RATIO = 3.0  # above it a proposal is not preferred any more: an odd original must not decide alone
 
 
@@ -36,7 +37,8 @@ class Proposals:
         slot: index into ``slots``, int64.
         old: index of the word in the slot into ``targets``, int64.
         new: index of the proposed word into ``targets``, int64.
-        log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32.
+        log_ratio: natural logarithm of p(new | context) / p(old | context), at most 3, float32;
+            lowered by `COMPANY` at slots whose edits are less certainly false, which are drawn where no other is left.
     """
 
     slots: Sequence[Slot]
@@ -88,7 +90,8 @@ class Proposer:
         ratios = log_probs[at, new] - log_probs[np.arange(len(slots)), old][at]
         fits = np.flatnonzero(ratios >= np.log(self.floor))
         at, new = at[fits], new[fits]
-        ratios = np.minimum(ratios[fits], _MAX_LOG_RATIO)
+        company = np.array([slot.company for slot in slots], bool)[at]
+        ratios = np.minimum(ratios[fits], _MAX_LOG_RATIO) - np.where(company, COMPANY, 0.0).astype(np.float32)
         ends = np.cumsum([len(found) for found in by_caption])
         found, first, start = [], 0, 0
         for these, last, stop in zip(by_caption, ends.tolist(), np.searchsorted(at, ends).tolist(), strict=True):

@@ -33,6 +33,8 @@ _VERBS: Final = frozenset({"VBG", "VB"}) | FINITE | PARTICIPLES
 _CONTENT: Final = frozenset({"NOUN", "PROPN", "VERB", "ADJ"})
 _ENDS: Final = ("",) * REACH
 _CLAUSES: Final = words_with("opens_clause")
+_ONE_MORE: Final = words_with("one_more")
+_BESIDE: Final = words_with("joins_items") & _ONE_MORE  # on either side of a thing
 _FURTHEST: Final = 3  # tokens between a thing and its relation: "a man who is standing on"
 
 
@@ -49,6 +51,7 @@ class Slot:
         before: lemma of the head noun before a relation, its subject; empty if there is none.
         after: lemma of the noun that an adjective describes, or of a relation's object; empty for nouns.
         phrase: the noun phrase of a noun or adjective.
+        company: whether a noun is one of several in a row, or accompanies another: others may be there unmentioned.
     """
 
     kind: str
@@ -59,6 +62,7 @@ class Slot:
     before: str = ""
     after: str = ""
     phrase: NounPhrase | None = None
+    company: bool = False
 
 
 def find_slots(caption: Caption, thesaurus: Thesaurus) -> list[Slot]:
@@ -139,11 +143,15 @@ def _slots_of_phrase(caption: Caption, phrase: NounPhrase, thesaurus: Thesaurus)
             compound = f"{caption.lower[phrase.head - 1]} {noun}"
             if thesaurus.has(compound, "NOUN"):
                 start, noun = phrase.head - 1, compound
-        yield Slot(NOUN, start, phrase.head + 1, noun, tag, phrase=phrase)
+        yield Slot(NOUN, start, phrase.head + 1, noun, tag, phrase=phrase, company=_in_company(caption, phrase))
     described = [] if phrase.joined else [*phrase.adjectives]
     described += [at for at in phrase.nouns if at < start and caption.lower[at] in concepts()]  # "a brick wall"
     for at in (phrase.count, *described) if phrase.count >= 0 else described:
         yield Slot(ADJECTIVE, at, at + 1, caption.lower[at], after=noun, phrase=phrase)
+
+
+def _in_company(caption: Caption, phrase: NounPhrase) -> bool:
+    return caption.word(phrase.start - 1) in _ONE_MORE or caption.word(phrase.end) in _BESIDE
 
 
 def _relations(caption: Caption) -> Iterator[Slot]:
