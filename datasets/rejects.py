@@ -58,6 +58,7 @@ REASONS = {
     "missing_image": "Add the image, set the image root, or turn image checks off if only texts are needed.",
     "missing_sample": "Write the shard again; its table lists the sample.",
     "near_duplicate": "Not an error: an earlier caption is nearly the same. A higher --near-duplicates keeps more.",
+    "near_duplicate_image": "Not an error: its image is a copy of an evaluation image, or of an earlier image of the pool.",
     "no_conversation": "Give rows with conversations, or map the columns: {question: NAME, answer: NAME}.",
     "not_a_file": "Store the file itself in the tar, not a link or a device.",
     "not_a_url": "Give the pair an http or https URL, or read its local image without fetching.",

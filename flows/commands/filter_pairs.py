@@ -1,10 +1,10 @@
 """Filters over pairs (``pairwright filter``).
 
 Cheap filters come first, and each judges only the pairs that the earlier ones keep: sizes of caption and image,
-near-duplicates, CLIP score, and at last, over the whole set, concept coverage.
+near-duplicate captions, copies of evaluation images, near-duplicate images, CLIP score, and at last, over the whole set, concept coverage.
 
-Memory: the pairs as columns, about 0.3 kB each; for near-duplicates a sketch of each kept caption, for concepts the
-phrases of all captions.
+Memory: the pairs as columns, about 0.3 kB each; for near-duplicates a sketch of each kept caption or a hash of each
+kept image, for concepts the phrases of all captions.
 """
 
 import time
@@ -25,11 +25,15 @@ from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.filters.pairs.concept_coverage import ConceptCoverage
+from pairwright.filters.pairs.near_duplicate_images import NearDuplicateImages
 from pairwright.filters.pairs.size_limits import SizeLimits, has_unknown_size
 from pairwright.filters.scorers.image_groups import pair_group
 from pairwright.flows.commands.generate import BATCH, total_for_progress
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.language.tagger import load_tagger
+from pairwright.indexes.image_copies.known_images import NO_IMAGES, hash_images
+from pairwright.indexes.image_copies.perceptual_hash import COPY_DISTANCE, HASH_BITS
+from pairwright.indexes.retrieval.exclusion import read_exclusions
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -48,6 +52,8 @@ class FilterRequest:
         out: Parquet file of the kept pairs.
         bounds: limits on single pairs.
         near_duplicates: Jaccard similarity from which the later caption is rejected.
+        exclude_images: evaluation images (folders, or pairs) of which no copy is kept.
+        near_duplicate_images: bits of the perceptual hash up to which the later image is rejected.
         min_clip_score: minimal cosine of image and caption.
         clip_model: folder, hub name or ``ARCH::pretrained``.
         device: of the model.
@@ -60,6 +66,8 @@ class FilterRequest:
     out: Path
     bounds: SizeLimits = field(default_factory=SizeLimits)
     near_duplicates: float = 0.0
+    exclude_images: tuple[str, ...] = ()
+    near_duplicate_images: int = 0
     min_clip_score: float = 0.0
     clip_model: str = ""
     device: str = ""
@@ -82,14 +90,19 @@ class FilterRequest:
             raise UsageError(f"{self.out}: pairs are written as .parquet. Change the extension.")
         if not 0 <= self.near_duplicates <= 1:
             raise UsageError(f"near_duplicates {self.near_duplicates}: a similarity is from 0 to 1, such as 0.8.")
+        if not 0 <= self.near_duplicate_images < HASH_BITS // 4:
+            raise UsageError(
+                f"near_duplicate_images {self.near_duplicate_images}: give the bits of {HASH_BITS} that may differ, from 1 "
+                f"to {HASH_BITS // 4 - 1}, such as {COPY_DISTANCE}; unrelated images differ in more."
+            )
         if bool(self.concept_floor) != bool(self.concept_cap):
             raise UsageError("concepts require both a floor and a cap, such as 3 and 100.")
         if self.clip_model and not self.min_clip_score:
             raise UsageError("a CLIP model requires a minimal score, such as 0.25.")
         if self.device and not self.min_clip_score:
             raise UsageError("a device is for a CLIP model, and requires a minimal score, such as 0.25.")
-        wanted = (self.bounds != SizeLimits(), self.near_duplicates, self.min_clip_score, self.concept_cap)
-        if not any(wanted):
+        of_images = (self.exclude_images, self.near_duplicate_images, self.min_clip_score)
+        if not any((self.bounds != SizeLimits(), self.near_duplicates, *of_images, self.concept_cap)):
             raise UsageError("no filter given. Add one, such as --min-words 3.")
         for out in (self.out, self.rejected):
             refuse_overwriting(out, self.read.input)
@@ -104,7 +117,8 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
 
     Returns:
         ``in``, ``kept``, ``rejected`` (pairs and invalid rows by reason), ``broken_captions`` (of rows with other valid
-        captions), ``unknown_size`` (pairs that pass the limits since the size of their image is unknown), ``concepts``
+        captions), ``featureless`` and ``uncompared`` (pairs that pass the comparison of images since theirs has no
+        perceptual hash or cannot be read), ``unknown_size`` (pairs that pass the limits since the size of their image is unknown), ``concepts``
         if requested, ``seconds``, ``out``, ``rejected_out``.
 
     Raises:
@@ -127,7 +141,10 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
     pairs = pl.concat([PAIRS.frame([]), *frames]).with_columns(pl.Series("reason", judge.reasons, dtype=pl.String))
     kept, removed = pairs.filter(reason="").drop("reason"), pairs.filter(pl.col("reason") != "")
     columns = removed.select("key", "reason", "image", "caption").iter_rows()
-    rejects = [make_reject(f"pair {key}", reason, image, caption) for key, reason, image, caption in columns]
+    rejects = [
+        make_reject(f"pair {key}", reason, judge.copies.get(key, image), caption)
+        for key, reason, image, caption in columns
+    ]
     PAIRS.write_frame(kept, request.out)
     REJECTS.write([*unread, *rejects], request.rejected)
     skipped = SkipCounts()
@@ -146,12 +163,21 @@ def run_filters(request: FilterRequest, watch: Callable[[str, int, int], None]) 
 
 
 class _FilterPass:
-    """The reason to reject each pair, in the order of the input; empty for a kept pair."""
+    """Filters applied to all pairs of the input in order.
+
+    Attributes:
+        reasons: the reason to reject each pair; empty for a kept pair.
+        copies: what the image of a rejected pair is a copy of, by key.
+    """
 
     def __init__(self, request: FilterRequest) -> None:
         self.reasons: list[str] = []
+        self.copies: dict[str, str] = {}
         self._request = request
         self._unknown = 0
+        self._image_outcomes = Counter[str]()
+        self._excluded = read_exclusions((), images=request.exclude_images)
+        self._images = NearDuplicateImages(request.near_duplicate_images) if request.near_duplicate_images else None
         self._concepts = (
             ConceptCoverage(request.concept_floor, request.concept_cap, request.seed) if request.concept_cap else None
         )
@@ -178,6 +204,7 @@ class _FilterPass:
             if not reason and self._captions and not self._captions.is_new(pair.caption, pair_group(pair)):
                 reason = "near_duplicate"
             self.reasons.append(reason)
+        self._compare_images(pairs, start)
         self._score(pairs, start)
         if self._concepts is not None and self._tagger is not None:
             left = [at for at in range(start, len(self.reasons)) if not self.reasons[at]]
@@ -185,6 +212,24 @@ class _FilterPass:
             for at, words in zip(left, tokens, strict=True):
                 self._concepts.add(pairs[at - start].key, words)
             self._at += left
+
+    def _compare_images(self, pairs: Sequence[Pair], start: int) -> None:
+        """Reject copies of evaluation images and of earlier images."""
+        if self._excluded is None and self._images is None:
+            return
+        known = self._excluded.images if self._excluded else NO_IMAGES
+        left = [at for at in range(start, len(self.reasons)) if not self.reasons[at]]
+        images = hash_images([pairs[at - start].image for at in left])
+        for at, image, judged in zip(left, images, known.judge(images), strict=True):
+            pair = pairs[at - start]
+            if judged.outcome == "copy":
+                self.copies[pair.key] = judged.describe()
+            elif self._images is not None and (earlier := self._images.find_or_add(image.hashes, pair.image)):
+                self.copies[pair.key] = earlier
+            else:
+                self._image_outcomes[judged.outcome] += 1
+                continue
+            self.reasons[at] = "near_duplicate_image"
 
     def _score(self, pairs: Sequence[Pair], start: int) -> None:
         if self._encoder is None:
@@ -209,6 +254,9 @@ class _FilterPass:
     def finish(self) -> dict[str, Any]:
         """Apply the filters on the whole set, and return facts for the summary."""
         facts: dict[str, Any] = {"unknown_size": int(self._unknown)} if self._request.bounds.of_images else {}
+        if self._excluded is not None or self._images is not None:
+            facts["featureless"] = self._image_outcomes["featureless"]
+            facts["uncompared"] = self._image_outcomes["unreadable"]
         if self._concepts is not None:
             found = self._concepts.covered()
             for at, kept, rare in zip(self._at, found.kept, found.rare, strict=True):

@@ -165,6 +165,7 @@ def _with_absolute_paths(config: BuildConfig, base: Path) -> BuildConfig:
                 "queries": absolute(retrieve.queries),
                 "query_vectors": absolute(retrieve.query_vectors),
                 "exclude": tuple(absolute(path) for path in retrieve.exclude),
+                "exclude_images": tuple(absolute(path) for path in retrieve.exclude_images),
             }
         )
     if config.llm:

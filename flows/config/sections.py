@@ -132,6 +132,9 @@ class RetrieveSection(Section):
     )
     recall: float = Field(0.95, gt=0, le=1, description="recall@k that efSearch is tuned to on the queries")
     exclude: tuple[str, ...] = Field((), description="evaluation data to exclude: pairs, images or lists")
+    exclude_images: tuple[str, ...] = Field(
+        (), description="folders of evaluation images whose copies to exclude: resized, re-encoded, slightly cropped"
+    )
 
     @model_validator(mode="after")
     def _scores_of_two_modes_do_not_compare(self) -> "RetrieveSection":

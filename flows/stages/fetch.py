@@ -32,9 +32,9 @@ def fetch_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the job of stage ``fetch``."""
     retrieve = run.config.retrieve
     selection: PairSelection = "retrieved" if retrieve else "all"
-    exclude = retrieve.exclude if retrieve else ()
-    args = (run.parts, run.config.fetch, selection, exclude, *([run.base.root] if run.base else []))
-    return [run.job(fetch_selected, *args, state=f"{named_state(exclude)} {run.base_state}")]
+    exclude = (retrieve.exclude, retrieve.exclude_images) if retrieve else ((), ())
+    args = (run.parts, run.config.fetch, selection, *exclude, *([run.base.root] if run.base else []))
+    return [run.job(fetch_selected, *args, state=f"{named_state([*exclude[0], *exclude[1]])} {run.base_state}")]
 
 
 def fetch_selected(  # noqa: PLR0913, PLR0917 - a job's arguments
@@ -43,6 +43,7 @@ def fetch_selected(  # noqa: PLR0913, PLR0917 - a job's arguments
     section: "FetchSection",
     selection: PairSelection,
     exclude: tuple[str, ...],
+    exclude_images: tuple[str, ...],
     home: Path | None = None,
 ) -> JobResult:
     """Fetch the images that the selected pairs name by URL; the unit is a pair. Local images stay as they are.
@@ -59,7 +60,8 @@ def fetch_selected(  # noqa: PLR0913, PLR0917 - a job's arguments
         local += [pair.key for pair in pairs if not is_url(pair.image)]
         batches.append(ReadBatch([pair for pair in pairs if is_url(pair.image)], []))
     with report_named_steps("images") as follow:
-        result = fetch_images(batches, root / DOWNLOADS, _options(section), follow, read_exclusions(exclude))
+        exclusion = read_exclusions(exclude, images=exclude_images)
+        result = fetch_images(batches, root / DOWNLOADS, _options(section), follow, exclusion)
     no_image = not (result.fetched or local or home)
     if result.fetched < section.min_success * result.pairs or no_image:
         raise InputError(

@@ -57,7 +57,7 @@ def retrieve_jobs(run: "StageRun") -> Sequence[Job]:
     assert section is not None
     assert index is not None
     args = (run.parts, section, index.device, *([run.base.root] if run.base else []))
-    named = [section.queries, *filter(None, [section.query_vectors]), *section.exclude]
+    named = [section.queries, *filter(None, [section.query_vectors]), *section.exclude, *section.exclude_images]
     return [run.job(retrieve_pairs, *args, state=f"{named_state(named)} {run.base_state}", multi_core=True)]
 
 
@@ -219,7 +219,7 @@ def retrieve_pairs(
     if section.query_vectors:
         vectors = read_query_vectors(Path(section.query_vectors), len(queries), opened.index.info.dim)
     lookup = _PairLookup(root, parts)
-    exclusion = read_exclusions(section.exclude)
+    exclusion = read_exclusions(section.exclude, images=section.exclude_images)
     exclusion_filter = ExclusionFilter(exclusion, lookup.of) if exclusion else None
     found = retrieve(
         opened.index, vectors if vectors is not None else opened.encoder, queries, _options(section), exclusion_filter
@@ -298,7 +298,7 @@ def _encoder(section: "IndexSection", seed: int) -> EncoderOptions | None:
 
 
 def _options(section: "RetrieveSection") -> RetrieveOptions:
-    return RetrieveOptions(**section.model_dump(exclude={"queries", "query_vectors", "exclude"}))
+    return RetrieveOptions(**section.model_dump(exclude={"queries", "query_vectors", "exclude", "exclude_images"}))
 
 
 def _reject_unretrieved(

@@ -1,13 +1,14 @@
-"""CLIP encoder of texts and images (Radford et al. 2021).
+"""CLIP encoder of texts and images (Radford et al. 2021), and SigLIP.
 
 REACT (section "Retrieving customised knowledge") searches a pool with a contrastive model: captions (text to text) and
 images (text to image) against the text vector of a query. Both towers give rows in one space.
 
 ``model`` is a folder or a hub name in the format of Hugging Face or OpenCLIP, or ``ARCH::pretrained`` with OpenCLIP
-installed (see `openclip_checkpoint`). The default is ``openai/clip-vit-base-patch32``, which made the published vectors
+installed (see `openclip_checkpoint`). SigLIP and SigLIP 2 are read in the format of Hugging Face
+(`siglip_checkpoint`); their cosines are lower than CLIP's. The default is ``openai/clip-vit-base-patch32``, which made the published vectors
 of LAION-400M.
 
-Texts over the limit of the model (77 tokens) are truncated before the end token, and counted. The texts of a call are
+Texts over the limit of the model (77 tokens, SigLIP 64) are truncated before the end token, and counted. The texts of a call are
 sorted by length to reduce padding; padding and neighbours do not affect a row except by float rounding (1.2e-7 per
 coordinate, ViT-B/32 on a CPU). On a CPU, the same call gives the same bytes, with 1 or 2 threads; on GPUs this is not
 guaranteed. Half precision changes a row by less than 1e-5 in cosine (ViT-B/32 with random weights).
@@ -22,10 +23,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pairwright.datasets.errors import InputError, MissingResourceError
-from pairwright.indexes.encoders import clip_checkpoint, openclip_checkpoint
+from pairwright.indexes.encoders import clip_checkpoint, openclip_checkpoint, siglip_checkpoint
 from pairwright.indexes.encoders.checkpoints import find_checkpoint_folder
 from pairwright.indexes.encoders.clip_checkpoint import ClipCheckpoint
 from pairwright.indexes.encoders.pretrained_models import (
@@ -99,12 +99,14 @@ class ClipEncoder:
     @property
     def dim(self) -> int:
         """Length of a vector of either tower; 512 for ViT-B/32."""
-        return int(self._parts.network.config.projection_dim)
+        if self._parts.kind == clip_checkpoint.CLIP_KIND:
+            return int(self._config.projection_dim)
+        return int(self._config.text_config.projection_size)
 
     def encode_texts(self, texts: Sequence[str]) -> Vectors:
         """Return one unit row per text, float32 (len(texts), dim)."""
         rows = np.empty((len(texts), self.dim), np.float32)
-        ids = self._truncate(self._parts.tokens.ids(replace_lone_surrogates(texts))) if texts else []
+        ids = self._tokenize(replace_lone_surrogates(texts)) if texts else []
         order = sorted(range(len(ids)), key=lambda number: len(ids[number]))
         for start in range(0, len(order), self._batch_size):
             batch = order[start : start + self._batch_size]
@@ -120,7 +122,7 @@ class ClipEncoder:
                 # Each image object once: Pillow's lazy decoding is not thread-safe for one image.
                 distinct = {id(image): image for image in batch}
                 pixels = dict(zip(distinct, threads.map(self._parts.pixels.of, distinct.values()), strict=True))
-                rows[start : start + len(batch)] = self._image_rows(np.stack([pixels[id(image)] for image in batch]))
+                rows[start : start + len(batch)] = self._image_rows([pixels[id(image)] for image in batch])
         return rows
 
     def save(self, path: Path) -> None:
@@ -145,9 +147,13 @@ class ClipEncoder:
         saved.check(encoder.fingerprint, path, encoder.model)
         return encoder
 
-    def _truncate(self, ids: list[list[int]]) -> list[list[int]]:
-        limit = self._config.text_config.max_position_embeddings
+    def _tokenize(self, texts: list[str]) -> list[list[int]]:
+        """Return the tokens of each text, no more than the model reads."""
+        tokenizer, limit = self._parts.tokens, self._config.text_config.max_position_embeddings
+        ids = tokenizer.ids(texts)
         self.truncated += sum(len(tokens) > limit for tokens in ids)
+        if tokenizer.padded is not None:
+            return tokenizer.padded(texts)
         return [tokens if len(tokens) <= limit else [*tokens[: limit - 1], tokens[-1]] for tokens in ids]
 
     def _text_rows(self, ids: list[list[int]]) -> Vectors:
@@ -158,15 +164,26 @@ class ClipEncoder:
         padded = torch.tensor([tokens + [tokens[-1]] * (longest - len(tokens)) for tokens in ids], device=self._device)
         with torch.inference_mode():
             network = self._network
-            return self._unit(network.text_projection(network.text_model(input_ids=padded).pooler_output))
+            pooled = network.text_model(input_ids=padded).pooler_output
+            return self._unit(self._projected(pooled, "text_projection"))
 
-    def _image_rows(self, pixels: NDArray[np.float32]) -> Vectors:
+    def _image_rows(self, images: Sequence[Any]) -> Vectors:
         import torch
 
+        inputs = {
+            name: torch.from_numpy(rows).to(self._device) for name, rows in self._parts.pixels.stack(images).items()
+        }
         with torch.inference_mode():
             network = self._network
-            output = network.vision_model(pixel_values=torch.from_numpy(pixels).to(self._device, network.dtype))
-            return self._unit(network.visual_projection(output.pooler_output))
+            inputs["pixel_values"] = inputs["pixel_values"].to(network.dtype)
+            return self._unit(self._projected(network.vision_model(**inputs).pooler_output, "visual_projection"))
+
+    def _projected(self, pooled: "torch.Tensor", projection: str) -> "torch.Tensor":
+        """Return the rows in the shared space; the towers of SigLIP project in their heads."""
+        if self._parts.kind != clip_checkpoint.CLIP_KIND:
+            return pooled
+        found: torch.Tensor = getattr(self._network, projection)(pooled)
+        return found
 
     def _unit(self, rows: "torch.Tensor") -> Vectors:
         return normalise_rows(rows.float().cpu().numpy(), self.model)
@@ -180,8 +197,9 @@ class ClipEncoder:
         settings = {
             "towers": [[tower.hidden_act, tower.num_attention_heads, tower.layer_norm_eps] for tower in towers],
             "tokenizer": fingerprint_tokenizer(self._parts.tokens.ids, self._parts.tokens.vocabulary),
-            "pixels": asdict(self._parts.pixels),
+            "pixels": asdict(self._parts.pixels),  # type: ignore[call-overload]  # a dataclass, which no protocol says
             "half": self.half,
+            **({} if self._parts.kind == clip_checkpoint.CLIP_KIND else {"kind": self._parts.kind}),
         }
         return fingerprint_weights([NAME, VERSION], self._parts.network.parameters(), settings)
 
@@ -191,7 +209,16 @@ def _read_checkpoint(model: str) -> ClipCheckpoint:
         return openclip_checkpoint.read_with_open_clip(model)
     folder = find_checkpoint_folder(model)
     if (folder / clip_checkpoint.CONFIG_FILE).is_file():
-        return clip_checkpoint.read_transformers_checkpoint(model, folder)
+        kind = str(clip_checkpoint.read_json(folder / clip_checkpoint.CONFIG_FILE).get("model_type"))
+        if kind == clip_checkpoint.CLIP_KIND:
+            return clip_checkpoint.read_transformers_checkpoint(model, folder)
+        if kind in siglip_checkpoint.KINDS:
+            return siglip_checkpoint.read_siglip_checkpoint(model, folder, kind)
+        raise InputError(
+            f"a model of kind {kind!r}, not clip or siglip",
+            where=f"checkpoint {model}",
+            fix="Use a CLIP or SigLIP checkpoint (not CoCa or another).",
+        )
     if (folder / openclip_checkpoint.CONFIG_FILE).is_file():
         return openclip_checkpoint.read_openclip_checkpoint(model, folder)
     raise InputError(

@@ -1,24 +1,28 @@
 """CLIP checkpoints: their parts, and the reader of the Hugging Face format.
 
 A folder in this format holds ``config.json`` (``model_type`` is ``clip``), weights, tokenizer and
-``preprocessor_config.json``. `openclip_checkpoint` reads the format of OpenCLIP into the same parts.
+``preprocessor_config.json``. `openclip_checkpoint` reads the format of OpenCLIP into the same parts, `siglip_checkpoint` SigLIP.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
+
+from numpy.typing import NDArray
 
 from pairwright.datasets.errors import InputError
 from pairwright.indexes.encoders.checkpoints import find_weights_file, quiet_transformers, translate_load_errors
-from pairwright.indexes.encoders.image_preprocessing import ImagePreprocessing, preprocessing_from_transformers
+from pairwright.indexes.encoders.image_preprocessing import preprocessing_from_transformers
 
 if TYPE_CHECKING:
     import torch
+    from PIL import Image
 
 CONFIG_FILE = "config.json"
+CLIP_KIND = "clip"
 
 _WEIGHT_FILES = (
     "model.safetensors",
@@ -35,10 +39,24 @@ class ClipTokenizer:
     Attributes:
         ids: returns the tokens of texts, untruncated, with start and end token.
         vocabulary: token to number.
+        padded: returns the tokens, truncated and padded to the context; None for a model that reads a text at its end token.
     """
 
     ids: Callable[[list[str]], list[list[int]]]
     vocabulary: Mapping[str, int]
+    padded: Callable[[list[str]], list[list[int]]] | None = None
+
+
+class ImageInputs(Protocol):
+    """Preprocessing of images for a vision tower; a frozen dataclass."""
+
+    def of(self, image: "Image.Image") -> Any:
+        """Return one preprocessed image."""
+        ...
+
+    def stack(self, images: Sequence[Any]) -> dict[str, NDArray[Any]]:
+        """Return the inputs of the tower for several preprocessed images."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +64,16 @@ class ClipCheckpoint:
     """The parts of a CLIP checkpoint.
 
     Attributes:
-        network: transformers' CLIPModel, float32 on the CPU (`Any`: its types differ between versions).
+        network: transformers' CLIPModel (or SigLIP's), float32 on the CPU (`Any`: its types differ between versions).
         tokens: tokenizer.
         pixels: image preprocessing.
+        kind: ``model_type`` of transformers.
     """
 
     network: Any
     tokens: ClipTokenizer
-    pixels: ImagePreprocessing
+    pixels: ImageInputs
+    kind: str = CLIP_KIND
 
 
 def read_transformers_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
@@ -68,14 +88,7 @@ def read_transformers_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
     """
     transformers: Any = import_module("transformers")
     where = f"checkpoint {model}"
-    kind = read_json(folder / CONFIG_FILE).get("model_type")
-    if kind != "clip":
-        raise InputError(
-            f"a model of kind {kind!r}, not clip",
-            where=where,
-            fix="Use a CLIP checkpoint (not SigLIP, CoCa or another).",
-        )
-    find_weights_file(model, folder, _WEIGHT_FILES)
+    check_weights_file(model, folder)
     settings = read_json(folder / "preprocessor_config.json")
     with quiet_transformers(), translate_load_errors(where):
         config = transformers.CLIPConfig.from_pretrained(folder, local_files_only=True)
@@ -87,8 +100,18 @@ def read_transformers_checkpoint(model: str, folder: Path) -> ClipCheckpoint:
     return ClipCheckpoint(network, wrap_tokenizer(tokenizer), pixels)
 
 
+def check_weights_file(model: str, folder: Path) -> None:
+    """Check that the weights are there, and download those of a hub name; errors as of `find_weights_file`."""
+    find_weights_file(model, folder, _WEIGHT_FILES)
+
+
 def load_network(
-    where: str, config: Any, *, folder: Path | None = None, weights: "Mapping[str, torch.Tensor] | None" = None
+    where: str,
+    config: Any,
+    *,
+    folder: Path | None = None,
+    weights: "Mapping[str, torch.Tensor] | None" = None,
+    network_class: Any = None,
 ) -> Any:
     """Return the network with the weights of ``folder``, or with ``weights``; float32.
 
@@ -97,7 +120,7 @@ def load_network(
     """
     import torch
 
-    model: Any = import_module("transformers").CLIPModel
+    model: Any = network_class or import_module("transformers").CLIPModel
     with quiet_transformers():
         network, report = model.from_pretrained(
             folder,

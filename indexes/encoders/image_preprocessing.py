@@ -7,6 +7,7 @@ If an odd number of pixels is cropped, transformers rounds the margin down, and 
 checkpoint format gets its variant.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -50,6 +51,11 @@ class ImagePreprocessing:
         mean, deviation = (np.array(channels, np.float32) for channels in (self.mean, self.deviation))
         normal: NDArray[np.float32] = (values - mean) / deviation
         return np.ascontiguousarray(normal.transpose(2, 0, 1))
+
+    @staticmethod
+    def stack(images: Sequence[NDArray[np.float32]]) -> dict[str, NDArray[Any]]:
+        """Return the inputs of the vision tower for several images."""
+        return {"pixel_values": np.stack(images)}
 
     def _square(self, image: Image.Image) -> Image.Image:
         filter_ = Image.Resampling(self.resample)

@@ -77,7 +77,7 @@ BUILT_IN = {
         takes_model=True,
     ),
     clip.NAME: EncoderEntry(
-        "captions and images: CLIP and OpenCLIP checkpoints (pip install 'pairwright[clip]')",
+        "captions and images: CLIP, OpenCLIP and SigLIP checkpoints (pip install 'pairwright[clip]')",
         _fit_clip,
         ClipEncoder.load,
         encodes_images=True,

@@ -108,7 +108,7 @@ def fetch_images(
         fetched, failures = join_outcomes(requested, outcomes, refused)
         rejects += failures
         if exclusion is not None:
-            fetched, leaks = _remove_excluded(fetched, exclusion)
+            fetched, leaks = _remove_excluded(fetched, exclusion, out)
             rejects += leaks
         PAIRS.write_frame(fetched, out / "fetched.parquet")
         REJECTS.write(rejects, out / "rejected.parquet")
@@ -127,8 +127,8 @@ def fetch_images(
     )
 
 
-def _remove_excluded(fetched: pl.DataFrame, exclusion: Exclusion) -> tuple[pl.DataFrame, list[Reject]]:
-    judged = exclusion.judge(fetched)
+def _remove_excluded(fetched: pl.DataFrame, exclusion: Exclusion, out: Path) -> tuple[pl.DataFrame, list[Reject]]:
+    judged = exclusion.judge(fetched.with_columns(image=pl.lit(f"{out}/") + pl.col("image")))
     taken = fetched.filter(judged["by"] == "")
     return taken, make_exclusion_rejects(judged.filter(pl.col("by") != ""), lambda _: fetched)
 

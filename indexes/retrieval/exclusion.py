@@ -8,8 +8,10 @@ url      URL of the image, ignoring scheme, port, case of the host, percent-enco
 caption  any caption of the image, ignoring case, punctuation, spaces and Unicode form
 image    SHA-256 of the image file, computed, or stored by img2dataset as ``sha256`` of the downloaded file, which also
          matches resized copies
+copy     perceptual hash of the image, which resized, re-encoded and slightly cropped copies share; only for images that
+         `read_image_exclusion` reads
 
-Limits: a re-encoded image has another SHA-256. Images that are not local (URLs) cannot be compared by content; such
+Limits: a re-encoded image has another SHA-256; only ``copy`` finds it, and has to decode every image. Images that are not local (URLs) cannot be compared by content; such
 pairs are counted as ``uncompared``: check again after fetching. Short captions occur under many images ("a dog"):
 excluding all of them costs some pairs, but is safe.
 
@@ -42,15 +44,19 @@ from pairwright.datasets.readers.text_files import read_text_bytes
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.datasets.suggestions import require_known
+from pairwright.indexes.image_copies.known_images import NO_IMAGES, KnownImages, hash_images, read_known_images
 
-MatchField = Literal["key", "id", "url", "caption", "image"]
+MatchField = Literal["key", "id", "url", "caption", "image", "copy"]
 PairLookup = Callable[[Sequence[str]], pl.DataFrame]
 """Returns the pairs of keys as a frame with at least `MATCH_COLUMNS`, in any order."""
 
 MATCH_FIELDS: tuple[MatchField, ...] = get_args(MatchField)
+LISTED_FIELDS: tuple[MatchField, ...] = MATCH_FIELDS[:-1]  # that a caller may choose
 DEFAULT_MATCH_FIELDS: tuple[MatchField, ...] = ("key", "url", "caption", "image")
-_JUDGEMENT_SCHEMA = pl.Schema({"key": pl.String(), "by": pl.String(), "uncompared": pl.Boolean()})
-NO_EXCLUDED_PAIRS = pl.DataFrame(schema={"key": pl.String, "by": pl.String})
+_JUDGEMENT_SCHEMA = pl.Schema(
+    {"key": pl.String(), "by": pl.String(), "copy_of": pl.String(), "uncompared": pl.Boolean()}
+)
+NO_EXCLUDED_PAIRS = pl.DataFrame(schema={"key": pl.String, "by": pl.String, "copy_of": pl.String})
 MATCH_COLUMNS = ("key", "source_id", "image", "caption", "captions", "meta")
 
 _PAIRS_PER_LOOKUP = 100_000  # pairs looked up at a time
@@ -73,22 +79,25 @@ class Exclusion:
         entries: normalised values by match field.
         unread: number of images that could not be read and hashed.
         skipped: rows and captions without a pair, which exclude nothing.
+        images: images whose copies are excluded.
     """
 
     entries: Mapping[MatchField, frozenset[str]] = field(default_factory=dict)
     unread: int = 0
     skipped: SkipCounts = field(default_factory=SkipCounts)
+    images: KnownImages = NO_IMAGES
 
     def __or__(self, other: "Exclusion") -> "Exclusion":
         """Return the union."""
         kinds = [by for by in MATCH_FIELDS if by in self.entries or by in other.entries]
         joined = {by: self.entries.get(by, frozenset()) | other.entries.get(by, frozenset()) for by in kinds}
-        return Exclusion(joined, self.unread + other.unread, self.skipped + other.skipped)
+        return Exclusion(joined, self.unread + other.unread, self.skipped + other.skipped, self.images | other.images)
 
     @property
     def sizes(self) -> dict[str, int]:
         """Number of values by match field."""
-        return {by: len(values) for by, values in self.entries.items() if values}
+        images = {"copy": len(self.images.names)} if self.images.names else {}
+        return {by: len(values) for by, values in self.entries.items() if values} | images
 
     def judge(self, pairs: pl.DataFrame) -> pl.DataFrame:
         """Return for each pair whether it is excluded.
@@ -97,25 +106,38 @@ class Exclusion:
             pairs: frame with `MATCH_COLUMNS`; each pair once.
 
         Returns:
-            Columns key, by (the first matching field of `MATCH_FIELDS`; empty if not excluded) and uncompared (whether
-            its image could not be compared by content), in the order of ``pairs``.
+            Columns key, by (the first matching field of `MATCH_FIELDS`; empty if not excluded), copy_of (for ``copy``:
+            which image it is a copy of, and how near) and uncompared (whether its image could not be compared by
+            content), in the order of ``pairs``.
         """
-        by = [""] * pairs.height
+        by, copy_of = [""] * pairs.height, [""] * pairs.height
         uncompared = [False] * pairs.height
-        wanted = self.entries.get("image")
+        wanted = self.entries.get("image", frozenset())
         reading: list[tuple[int, str]] = []
         for row, pair in enumerate(pairs.select(MATCH_COLUMNS).iter_rows(named=True)):
             by[row] = self._match_field(pair)
-            if not by[row] and wanted and not _meta_hashes(pair["meta"]):
+            if not by[row] and (self.images.names or (wanted and not _meta_hashes(pair["meta"]))):
                 reading.append((row, pair["image"]))
-        with ThreadPoolExecutor(_HASH_THREADS) as threads:
-            hashes = threads.map(_hash_image, [image for _, image in reading])
-            for (row, image), digest in zip(reading, hashes, strict=True):
-                uncompared[row] = bool(image) and not digest
-                if wanted and digest in wanted:
-                    by[row] = "image"
+        for (row, image), found in zip(reading, self._read_images([image for _, image in reading]), strict=True):
+            uncompared[row] = bool(image) and not found.compared
+            if found.digest in wanted:
+                by[row] = "image"
+            elif found.copy_of:
+                by[row], copy_of[row] = "copy", found.copy_of
         # An empty frame needs explicit types.
-        return pl.DataFrame({"key": pairs["key"], "by": by, "uncompared": uncompared}, schema=_JUDGEMENT_SCHEMA)
+        columns = {"key": pairs["key"], "by": by, "copy_of": copy_of, "uncompared": uncompared}
+        return pl.DataFrame(columns, schema=_JUDGEMENT_SCHEMA)
+
+    def _read_images(self, locators: Sequence[str]) -> "list[_ReadImage]":
+        """Compare the contents of images."""
+        if self.images.names:
+            hashed = hash_images(locators)
+            return [
+                _ReadImage(image.digest.hex(), image.decoded, found.describe())
+                for image, found in zip(hashed, self.images.judge(hashed), strict=True)
+            ]
+        with ThreadPoolExecutor(_HASH_THREADS) as threads:
+            return [_ReadImage(digest, bool(digest)) for digest in threads.map(_hash_image, locators)]
 
     def _match_field(self, pair: Mapping[str, Any]) -> str:
         """Return the first field in which a pair matches, without reading its image file."""
@@ -124,6 +146,15 @@ class Exclusion:
             if values and not values.isdisjoint(_match_values(by, pair)):
                 return by
         return ""
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadImage:
+    """SHA-256 of an image, whether it could be compared, and what it is a copy of."""
+
+    digest: str
+    compared: bool
+    copy_of: str = ""
 
 
 def _match_values(by: MatchField, pair: Mapping[str, Any]) -> Iterable[str]:
@@ -140,6 +171,8 @@ def _match_values(by: MatchField, pair: Mapping[str, Any]) -> Iterable[str]:
             return map(normalise_caption, [pair["caption"], *pair["captions"]])
         case "image":
             return _meta_hashes(pair["meta"])
+        case "copy":
+            return []
 
 
 def normalise_caption(text: str) -> str:
@@ -224,10 +257,37 @@ def read_exclusion(
     return found
 
 
-def read_exclusions(paths: Sequence[str], by: Iterable[MatchField] = DEFAULT_MATCH_FIELDS) -> Exclusion | None:
-    """Return the union of several evaluation sets, each read by `read_exclusion`; None without any."""
+def read_image_exclusion(path: str) -> Exclusion:
+    """Read the images of an evaluation set, whose copies are excluded: a folder of images, or any input of pairs.
+
+    Raises:
+        InputError: if the input has no readable image.
+    """
+    place = Path(path)
+    listed = list(map(str, _list_images(place))) if place.is_dir() else []
+    skipped = SkipCounts()
+    if not listed:
+        reading = ReadOptions(path, verify_images="off", on_error="skip", option_names=WITHOUT_OPTIONS)
+        listed = [pair.image for pairs in _read_pair_batches(reading, skipped) for pair in pairs if pair.image]
+    images = read_known_images(listed)
+    if not images.names:
+        raise InputError("no readable image", where=path, fix="It needs local images whose copies are excluded.")
+    return Exclusion(unread=images.unread, skipped=skipped, images=images)
+
+
+def read_exclusions(
+    paths: Sequence[str], by: Iterable[MatchField] = DEFAULT_MATCH_FIELDS, images: Sequence[str] = ()
+) -> Exclusion | None:
+    """Return the union of several evaluation sets; None without any.
+
+    Args:
+        paths: each read by `read_exclusion`.
+        by: match fields of ``paths``.
+        images: each read by `read_image_exclusion`.
+    """
     chosen = _check_fields(by)
-    return reduce(or_, (read_exclusion(path, by=chosen) for path in paths)) if paths else None
+    found = [*(read_exclusion(path, by=chosen) for path in paths), *map(read_image_exclusion, images)]
+    return reduce(or_, found) if found else None
 
 
 def exclusion_from_pairs(
@@ -293,7 +353,7 @@ class ExclusionFilter:
     Attributes:
         exclusion: values to exclude.
         pairs: lookup of pairs by key.
-        judged: columns key, by, uncompared, as returned by `Exclusion.judge`.
+        judged: columns key, by, copy_of, uncompared, as returned by `Exclusion.judge`.
     """
 
     exclusion: Exclusion
@@ -320,8 +380,8 @@ class ExclusionFilter:
 
     @property
     def excluded(self) -> pl.DataFrame:
-        """Excluded pairs: columns key and by, ordered by key."""
-        return self.judged.filter(pl.col("by") != "").select("key", "by").sort("key")
+        """Excluded pairs: columns key, by and copy_of, ordered by key."""
+        return self.judged.filter(pl.col("by") != "").select("key", "by", "copy_of").sort("key")
 
     @property
     def uncompared(self) -> int:
@@ -333,16 +393,17 @@ def make_exclusion_rejects(excluded: pl.DataFrame, pairs: PairLookup) -> list[Re
     """Return a reject for each excluded pair.
 
     Args:
-        excluded: columns key and by.
+        excluded: columns key, by and copy_of.
         pairs: lookup of their captions.
     """
     found = pairs(excluded["key"].to_list()).select("key", "caption")
-    rows = (
-        excluded.select("key", "by").join(found, on="key", how="left", maintain_order="left").fill_null("").iter_rows()
-    )
+    columns = excluded.select("key", "by", "copy_of")
+    rows = columns.join(found, on="key", how="left", maintain_order="left").fill_null("").iter_rows()
     return [
-        make_reject(f"pair {key}", "excluded", f"the evaluation set holds {_FIELD_DESCRIPTIONS[by]}", caption)
-        for key, by, caption in rows
+        make_reject(f"pair {key}", "near_duplicate_image", copy_of, caption)
+        if copy_of
+        else make_reject(f"pair {key}", "excluded", f"the evaluation set holds {_FIELD_DESCRIPTIONS[by]}", caption)
+        for key, by, copy_of, caption in rows
     ]
 
 
@@ -354,8 +415,8 @@ def count_by_field(excluded: pl.DataFrame) -> dict[str, int]:
 
 def _check_fields(by: Iterable[MatchField]) -> tuple[MatchField, ...]:
     asked = set(by)
-    require_known("cannot exclude by", asked or ["nothing"], MATCH_FIELDS)
-    return tuple(kind for kind in MATCH_FIELDS if kind in asked)
+    require_known("cannot exclude by", asked or ["nothing"], LISTED_FIELDS)
+    return tuple(kind for kind in LISTED_FIELDS if kind in asked)
 
 
 def _read_pair_batches(reading: ReadOptions, skipped: SkipCounts) -> Iterator[Sequence[Pair]]:

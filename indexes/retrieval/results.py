@@ -122,7 +122,7 @@ class Retrieval:
             best, p90, p50, p10 (of the scores of its hits), name_score (best cosine of a returned pair with the bare
             name; -1 without pairs), near (pairs whose cosine with the name reaches the floor), floor, covered, cut
             (pairs beyond K or cap), excluded (pairs).
-        excluded: excluded pairs that were found: key, by.
+        excluded: excluded pairs that were found: key, by, copy_of.
         uncompared: number of pairs whose images could not be compared with the exclusion by content.
         searches: settings and counts by mode.
         name_source: source of the bare name of a concept: ``name``, or ``mean of its queries`` if only vectors are given.

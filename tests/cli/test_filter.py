@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from tests.cli.conftest import Run
+from tests.image_variants import as_jpeg, draw, resize
 
 ROWS = [
     {"id": 1, "caption": "a dog", "image": "a.png"},
@@ -113,3 +114,45 @@ def test_a_pair_whose_image_cannot_be_scored_goes_and_says_why(run_model: Run, r
     reasons = {name: printed["rejected"].get(name) for name in ("missing_image", "bad_image", "not_fetched")}
     assert reasons == {"missing_image": 2, "bad_image": 1, "not_fetched": 1}
     assert printed["in"] == printed["kept"] + sum(printed["rejected"].values())
+
+
+@pytest.fixture
+def pool(tmp_path: Path) -> Path:
+    """Rows of eight drawn images; images 0 and 1 are copies of evaluation images, 7 is a copy of 6."""
+    (tmp_path / "val").mkdir()
+    for seed in range(2):
+        draw(seed).save(tmp_path / "val" / f"{seed}.png")
+    drawn = [resize(draw(0), 0.5), as_jpeg(draw(1)), *map(draw, range(2, 7)), as_jpeg(draw(6))]
+    for at, image in enumerate(drawn):
+        image.save(tmp_path / f"{at}.png")
+    rows = [{"id": at, "caption": f"picture {at}", "image": f"{at}.png"} for at in range(len(drawn))]
+    rows.append({"id": "second caption", "caption": "the same picture", "image": "6.png"})
+    (tmp_path / "pool.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path / "pool.jsonl"
+
+
+def test_copies_of_evaluation_images_and_of_earlier_images_go(run: Run, pool: Path, tmp_path: Path) -> None:
+    call = ["filter", pool, "--exclude-images", "val", "--near-duplicate-images", 31, "--out", "k.parquet"]
+    printed = json.loads(run(*call, "--json").stdout)
+    assert (printed["kept"], printed["rejected"]) == (6, {"near_duplicate_image": 3})
+    assert (printed["featureless"], printed["uncompared"]) == (0, 0)
+    details = sorted(pl.read_parquet(tmp_path / "k.rejected.parquet")["detail"])
+    assert [detail.split(":")[0].rpartition("/")[2] for detail in details] == ["6.png", "0.png", "1.png"]
+    without = json.loads(run("filter", pool, "--near-duplicate-images", 31, "--out", "k.parquet", "--json").stdout)
+    assert without["rejected"] == {"near_duplicate_image": 1}
+
+
+def test_images_that_cannot_be_compared_are_kept_and_counted(run: Run, rows: Path) -> None:
+    """Uniform images have no hash: equal ones are not rejected as copies of each other."""
+    call = ["filter", rows, "--near-duplicate-images", 31, "--out", "k.parquet"]
+    (rows.parent / "c.png").unlink()
+    printed = json.loads(run(*call, "--json").stdout)
+    assert (printed["kept"], printed["featureless"], printed["uncompared"]) == (4, 3, 1)
+    assert "3 images kept without a hash" in run(*call).stderr
+
+
+def test_excluding_images_requires_images(run: Run, rows: Path, tmp_path: Path) -> None:
+    (tmp_path / "val").mkdir()
+    (tmp_path / "val" / "a.jpg").write_bytes(b"")
+    refused = run("filter", rows, "--exclude-images", "val", "--out", "k.parquet", ok=False)
+    assert (refused.returncode, "no readable image" in refused.stderr) == (1, True)

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from pairwright.cli.main import app
 from tests.cli.conftest import Run
+from tests.image_variants import as_jpeg, draw
 from tests.training.attention.test_decoder import reader
 
 
@@ -76,3 +77,17 @@ def test_captions_that_are_too_long_together_are_refused_with_the_option_to_lowe
         "pairwright: a prompt of 280 tokens: the model's limit is 260. Lower --rerank-top."
     ]
     assert run_model(*given, "--rerank-model", "decoder", "--rerank-top", 2).stderr == ""
+
+
+def test_copies_of_evaluation_images_are_not_retrieved(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "val").mkdir()
+    draw(0).save(tmp_path / "val" / "0.png")
+    for seed in range(2):
+        as_jpeg(draw(seed)).save(tmp_path / f"{seed}.png")
+    rows = [{"image": f"{at}.png", "caption": f"poster number {at}"} for at in range(3)]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "q.txt").write_text("poster number 0\n")
+    run("index", "build", "pairs.jsonl", "--out", "index")
+    call = ["retrieve", "--index", "index", "--queries", "q.txt", "--k", 3, "--out", "h.jsonl", "--json"]
+    printed = json.loads(run(*call, "--exclude-images", "val").stdout)
+    assert (printed["hits"], printed["excluded"], printed["uncompared"]) == (2, {"copy": 1}, 1)

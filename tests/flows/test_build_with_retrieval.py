@@ -16,11 +16,13 @@ from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.shards.webdataset import find_shards, read_shard
 from pairwright.flows.build import build as build_with_prefect
 from tests.flows.conftest import checked
+from tests.image_variants import as_jpeg, draw, resize
 from tests.indexes.embedding_folder import write_part
 from tests.servers.images import ImageServer, image_server
 
 build = partial(build_with_prefect, prefect=False)
 POOL, DIM = 24, 24
+DRAWN = (3, 12)  # rows whose images are no uniform ones
 GONE = 5  # the row whose image is not there any more
 
 
@@ -36,7 +38,8 @@ def pool(server: ImageServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pool") / "laion"
     axes = np.eye(DIM, dtype=np.float16)
     captions = [f"{sample_to_pair(make_sample(0, n)).caption}, number {n}" for n in range(POOL)]
-    urls = [f"{server.url}/{'status/404' if n == GONE else f'good/{n}.jpg'}?{n}" for n in range(POOL)]
+    paths = {GONE: "status/404", **{n: f"drawn/{n}" for n in DRAWN}}
+    urls = [f"{server.url}/{paths.get(n, f'good/{n}.jpg')}?{n}" for n in range(POOL)]
     for name, rows in (("0", slice(0, 10)), ("1", slice(10, POOL))):
         vectors = {"img_emb": axes[rows], "text_emb": np.roll(axes, 7, axis=1)[rows]}
         write_part(folder, name, captions[rows], vectors, url=urls[rows])
@@ -146,3 +149,17 @@ def test_one_score_for_two_modes_is_refused_before_anything_runs(pool: Path) -> 
     data["retrieve"] = {**data["retrieve"], "mode": "both", "min_score": 0.3}
     with pytest.raises(ConfigError, match=r"t2i: 0\.2"):
         checked(data)
+
+
+def test_copies_of_evaluation_images_are_excluded_after_the_fetch(
+    pool: Path, server: ImageServer, tmp_path: Path
+) -> None:
+    pytest.importorskip("img2dataset", reason="img2dataset is not installed (the extra `download`)")
+    (tmp_path / "val").mkdir()
+    for row in DRAWN:
+        as_jpeg(resize(draw(row), 0.5)).save(tmp_path / "val" / f"{row}.png")
+    config = settings(pool)
+    config["retrieve"] |= {"exclude_images": [str(tmp_path / "val")]}
+    manifest = build(checked(config), tmp_path / "out")
+    assert manifest["stages"]["fetch"]["rejected"] == {"near_duplicate_image": 2, "not_found": 1}
+    assert not set(DRAWN) & set(rows_of(tmp_path / "out"))

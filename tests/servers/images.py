@@ -2,6 +2,7 @@
 
 | path | answer |
 |---|---|
+| ``/drawn/N`` | `image_variants.draw` of N |
 | ``/good/N.jpg`` (png, webp) | a picture of 40 x 30 pixels, another for each N |
 | ``/big/N.jpg`` | one of 800 x 600 |
 | ``/status/404`` | that status |
@@ -29,15 +30,29 @@ from urllib.parse import unquote, urlsplit
 
 from PIL import Image
 
+from tests.image_variants import draw
+
 
 def picture(name: str, format_: str = "JPEG", size: tuple[int, int] = (40, 30)) -> bytes:
     """Return a picture whose colours depend on its name."""
     hue = zlib.crc32(name.encode()) & 0xFFFFFF
     image = Image.new("RGB", size, (hue >> 16, hue >> 8 & 255, hue & 255))
     image.putpixel((3, 3), (255, 255, 255))
+    return encode(image, format_)
+
+
+def encode(image: Image.Image, format_: str = "JPEG") -> bytes:
+    """Return the file of an image."""
     data = io.BytesIO()
     image.save(data, format_)
     return data.getvalue()
+
+
+def _body(kind: str, rest: str) -> bytes:
+    if kind == "drawn":
+        return encode(draw(int(rest)))
+    format_ = {"png": "PNG", "webp": "WEBP"}.get(rest.rpartition(".")[2], "JPEG")
+    return picture(rest, format_, (800, 600) if kind == "big" else (40, 30))
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -51,8 +66,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(kind, rest, parts.query)
 
     def _answer(self, kind: str, rest: str, query: str) -> None:
-        format_ = {"png": "PNG", "webp": "WEBP"}.get(rest.rpartition(".")[2], "JPEG")
-        data = picture(rest, format_, (800, 600) if kind == "big" else (40, 30))
+        data = _body(kind, rest)
         if kind == "status":
             self.send_error(int(rest))
         elif kind == "to":

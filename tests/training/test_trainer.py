@@ -88,6 +88,7 @@ def test_a_recipe_of_pairs_runs_and_leaves_a_clip(given: Given, tmp_path: Path, 
 
 def test_every_built_in_recipe_is_tested_here() -> None:
     others = {"react", "focallens-clip", "focallens-mllm", "llava-align", "llava-instruct", "step-by-step"}
+    others |= {"siglip", "siglip-hn"}  # tests/training/models/test_siglip.py
     assert set(recipe_names()) == {*PAIRS, *others}
 
 

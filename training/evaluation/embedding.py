@@ -20,7 +20,7 @@ from pairwright.training.models.focallens_clip import FocalLensClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 
 EmbeddingRows = npt.NDArray[np.float32]
-IMAGE_TEXT_KINDS = ("clip", "react-clip", "focallens-clip")
+IMAGE_TEXT_KINDS = ("clip", "siglip", "react-clip", "focallens-clip")
 INSTRUCTED_KINDS = ("focallens-clip", "focallens-mllm")
 _INSTRUCTION_TOKENS = 512  # far below a language model's own limit
 

@@ -84,7 +84,7 @@ def image_batches(
         UnusableImageError: an image with a valid header does not decode.
     """
     mean, std = (cast("tuple[float, float, float]", tuple(each)) for each in (wanted.mean, wanted.deviation))
-    options = ImageOptions(wanted.size, tiles=tiles, mean=mean, std=std)
+    options = ImageOptions(wanted.size, tiles=tiles, mean=mean, std=std, squash=wanted.squash)
     middle, spread = (torch.tensor(each, device=device)[:, None, None] for each in (mean, std))
     with ThreadPoolExecutor(_THREADS) as threads:
         for start in track(range(0, len(images), size), "embedding images", unit="batches"):

@@ -1,6 +1,6 @@
 """Image transforms of CLIP: from image bytes to the square of pixels that a vision tower reads.
 
-Evaluation (``crop`` 1): resize the shorter side to ``size`` (bicubic), then center crop. Training (``crop`` below 1): a
+Evaluation (``crop`` 1): resize the shorter side to ``size`` (bicubic), then center crop; or squash to the square. Training (``crop`` below 1): a
 rectangle with a random share of the area and an aspect ratio from 3:4 to 4:3 is resized to the square (OpenCLIP: 0.9 to
 1). Images are mirrored only on request: captions with "left" and "right" would become false.
 
@@ -43,6 +43,7 @@ class ImageOptions:
         size: side in pixels of the tower's input.
         crop: minimum share of the area that a random crop keeps, above 0; 1: center crop.
         mirror: share of images that are mirrored, 0-1.
+        squash: without a random crop, resize to the square instead of cropping (SigLIP).
         tiles: return the whole image and its tiles (AnyRes), uncropped, instead of one square.
         mean: of the channels in 0-1, red first.
         std: likewise.
@@ -57,6 +58,7 @@ class ImageOptions:
     tiles: bool = False
     mean: tuple[float, float, float] = CLIP_MEAN
     std: tuple[float, float, float] = CLIP_STD
+    squash: bool = False
 
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 < self.crop <= 1 or not 0 <= self.mirror <= 1 or min(self.std) <= 0:
@@ -83,7 +85,12 @@ def load_pixels(data: bytes, options: ImageOptions, rng: random.Random, where: s
         if options.crop < 1:
             image.draft("RGB", (least, least))  # decodes a JPEG at the smallest size with no side below this
         plain = image if image.mode == "RGB" else convert_to_8_bit(image).convert("RGB")
-        prepared = _random_crop(plain, options, rng) if options.crop < 1 else _center_crop(plain, options.size)
+        if options.crop < 1:
+            prepared = _random_crop(plain, options, rng)
+        elif options.squash:
+            prepared = plain.resize((options.size, options.size), Image.Resampling.BICUBIC)
+        else:
+            prepared = _center_crop(plain, options.size)
     return _mirror_randomly(prepared, options, rng)
 
 

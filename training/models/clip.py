@@ -35,11 +35,12 @@ _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258
 
 @dataclass(frozen=True, slots=True)
 class PixelSettings:
-    """Image side in pixels, and mean and deviation of each channel."""
+    """Image side in pixels, mean and deviation of each channel, and whether images are squashed instead of cropped."""
 
     size: int
     mean: Sequence[float] = _MEAN
     deviation: Sequence[float] = _DEVIATION
+    squash: bool = False
 
     @classmethod
     def read(cls, described: Mapping[str, Any]) -> Self:
@@ -58,6 +59,7 @@ class ClipOutput:
         patches: float32 (b, p, d) in the shared space, not normalized, row by row; None unless requested.
         tokens: float32 (n, t, d) in the shared space, not normalized; None unless requested.
         token_mask: bool (n, t): words and the end token; False for the start token and padding. None with ``tokens``.
+        bias: 0-d, of SigLIP's sigmoid; None for a CLIP.
     """
 
     images: Tensor
@@ -66,6 +68,7 @@ class ClipOutput:
     patches: Tensor | None = None
     tokens: Tensor | None = None
     token_mask: Tensor | None = None
+    bias: Tensor | None = None
 
 
 class Clip(nn.Module):
@@ -238,8 +241,10 @@ def _normalize(rows: Tensor) -> Tensor:
     return functional.normalize(rows.float(), dim=-1)
 
 
-def read_pixel_settings(name: str, size: int) -> PixelSettings:
-    """Return the pixel settings of a checkpoint's image processor; by default CLIP's.
+def read_pixel_settings(
+    name: str, size: int, *, mean: Sequence[float] = _MEAN, deviation: Sequence[float] = _DEVIATION
+) -> PixelSettings:
+    """Return the pixel settings of a checkpoint's image processor; ``mean`` and ``deviation`` where it has none.
 
     Raises:
         InputError: the processor's config is damaged.
@@ -252,17 +257,17 @@ def read_pixel_settings(name: str, size: int) -> PixelSettings:
         except (OSError, ValueError) as error:
             raise explain_unreadable(name, error) from error
         found = found or read.get("image_processor", read)
-    return PixelSettings(size, tuple(found.get("image_mean", _MEAN)), tuple(found.get("image_std", _DEVIATION)))
+    return PixelSettings(size, tuple(found.get("image_mean", mean)), tuple(found.get("image_std", deviation)))
 
 
 def _preprocessor(pixels: PixelSettings) -> dict[str, object]:
+    square = {"height": pixels.size, "width": pixels.size}
+    cropping = {"size": {"shortest_edge": pixels.size}, "do_center_crop": True, "crop_size": square}
     return {
-        "image_processor_type": "CLIPImageProcessor",
+        "image_processor_type": "SiglipImageProcessor" if pixels.squash else "CLIPImageProcessor",
         "do_resize": True,
-        "size": {"shortest_edge": pixels.size},
+        **({"size": square} if pixels.squash else cropping),
         "resample": 3,
-        "do_center_crop": True,
-        "crop_size": {"height": pixels.size, "width": pixels.size},
         "do_rescale": True,
         "rescale_factor": 1 / 255,
         "do_normalize": True,

@@ -12,11 +12,12 @@ from pairwright.training.models.focallens_clip import FocalLensClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.models.llava import Llava
 from pairwright.training.models.react_clip import ReactClip
+from pairwright.training.models.siglip import Siglip
 
 Model = Clip | EncoderDecoder | Llava | FocalLensMllm
 
 _KINDS: dict[str, type[Model]] = {
-    kind.kind: kind for kind in (Clip, ReactClip, FocalLensClip, Llava, FocalLensMllm, EncoderDecoder)
+    kind.kind: kind for kind in (Clip, Siglip, ReactClip, FocalLensClip, Llava, FocalLensMllm, EncoderDecoder)
 }
 
 
@@ -34,7 +35,7 @@ def open_model(name: str, *, dtype: torch.dtype = torch.float32) -> Model:
 def model_kind(name: str) -> str:
     """Return the kind of the model ``name`` without reading its weights.
 
-    Checkpoints of transformers are a ``clip``, a ``llava`` or, for any encoder-decoder, a ``student``.
+    Checkpoints of transformers are a ``clip``, a ``siglip``, a ``llava`` or, for any encoder-decoder, a ``student``.
 
     Raises:
         StorageError: the folder is damaged or of an unknown kind.
@@ -51,12 +52,12 @@ def _kind_of_checkpoint(name: str) -> str:
     config = read_config(name)
     if config.is_encoder_decoder:
         return EncoderDecoder.kind
-    if config.model_type in (Clip.kind, Llava.kind):
+    if config.model_type in (Clip.kind, Siglip.kind, Llava.kind):
         return str(config.model_type)
     raise InputError(
         f"a checkpoint of kind {config.model_type}",
         where=name,
-        fix="Pass a CLIP, a LLaVA, an encoder-decoder such as T5, or a model of `pairwright train`.",
+        fix="Pass a CLIP, a SigLIP of a fixed resolution, a LLaVA, an encoder-decoder such as T5, or a model of `pairwright train`.",
     )
 
 

@@ -4,6 +4,7 @@ Patterns match parameter names (`fnmatch`). Sources:
 
 - ``clip``, for all that train CLIP entirely (NegCLIP, HP+HN, FSC-CLIP without LoRA): 002, section 3.1.
 - ``clip-locked-text``: 003, chapter 2, table 2.6 ("Locked-Text").
+- ``siglip-locked-text``: likewise for SigLIP, whose towers project in their heads.
 - ``react``: only the gated blocks (theta prime in eq. 2.4); the temperature is a hyperparameter.
 - ``focallens-clip``: T of eq. 5.1 is frozen; image tower and instruction tower are trained (000, section 5.3).
 - ``focallens-mllm``: as in LLaVA the vision tower is frozen, and so is the target's text tower.
@@ -23,6 +24,7 @@ from pairwright.datasets.suggestions import require_known
 TRAINABLE: dict[str, tuple[str, ...]] = {
     "clip": ("network.*",),
     "clip-locked-text": ("network.vision_model.*", "network.visual_projection.*", "network.logit_scale"),
+    "siglip-locked-text": ("network.vision_model.*", "network.logit_scale", "network.logit_bias"),
     "lora": ("*.lora_[AB].*",),
     "react": ("blocks.*",),
     "focallens-clip": (

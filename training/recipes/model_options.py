@@ -34,7 +34,8 @@ def image_options(model: Clip | Llava, recipe: Recipe) -> ImageOptions:
     tiles = isinstance(model, Llava) and model.connection.tiles
     if tiles and recipe.batches.crop < 1:
         raise UsageError("method.tiles requires whole images: set batches.crop to 1.")
-    return ImageOptions(model.pixels.size, recipe.batches.crop, recipe.batches.mirror, tiles, mean, deviation)
+    squash = model.pixels.squash
+    return ImageOptions(model.pixels.size, recipe.batches.crop, recipe.batches.mirror, tiles, mean, deviation, squash)
 
 
 def open_clip(model: str, kinds: tuple[type[Clip], ...]) -> Clip:

@@ -22,6 +22,7 @@ from pairwright.training.recipes.sections import (
     RecipeSection,
     ScheduleSettings,
 )
+from pairwright.training.recipes.siglip import SiglipHnMethod, SiglipMethod
 from pairwright.training.recipes.step_by_step import StepByStepMethod
 
 # One line an objective: the class has its settings, batches and loss.
@@ -30,6 +31,8 @@ RecipeMethod = (
     | NegClipMethod
     | HardPositivesMethod
     | FscClipMethod
+    | SiglipMethod
+    | SiglipHnMethod
     | ReactMethod
     | FocalLensClipMethod
     | FocalLensMllmMethod

@@ -10,6 +10,7 @@ from pairwright.cli.errors.interrupts import resumable_on_interrupt
 from pairwright.cli.options.groups import advanced_option, limit_option, output_option
 from pairwright.cli.options.input import (
     DetailsOption,
+    ExcludeImagesOption,
     ExcludeOption,
     InputOptions,
     JsonOption,
@@ -68,6 +69,7 @@ def fetch(
     proxy: Annotated[str, advanced_option(help="http://host:port; else http_proxy, https_proxy and no_proxy.")] = "",
     user_agent: Annotated[str, advanced_option(help="User agent, such as 'lab/1.0 (mail@example.org)'.")] = "",
     exclude: ExcludeOption = [],  # noqa: B006 - Typer copies it
+    exclude_images: ExcludeImagesOption = [],  # noqa: B006 - Typer copies it
     reading: InputOptions,
     details: DetailsOption = False,
     as_json: JsonOption = False,
@@ -109,7 +111,7 @@ def fetch(
     pairs = read_pairs(reading.read_options(input_))
     resumable_on_interrupt()
     with report_named_steps("images") as follow:
-        result = fetch_images(pairs, out, options, follow, load_exclusion(exclude)).as_json()
+        result = fetch_images(pairs, out, options, follow, load_exclusion(exclude, images=exclude_images)).as_json()
     emit(result, _lines(result, details=details), as_json=as_json)
     if not result["fetched"]:
         exit_below_target("No image was fetched: rejected.parquet has the reasons.")

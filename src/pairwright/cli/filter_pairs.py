@@ -9,7 +9,14 @@ import typer
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 from pairwright.cli.options.groups import advanced_option, output_option
-from pairwright.cli.options.input import InputArgument, InputOptions, JsonOption, SeedOption, with_input_options
+from pairwright.cli.options.input import (
+    ExcludeImagesOption,
+    InputArgument,
+    InputOptions,
+    JsonOption,
+    SeedOption,
+    with_input_options,
+)
 from pairwright.cli.output.console import count_phrase, emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
@@ -37,6 +44,13 @@ def filter_pairs(
     near_duplicates: Annotated[
         float, typer.Option(min=0, max=1, help="Similarity to an earlier caption, such as 0.8.", show_default=DISABLED)
     ] = 0.0,
+    exclude_images: ExcludeImagesOption = [],  # noqa: B006 - Typer copies it
+    near_duplicate_images: Annotated[
+        int,
+        typer.Option(
+            min=0, max=63, help="Hash bits that differ from an earlier image, such as 31.", show_default=DISABLED
+        ),
+    ] = 0,
     min_clip_score: Annotated[
         float, typer.Option(min=0, max=1, help="Cosine of image and caption, such as 0.25.", show_default=DISABLED)
     ] = 0,
@@ -62,6 +76,7 @@ def filter_pairs(
     Examples:
       pairwright filter captions.jsonl --min-words 3 --near-duplicates 0.8 --out pairs.parquet
       pairwright filter '{00000..00099}.tar' --min-side 224 --max-aspect 3 --out pairs.parquet
+      pairwright filter pairs.parquet --exclude-images val2017 --near-duplicate-images 31 --out clean.parquet
       pairwright filter cc3m.parquet --concept-floor 3 --concept-cap 100 --out covered.parquet
     """
     from pairwright.filters.pairs.size_limits import SizeLimits
@@ -72,6 +87,8 @@ def filter_pairs(
         out,
         SizeLimits(min_words, max_words, min_side, max_aspect),
         near_duplicates,
+        tuple(exclude_images),
+        near_duplicate_images,
         min_clip_score,
         clip_model,
         device,
@@ -80,13 +97,17 @@ def filter_pairs(
         seed,
     )
     request.check()
-    check_outputs(out, request.rejected)
+    check_outputs(out, request.rejected, reads=exclude_images)
     nothing_written_on_interrupt()
     with report_named_steps("pairs") as follow:
         result = run_filters(request, follow)
     emit(result, _lines(result), as_json=as_json)
     if result.get("unknown_size"):
         note(f"{count_phrase(result['unknown_size'], 'image')} of unknown size kept.")
+    if result.get("featureless"):
+        note(f"{count_phrase(result['featureless'], 'image')} kept without a hash: nearly uniform or a gradient.")
+    if result.get("uncompared"):
+        note(f"{count_phrase(result['uncompared'], 'image')} kept that cannot be read, so not compared.")
     if not result["kept"]:
         exit_below_target("No pair was kept. Relax the filters; the reasons are in the .rejected.parquet.")
 

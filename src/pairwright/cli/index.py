@@ -91,7 +91,7 @@ def build(
 ) -> None:
     """Encode pairs and build their FAISS HNSW index.
 
-    Encoders: lexical (hashed TF-IDF, no download), minilm (MiniLM sentence vectors), clip (CLIP or OpenCLIP, captions
+    Encoders: lexical (hashed TF-IDF, no download), minilm (MiniLM sentence vectors), clip (CLIP, OpenCLIP, SigLIP, captions
     and images), precomputed (INPUT is a clip-retrieval folder; --model encodes queries), or an installed one.
 
     \b

@@ -9,7 +9,14 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.options.groups import advanced_option, input_option, limit_option, output_option
-from pairwright.cli.options.input import DetailsOption, ExcludeOption, JsonOption, load_exclusion, split_list
+from pairwright.cli.options.input import (
+    DetailsOption,
+    ExcludeImagesOption,
+    ExcludeOption,
+    JsonOption,
+    load_exclusion,
+    split_list,
+)
 from pairwright.cli.output.console import columns, count_phrase, emit
 from pairwright.cli.output.files import check_extension, check_outputs, write_table
 from pairwright.cli.output.progress import with_progress
@@ -52,6 +59,7 @@ def retrieve(
     recall: Annotated[float, typer.Option(min=0.01, max=1, help="Recall@k to which efSearch is tuned.")] = 0.95,
     ef_search: Annotated[int, advanced_option(min=0, help="efSearch (0 = tuned).")] = 0,
     exclude: ExcludeOption = [],  # noqa: B006 - Typer copies it
+    exclude_images: ExcludeImagesOption = [],  # noqa: B006 - Typer copies it
     exclude_by: Annotated[str, input_option(help="Fields to exclude by; also id.")] = "key,url,caption,image",
     model: Annotated[str, advanced_option(help="Checkpoint of the encoder, if it was moved.")] = "",
     device: Annotated[str, advanced_option(help="Device of a model: cpu, cuda; else detected.")] = "",
@@ -88,7 +96,7 @@ def retrieve(
         _require_pairs(opened, "--pairs")
     reranker = _open_reranker(rerank, rerank_model, opened, device)
     texts = read_queries(queries)
-    check_outputs(out, pairs, report, reads=(str(queries), *exclude))
+    check_outputs(out, pairs, report, reads=(str(queries), *exclude, *exclude_images))
     vectors = read_query_vectors(query_vectors, len(texts), opened.index.info.dim) if query_vectors else None
     found = search(
         opened.index,
@@ -104,7 +112,7 @@ def retrieve(
             recall=recall,
             ef_search=ef_search,
         ),
-        _load_exclusion(opened, exclude, exclude_by),
+        _load_exclusion(opened, exclude, exclude_images, exclude_by),
     )
     reranked = _rerank(found, opened, reranker, rerank, rerank_top) if reranker is not None and rerank else None
     with open_step("writing hits and pages", unit=""):
@@ -125,13 +133,15 @@ def _require_pairs(opened: "IndexWithEncoder", option: str) -> None:
         )
 
 
-def _load_exclusion(opened: "IndexWithEncoder", exclude: list[str], exclude_by: str) -> "ExclusionFilter | None":
-    exclusion = load_exclusion(exclude, split_list(exclude_by))  # type: ignore[arg-type]  # checked there
+def _load_exclusion(
+    opened: "IndexWithEncoder", exclude: list[str], images: list[str], exclude_by: str
+) -> "ExclusionFilter | None":
+    exclusion = load_exclusion(exclude, split_list(exclude_by), images)  # type: ignore[arg-type]  # checked there
     if exclusion is None:
         return None
     from pairwright.indexes.retrieval.exclusion import ExclusionFilter
 
-    _require_pairs(opened, "--exclude")
+    _require_pairs(opened, "--exclude" if exclude else "--exclude-images")
     lookup: PairLookup = opened.pairs  # type: ignore[assignment]  # it has pairs
     return ExclusionFilter(exclusion, lookup)
 

@@ -27,7 +27,9 @@ from pairwright.indexes.retrieval.exclusion import (
     normalise_caption,
     normalise_url,
     read_exclusion,
+    read_exclusions,
 )
+from tests.image_variants import as_jpeg, draw
 
 KEYS = [f"{number:032x}" for number in range(16)]
 
@@ -220,7 +222,7 @@ def test_an_exclusion_filter_judges_each_pair_once_and_lists_the_excluded() -> N
     guard.judge_new(pl.Series(KEYS[:2]))
     guard.judge_new(pl.Series(KEYS[:3]))
     assert asked == KEYS[:3]
-    assert guard.excluded.rows() == [(KEYS[0], "caption"), (KEYS[2], "caption")]
+    assert guard.excluded.rows() == [(KEYS[0], "caption", ""), (KEYS[2], "caption", "")]
     assert count_by_field(guard.excluded) == {"caption": 2}
     rows = make_exclusion_rejects(guard.excluded, lookup)
     assert [(row.place, row.reason, row.excerpt) for row in rows] == [
@@ -229,3 +231,31 @@ def test_an_exclusion_filter_judges_each_pair_once_and_lists_the_excluded() -> N
     ]
     assert "excluded" in REASONS
     assert REJECTS.records(REJECTS.frame(rows)) == rows
+
+
+def test_copies_of_images_are_excluded_with_their_original_and_distance(tmp_path: Path) -> None:
+    """A hash stored by the fetcher does not keep an image from being compared by its pixels."""
+    (tmp_path / "val").mkdir()
+    draw(5).save(tmp_path / "val" / "five.png")
+    as_jpeg(draw(5)).save(tmp_path / "copy.jpg")
+    draw(6).save(tmp_path / "other.png")
+    meta = json.dumps({"sha256": "a" * 64}, separators=(",", ":"))
+    pairs = [
+        Pair(key=KEYS[0], image=str(tmp_path / "copy.jpg"), caption="a poster", meta=meta),
+        Pair(key=KEYS[1], image=str(tmp_path / "other.png"), caption="a dog"),
+        Pair(key=KEYS[2], image="https://a.org/x.jpg", caption="a cat", meta=meta),
+    ]
+    frame = PAIRS.frame(pairs)
+    exclusion = read_exclusions((), images=[str(tmp_path / "val")])
+    assert exclusion is not None
+    assert exclusion.sizes == {"copy": 1}
+    found = exclusion.judge(frame)
+    assert found["by"].to_list() == ["copy", "", ""]
+    assert found["uncompared"].to_list() == [False, False, True]
+    (reject,) = make_exclusion_rejects(found.filter(found["by"] != ""), lambda _: frame)
+    assert (reject.reason, "five.png" in reject.detail) == ("near_duplicate_image", True)
+
+
+def test_only_images_are_excluded_by_copy() -> None:
+    with pytest.raises(UsageError, match="copy"):
+        read_exclusions((), by=["copy"])

@@ -215,7 +215,7 @@ def test_dropped_hits_are_counted(twofold: Index) -> None:
     assert floored.hits.height + floored.searches["t2t"].below == whole.hits.height == 120
     barred = {int(key, 16) for key in whole.hits["key"].head(3)}
     guarded = retrieve(twofold, vectors, queries, RetrieveOptions(20), without(barred))
-    assert guarded.excluded.rows() == [(f"{number:032x}", "key") for number in sorted(barred)]
+    assert guarded.excluded.rows() == [(f"{number:032x}", "key", "") for number in sorted(barred)]
     assert guarded.coverage["excluded"].min() >= 0 < guarded.coverage["excluded"].max()  # type: ignore[operator]
     assert guarded.hits.height == whole.hits.height
     assert guarded.summary()["excluded"] == {"key": 3}

@@ -30,6 +30,7 @@ def cases() -> dict[str, Case]:
     from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores, hard_negative_loss
     from pairwright.training.objectives.hard_positives import analogy_loss, hp_hn_loss
     from pairwright.training.objectives.next_token import next_token_loss
+    from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
     from pairwright.training.objectives.soft_positives import react_loss, soft_positive_loss
     from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss, single_task_loss
 
@@ -55,12 +56,17 @@ def cases() -> dict[str, Case]:
     def scaled(objective: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *given, scale: objective(*given, scale)
 
+    def biased(objective: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *given, scale: objective(*given, scale, -2.0)
+
     def unscaled(objective: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *given, scale: objective(*given) + 0 * scale
 
     return {
         "clip": Case(scaled(clip_loss), pair),
         "negclip": Case(scaled(negclip_loss), wrong, (wrong[2:],)),
+        "siglip": Case(biased(siglip_loss), pair),
+        "siglip-hn": Case(biased(siglip_hn_loss), wrong, (wrong[2:],)),
         "hard negatives": Case(scaled(hard_negative_loss), wrong, (wrong[2:],)),
         "focal and smoothed": Case(choice, wrong, (wrong[2:],)),
         "analogy": Case(scaled(analogy_loss), (*pair, *right), (right,)),
@@ -96,6 +102,8 @@ def cases() -> dict[str, Case]:
 NAMES = (
     "clip",
     "negclip",
+    "siglip",
+    "siglip-hn",
     "hard negatives",
     "focal and smoothed",
     "analogy",
@@ -109,11 +117,11 @@ NAMES = (
     "two tasks",
     "one task",
 )
-PAIRED = ("clip", "react", "unicl", "focallens", "focallens without twins")  # no embeddings behind a mask
+PAIRED = ("clip", "siglip", "react", "unicl", "focallens", "focallens without twins")  # no embeddings behind a mask
 WRITTEN = ("next token", "two tasks", "one task")
 MASKED = tuple(name for name in NAMES if name not in PAIRED + WRITTEN)
-# With no edited text these are still CLIP.
-EMPTY_IS_NOTHING = tuple(name for name in NAMES if name not in (*PAIRED, "negclip", "hp-hn", "fsc-clip"))
+# With no edited text these are still CLIP or SigLIP.
+EMPTY_IS_NOTHING = tuple(name for name in NAMES if name not in (*PAIRED, "negclip", "siglip-hn", "hp-hn", "fsc-clip"))
 # It stops a gradient on purpose: test_objectives_fsc_clip.py checks what is left.
 SMOOTH = tuple(name for name in NAMES if name != "fsc-clip")
 every = pytest.mark.parametrize("name", NAMES)

@@ -27,6 +27,10 @@ OnErrorOption = Annotated[
 ExcludeOption = Annotated[
     list[str], input_option("--exclude", help="Evaluation data to exclude: pairs, images or a .txt. Repeatable.")
 ]
+ExcludeImagesOption = Annotated[
+    list[str],
+    input_option("--exclude-images", help="Evaluation images whose copies to exclude, found by hash. Repeatable."),
+]
 DetailsOption = Annotated[bool, output_option("--details", help="Print all tables and reasons.")]
 JsonOption = Annotated[bool, output_option("--json", help="Print one JSON object.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
@@ -104,23 +108,26 @@ def read_batches(options: "ReadOptions") -> Iterator["ReadBatch"]:
     yield from read_pairs(options)
 
 
-def load_exclusion(paths: Sequence[str], by: "Sequence[MatchField]" = ()) -> "Exclusion | None":
-    """Return the evaluation data of ``--exclude`` as one exclusion; None without any.
+def load_exclusion(
+    paths: Sequence[str], by: "Sequence[MatchField]" = (), images: Sequence[str] = ()
+) -> "Exclusion | None":
+    """Return the evaluation data of ``--exclude`` and ``--exclude-images`` as one exclusion; None without any.
 
     Args:
         paths: pairs, folders of images, or ``.txt`` lists.
         by: fields that identify a pair; empty: the default ones.
+        images: folders of images, or pairs with images, whose copies are excluded.
     """
     from pairwright.cli.output.console import note
     from pairwright.datasets.suggestions import require_known
-    from pairwright.indexes.retrieval.exclusion import DEFAULT_MATCH_FIELDS, MATCH_FIELDS, read_exclusions
+    from pairwright.indexes.retrieval.exclusion import DEFAULT_MATCH_FIELDS, LISTED_FIELDS, read_exclusions
 
-    require_known("--exclude-by: unknown field", by, MATCH_FIELDS)
-    exclusion = read_exclusions(paths, by or DEFAULT_MATCH_FIELDS)
+    require_known("--exclude-by: unknown field", by, LISTED_FIELDS)
+    exclusion = read_exclusions(paths, by or DEFAULT_MATCH_FIELDS, images)
     if exclusion is None:
         return None
     counts = ", ".join(f"{count:,} by {name}" for name, count in exclusion.sizes.items())
     skipped = f"; skipped {skips}" if (skips := exclusion.skipped.describe()) else ""
     unread = f"; {exclusion.unread:,} images cannot be read and are not compared" if exclusion.unread else ""
-    note(f"Excluding {' and '.join(paths)}: {counts}{skipped}{unread}")
+    note(f"Excluding {' and '.join([*paths, *images])}: {counts}{skipped}{unread}")
     return exclusion

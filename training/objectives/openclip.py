@@ -1,0 +1,115 @@
+"""Losses with hard negatives for OpenCLIP's training loop.
+
+OpenCLIP calls ``loss(**model(images, texts), output_dict=True)``, and its towers do not need as many texts as images: a
+batch holds the captions, and after them the hard negatives of all rows, any number (`collate_with_negatives`). Every
+negative is a wrong text for every image of the batch, as in NegCLIP.
+
+    import open_clip_train.main as script
+    script.create_loss = loss_factory("negclip")
+
+Limits: ``--accum-freq`` above 1 mixes captions and negatives of several batches, and is not supported. Written for the
+interface of open_clip_torch 3.3.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.suggestions import require_known
+from pairwright.training.objectives.contrastive import negclip_loss
+from pairwright.training.objectives.distributed import Ranks
+from pairwright.training.objectives.sigmoid import siglip_hn_loss
+
+LOSSES: Final = ("negclip", "siglip-hn")
+
+
+class OpenClipLoss(nn.Module):
+    """A loss that OpenCLIP's loop can call; without negatives that of CLIP or SigLIP.
+
+    Args:
+        name: one of `LOSSES`.
+        rank: of this process.
+        world_size: number of processes.
+
+    Raises:
+        UsageError: an unknown name.
+    """
+
+    def __init__(self, name: str, rank: int = 0, world_size: int = 1) -> None:
+        super().__init__()
+        require_known("no such loss:", [name], LOSSES)
+        self.name, self.ranks = name, Ranks(rank, world_size)
+
+    def forward(
+        self,
+        image_features: Tensor,
+        text_features: Tensor,
+        logit_scale: Tensor,
+        logit_bias: Tensor | None = None,
+        *,
+        output_dict: bool = False,
+    ) -> Tensor | dict[str, Tensor]:
+        """Return the loss of the whole batch.
+
+        Args:
+            image_features: float (b, d), rows of unit length.
+            text_features: float (b + m, d), rows of unit length: the captions, then the negatives.
+            logit_scale: 1 / temperature.
+            logit_bias: of SigLIP.
+            output_dict: return ``{"contrastive_loss": loss}``.
+
+        Raises:
+            UsageError: fewer texts than images, or ``siglip-hn`` for a model without a bias.
+        """
+        own = len(image_features)
+        if len(text_features) < own:
+            raise UsageError(f"{len(text_features)} texts for {own} images: give the captions, then the negatives")
+        images, texts = self.ranks.gather(image_features), self.ranks.gather(text_features[:own])
+        negatives = self.ranks.gather(text_features[own:]).unsqueeze(1)
+        mask = torch.ones(negatives.shape[:2], dtype=torch.bool, device=negatives.device)
+        if self.name == "negclip":
+            loss = negclip_loss(images, texts, negatives, mask, logit_scale)
+        elif logit_bias is None:
+            raise UsageError("siglip-hn requires a model with a bias: create it with init_logit_bias (--siglip)")
+        else:
+            loss = siglip_hn_loss(images, texts, negatives, mask, logit_scale, logit_bias)
+        return {"contrastive_loss": loss} if output_dict else loss
+
+
+def loss_factory(name: str) -> Callable[[Any], OpenClipLoss]:
+    """Return a function that makes a loss from OpenCLIP's arguments, to be used for ``create_loss``."""
+
+    def create_loss(args: Any) -> OpenClipLoss:
+        if args.accum_freq > 1:
+            raise UsageError(f"--accum-freq {args.accum_freq}: hard negatives require 1. Use more processes instead.")
+        return OpenClipLoss(name, args.rank, args.world_size)
+
+    return create_loss
+
+
+def texts_of_sample(caption: str, row: Mapping[str, Any], limit: int = 1) -> list[str]:
+    """Return the caption of a shard's sample, and the first hard negatives of its JSON member.
+
+    Args:
+        caption: the ``txt`` member.
+        row: the ``json`` member.
+        limit: hard negatives, at most.
+    """
+    return [caption, *(negative["text"] for negative in row["hard_negatives"][:limit])]
+
+
+def collate_with_negatives(samples: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    """Return a batch for `OpenClipLoss`.
+
+    Args:
+        samples: image (3, h, w), and the tokens (1 + k, t) of `texts_of_sample`; k differs between samples.
+
+    Returns:
+        Images (b, 3, h, w), and tokens (b + m, t): the captions, then the negatives of all samples.
+    """
+    images, texts = zip(*samples, strict=True)
+    captions, negatives = [each[:1] for each in texts], [each[1:] for each in texts]
+    return torch.stack(images), torch.cat([*captions, *negatives])

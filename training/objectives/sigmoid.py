@@ -1,0 +1,44 @@
+"""Sigmoid objective of SigLIP, and the same with hard negatives as additional texts."""
+
+from torch import Tensor
+from torch.nn import functional
+
+from pairwright.training.objectives.similarities import scaled_similarities, zero_masked
+
+
+def siglip_loss(images: Tensor, texts: Tensor, scale: Tensor | float, bias: Tensor | float) -> Tensor:
+    """Return the sigmoid loss: each image decides for each text whether they match (SigLIP, section 3.2).
+
+    Args:
+        images: float (b, d), rows of unit length.
+        texts: float (b, d), rows of unit length; row i belongs to image i.
+        scale: 1 / temperature, above 0.
+        bias: added to the scaled similarities.
+
+    Returns:
+        A 0-d tensor: the sum over the pairs of the batch, divided by b, in nats.
+    """
+    logits = scaled_similarities(images, texts, scale) + bias
+    # log sigmoid(-z) = log sigmoid(z) - z, so the diagonal is counted as wrong first and then corrected.
+    return (functional.softplus(logits).sum() - logits.diagonal().sum()) / len(logits)
+
+
+def siglip_hn_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `siglip_loss`
+    images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float, bias: Tensor | float
+) -> Tensor:
+    """Return the sigmoid loss with all hard negatives of the batch as texts that match no image.
+
+    Args:
+        images: float (b, d), rows of unit length.
+        texts: float (b, d), rows of unit length; row i belongs to image i.
+        negatives: float (b, k, d), rows of unit length; those of text i.
+        mask: bool (b, k), False at missing negatives.
+        scale: 1 / temperature, above 0.
+        bias: added to the scaled similarities.
+
+    Returns:
+        A 0-d tensor in nats; ``siglip_loss`` without negatives.
+    """
+    extra = scaled_similarities(images, zero_masked(negatives, mask).flatten(0, 1), scale) + bias
+    wrong = functional.softplus(extra).masked_fill(~mask.flatten(), 0.0).sum()
+    return siglip_loss(images, texts, scale, bias) + wrong / len(images)
