@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from string import Template
 
@@ -28,7 +29,9 @@ captions:                 # of the images that have none, by a model that sees t
 _MODEL = """
 llm:
   model: gpt-4o-mini      # its key: OPENAI_API_KEY; a server of your own: OPENAI_BASE_URL; on this machine: local:FOLDER
+  # max_cost: 5           # USD at which the build stops; finished work is kept
 """
+_COMMENTED_MODEL = re.compile(r"^# llm:.*\n(?:#   .*\n)*\n?", re.MULTILINE)  # would be a duplicate of `_MODEL`
 _NO_SURVEY = InputSettings()
 _HINTS = {
     "instances": "# instances: instances_val2014.json    # boxes, when path is a COCO captions file",
@@ -59,7 +62,8 @@ def render_template(name: str, *, input_path: str, survey: InputSettings = _NO_S
         **_detected_lines(survey, config),
     )
     if survey.uncaptioned:
-        text += _CAPTIONS if "llm" in yaml.safe_load(text) else _CAPTIONS + _MODEL
+        more = _CAPTIONS if "llm" in yaml.safe_load(text) else _CAPTIONS + _MODEL
+        text = _COMMENTED_MODEL.sub("", text) + more
     parse_config(yaml.safe_load(text), where=f"template {name}")
     return text
 

@@ -113,5 +113,6 @@ def test_without_the_section_a_missing_caption_stops_the_build_and_names_the_sec
 def test_init_finds_photos_without_text_and_its_config_builds(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = call("init", "--input", "photos", "--template", "negatives", "--out", "own.yaml")
     assert "4 of 5 images without a caption" in printed
+    assert "# llm:" not in Path("own.yaml").read_text()  # uncommented, it would be a duplicate of the section
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     assert build(Path("own.yaml"), "--out", "own")["stages"]["pairs"]["kept"] == 5

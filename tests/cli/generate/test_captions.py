@@ -95,6 +95,16 @@ def test_an_estimate_names_the_tokens_of_images(photos: Path) -> None:
     assert plan["image_tokens"]["value"] == pytest.approx(3 * 2833, rel=0.06)
 
 
+@pytest.mark.parametrize("verb", ["negatives", "positives", "conversations"])
+@pytest.mark.parametrize("option", [("--image-detail", "low"), ("--image-edge", "512"), ("--image-urls",)])
+def test_options_of_images_require_that_images_are_sent(photos: Path, verb: str, option: tuple[str, ...]) -> None:
+    Path("pairs.jsonl").write_text('{"image": "photos/a.png", "caption": "A red cup on a table."}\n')
+    command = ("generate", verb, "pairs.jsonl", "--method", "llm", "--model", "m", "--dry-run", "--out", "o.jsonl")
+    with pytest.raises(UsageError, match=rf"{option[0]} does nothing without --see-image"):
+        call(*command, *option)
+    call(*command, *option, "--see-image")
+
+
 def test_web_addresses_are_sent_only_with_the_option(photos: Path, server: Server) -> None:
     Path("urls.jsonl").write_text('{"id": "1", "url": "https://example.org/a.jpg"}\n')
     command = ("generate", "captions", "urls.jsonl", "--model", "m", "--base-url", server.url, "--price", "0/0")

@@ -99,6 +99,8 @@ def run_request(
         check_outputs(request.out, reads=reads)
         common.print_result(run_generator(request, note), method, next_command=next_command)
         return
+    if request.options.get("see_image") is False:  # captions always send images, and have no such option
+        asked.refuse("without --see-image", "image_")
     asked.warn_unused_prompts()
     access = add_context(asked.asking(request.out, request.seed), context or ContextOptions(), request.out)
     if not asked.sends_nothing:

@@ -92,15 +92,19 @@ class ModelOptions(LLMOptions):
             for name, hint in PromptBook(Path(self.prompts)).misnamed().items():
                 note(f"{Path(self.prompts) / name}.yaml replaces no built-in prompt. {hint}")
 
-    def refuse(self, why: str) -> None:
+    def refuse(self, why: str, starting: str = "") -> None:
         """Refuse options that would have no effect.
+
+        Args:
+            why: end of the message.
+            starting: beginning of the names of the fields; empty for all.
 
         Raises:
             UsageError: one of them is set.
         """
         unset = ModelOptions()
         for each in fields(self):
-            if getattr(self, each.name) != getattr(unset, each.name):
+            if each.name.startswith(starting) and getattr(self, each.name) != getattr(unset, each.name):
                 raise UsageError(f"{_option_name(each.name)} does nothing {why}.")
 
 
