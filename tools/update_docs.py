@@ -32,6 +32,7 @@ from typing_extensions import Doc
 
 from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
+from pairwright.filters.candidates.benchmark_rows import REASONS as OF_BENCHMARKS
 from pairwright.filters.review.decision_application import REASONS as OF_REVIEW
 from pairwright.filters.validation.model_mistakes import REASONS as OF_MISTAKES
 from pairwright.filters.validation.records import REASONS as OF_VALIDATION
@@ -276,6 +277,7 @@ TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, ...
     "edit-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_EDITS)),
     "constraints": (("constraint", "group", "edits", "reason", "blocks", "allows"), _constraint_rows),
     "lexicon": (("table", "content", "columns"), _lexicon_rows),
+    "benchmark-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_BENCHMARKS)),
     "review-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_REVIEW)),
     "validation-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_VALIDATION)),
     "mistake-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_MISTAKES)),
