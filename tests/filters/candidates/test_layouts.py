@@ -7,11 +7,15 @@ from typing import Any
 
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
+from pairwright.cli.main import app
 from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.exports.writing import find_positive, list_negatives
 from pairwright.filters.candidates.files import layout_of, read_candidates, write_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.layouts import LAYOUTS
+from pairwright.filters.candidates.samples import candidate_source, holds_candidates
 
 PLUS = {
     "id": 4,
@@ -287,3 +291,28 @@ def test_real_sets_are_recognised(real_data: Path) -> None:
         assert layout_of(real_data / folder).name == name
     valse = read_candidates(real_data / "valse" / "existence.json")
     assert valse.filter(status="kept").height == 505  # as in the paper
+
+
+def test_rows_of_a_benchmark_are_exported_with_both_captions(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "7.jpg").write_bytes(b"")
+    same_caption = {**PLUS, "id": 5, "caption2": "a cup that is red", "negative_caption": "a green cup"}
+    path = save(tmp_path, "swap_att.json", [PLUS, same_caption, {**PLUS, "id": 6, "caption2": PLUS["caption"]}])
+    source, root = candidate_source(path, image_root=tmp_path / "images")
+    (sample,) = source.samples()
+    assert sample.pair.image == str(root / "7.jpg")
+    assert [(find_positive(sample, each), each.text) for each in list_negatives(sample)] == [
+        ("one cup, red", "a blue cup"), ("a cup that is red", "a green cup"),
+    ]  # fmt: skip
+
+
+def test_export_takes_files_of_benchmarks(tmp_path: Path) -> None:
+    path = save(tmp_path, *CONTENTS["valse"])
+    out = tmp_path / "out.json"
+    done = CliRunner().invoke(app, ["export", str(path), "--to", "sugarcrepe", "--out", str(out), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(out.read_text()) == {
+        "0": {"filename": "7.jpg", "caption": VALSE["caption"], "negative_caption": VALSE["foil"]}
+    }
+    assert not holds_candidates(save(tmp_path, "llava.json", [{"id": 1, "conversations": []}]))
+    assert not holds_candidates(tmp_path)
