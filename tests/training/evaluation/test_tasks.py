@@ -182,7 +182,7 @@ def test_an_image_with_a_box_is_cropped_as_aro_does(given: Given, tmp_path: Path
     Image.fromarray(pixels[10:30, 20:50]).save(tmp_path / "2.png")
     box = {"bbox_x": 20, "bbox_y": 10, "bbox_w": 30, "bbox_h": 20}
     texts = {"true_caption": "a red square", "false_caption": "a blue square", "relation_name": "on"}
-    rows = [{"image_path": "1.png", **box, **texts}, {"image_path": "2.png", **texts}]
+    rows: list[dict[str, Any]] = [{"image_path": "1.png", **box, **texts}, {"image_path": "2.png", **texts}]
     (tmp_path / "vg.json").write_text(json.dumps(rows))
     one, two = read_hard_negatives([str(tmp_path / "vg.json")]).rows
     assert image_sizes([one.image, two.image]) == {one.image: 20, two.image: 20}
@@ -195,7 +195,7 @@ def test_an_image_with_a_box_is_cropped_as_aro_does(given: Given, tmp_path: Path
 
 def test_two_captions_are_also_compared_without_the_image(given: Given, tmp_path: Path) -> None:
     sugarcrepe(given, tmp_path)
-    one = {
+    one: dict[str, Any] = {
         "id": 0,
         "filename": "0.jpg",
         "caption": "a red circle",
