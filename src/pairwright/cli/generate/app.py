@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pairwright.cli.generate.annotations import conversations, negatives, positives
 from pairwright.cli.generate.captions import captions
 from pairwright.cli.generate.mistakes import mistakes
+from pairwright.cli.generate.orders import orders
 from pairwright.cli.generate.plugin import run
 from pairwright.cli.generate.rationales import MultipleImports, rationales
 from pairwright.cli.generate.triples import triples
@@ -32,4 +33,5 @@ app.command("conversations")(conversations)
 app.command("rationales", cls=MultipleImports)(rationales)
 app.command("triples")(triples)
 app.command("mistakes")(mistakes)
+app.command("orders")(orders)
 app.command("run")(run)
