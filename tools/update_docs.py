@@ -32,6 +32,8 @@ from typing_extensions import Doc
 
 from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
+from pairwright.filters.candidates.benchmark_rows import REASONS as OF_BENCHMARKS
+from pairwright.filters.candidates.layouts import LAYOUTS
 from pairwright.filters.review.decision_application import REASONS as OF_REVIEW
 from pairwright.filters.validation.model_mistakes import REASONS as OF_MISTAKES
 from pairwright.filters.validation.records import REASONS as OF_VALIDATION
@@ -212,6 +214,11 @@ def _constraint_rows() -> Iterator[tuple[str, ...]]:
         yield f"`{each.id}`", each.group, edits, f"`{each.reason}`", _edit(each.blocked), _edit(each.allowed)
 
 
+def _layout_rows() -> Iterator[tuple[str, ...]]:
+    for one in LAYOUTS.built_in.values():
+        yield f"`{one.name}`", one.about, ", ".join(one.scores), f"`{one.suffix}`" if one.write else "no"
+
+
 def _edit(example: Example) -> str:
     """Return an example of a constraint as one line: the caption, what is written, and what is known of the image."""
     caption = re.sub(r"\[(.*?)\]", r"**\1**", example.caption)
@@ -275,7 +282,9 @@ TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, ...
     "reasons": (("reason", "fix"), lambda: _reason_rows(REASONS)),
     "edit-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_EDITS)),
     "constraints": (("constraint", "group", "edits", "reason", "blocks", "allows"), _constraint_rows),
+    "layouts": (("--format", "files", "scores", "written"), _layout_rows),
     "lexicon": (("table", "content", "columns"), _lexicon_rows),
+    "benchmark-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_BENCHMARKS)),
     "review-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_REVIEW)),
     "validation-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_VALIDATION)),
     "mistake-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_MISTAKES)),

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.images.lookup import find_below
 from pairwright.datasets.images.parquet_cells import PARQUET_SUFFIX, estimate_cell_size, read_cell_image
 from pairwright.datasets.redaction import is_file_url, redact_url
 from pairwright.datasets.rejects import REASONS, RejectError
@@ -132,7 +133,8 @@ def locate_row_image(written: str, source: Path, root: Path | None = None) -> st
     Args:
         written: path, URL or empty, as in the row.
         source: file or folder of the row; relative paths start from its folder, else from the working one.
-        root: folder of the images; relative paths start from it, and images outside of it are rejected.
+        root: folder of the images; relative paths start from it, and images outside of it are rejected. An absolute path of
+            another machine is found by file name.
 
     Raises:
         RejectError: image_outside_root.
@@ -140,7 +142,8 @@ def locate_row_image(written: str, source: Path, root: Path | None = None) -> st
     if not written or is_url(written):
         return written
     if root is not None:
-        return ImageRoot(root.absolute(), confined=True).locate(written)
+        of_another_machine = Path(written).is_absolute() and find_below(root.absolute(), written)
+        return of_another_machine or ImageRoot(root.absolute(), confined=True).locate(written)
     folder = source if source.is_dir() else source.parent
     return str(folder / written) if (folder / split_locator(written)[0]).exists() else written
 

@@ -1,6 +1,6 @@
 """Conversion of raw rows to pairs and rejects, with the same rules for every format.
 
-- A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON text, or one plain text). The first is
+- A row has ``caption`` (a text, or a list) and/or ``captions`` (a list, its JSON or Python text, or one plain text). The first is
   the pair's caption, the rest its `captions`; with `explode` each caption makes a pair, with the others in `captions`.
   Captions are unchanged; a repeated caption counts once. A caption that is empty, not a text, longer than
   `NormaliserOptions.max_caption`, or contains the image token of trainers is rejected alone, and the row is kept.
@@ -14,6 +14,7 @@
 Limits: a caption has at most `MAX_CAPTION_LENGTH` code points.
 """
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -233,8 +234,19 @@ def _parse_caption_list(text: str, column: str, option_names: OptionNames) -> li
     try:
         return cast("list[Any]", parse_json(text))  # JSON that begins with [ is a list
     except RejectError as flaw:
+        if (texts := _parse_list_literal(text)) is not None:
+            return texts
         one = f"for one caption a row: {'name it caption' if option_names.no_options else option_names.column('caption', column)}"
         raise RejectError(flaw.reason, f"{column} begins with [ and is no JSON list ({flaw.detail}); {one}") from None
+
+
+def _parse_list_literal(text: str) -> list[Any] | None:
+    """Return a Python list literal, as NegBench and pandas write lists, never evaluating it; None if it is none."""
+    try:
+        found = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: deep nesting
+        return None
+    return found if isinstance(found, list) else None
 
 
 def _check_caption(value: Any, most: int) -> str:

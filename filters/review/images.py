@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import check_image, convert_to_8_bit, is_url, open_image, split_locator
+from pairwright.datasets.images.lookup import find_below
 from pairwright.datasets.rejects import Reject
 from pairwright.datasets.tar_index import iter_tar_members
 
@@ -52,10 +53,10 @@ class FolderImages:
         if not image or is_url(image) or "\0" in image:
             return ""
         name, member = split_locator(image)
-        if Path(name).is_absolute():
+        if Path(name).is_file() and Path(name).is_absolute():
             return image
         for root in self._roots:
-            path = (root / name).resolve()
+            path = Path(find_below(root, name)).resolve()
             if path.is_relative_to(root) and path.is_file():
                 return f"{path}::{member}" if member else str(path)
         return ""

@@ -25,13 +25,15 @@ from pairwright.datasets.rng import make_rng
 from pairwright.datasets.shards.sample_source import open_sample_source
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import find_shards
-from pairwright.filters.candidates.files import find_sugarcrepe_files, read_candidates
+from pairwright.filters.candidates.files import find_benchmark_files, layout_of, read_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+from pairwright.filters.candidates.layouts import Layout
 from pairwright.filters.candidates.rows import candidate_frame, edit_type_name
+from pairwright.filters.candidates.source_rows import SUFFIXES
 from pairwright.filters.review.images import FolderImages, ImageLocator, ShardImages
 from pairwright.filters.scorers.image_groups import text_group
 
-_FILES = frozenset({".jsonl", ".json", ".tsv", ".parquet"})
+_FILES = frozenset(SUFFIXES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,7 @@ class ReviewRows:
         images: locates the image of a row.
         decisions: default path of the decisions.
         positives: whether the candidates are hard positives (`positives.py`), to be true; else negatives.
+        layout: of a file; None for a build or shards.
     """
 
     frame: pl.DataFrame
@@ -51,6 +54,7 @@ class ReviewRows:
     images: ImageLocator
     decisions: Path
     positives: bool = False
+    layout: Layout | None = None
 
     def entering(self) -> pl.DataFrame:
         """Return the rows to review, with a column ``type``."""
@@ -63,32 +67,36 @@ def list_edit_types(frame: pl.DataFrame) -> list[str]:
     return [edit_type_name(*row) for row in frame.select("form", "target").iter_rows()]
 
 
-def read_rows(path: Path, image_root: str = "", screening: InvalidRowPolicy | None = None) -> ReviewRows:
+def read_rows(
+    path: Path, image_root: str = "", screening: InvalidRowPolicy | None = None, layout: str = ""
+) -> ReviewRows:
     """Return the rows of a build directory, shards, or a file of candidate rows.
 
     Args:
         path: the extension selects the format of a file.
         image_root: folder for relative image names; empty: the folder of the file, then the working directory.
         screening: policy for invalid rows of a file; without, the first is raised.
+        layout: name of the layout of a file; empty to detect it.
 
     Raises:
         InputError: the path is missing, or a row is invalid.
         UsageError: the extension of ``path`` has no format.
         StorageError: the build is unfinished, or a file of it is corrupt.
     """
-    if find_sugarcrepe_files(path) or (path.suffix.lower() in _FILES and not path.is_dir()):
-        return _read_file(path, image_root, screening)
+    if find_benchmark_files(path) or (path.suffix.lower() in _FILES and not path.is_dir()):
+        return _read_file(path, image_root, screening, layout)
     if not (path.is_dir() or path.suffix == ".tar"):
         known = ", ".join(sorted(_FILES))
         raise UsageError(f"{path}: not a build directory, shards, or a file with extension {known}.")
     return _read_samples(path)
 
 
-def _read_file(path: Path, image_root: str, screening: InvalidRowPolicy | None) -> ReviewRows:
-    frame = read_candidates(path, screening)
+def _read_file(path: Path, image_root: str, screening: InvalidRowPolicy | None, layout: str) -> ReviewRows:
+    frame = read_candidates(path, screening, layout)
     roots = [Path(image_root)] if image_root else [path if path.is_dir() else path.parent, Path.cwd()]
     decisions = path.with_name(f"{path.name}.decisions.jsonl")
-    return ReviewRows(frame, collect_image_captions(frame), FolderImages(roots), decisions)
+    found = layout_of(path, layout)
+    return ReviewRows(frame, collect_image_captions(frame), FolderImages(roots), decisions, layout=found)
 
 
 def collect_image_captions(frame: pl.DataFrame) -> dict[str, tuple[str, ...]]:

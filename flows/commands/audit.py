@@ -41,7 +41,7 @@ class AuditRequest:
     meaning: bool = False
 
 
-def rows_to_audit(path: Path, screening: InvalidRowPolicy | None = None) -> tuple[pl.DataFrame, int]:
+def rows_to_audit(path: Path, screening: InvalidRowPolicy | None = None, layout: str = "") -> tuple[pl.DataFrame, int]:
     """Return the candidate rows with a negative of a file, build or shards, and the number of rejected rows.
 
     Rejected rows are not attacked, but shown in figures.
@@ -49,11 +49,12 @@ def rows_to_audit(path: Path, screening: InvalidRowPolicy | None = None) -> tupl
     Args:
         path: of the file or folder.
         screening: policy for invalid rows of a file; by default the first one is an error.
+        layout: name of the layout of a file; empty to detect it.
 
     Raises:
         InputError: when it is not readable, or all rows are rejected.
     """
-    rows = read_rows(path, screening=screening).frame
+    rows = read_rows(path, screening=screening, layout=layout).frame
     frame = rows.filter(pl.col("negative").str.strip_chars() != "")
     require_candidate_rows(path, frame.height)
     if not (frame["status"] == "kept").any():

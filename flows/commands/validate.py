@@ -23,7 +23,7 @@ from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rejects import RejectError
 from pairwright.datasets.suggestions import require_known
-from pairwright.filters.candidates.files import check_extension, read_candidates, write_candidates
+from pairwright.filters.candidates.files import check_extension, layout_of, read_candidates, write_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.rows import candidate_frame, candidate_rows, edit_type_name
 from pairwright.filters.scorers.image_groups import text_group
@@ -83,6 +83,7 @@ class ValidationRequest:
         only_kept: do not write rejected rows.
         seed: seed of the run and of the sample of an estimate.
         on_error: policy for invalid rows of ``input``.
+        layout: name of the layout of ``input``; empty to detect it.
     """
 
     input: Path
@@ -97,6 +98,7 @@ class ValidationRequest:
     only_kept: bool = False
     seed: int = 0
     on_error: ErrorPolicy = "stop"
+    layout: str = ""
 
 
 class Validation:
@@ -114,7 +116,7 @@ class Validation:
         self.request = request
         self.started = time.perf_counter()
         self._screening = InvalidRowPolicy(request.on_error)
-        self.frame = read_candidates(request.input, self._screening)
+        self.frame = read_candidates(request.input, self._screening, request.layout)
         require_candidate_rows(request.input, self.frame.height)
         self.verdicts: dict[int, ValidationVerdict] = {}
         self.facts: dict[str, Any] = {}
@@ -248,6 +250,7 @@ class Validation:
             candidate_frame((f"row {at}", row) for at, row in enumerate(rows)),
             self.request.out,
             only_kept=self.request.only_kept,
+            like=layout_of(self.request.input, self.request.layout),
         )
         types = sorted({edit_type_name(row["form"], row["target"]) for row in rows})
         by_type = {

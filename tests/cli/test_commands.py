@@ -267,7 +267,7 @@ def test_doctor_names_extras_that_bring_what_it_misses(monkeypatch: pytest.Monke
 def test_plugins_lists_what_there_is(run: Run) -> None:
     rows = json.loads(run("plugins", "--json").stdout)["plugins"]
     kinds = {row["kind"] for row in rows}
-    assert kinds == {"attack", "generator", "encoder", "reader", "export"}
+    assert kinds == {"attack", "generator", "encoder", "reader", "export", "layout"}
     assert all(row["about"] for row in rows)
 
 

@@ -206,3 +206,14 @@ def test_a_plugin_with_a_built_in_name_is_an_error_that_names_its_distribution(i
 
 def test_the_help_of_export_names_the_built_in_formats() -> None:
     assert ", ".join(EXPORTS.built_in) in " ".join(run("export", "--help").output.split())
+
+
+def test_the_documented_layout_is_recognised_by_its_content(install: Install, tmp_path: Path) -> None:
+    install("layouts", "yes-no", "yes_no:LAYOUT")
+    row = {"picture": "7.jpg", "yes": "a red cup", "no": "a blue cup"}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    done = run("refine", tmp_path / "rows.jsonl", "--out", tmp_path / "out.jsonl", "--json")
+    assert done.exit_code == 3, done.output  # one row is too few to be kept
+    (written,) = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert [written[name] for name in ("image", "caption", "negative")] == list(row.values())
+    assert "yes-no" in run("plugins").stdout

@@ -2,7 +2,7 @@
 
 Shards are a folder of tars, a tar, or ``{00000..00009}.tar``. Other files:
 
-- hard negatives: candidate rows (SugarCrepe's .json, .jsonl, NegCLIP's .tsv, .parquet), see `filters.candidates.files`;
+- hard negatives: candidate rows (.jsonl, .parquet, the layouts of benchmarks), see `filters.candidates.layouts`;
 - captions: any input with pairs, see `datasets.readers`;
 - labels: a .jsonl, .csv, .tsv or .parquet with a column ``image`` and one column per label.
 
@@ -11,7 +11,7 @@ Relative image paths start from the folder of images if given, else from the fil
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -20,13 +20,16 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
-from pairwright.datasets.images.loading import is_url, open_image, select_image_extensions
+from pairwright.datasets.images.loading import is_url, open_image, select_image_extensions, split_locator
+from pairwright.datasets.images.lookup import find_below
 from pairwright.datasets.option_names import WITHOUT_OPTIONS
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.shards.webdataset import find_shards, read_members
-from pairwright.filters.candidates.files import read_candidates
+from pairwright.filters.candidates.files import layout_of, read_candidates
+from pairwright.filters.candidates.layouts import TRIPLES
 from pairwright.filters.candidates.rows import edit_type_name
 from pairwright.filters.metrics.score_files import NO_TYPE, read_table
+from pairwright.training.evaluation.crops import crop_locator
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,7 @@ class HardNegativeRow:
         negative: a false one.
         positive: another true text; empty without one.
         type: such as ``swap-attribute``.
+        question: ids of questions with several rows, see `filters.candidates.benchmark_rows`.
     """
 
     image: str
@@ -46,14 +50,22 @@ class HardNegativeRow:
     negative: str
     positive: str
     type: str
+    question: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class HardNegativeRows:
-    """Rows, and counts of skipped ones by a sentence."""
+    """Rows of one or several sets.
+
+    Attributes:
+        rows: in order.
+        left_out: counts of skipped rows by a sentence.
+        scores: measures that users of the sets report, see `filters.candidates.layouts`.
+    """
 
     rows: list[HardNegativeRow]
     left_out: Mapping[str, int]
+    scores: tuple[str, ...] = TRIPLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +121,16 @@ def is_shards(data: str) -> bool:
     return path.suffix == ".tar" or (path.is_dir() and any(path.glob("*.tar")))
 
 
-def read_hard_negatives(data: Sequence[str], images: str = "") -> HardNegativeRows:
+def read_hard_negatives(data: Sequence[str], images: str = "", layout: str = "") -> HardNegativeRows:
     """Return the hard negatives of shards and files, in order.
 
     In a shard each hard negative is a row, with a hard positive of the text that it was edited from: the first of its own
     form and target, else the first.
+
+    Args:
+        data: shards and files.
+        images: root folder of image paths; empty: the folder of the file.
+        layout: name of the layout of the files; empty to detect it.
 
     Raises:
         InputError: no rows; a damaged file; a row without an image.
@@ -122,11 +139,12 @@ def read_hard_negatives(data: Sequence[str], images: str = "") -> HardNegativeRo
     rows = [
         row
         for one in data
-        for row in (_shard_rows(one, left_out) if is_shards(one) else _file_rows(one, images, left_out))
+        for row in (_shard_rows(one, left_out) if is_shards(one) else _file_rows(one, images, left_out, layout))
     ]
     if not rows:
         raise InputError("no hard negatives", where=", ".join(data), fix="Pass shards or rows with hard negatives.")
-    return HardNegativeRows(rows, dict(left_out))
+    scores = [TRIPLES if is_shards(one) else layout_of(Path(one), layout).scores for one in data]
+    return HardNegativeRows(rows, dict(left_out), tuple(dict.fromkeys(name for names in scores for name in names)))
 
 
 def _shard_rows(data: str, left_out: Counter[str]) -> Iterator[HardNegativeRow]:
@@ -148,17 +166,20 @@ def _positive(body: Mapping[str, Any], negative: Mapping[str, Any], caption: str
     return next((one["text"] for one in [*alike, *known] if one["text"] != caption), "")
 
 
-def _file_rows(data: str, images: str, left_out: Counter[str]) -> Iterator[HardNegativeRow]:
+def _file_rows(data: str, images: str, left_out: Counter[str], layout: str) -> Iterator[HardNegativeRow]:
     path = Path(data)
-    for number, row in enumerate(read_candidates(path).iter_rows(named=True), 1):
+    for number, row in enumerate(read_candidates(path, layout=layout).iter_rows(named=True), 1):
         if row["status"] != "kept":
             left_out["rejected rows are skipped"] += 1
             continue
         if not row["image"]:
             raise InputError("no image", where=f"{data}, row {number}", fix="Set the image of each row.")
         kind = edit_type_name(row["form"], row["target"]) if row["form"] or row["target"] else NO_TYPE
-        image = _image_locator(row["image"], images, path)
-        yield HardNegativeRow(image, row["caption"], row["negative"], row["positive"], kind)
+        extra = orjson.loads(row["extra"])
+        image = crop_locator(_image_locator(row["image"], images, path), extra)
+        question = extra.get("question")
+        ids = {name: f"{data}|{id_}" for name, id_ in question.items()} if isinstance(question, dict) else {}
+        yield HardNegativeRow(image, row["caption"], row["negative"], row["positive"], kind, ids)
 
 
 def read_captioned_images(data: Sequence[str], images: str = "") -> CaptionedImages:
@@ -257,4 +278,6 @@ def _samples(data: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
 def _image_locator(image: str, images: str, file: Path) -> str:
     if is_url(image):
         return image
-    return str((Path(images) if images else file.parent) / image)
+    folder = Path(images) if images else file if file.is_dir() else file.parent
+    located = folder / split_locator(image)[0]
+    return str(folder / image) if located.is_file() else find_below(folder, image) or str(folder / image)

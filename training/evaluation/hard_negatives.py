@@ -6,18 +6,20 @@ Scores are cosines. The metrics are those of `filters.metrics.hard_negative_accu
 import numpy as np
 import polars as pl
 
-from pairwright.filters.metrics.hard_negative_accuracy import Evaluation, evaluate_scores
-from pairwright.filters.metrics.score_files import SCHEMA
+from pairwright.filters.metrics.hard_negative_accuracy import evaluate_scores
+from pairwright.filters.metrics.question_scores import QUESTION_COLUMNS
 from pairwright.training.evaluation.data import HardNegativeRows
 from pairwright.training.evaluation.embedding import Embedder
-from pairwright.training.evaluation.results import Metric, TaskResult
+from pairwright.training.evaluation.hard_negative_metrics import SCORE_SCHEMA, hard_negative_metrics
+from pairwright.training.evaluation.results import TaskResult
 
 
 def hard_negative_accuracy(embedder: Embedder, given: HardNegativeRows) -> TaskResult:
     """Return accuracy by type; for rows with hard positives also original and augmented accuracy and brittleness."""
     scores = score_texts(embedder, given)
     found = evaluate_scores(scores)
-    return TaskResult(_metrics(found, scores), given.left_out, {"evaluation": found.as_json()})
+    metrics = [one for one in hard_negative_metrics(found, scores) if one.measure in given.scores]
+    return TaskResult(tuple(metrics), given.left_out, {"evaluation": found.as_json()})
 
 
 def score_texts(embedder: Embedder, given: HardNegativeRows) -> pl.DataFrame:
@@ -26,6 +28,7 @@ def score_texts(embedder: Embedder, given: HardNegativeRows) -> pl.DataFrame:
     texts = [text for row in given.rows for text in (row.caption, row.negative, row.positive or row.caption)]
     rows = embedder.texts(texts).reshape(len(images), 3, -1)
     cosines = np.einsum("nd,nkd->nk", images.astype(np.float64), rows.astype(np.float64))
+    texts_only = np.einsum("nid,njd->nij", rows, rows, dtype=np.float64)
     return pl.DataFrame(
         {
             "type": [row.type for row in given.rows],
@@ -34,33 +37,9 @@ def score_texts(embedder: Embedder, given: HardNegativeRows) -> pl.DataFrame:
             "s_positive": [
                 score if row.positive else None for row, score in zip(given.rows, cosines[:, 2].tolist(), strict=True)
             ],
+            "t_positives": texts_only[:, 0, 2],
+            "t_negative": texts_only[:, 1].take([0, 2], axis=1).max(axis=1),
+            **{name: [row.question.get(name) for row in given.rows] for name in QUESTION_COLUMNS},
         },
-        schema=SCHEMA,
-    )
-
-
-def _metrics(found: Evaluation, scores: pl.DataFrame) -> tuple[Metric, ...]:
-    caption, negative, positive = (scores[f"s_{name}"].to_numpy() for name in ("caption", "negative", "positive"))
-    types = scores["type"].to_numpy()
-    triple = scores["s_positive"].is_not_null().to_numpy()
-    right = caption > negative
-    # Chance level: one of two texts is first; of three, the negative is last, or in the middle.
-    measures = (
-        ("accuracy", right, np.ones(len(right), dtype=bool), 1 / 2, "more"),
-        ("original", right, triple, 1 / 2, "more"),
-        ("augmented", right & (positive > negative), triple, 1 / 3, "more"),
-        (
-            "brittleness",
-            (right & (negative > positive)) | ((positive > negative) & (negative > caption)),
-            triple,
-            1 / 3,
-            "less",
-        ),
-    )
-    parts = [*(found.by_type if len(found.by_type) > 1 else ()), "all"]
-    return tuple(
-        Metric.rate(part, name, hit, chance, counted=counted, better=better)
-        for part in parts
-        for name, hit, of, chance, better in measures
-        if (counted := of & ((types == part) | (part == "all"))).any()
+        schema=SCORE_SCHEMA,
     )

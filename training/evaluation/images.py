@@ -17,8 +17,9 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import UnusableImageError, check_image_at, open_image
+from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.progress import track
+from pairwright.training.evaluation.crops import cropped_size, open_cropped
 from pairwright.training.loading.image_transforms import ImageOptions, load_pixels, load_tiles
 from pairwright.training.models.anyres import Grid
 from pairwright.training.models.clip import PixelSettings
@@ -37,7 +38,7 @@ def image_sizes(images: Sequence[str]) -> dict[str, int]:
     wanted = dict.fromkeys(images)
     for image in wanted:
         try:
-            width, height, _ = check_image_at(image)
+            width, height = cropped_size(image)
         except UnusableImageError as error:
             errors.append(error)
         else:
@@ -97,5 +98,5 @@ def image_batches(
 def _load_image(options: ImageOptions, image: str) -> tuple[npt.NDArray[np.uint8], Grid | None]:
     rng = random.Random(0)  # unused without crops
     if options.tiles:
-        return load_tiles(open_image(image), options, rng, image)
-    return load_pixels(open_image(image), options, rng, image)[None], None
+        return load_tiles(open_cropped(image), options, rng, image)
+    return load_pixels(open_cropped(image), options, rng, image)[None], None

@@ -50,6 +50,7 @@ class EvaluationRequest:
         models: names.
         data: shards or files, see `data`.
         images: root folder of relative image paths.
+        layout: of files of hard negatives; empty to detect it.
         labels: of shards without labels in their JSON.
         by: conditions, or the one label column with the class.
         asked: instruction by condition.
@@ -65,6 +66,7 @@ class EvaluationRequest:
     models: tuple[str, ...]
     data: tuple[str, ...]
     images: str = ""
+    layout: str = ""
     labels: Path | None = None
     by: tuple[str, ...] = ()
     asked: Mapping[str, str] = field(default_factory=dict)
@@ -119,7 +121,7 @@ def evaluate_models(request: EvaluationRequest, note: Callable[[str], None]) -> 
 
 
 def _negatives(request: EvaluationRequest) -> TaskFunction:
-    given = read_hard_negatives(request.data, request.images)
+    given = read_hard_negatives(request.data, request.images, request.layout)
     sides = image_sizes([row.image for row in given.rows])
     return lambda subject: _measure_embeddings(
         request, subject, sides, lambda embedder: hard_negative_accuracy(embedder, given)

@@ -25,7 +25,7 @@ class ServerAnswer:
     """Answer of the model. Empty finish reason and usage are derived from the text.
 
     ``text`` becomes the arguments of the tool call if the request asks for one. A ``fault`` (of `faults.KINDS`) is injected
-    instead of, or in addition to, the text.
+    instead of, or in addition to, the text. ``logprobs`` are those of the first token, by token.
     """
 
     text: str = ""
@@ -33,6 +33,7 @@ class ServerAnswer:
     finish_reason: str = ""
     usage: tuple[int, int] | None = None
     fault: str = ""
+    logprobs: Mapping[str, float] | None = None
 
 
 Answerer = Callable[[ChatRequest], ServerAnswer | None]
@@ -79,7 +80,19 @@ def _choice(request: ChatRequest, answer: ServerAnswer, at: int) -> dict[str, An
         message["tool_calls"] = [{"id": f"call_{request.key:016x}_{at}", "type": "function", "function": function}]
         # As at OpenAI: "stop" if the request demands the tool by name.
         reason = "stop" if isinstance(request.body.get("tool_choice"), Mapping) else "tool_calls"
-    return {"index": at, "finish_reason": answer.finish_reason or reason, "logprobs": None, "message": message}
+    return {
+        "index": at,
+        "finish_reason": answer.finish_reason or reason,
+        "logprobs": _logprobs(answer),
+        "message": message,
+    }
+
+
+def _logprobs(answer: ServerAnswer) -> dict[str, Any] | None:
+    if answer.logprobs is None:
+        return None
+    top = [{"token": token, "logprob": value, "bytes": None} for token, value in answer.logprobs.items()]
+    return {"content": [{"token": answer.text, "logprob": 0.0, "bytes": None, "top_logprobs": top}], "refusal": None}
 
 
 def completion_events(completion: Mapping[str, Any], *, usage: bool) -> tuple[bytes, ...]:

@@ -9,7 +9,7 @@ from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.errors.interrupts import nothing_written_on_interrupt
 from pairwright.cli.options.attacks import AddAttacksOption, ExtraAttacks
 from pairwright.cli.options.groups import input_option, limit_option, output_option
-from pairwright.cli.options.input import DetailsOption, JsonOption, OnErrorOption, SeedOption
+from pairwright.cli.options.input import DetailsOption, JsonOption, LayoutOption, OnErrorOption, SeedOption
 from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
 from pairwright.cli.output.console import StyledLine, count_phrase, emit, note
 from pairwright.cli.output.files import check_extension, check_outputs
@@ -28,9 +28,7 @@ _TONES = {"hackable": "red", "sound": "green"}
 def audit(
     input_: Annotated[
         Path,
-        typer.Argument(
-            metavar="INPUT", help=".jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet, a build, or a folder of shards."
-        ),
+        typer.Argument(metavar="INPUT", help="Rows as of refine, a folder of a benchmark's files, a build, or shards."),
     ],
     *,
     corpus: Annotated[str, input_option(help="Captions that train the language models; else INPUT's.")] = "",
@@ -39,6 +37,7 @@ def audit(
         float, limit_option("--max", min=0.5, max=1.0, help="Accuracy of an attack, at most; else exit with 3.")
     ] = 0.55,
     report: Annotated[Path | None, output_option(help="Report to write: .html with figures, or .md.")] = None,
+    layout: LayoutOption = "",
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     details: DetailsOption = False,
@@ -66,7 +65,7 @@ def audit(
     nothing_written_on_interrupt()
     added = ExtraAttacks.parse(add_attacks, asked)
     policy = InvalidRowPolicy(on_error)
-    frame, rejected = rows_to_audit(input_, policy)
+    frame, rejected = rows_to_audit(input_, policy, layout)
     if rejected:
         note(f"{count_phrase(rejected, 'rejected row')} of INPUT skipped.")
     check_outputs(None if asked.sends_nothing else report)

@@ -1,6 +1,7 @@
 """``pairwright export``: the kept rows of a build or shards in the layout of another tool."""
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -8,7 +9,7 @@ import typer
 
 from pairwright.cli.errors.exit_codes import exit_below_target
 from pairwright.cli.options.groups import GroupedCommand, advanced_option, input_option, limit_option, output_option
-from pairwright.cli.options.input import JsonOption
+from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.output.console import columns, emit, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.cli.output.progress import with_progress
@@ -17,6 +18,7 @@ from pairwright.cli.review import note_uncounted
 from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
+    from pairwright.datasets.exports.writing import ExportFormat
     from pairwright.datasets.shards.sample_source import SampleSource
 
 UNCHANGED = "unchanged"
@@ -39,7 +41,7 @@ class ExportCommand(GroupedCommand):
 def export(
     input_: Annotated[
         Path,
-        typer.Argument(metavar="INPUT", help="A build directory, a folder of shards, a .tar, or a conversation file."),
+        typer.Argument(metavar="INPUT", help="A build, shards, a conversation file, or candidate rows, as of refine."),
     ],
     *,
     to: Annotated[str, output_option("--to", metavar="FORMAT")],
@@ -53,6 +55,8 @@ def export(
     decisions: Annotated[
         Path | None, input_option(help="Decisions of `review` on INPUT: omit rejected texts, use fixed ones.")
     ] = None,
+    layout: LayoutOption = "",
+    image_root: Annotated[Path | None, input_option(help="Folder of the images of rows; else that of INPUT.")] = None,
     samples: Annotated[int, limit_option(min=0, help="Samples per shard, at most.", show_default=UNCHANGED)] = 0,
     megabytes: Annotated[int, limit_option(min=0, help="MiB per shard, at most.", show_default=UNCHANGED)] = 0,
     image_format: Annotated[
@@ -80,20 +84,17 @@ def export(
       pairwright export build/birds --append build/fish --to webdataset --samples 5000 --longest-side 384 --out shards
       pairwright export build/birds --to webdataset --rationales itm.parquet --out shards
       pairwright export llava.json --to triplets --out triplets.jsonl
+      pairwright export valse/existence.json --to sugarcrepe --out existence.json
       pairwright export build/birds --to triplets --max-tokens 77 --tokenizer clip-vit-base-patch32 --out birds.jsonl
     """
     from pairwright.datasets.exports.formats import DEFAULT_OPTIONS, EXPORTS
     from pairwright.datasets.exports.formats import export as write
     from pairwright.datasets.images.recoding import Recoding
-    from pairwright.datasets.mixtures.conversation_files import (
-        CONVERSATION_SUFFIXES,
-        open_conversation_files,
-    )
     from pairwright.datasets.record_tables import EXAMPLES
     from pairwright.datasets.remote.local_copies import fetch_local_copy
     from pairwright.datasets.remote.object_store import is_remote
     from pairwright.datasets.remote.output import upload_on_success
-    from pairwright.datasets.shards.sample_source import add_examples, join_sources, open_sample_source
+    from pairwright.datasets.shards.sample_source import add_examples, open_sample_source
 
     input_ = Path(fetch_local_copy(str(input_)))
     _refuse_unused(
@@ -111,17 +112,11 @@ def export(
         max_samples=samples,
         max_bytes=megabytes * 2**20,
     )
-    is_file = input_.suffix.lower() in CONVERSATION_SUFFIXES and input_.is_file()
-    of_conversations = is_file and decisions is None and rationales is None
-    if of_conversations and not format_.takes_conversations and input_.suffix.lower() != ".parquet":
-        taking = sorted(name for name, each in EXPORTS.built_in.items() if each.takes_conversations)
-        raise UsageError(f"{input_}: a conversation file can be exported --to {', '.join(taking)}, not {to}.")
-    source = input_ if decisions is None else _apply_decisions(input_, decisions)
-    if append:
-        source = join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)])
-    elif of_conversations and format_.takes_conversations:
-        source, root = open_conversation_files(input_)
-        options = replace(options, image_root=root)
+    plain = decisions is None and rationales is None
+    source, root = _open_source(input_, format_, append or [], RowOptions(layout, image_root), plain=plain)
+    options = replace(options, image_root=root)
+    if decisions is not None:
+        source = _apply_decisions(input_, decisions)
     read = (input_, *(append or []), *filter(None, (decisions, rationales)))
     check_outputs(None if is_remote(out) else out, reads=tuple(map(str, read)))
     unmatched = 0
@@ -161,6 +156,48 @@ def _refuse_unused(to: str, *, tokens: bool, size: int, image: str | int) -> Non
         raise UsageError(f"--samples and --megabytes require --to {sharded}. Omit them for {to}.")
     if image and not format_.writes_images:
         raise UsageError(f"--to {to} writes no images. Omit --image-format and --longest-side.")
+
+
+@dataclass(frozen=True)
+class RowOptions:
+    """How candidate rows are read: name of their layout, and folder of their images; empty and None: detected."""
+
+    layout: str
+    image_root: Path | None
+
+
+def _open_source(
+    input_: Path, format_: "ExportFormat", append: Sequence[Path], asked: RowOptions, *, plain: bool
+) -> "tuple[SampleSource | Path, Path | None]":
+    """Return the samples of INPUT, and the folder of their images if a file names them.
+
+    Args:
+        input_: a build, shards, or a file of rows or conversations.
+        format_: of the export.
+        append: builds and shards that follow.
+        asked: how rows are read.
+        plain: whether neither decisions nor rationales are added.
+    """
+    from pairwright.datasets.mixtures.conversation_files import CONVERSATION_SUFFIXES, open_conversation_files
+    from pairwright.datasets.remote.local_copies import fetch_local_copy
+    from pairwright.datasets.shards.sample_source import join_sources, open_sample_source
+    from pairwright.filters.candidates.samples import candidate_source, holds_candidates
+
+    if plain and not append and holds_candidates(input_, asked.layout):
+        return candidate_source(input_, asked.layout, asked.image_root)
+    if asked.layout or asked.image_root:
+        raise UsageError("--format and --image-root require rows with negatives as INPUT. Omit them.")
+    of_conversations = plain and input_.suffix.lower() in CONVERSATION_SUFFIXES and input_.is_file()
+    if of_conversations and not format_.takes_conversations and input_.suffix.lower() != ".parquet":
+        from pairwright.datasets.exports.formats import EXPORTS
+
+        taking = sorted(name for name, each in EXPORTS.built_in.items() if each.takes_conversations)
+        raise UsageError(f"{input_}: a conversation file can be exported --to {', '.join(taking)}, not {format_.name}.")
+    if append:
+        return join_sources([open_sample_source(Path(fetch_local_copy(str(path)))) for path in (input_, *append)]), None
+    if of_conversations and format_.takes_conversations:
+        return open_conversation_files(input_)
+    return input_, None
 
 
 def _apply_decisions(input_: Path, decisions: Path) -> "SampleSource":

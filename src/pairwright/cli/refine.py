@@ -13,6 +13,7 @@ from pairwright.cli.options.groups import advanced_option, input_option, limit_o
 from pairwright.cli.options.input import (
     DetailsOption,
     JsonOption,
+    LayoutOption,
     OnErrorOption,
     RowsArgument,
     SeedOption,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+    from pairwright.filters.candidates.layouts import Layout
     from pairwright.filters.scorers.text_scorers import CaptionCorpus
 
 _FEW = 1_000
@@ -67,6 +69,7 @@ def refine(
         advanced_option(min=2, max=1000, help="Cells per side of the grid of --reference.", show_default="sqrt(rows)"),
     ] = None,
     only_kept: OnlyKeptOption = False,
+    layout: LayoutOption = "",
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     details: DetailsOption = False,
@@ -84,7 +87,7 @@ def refine(
       pairwright refine swap_att.json --add-attacks llm --model gpt-4o-mini --dry-run --out refined.json
     """
     from pairwright.datasets.errors import UsageError
-    from pairwright.filters.candidates.files import check_extension, read_candidates, write_candidates
+    from pairwright.filters.candidates.files import check_extension, write_candidates
     from pairwright.filters.candidates.format_normalization import normalize_rows
     from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
     from pairwright.filters.candidates.rows import FOR_TRAINING, refine_candidates
@@ -104,7 +107,7 @@ def refine(
     refuse_overwriting(out, input_, corpus, *([str(decisions)] if decisions else []))
     check_outputs(None if asked.sends_nothing else out)
     policy = InvalidRowPolicy(on_error)
-    frame = read_candidates(path, policy) if decisions is None else _apply_decisions(path, decisions, policy)
+    frame, like = _read_rows(path, decisions, policy, layout)
     require_candidate_rows(path, frame.height)
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
         note(f"{shuffled:,} shuffle rows are for training only: rejected as {FOR_TRAINING}.")
@@ -131,7 +134,7 @@ def refine(
     rows, outcome = refine_candidates(frame, pool, method, scorers, choose=choose)
     if choose:
         note(f"{rows.filter(reason=NOT_CHOSEN).height:,} rows are {NOT_CHOSEN}: another pair of their caption is used.")
-    write_candidates(rows, out, only_kept=only_kept)
+    write_candidates(rows, out, only_kept=only_kept, like=like)
     result: dict[str, Any] = {
         **outcome.as_json(),
         **policy.skipped.as_json(),
@@ -159,20 +162,33 @@ def _read_corpus(corpus: str, frame: "pl.DataFrame") -> "CaptionCorpus":
     return pool
 
 
-def _apply_decisions(path: Path, decisions: Path, policy: "InvalidRowPolicy") -> "pl.DataFrame":
-    """Return the rows of a file with the decisions of a review applied."""
+def _read_rows(
+    path: Path, decisions: Path | None, policy: "InvalidRowPolicy", layout: str
+) -> "tuple[pl.DataFrame, Layout | None]":
+    """Return the rows of a file, with the decisions of a review applied if there are any, and the layout of the file."""
+    from pairwright.filters.candidates.files import layout_of, read_candidates
+
+    if decisions is None:
+        return read_candidates(path, policy, layout), layout_of(path, layout)
+    return _apply_decisions(path, decisions, policy, layout)
+
+
+def _apply_decisions(
+    path: Path, decisions: Path, policy: "InvalidRowPolicy", layout: str
+) -> "tuple[pl.DataFrame, Layout | None]":
+    """Return the rows of a file with the decisions of a review applied, and its layout."""
     from pairwright.cli.review import note_uncounted
     from pairwright.filters.review.decision_application import apply_to_rows, count_outcomes, decide_outcomes
     from pairwright.filters.review.decisions import combine_decisions, read_decisions
     from pairwright.filters.review.rows import read_rows
 
-    rows = read_rows(path, screening=policy)
+    rows = read_rows(path, screening=policy, layout=layout)
     judged = combine_decisions(rows.frame, read_decisions(decisions))
     note_uncounted(judged.uncounted)
     outcomes = decide_outcomes(rows, judged)
     counts = count_outcomes(rows.frame, outcomes)
     note(f"{count_phrase(counts['reviewed'], 'row')} reviewed, {counts['fixed']:,} of them fixed.")
-    return apply_to_rows(rows.frame, outcomes)
+    return apply_to_rows(rows.frame, outcomes), rows.layout
 
 
 def _note_outcome(result: dict[str, Any], advice: str) -> None:

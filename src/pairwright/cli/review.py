@@ -3,13 +3,14 @@
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pairwright.cli.options.groups import advanced_option, input_option, output_option
-from pairwright.cli.options.input import JsonOption
+from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.output.console import columns, emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
 from pairwright.datasets.errors import InputError, UsageError
@@ -26,7 +27,7 @@ def review(
         Path,
         typer.Argument(
             metavar="INPUT",
-            help="A build, shards, or candidate rows: .jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet.",
+            help="A build, shards, or candidate rows, as of refine.",
         ),
     ],
     *,
@@ -53,6 +54,7 @@ def review(
         bool, output_option("--only-kept", help="With --apply: write kept rows only; .json and .tsv always do.")
     ] = False,
     image_root: Annotated[str, input_option(help="Folder of relative image paths.")] = "",
+    layout: LayoutOption = "",
     port: Annotated[int, advanced_option(min=0, max=65_535, help="Port of the page (0 = any free one).")] = 0,
     no_browser: Annotated[
         bool, advanced_option("--no-browser", help="Print the address without opening a browser.")
@@ -79,7 +81,7 @@ def review(
         raise UsageError(
             "--seed, --port, --no-browser and --image-root do nothing with --report or --apply. Omit them."
         )
-    rows = read_positives(input_, image_root) if positives else read_rows(input_, image_root)
+    rows = read_positives(input_, image_root) if positives else read_rows(input_, image_root, layout=layout)
     if report is not None:
         _report(rows, report, reviewer, as_json=as_json)
     elif apply_ is not None and out is not None:
@@ -174,7 +176,11 @@ def _apply(
     check_extension(out)
     judged = combine_decisions(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
     note_uncounted(judged.uncounted)
-    check, write = (check_positive_fixes, write_positives) if rows.positives else (None, write_candidates)
+    check, write = (
+        (check_positive_fixes, write_positives)
+        if rows.positives
+        else (None, partial(write_candidates, like=rows.layout))
+    )
     found = decide_outcomes(rows, judged, only_reviewed=only_reviewed, check=check)
     write(apply_to_rows(rows.frame, found), out, only_kept=only_kept)
     return {**count_outcomes(rows.frame, found), "uncounted": judged.uncounted, "out": str(out)}

@@ -13,6 +13,7 @@ from pairwright.cli.options.groups import advanced_option, input_option, output_
 from pairwright.cli.options.input import (
     DetailsOption,
     JsonOption,
+    LayoutOption,
     OnErrorOption,
     RowsArgument,
     SeedOption,
@@ -59,6 +60,7 @@ def validate(
     ] = False,
     device: Annotated[str, advanced_option(help="Device of --by clip: cpu, cuda; else detected.")] = "",
     only_kept: OnlyKeptOption = False,
+    layout: LayoutOption = "",
     on_error: OnErrorOption = "stop",
     seed: SeedOption = 0,
     details: DetailsOption = False,
@@ -105,6 +107,7 @@ def validate(
         only_kept,
         seed,
         on_error,
+        layout,
     )
     access = asked.asking(out, seed) if "llm" in validators else None
     if not asked.sends_nothing:

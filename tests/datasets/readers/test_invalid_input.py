@@ -510,8 +510,16 @@ def test_a_bad_caption_is_rejected_alone_and_the_row_is_kept(tmp_path: Path) -> 
     ]
 
 
+def test_a_python_list_of_captions_is_read_as_a_literal_and_never_evaluated(tmp_path: Path) -> None:
+    path = tmp_path / "coco_retrieval.csv"
+    path.write_text('captions,filepath\n"[\'a dog\', ""a dog\'s cat""]",2.jpg\n[str(5)],3.jpg\n')
+    (pair,), (flaw,) = read_all(path, verify_images="off")
+    assert (pair.caption, pair.captions) == ("a dog", ("a dog's cat",))
+    assert flaw.reason == "broken_json"
+
+
 def test_a_list_that_is_no_json_names_its_column_and_what_one_caption_is_called(tmp_path: Path) -> None:
-    path = csv(b"2,\"['a', 'b']\"", b"id,texts", b"good")(tmp_path)
+    path = csv(b"2,\"['a', b]\"", b"id,texts", b"good")(tmp_path)
     _, (flaw,) = read_all(path, columns={"captions": "texts"})
     assert flaw.detail.startswith("texts begins with [ and is no JSON list (")
     assert flaw.detail.endswith("--columns caption=texts")

@@ -32,7 +32,7 @@ from pairwright.generators.prompts.prompt import pair_values
 
 BOOK = PromptBook()
 # A demonstration would bias the judgement, or lack its image.
-JUDGING = {"judge", "judge-answers", "choose", "captions"}
+JUDGING = {"judge", "judge-answers", "choose", "shows-caption", "captions"}
 EDITING = [p.name for p in BOOK.listing() if p.name.endswith("-compose") or p.name.startswith("swap-")]
 LISTING = ("negatives-at-once", "negatives-both-sides", "positives-at-once")
 TYPES = (

@@ -16,9 +16,12 @@ from PIL import Image  # noqa: E402 - behind the guard of torch
 
 from pairwright.datasets.colorshape.toy_set import generate_toy_set, write_toy_set  # noqa: E402
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError  # noqa: E402
+from pairwright.datasets.images.loading import decode_image, open_image  # noqa: E402
 from pairwright.datasets.shards.webdataset import read_shard  # noqa: E402
-from pairwright.training.evaluation.data import read_captioned_images  # noqa: E402
+from pairwright.training.evaluation.crops import open_cropped  # noqa: E402
+from pairwright.training.evaluation.data import read_captioned_images, read_hard_negatives  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import OpenedModel, WiseFtSettings, identify_model, open_models  # noqa: E402
+from pairwright.training.evaluation.images import image_sizes  # noqa: E402
 from pairwright.training.evaluation.rationales import rationale_accuracy, read_student_tasks  # noqa: E402
 from pairwright.training.evaluation.results import Metric, ModelResult  # noqa: E402
 from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_models  # noqa: E402
@@ -142,6 +145,69 @@ def test_sugarcrepes_files_are_one_set_by_type_with_images_of_a_folder(given: Gi
         EvaluationRequest("negatives", (given.clip,), data, images=str(tmp_path)), lambda _: None
     )
     assert other.found.metrics == found.found.metrics
+
+
+def test_two_images_and_two_captions_give_the_scores_of_winoground(given: Given, tmp_path: Path) -> None:
+    model = Clip.load(given.clip)
+    samples = list(read_shard(Path(given.data) / "00000.tar"))
+    groups, right = [], {"text": 0, "image": 0, "group": 0}
+    for number, (one, two) in enumerate(zip(samples[::2], samples[1::2], strict=False)):
+        assert one.image is not None
+        assert two.image is not None
+        (tmp_path / f"ex_{number}_img_0.jpg").write_bytes(one.image)
+        (tmp_path / f"ex_{number}_img_1.jpg").write_bytes(two.image)
+        images = {f"image_{at}": f"/elsewhere/ex_{number}_img_{at}" for at in (0, 1)}
+        captions = [one.pair.caption, two.pair.caption]
+        groups.append({"id": number, **images, "caption_0": captions[0], "caption_1": captions[1]})
+        shown_images = [shown(model, image) for image in (one.image, two.image)]
+        scores = [[float(i @ embed_text(model, given.clip, c)) for c in captions] for i in shown_images]
+        text = scores[0][0] > scores[0][1] and scores[1][1] > scores[1][0]
+        image = scores[0][0] > scores[1][0] and scores[1][1] > scores[0][1]
+        for name, hit in (("text", text), ("image", image), ("group", text and image)):
+            right[name] += hit
+    path = tmp_path / "examples.jsonl"
+    path.write_text("".join(json.dumps(group) + "\n" for group in groups))
+    found = figures(measured("negatives", given.clip, path))
+    kept = [g for g in groups if g["caption_0"] != g["caption_1"]]  # equal captions are no group
+    assert set(found) == {("all", name) for name in right}
+    for name, hits in right.items():
+        assert found["all", name].n == len(kept)
+        assert found["all", name].value == pytest.approx(hits / len(kept))
+
+
+def test_an_image_with_a_box_is_cropped_as_aro_does(given: Given, tmp_path: Path) -> None:
+    pixels = np.zeros((40, 60, 3), dtype=np.uint8)
+    pixels[10:30, 20:50] = (255, 0, 0)
+    Image.fromarray(pixels).save(tmp_path / "1.png")
+    Image.fromarray(pixels[10:30, 20:50]).save(tmp_path / "2.png")
+    box = {"bbox_x": 20, "bbox_y": 10, "bbox_w": 30, "bbox_h": 20}
+    texts = {"true_caption": "a red square", "false_caption": "a blue square", "relation_name": "on"}
+    rows: list[dict[str, Any]] = [{"image_path": "1.png", **box, **texts}, {"image_path": "2.png", **texts}]
+    (tmp_path / "vg.json").write_text(json.dumps(rows))
+    one, two = read_hard_negatives([str(tmp_path / "vg.json")]).rows
+    assert image_sizes([one.image, two.image]) == {one.image: 20, two.image: 20}
+    assert decode_image(open_cropped(one.image)).tobytes() == decode_image(open_image(two.image)).tobytes()
+    assert measured("negatives", given.clip, tmp_path / "vg.json").found.metrics
+    (tmp_path / "vg.json").write_text(json.dumps([{**rows[0], "bbox_x": 60}]))
+    with pytest.raises(InputError, match="the box is outside the image of 60 x 40"):
+        measured("negatives", given.clip, tmp_path / "vg.json")
+
+
+def test_two_captions_are_also_compared_without_the_image(given: Given, tmp_path: Path) -> None:
+    sugarcrepe(given, tmp_path)
+    one: dict[str, Any] = {
+        "id": 0,
+        "filename": "0.jpg",
+        "caption": "a red circle",
+        "caption2": "a circle, red",
+        "negative_caption": "a blue circle",
+    }
+    (tmp_path / "rows.json").write_text(json.dumps([one]))
+    model = Clip.load(given.clip)
+    c, p, n = (embed_text(model, given.clip, one[name]) for name in ("caption", "caption2", "negative_caption"))
+    found = figures(measured("negatives", given.clip, tmp_path / "rows.json"))
+    assert {name for _, name in found} == {"accuracy", "augmented", "brittleness", "text-only"}
+    assert found["all", "text-only"].value == float(c @ p > c @ n and c @ p > p @ n)
 
 
 def test_retrieval_counts_the_captions_of_one_image_together(given: Given, tmp_path: Path) -> None:

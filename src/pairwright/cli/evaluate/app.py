@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pairwright.cli.evaluate import answers, documents, models, precomputed
+from pairwright.cli.evaluate import answers, choices, documents, models, precomputed
 from pairwright.cli.options.groups import App, DefaultCommandGroup
 
 _SCORES = (".jsonl", ".csv", ".tsv", ".parquet")
@@ -27,4 +27,5 @@ app.command("zero-shot")(models.zero_shot)
 app.command("conditions")(models.conditions)
 app.command("rationales")(models.rationales)
 app.command("answers")(answers.answers)
+app.command("choices")(choices.choices)
 app.command("multi-document")(documents.multi_document)

@@ -10,7 +10,7 @@ import typer
 
 from pairwright.cli.evaluate.report import print_evaluation, require_torch
 from pairwright.cli.options.groups import advanced_option, input_option, output_option, with_options
-from pairwright.cli.options.input import JsonOption
+from pairwright.cli.options.input import JsonOption, LayoutOption
 from pairwright.cli.output.console import note
 from pairwright.cli.output.files import check_extension, check_outputs
 from pairwright.cli.output.progress import with_progress
@@ -100,15 +100,20 @@ with_evaluation_options = with_options(EvaluationOptions, "common")
 
 @with_progress
 @with_evaluation_options
-def negatives(models: ModelsArgument, *, data: DataOption, common: EvaluationOptions) -> None:
+def negatives(
+    models: ModelsArgument, *, data: DataOption, layout: LayoutOption = "", common: EvaluationOptions
+) -> None:
     """Evaluate accuracy on hard negatives and brittleness to hard positives.
+
+    Files of benchmarks give the scores that their users report: Winoground text, image and group, What'sUp pair and set.
 
     \b
     Examples:
       pairwright evaluate negatives run openai/clip-vit-base-patch32 --data swap_att.json --images val2017
       pairwright evaluate negatives run --base-model clip --wise-ft 0,0.5,1 --data shards --html report.html
+      pairwright evaluate negatives openai/clip-vit-base-patch32 --data winoground/examples.jsonl --images images
     """
-    common.run("negatives", models, data)
+    common.run("negatives", models, data, layout=layout)
 
 
 @with_progress

@@ -6,6 +6,7 @@ from pairwright.cli.generate.annotations import conversations, negatives, positi
 from pairwright.cli.generate.captions import captions
 from pairwright.cli.generate.groups import groups
 from pairwright.cli.generate.mistakes import mistakes
+from pairwright.cli.generate.orders import orders
 from pairwright.cli.generate.plugin import run
 from pairwright.cli.generate.rationales import MultipleImports, rationales
 from pairwright.cli.generate.triples import triples
@@ -34,4 +35,5 @@ app.command("rationales", cls=MultipleImports)(rationales)
 app.command("triples")(triples)
 app.command("mistakes")(mistakes)
 app.command("groups")(groups)
+app.command("orders")(orders)
 app.command("run")(run)

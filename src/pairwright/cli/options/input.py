@@ -19,11 +19,12 @@ InputArgument = Annotated[
     typer.Argument(metavar="INPUT", help="COCO .json, .jsonl, .csv, .tsv, .parquet, a folder, or {00000..00009}.tar."),
 ]
 RowsArgument = Annotated[
-    str, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, SugarCrepe .json, NegCLIP .tsv, .parquet.")
+    str, typer.Argument(metavar="INPUT", help="Candidate rows: .jsonl, .parquet, or a benchmark's .json, .csv, .tsv.")
 ]
 OnErrorOption = Annotated[
     Literal["stop", "skip"], input_option("--on-error", help="Stop at a broken row, or skip and count it.")
 ]
+LayoutOption = Annotated[str, input_option("--format", help="Layout of rows, such as valse or aro; else detected.")]
 ExcludeOption = Annotated[
     list[str], input_option("--exclude", help="Evaluation data to exclude: pairs, images or a .txt. Repeatable.")
 ]

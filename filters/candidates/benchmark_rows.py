@@ -1,0 +1,379 @@
+"""Rows of published benchmarks as candidate rows, and back.
+
+A benchmark whose score is over several texts or images gives several candidate rows with a field ``question``:
+
+- ``{"choice": ID}``: one image with several negatives, one row each (What'sUp, NegBench).
+- ``{"group": ID}``: two images with two captions, one row per image (Winoground, ColorSwap, BiVLC, MMVP-VLM): the
+  caption of one is the negative of the other.
+- ``pair`` and ``set``: questions that only count together (What'sUp). ``class``: classes whose accuracies are averaged
+  (ARO).
+
+Rows that the benchmark's own users skip are rejected with a reason of `REASONS`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import polars as pl
+
+from pairwright.datasets.atomic_files import write_bytes
+from pairwright.datasets.images.parquet_cells import format_cell_name
+from pairwright.filters.candidates.invalid_rows import InvalidRow
+from pairwright.filters.candidates.row_formats import edit_type_of_file
+from pairwright.filters.candidates.rows import candidate_rows
+from pairwright.filters.candidates.source_rows import LocatedReading, LocatedRow, Source, SourceRow
+
+REASONS: Final[Mapping[str, str]] = {
+    "identical": "negative and caption are equal",
+    "repeated_caption": "the second caption equals the first (SugarCrepe++)",
+    "repeated_row": "an earlier row has the same image and texts",
+    "not_accepted": "fewer than two annotators chose the caption (VALSE)",
+}
+VALSE_FILES: Final = frozenset(
+    f"{name}.json"
+    for name in (
+        *("existence", "plurals", "counting-hard", "counting-small-quant", "counting-adversarial", "relations"),
+        *("action-replacement", "actant-swap", "coreference-standard", "coreference-hard", "foil-it"),
+    )
+)
+TWO_BY_TWO: Final = (
+    ("image_0", "image_1", "caption_0", "caption_1"),  # Winoground
+    ("image_1", "image_2", "caption_1", "caption_2"),  # ColorSwap
+    ("image", "negative_image", "caption", "negative_caption"),  # BiVLC
+)
+_ACCEPTED = 2  # of three annotators
+_RELATION = re.compile(
+    r"(?P<one>.+?)_(?P<relation>left_of|right_of|on|under|in-front_of|in_front_of|behind)_(?P<two>.+)"
+)
+_AXES = {"left_of": "side", "right_of": "side", "on": "height", "under": "height"}  # others: depth
+_MMVP = ("Question ID", "Type", "Statement")
+_FEWEST_OPTIONS = 2
+
+
+def mapping_of(row: SourceRow) -> dict[str, Any]:
+    """Return the fields of a row.
+
+    Raises:
+        InvalidRow: it is no object.
+    """
+    if not isinstance(row.value, Mapping):
+        what = f"{type(row.value).__name__} instead of an object"
+        raise InvalidRow("wrong_type", what, where=row.place, fix="Each row is a JSON object.")
+    return {str(name): value for name, value in row.value.items()}
+
+
+def take(fields: dict[str, Any], names: Iterable[str], place: str) -> Any:
+    """Remove and return the value of the first of ``names`` that ``fields`` has.
+
+    Raises:
+        InvalidRow: it has none.
+    """
+    wanted = list(names)
+    for name in wanted:
+        if fields.get(name) is not None:
+            return fields.pop(name)
+    fix = f"It has: {', '.join(fields)[:200] or 'nothing'}."
+    raise InvalidRow("missing_column", f"no {' or '.join(wanted)}", where=place, fix=fix)
+
+
+def text_of(fields: dict[str, Any], names: Iterable[str], place: str) -> str:
+    """Remove and return a text; errors as of `take`, and for a value of another type."""
+    wanted = list(names)
+    value = take(fields, wanted, place)
+    if not isinstance(value, str):
+        raise _type_error(wanted[0], value, "a text", place)
+    return value
+
+
+def _type_error(name: str, value: Any, expected: str, place: str) -> InvalidRow:
+    what = f"{name} is {type(value).__name__}, not {expected}"
+    return InvalidRow("wrong_type", what, where=place, fix=f"Write it as {expected}.")
+
+
+def screen(rows: Iterable[LocatedReading]) -> Iterator[LocatedReading]:
+    """Yield the rows, rejecting equal texts and repeated rows."""
+    seen: set[tuple[str, ...]] = set()
+    for place, row in rows:
+        if isinstance(row, InvalidRow) or row.get("status") == "rejected":
+            yield place, row
+            continue
+        texts = tuple(" ".join(str(row.get(name) or "").split()) for name in ("caption", "negative", "positive"))
+        this = (str(row.get("image")), str(row.get("question", {})), *texts)
+        reason = "repeated_row" if this in seen else _equal_texts(*texts)
+        seen.add(this)
+        yield place, {**row, "status": "rejected", "reason": reason} if reason else row
+
+
+def _equal_texts(caption: str, negative: str, positive: str) -> str:
+    if negative and negative in {caption, positive}:
+        return "identical"
+    return "repeated_caption" if positive and positive == caption else ""
+
+
+def sugarcrepe_plus_plus(row: SourceRow) -> Iterator[LocatedRow]:
+    """Yield a row of SugarCrepe++: ``caption2`` is a second true text."""
+    fields = mapping_of(row)
+    second = text_of(fields, ["caption2"], row.place)
+    image, negative = (text_of(fields, [name], row.place) for name in ("filename", "negative_caption"))
+    yield (
+        row.place,
+        {
+            "id": row.index,
+            **edit_type_of_file(row.stem),
+            **fields,
+            "image": image,
+            "negative": negative,
+            "positive": second,
+        },
+    )
+
+
+def valse(row: SourceRow) -> Iterator[LocatedRow]:
+    """Yield the rows of a VALSE entry, one per foil."""
+    fields = mapping_of(row)
+    fields.pop("key", None)  # repeats the index
+    image = text_of(fields, ["image_file"], row.place)
+    foils = take(fields, ["foil", "foils"], row.place)
+    foils = foils if isinstance(foils, list) else [foils]
+    votes = fields.get("mturk")
+    chosen = votes.get("caption") if isinstance(votes, Mapping) else _ACCEPTED
+    accepted = isinstance(chosen, int) and chosen >= _ACCEPTED
+    verdict = {} if accepted else {"status": "rejected", "reason": "not_accepted"}
+    form = row.stem if f"{row.stem}.json" in VALSE_FILES else fields.get("linguistic_phenomena") or "foil"
+    for number, foil in enumerate(foils):
+        id_ = row.index if len(foils) == 1 else f"{row.index}-{number}"
+        yield row.place, {**fields, "id": id_, "image": image, "negative": foil, "form": form, **verdict}
+
+
+def aro(row: SourceRow) -> Iterator[LocatedRow]:
+    """Yield a row of ARO's VG-Relation or VG-Attribution; the image is cropped to its box when it is evaluated."""
+    fields = mapping_of(row)
+    image, caption, negative = (
+        text_of(fields, [name], row.place) for name in ("image_path", "true_caption", "false_caption")
+    )
+    pair = fields.get("attributes")
+    relation = fields.get("relation_name")
+    named = "_".join(map(str, pair)) if isinstance(pair, list) else str(relation or "")
+    form = "attribution" if isinstance(pair, list) else "relation"
+    texts = {"id": row.index, "image": image, "caption": caption, "negative": negative, "form": form}
+    yield row.place, {**fields, **texts, **({"question": {"class": named}} if named else {})}
+
+
+def whatsup(row: SourceRow) -> Iterator[LocatedRow]:
+    """Yield the rows of a What'sUp question, one per wrong option; the first option is right."""
+    fields = mapping_of(row)
+    given = take(fields, ["image_path", "image_id"], row.place)
+    image = f"{given:012d}.jpg" if isinstance(given, int) else given
+    options = _texts(fields.pop("caption_options", None), "caption_options", row.place)
+    question: dict[str, str] = {"choice": row.index}
+    found = _RELATION.fullmatch(Path(str(image)).stem)
+    if found is not None:
+        one, relation, two = found.group("one", "relation", "two")
+        question |= {"pair": f"{one}|{two}|{_AXES.get(relation, 'depth')}", "set": f"{one}|{two}", "class": relation}
+    yield from _options(row, {**fields, "image": image, "form": "position", "question": question}, options, 0)
+
+
+def whatsup_qa(row: SourceRow) -> Iterator[LocatedRow]:
+    """Yield a row of What'sUp's COCO-QA or VG-QA: ``[image id, true caption, false caption]``."""
+    value = row.value
+    if not isinstance(value, list) or len(value) != 3 or not all(isinstance(text, str) for text in value[1:]):
+        raise _type_error("the row", value, "[image id, caption, negative]", row.place)
+    image = f"{value[0]}.jpg" if row.stem.startswith("vg") else f"{str(value[0]).zfill(12)}.jpg"
+    yield (
+        row.place,
+        {"id": row.index, "image": image, "caption": value[1], "negative": value[2], "form": "position"},
+    )
+
+
+def negbench(row: SourceRow) -> Iterator[LocatedRow]:
+    """Yield the rows of a NegBench question, one per wrong option."""
+    fields = mapping_of(row)
+    image = text_of(fields, ["image_path", "filepath"], row.place)
+    names = sorted((name for name in fields if re.fullmatch(r"caption_\d+", name)), key=lambda name: int(name[8:]))
+    options = [text_of(fields, [name], row.place) for name in names]
+    right = str(take(fields, ["correct_answer"], row.place))
+    number = right.removesuffix(".0")  # pandas writes whole numbers so where others are missing
+    if not number.isdecimal() or int(number) >= len(options):
+        what = f"correct_answer is {right!r}, not an index of the {len(options)} captions"
+        raise InvalidRow("wrong_type", what, where=row.place, fix="Write the index of the right caption, from 0.")
+    form = fields.pop("correct_answer_template", None) or "untemplated"
+    body = {**fields, "image": image, "form": form, "question": {"choice": row.index}}
+    yield from _options(row, body, options, int(number))
+
+
+def _texts(value: Any, name: str, place: str) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise _type_error(name, value, "a list of texts", place)
+    return value
+
+
+def _options(row: SourceRow, body: Mapping[str, Any], options: list[str], right: int) -> Iterator[LocatedRow]:
+    if len(options) < _FEWEST_OPTIONS:
+        raise InvalidRow("empty_negative", "fewer than two captions", where=row.place, fix="Add the wrong ones.")
+    for number, option in enumerate(options):
+        if number != right:
+            id_ = f"{row.index}-{number}"
+            yield row.place, {**body, "id": id_, "caption": options[right], "negative": option}
+
+
+def two_by_two_names(fields: Iterable[str]) -> tuple[str, str, str, str] | None:
+    """Return the names of the two images and the two captions; None if a row is no such group."""
+    known = set(fields)
+    return next((names for names in TWO_BY_TWO if known.issuperset(names)), None)
+
+
+def two_by_two(row: SourceRow) -> Iterator[LocatedRow]:
+    """Yield the two rows of a group of two images and two captions."""
+    fields = mapping_of(row)
+    names = two_by_two_names(name for name, value in fields.items() if value is not None)
+    if names is None:
+        fix = f"It has: {', '.join(fields)[:200]}."
+        raise InvalidRow("missing_column", "not two images and two captions", where=row.place, fix=fix)
+    captions = [text_of(fields, [name], row.place) for name in names[2:]]
+    images = [_image(fields.pop(name), name, row) for name in names[:2]]
+    id_ = str(fields.pop("id", row.index))
+    form = fields.pop("type", None) or fields.pop("tag", None) or "two_by_two"
+    rest = {name: value for name, value in fields.items() if not isinstance(value, bytes)}
+    yield from _group(row.place, id_, images, captions, {**rest, "form": str(form)})
+
+
+def _image(value: Any, name: str, row: SourceRow) -> str:
+    """Return the locator of an image: a path, or the cell of a Parquet table."""
+    if isinstance(value, Mapping) and isinstance(value.get("bytes"), bytes):
+        file = Path(str(value.get("path") or "")).name
+        table = row.place.rpartition(": row ")[0]
+        return f"{Path(table).absolute()}::{format_cell_name(name, int(row.index) + 1, file)}"
+    if isinstance(value, Mapping):
+        value = value.get("path")
+    if not isinstance(value, str):
+        raise _type_error(name, value, "a path", row.place)
+    return value
+
+
+def _group(
+    place: str, id_: str, images: list[str], captions: list[str], body: Mapping[str, Any]
+) -> Iterator[LocatedRow]:
+    for at, image in enumerate(images):
+        texts = {"image": image, "caption": captions[at], "negative": captions[1 - at]}
+        yield place, {**body, "id": f"{id_}-{at}", **texts, "question": {"group": id_}}
+
+
+def mmvp(source: Source) -> Iterator[LocatedReading]:
+    """Yield the rows of MMVP-VLM's Questions.csv: two lines in succession are a group."""
+    waiting: tuple[str, str, str] | None = None  # id, image, statement
+    for row in source.rows():
+        if isinstance(row, InvalidRow):
+            yield row.where, row
+            continue
+        fields = {name.strip(): value for name, value in mapping_of(row).items()}
+        try:
+            id_, kind, statement = (text_of(fields, [name], row.place) for name in _MMVP)
+        except InvalidRow as flaw:
+            yield row.place, flaw
+            continue
+        this = (id_, f"{kind}/{id_}.jpg", statement)
+        if waiting is None:
+            waiting = this
+            continue
+        images, captions = [waiting[1], this[1]], [waiting[2], this[2]]
+        yield from _group(row.place, f"{waiting[0]}+{id_}", images, captions, {"form": kind})
+        waiting = None
+    if waiting is not None:
+        where = str(source.path)
+        yield where, InvalidRow("missing_column", f"question {waiting[0]} has no partner", where=where, fix="Add it.")
+
+
+# Writers: what a reader renamed gets its name back; all other fields are as read.
+
+_OURS = frozenset({"id", "key", "image", "caption", "negative", "positive", "form", "target", "status", "reason"})
+
+
+def _written_rows(frame: pl.DataFrame) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Yield (row, its other fields)."""
+    for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True):
+        yield row, orjson.loads(extra)
+
+
+def _dump(path: Path, rows: Any) -> None:
+    write_bytes(path, orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
+
+
+def write_plus_plus(frame: pl.DataFrame, path: Path) -> None:
+    """Write rows with two true texts as SugarCrepe++: a list."""
+    _dump(
+        path,
+        [
+            {
+                "id": row["id"],
+                "filename": row["image"],
+                "caption": row["caption"],
+                "caption2": row["positive"],
+                "negative_caption": row["negative"],
+                **more,
+            }
+            for row, more in _written_rows(frame)
+            if row["positive"]
+        ],
+    )
+
+
+def write_valse(frame: pl.DataFrame, path: Path) -> None:
+    """Write rows as VALSE: an object by id."""
+    _dump(
+        path,
+        {
+            row["id"]: {
+                "image_file": row["image"],
+                "caption": row["caption"],
+                "foil": row["negative"],
+                "linguistic_phenomena": row["form"],
+                **more,
+            }
+            for row, more in _written_rows(frame)
+        },
+    )
+
+
+def write_aro(frame: pl.DataFrame, path: Path) -> None:
+    """Write rows as ARO's VG-Relation and VG-Attribution: a list."""
+    _dump(
+        path,
+        [
+            {
+                "image_path": row["image"],
+                "true_caption": row["caption"],
+                "false_caption": row["negative"],
+                **{name: value for name, value in more.items() if name != "question"},
+            }
+            for row, more in _written_rows(frame)
+        ],
+    )
+
+
+def write_two_by_two(frame: pl.DataFrame, path: Path) -> None:
+    """Write groups of two images and two captions as Winoground; a group that lost a row is skipped."""
+    groups: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
+    for row, more in _written_rows(frame):
+        question = more.get("question")
+        if isinstance(question, Mapping) and "group" in question:
+            groups.setdefault(str(question["group"]), []).append((row, more))
+    _dump(
+        path,
+        [
+            {
+                "id": id_,
+                "image_0": one["image"],
+                "caption_0": one["caption"],
+                "image_1": two["image"],
+                "caption_1": two["caption"],
+                "type": one["form"],
+                **{name: value for name, value in more.items() if name != "question"},
+            }
+            for id_, found in groups.items()
+            if len(found) == len(TWO_BY_TWO[0]) // 2
+            for (one, more), (two, _) in [found]
+        ],
+    )

@@ -1,0 +1,256 @@
+"""Layouts of files of candidate rows: how each is recognised, read, written and scored.
+
+A layout is one `Layout` in the table below, or an entry point of the group ``pairwright.layouts``. The first layout
+whose ``sniff`` accepts a file reads it; a file that none accepts is read as its ending says.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from operator import attrgetter
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.plugins import PluginRegistry, call_plugin, iterate_plugin
+from pairwright.filters.candidates import benchmark_rows, row_formats
+from pairwright.filters.candidates.invalid_rows import InvalidRow
+from pairwright.filters.candidates.source_rows import SUFFIXES, LocatedReading, LocatedRow, Source, SourceRow
+
+ACCURACY: Final = ("accuracy",)
+TRIPLES: Final = ("accuracy", "original", "augmented", "brittleness")
+ALL_SCORES: Final = (*TRIPLES, "choice", "pair", "set", "text", "image", "group", "class mean")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A layout of candidate rows.
+
+    Attributes:
+        name: value of ``--format``.
+        about: description for ``pairwright plugins``.
+        read: yields (place, row) or (place, error) of a file; fields as of `rows.py`, and ``question`` of
+            `benchmark_rows.py`.
+        sniff: whether a file has this layout, by its container and the fields of its first row.
+        suffix: file name ending that `write` writes.
+        write: writes a frame of kept rows; None: read only.
+        scores: measures that are reported, of `ALL_SCORES` and those of the evaluation.
+        stores_only_kept: whether files contain kept rows only; other layouts have a status.
+    """
+
+    name: str
+    about: str
+    read: Callable[[Source], Iterator[LocatedReading]]
+    sniff: Callable[[Source], bool] = lambda _: False
+    suffix: str = ""
+    write: Callable[[pl.DataFrame, Path], None] | None = None
+    scores: tuple[str, ...] = ALL_SCORES
+    stores_only_kept: bool = True
+
+
+def each_row(convert: Callable[[SourceRow], Iterable[LocatedRow]]) -> Callable[[Source], Iterator[LocatedReading]]:
+    """Return a reader that makes candidate rows of each row of a file, and rejects repeated and equal ones.
+
+    Args:
+        convert: returns the candidate rows of a row; may raise `InvalidRow`.
+    """
+
+    def read(source: Source) -> Iterator[LocatedReading]:
+        for row in source.rows():
+            if isinstance(row, InvalidRow):
+                yield row.where, row
+                continue
+            try:
+                found = list(convert(row))
+            except InvalidRow as flaw:
+                yield row.place, flaw
+            else:
+                yield from found
+
+    return lambda source: benchmark_rows.screen(read(source))
+
+
+def _has(*fields: str, container: str = "") -> Callable[[Source], bool]:
+    """Return a test for the fields of the first row, and for the container unless empty."""
+    return lambda source: source.fields.issuperset(fields) and container in {"", source.container}
+
+
+def _is_two_by_two(source: Source) -> bool:
+    return benchmark_rows.two_by_two_names(source.fields) is not None
+
+
+def _is_negbench(source: Source) -> bool:
+    return {"caption_0", "caption_1", "correct_answer"} <= source.fields
+
+
+def _is_triple_list(source: Source) -> bool:
+    first = source.first
+    return source.container == "list" and isinstance(first, list) and all(isinstance(text, str) for text in first[1:])
+
+
+_BUILT_IN = (
+    Layout(
+        "sugarcrepe++",
+        "SugarCrepe++: two captions and a negative",
+        each_row(benchmark_rows.sugarcrepe_plus_plus),
+        _has("caption2", "negative_caption"),
+        ".json",
+        benchmark_rows.write_plus_plus,
+        ("accuracy", "augmented", "brittleness", "text-only"),
+    ),
+    Layout(
+        "valse",
+        "VALSE: captions and foils, with annotators' votes",
+        each_row(benchmark_rows.valse),
+        lambda source: source.container == "object" and bool({"foil", "foils"} & source.fields),
+        ".json",
+        benchmark_rows.write_valse,
+        ACCURACY,
+    ),
+    Layout(
+        "aro",
+        "ARO: VG-Relation and VG-Attribution",
+        each_row(benchmark_rows.aro),
+        _has("true_caption", "false_caption"),
+        ".json",
+        benchmark_rows.write_aro,
+        ("accuracy", "class mean"),
+    ),
+    Layout(
+        "whatsup",
+        "What'sUp: four positions of two objects",
+        each_row(benchmark_rows.whatsup),
+        _has("caption_options"),
+        scores=("choice", "pair", "set", "class mean"),
+    ),
+    Layout(
+        "whatsup-qa",
+        "What'sUp: COCO-QA and VG-QA",
+        each_row(benchmark_rows.whatsup_qa),
+        _is_triple_list,
+        scores=ACCURACY,
+    ),
+    Layout(
+        "negbench",
+        "NegBench: multiple choice",
+        each_row(benchmark_rows.negbench),
+        _is_negbench,
+        scores=("choice",),
+    ),
+    Layout(
+        "mmvp",
+        "MMVP-VLM: Questions.csv, two lines a group",
+        lambda source: benchmark_rows.screen(benchmark_rows.mmvp(source)),
+        _has("Question ID", "Statement"),
+        scores=("text", "image", "group"),
+    ),
+    Layout(
+        "winoground",
+        "Winoground, ColorSwap, BiVLC: two images and two captions",
+        each_row(benchmark_rows.two_by_two),
+        _is_two_by_two,
+        ".json",
+        benchmark_rows.write_two_by_two,
+        ("text", "image", "group"),
+    ),
+    Layout(
+        "sugarcrepe",
+        "SugarCrepe: captions with negatives, an object",
+        row_formats.read_sugarcrepe,
+        _has("negative_caption", container="object"),
+        ".json",
+        row_formats.write_sugarcrepe,
+        TRIPLES,
+    ),
+    Layout(
+        "negclip",
+        "NegCLIP: a table with lists of negatives",
+        row_formats.read_negclip,
+        _has("title", "neg_caption", container="table"),
+        ".tsv",
+        row_formats.write_negclip,
+        TRIPLES,
+    ),
+    Layout(
+        "jsonl",
+        "pairwright's rows, one JSON object a line",
+        row_formats.read_jsonl,
+        suffix=".jsonl",
+        write=row_formats.write_jsonl,
+        stores_only_kept=False,
+    ),
+    Layout(
+        "parquet",
+        "pairwright's rows in a table",
+        row_formats.read_parquet,
+        suffix=".parquet",
+        write=row_formats.write_parquet,
+        stores_only_kept=False,
+    ),
+)
+LAYOUTS = PluginRegistry(
+    "layout",
+    ("pairwright.layouts",),
+    {one.name: one for one in _BUILT_IN},
+    attrgetter("about"),
+    Layout,
+    lambda layout, label: replace(
+        layout,
+        read=partial(iterate_plugin, layout.read, tuple, label),
+        sniff=partial(call_plugin, layout.sniff, label),
+    ),
+)
+BENCHMARK_FILES: Final = row_formats.SUGARCREPE_FILES | benchmark_rows.VALSE_FILES
+_BY_SUFFIX: Final = {
+    ".json": "sugarcrepe",
+    ".jsonl": "jsonl",
+    ".tsv": "negclip",
+    ".csv": "negclip",
+    ".parquet": "parquet",
+}
+WRITTEN: Final = {".jsonl": "jsonl", ".json": "sugarcrepe", ".tsv": "negclip", ".parquet": "parquet"}
+
+
+def find_layout(source: Source, name: str = "") -> Layout:
+    """Return the layout of a file.
+
+    Args:
+        source: the file.
+        name: of the layout; empty to detect it.
+
+    Raises:
+        UsageError: no such layout, or an ending that no layout has.
+    """
+    if source.suffix not in SUFFIXES:
+        raise UsageError(f"{source.path}: candidate rows are in {', '.join(SUFFIXES)} files. Rename or convert it.")
+    if name:
+        return LAYOUTS.get(name)
+    for layout in _all_layouts():
+        try:
+            if layout.sniff(source):
+                return layout
+        except InputError:  # the reader reports it
+            break
+    return LAYOUTS.built_in[_BY_SUFFIX[source.suffix]]
+
+
+def _all_layouts() -> Iterator[Layout]:
+    yield from LAYOUTS.built_in.values()
+    for point in LAYOUTS.entry_points():
+        yield LAYOUTS.get(point.name)
+
+
+def layout_to_write(path: Path, like: Layout | None = None) -> Layout:
+    """Return the layout of a file to write: that of the input if it has the ending, else that of the ending.
+
+    Raises:
+        UsageError: no layout has the ending.
+    """
+    suffix = path.suffix.lower()
+    if like is not None and like.write is not None and like.suffix == suffix:
+        return like
+    if suffix not in WRITTEN:
+        raise UsageError(f"{path}: candidate rows are in {', '.join(WRITTEN)} files. Rename or convert it.")
+    return LAYOUTS.built_in[WRITTEN[suffix]]

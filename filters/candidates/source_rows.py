@@ -1,0 +1,182 @@
+"""Rows of a file as its container holds them: a JSON object or list, JSON Lines, a table.
+
+What the rows mean is up to a layout (`layouts.py`), which recognises a file by its container and first row.
+"""
+
+import ast
+import codecs
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import polars as pl
+
+from pairwright.datasets.errors import InputError
+from pairwright.datasets.option_names import COMMAND_LINE
+from pairwright.datasets.readers.csv_tsv import read_csv, read_tsv
+from pairwright.datasets.readers.text_files import iter_lines, read_text_bytes
+from pairwright.datasets.rejects import Reject, fix_for
+from pairwright.filters.candidates.invalid_rows import InvalidRow
+
+LocatedRow = tuple[str, Mapping[str, Any]]
+LocatedReading = tuple[str, Mapping[str, Any] | InvalidRow]
+
+SUFFIXES: Final = (".jsonl", ".json", ".tsv", ".csv", ".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRow:
+    """A row as it is in its file.
+
+    Attributes:
+        place: for messages.
+        index: key in an object, else position from 0.
+        value: mapping or list, not checked.
+        stem: name of the file without its ending, such as ``swap_att``.
+    """
+
+    place: str
+    index: str
+    value: Any
+    stem: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of rows; a JSON file is parsed once.
+
+    Attributes:
+        path: of the file.
+    """
+
+    path: Path
+
+    @cached_property
+    def suffix(self) -> str:
+        """File name ending in lower case, without ``.gz``."""
+        path = self.path.with_suffix("") if self.path.suffix == ".gz" else self.path
+        return path.suffix.lower()
+
+    @cached_property
+    def stem(self) -> str:
+        """Name of the file without its endings."""
+        return self.path.name.partition(".")[0]
+
+    @cached_property
+    def data(self) -> Any:
+        """Parsed content of a JSON file.
+
+        Raises:
+            InvalidRow: it is not JSON.
+        """
+        return parse_json(read_text_bytes(self.path), str(self.path))
+
+    @cached_property
+    def container(self) -> str:
+        """``object``, ``list``, ``lines`` or ``table``."""
+        if self.suffix == ".json":
+            return "list" if isinstance(self.data, list) else "object"
+        return "lines" if self.suffix == ".jsonl" else "table"
+
+    @cached_property
+    def first(self) -> Any:
+        """First readable row; for Parquet, a mapping with its column names; None without any."""
+        if self.suffix == ".parquet":
+            return dict.fromkeys(read_parquet_file(self.path, rows=0).columns)
+        return next((row.value for row in self.rows() if isinstance(row, SourceRow)), None)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        """Field names of the first row; empty if it is not a mapping."""
+        return frozenset(map(str, self.first)) if isinstance(self.first, Mapping) else frozenset()
+
+    def rows(self) -> Iterator[SourceRow | InvalidRow]:
+        """Yield the rows, or the errors of invalid ones.
+
+        Raises:
+            InputError: the file is not readable.
+        """
+        if self.suffix == ".json":
+            yield from self._json_rows()
+        elif self.suffix == ".jsonl":
+            yield from self._line_rows()
+        elif self.suffix == ".parquet":
+            for number, row in enumerate(read_parquet_file(self.path).iter_rows(named=True)):
+                yield SourceRow(f"{self.path}: row {number + 1}", str(number), row, self.stem)
+        else:
+            read = read_tsv if self.suffix == ".tsv" else read_csv
+            for number, line in enumerate(read(self.path)):
+                if isinstance(line, Reject):
+                    yield InvalidRow(line.reason, line.detail, where=line.place, fix=fix_for(line.reason, COMMAND_LINE))
+                else:
+                    yield SourceRow(line.place, str(number), line.fields, self.stem)
+
+    def _json_rows(self) -> Iterator[SourceRow]:
+        data = self.data
+        if not isinstance(data, list | Mapping):
+            what = f"{type(data).__name__} instead of a list or an object of rows"
+            raise InputError(what, where=str(self.path), fix="Write a list of rows.")
+        items = data.items() if isinstance(data, Mapping) else enumerate(data)
+        for index, value in items:
+            yield SourceRow(f"{self.path}: row {index!r}", str(index), value, self.stem)
+
+    def _line_rows(self) -> Iterator[SourceRow | InvalidRow]:
+        for number, line in iter_lines(self.path):
+            if line.strip():
+                place = f"{self.path}:{number}"
+                try:
+                    yield SourceRow(place, str(number - 1), parse_json(line, place), self.stem)
+                except InvalidRow as flaw:
+                    yield flaw
+
+
+def parse_json(data: bytes, place: str) -> Any:
+    """Return parsed JSON.
+
+    Raises:
+        InvalidRow: it is not JSON.
+    """
+    try:
+        return orjson.loads(data.removeprefix(codecs.BOM_UTF8))
+    except orjson.JSONDecodeError as error:
+        raise InvalidRow("broken_json", f"invalid JSON ({error.msg})", where=place, fix="Fix or delete it.") from None
+
+
+def parse_text_list(value: str | None, name: str, place: str) -> list[str]:
+    """Return the texts of a Python list literal, which is parsed and never evaluated.
+
+    Raises:
+        InvalidRow: it is none.
+    """
+    try:
+        texts = ast.literal_eval(value or "")
+    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two: deep nesting
+        texts = None
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        fix = "Write it as ['first text', 'second text']."
+        raise InvalidRow("wrong_type", f"{name} is not a list of texts", where=place, fix=fix)
+    return texts
+
+
+def read_parquet_file(path: Path, rows: int | None = None) -> pl.DataFrame:
+    """Return the first ``rows`` of a Parquet file; None: all.
+
+    Raises:
+        InputError: it is not a Parquet file.
+    """
+    try:
+        return pl.read_parquet(path, n_rows=rows)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        what = f"invalid Parquet file ({str(error).partition(chr(10))[0]})"
+        raise InputError(what, where=str(path), fix="Write it again.") from None
+
+
+def row_or_error(place: str, read: Callable[[], Mapping[str, Any]]) -> LocatedReading:
+    """Return a row or the error of an invalid one: a generator cannot continue after raising."""
+    try:
+        return place, read()
+    except InvalidRow as flaw:
+        return place, flaw

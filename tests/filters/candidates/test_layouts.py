@@ -1,0 +1,318 @@
+"""Layouts of benchmarks: recognised by content, read as candidate rows, written back, and flaws counted."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from pairwright.cli.main import app
+from pairwright.datasets.errors import InputError, UsageError
+from pairwright.datasets.exports.writing import find_positive, list_negatives
+from pairwright.filters.candidates.files import layout_of, read_candidates, write_candidates
+from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
+from pairwright.filters.candidates.layouts import LAYOUTS
+from pairwright.filters.candidates.samples import candidate_source, holds_candidates
+
+PLUS = {
+    "id": 4,
+    "filename": "7.jpg",
+    "caption": "a red cup",
+    "caption2": "one cup, red",
+    "negative_caption": "a blue cup",
+}
+VALSE = {
+    "image_file": "7.jpg",
+    "dataset": "coco",
+    "caption": "a cup is on a table",
+    "foil": "a cup is under a table",
+    "linguistic_phenomena": "relations",
+    "classes": "on",
+    "mturk": {"foil": 0, "caption": 3, "other": 0},
+}
+ARO = {
+    "image_path": "7.jpg",
+    "bbox_x": 1,
+    "bbox_y": 2,
+    "bbox_w": 30,
+    "bbox_h": 40,
+    "true_caption": "the cup is on the table",
+    "false_caption": "the table is on the cup",
+    "relation_name": "on",
+}
+WHATSUP = {
+    "image_path": "data/controlled_images/mug_left_of_plate.jpeg",
+    "caption_options": [f"A mug {where} a plate" for where in ("to the left of", "to the right of", "on", "under")],
+}
+NEGBENCH = {
+    "image_path": "/home/somebody/coco/val2017/7.jpg",
+    **{f"caption_{number}": text for number, text in enumerate(("a dog", "no dog", "a cat", "no cat, a dog"))},
+    "correct_answer": "3",
+    "correct_answer_template": "hybrid",
+}
+WINOGROUND = {
+    "id": 5,
+    "image_0": "a.png",
+    "image_1": "b.png",
+    "caption_0": "a dog on a cat",
+    "caption_1": "a cat on a dog",
+    "tag": "Object",
+}
+COLORSWAP = {
+    "id": 5,
+    "image_1": "a.png",
+    "image_2": "b.png",
+    "caption_1": "a red dog, a blue cat",
+    "caption_2": "a blue dog, a red cat",
+}
+BIVLC = {
+    "image": "a.png",
+    "negative_image": "b.png",
+    "caption": "a dog",
+    "negative_caption": "a cat",
+    "type": "replace",
+}
+CONTENTS: dict[str, tuple[str, Any]] = {
+    "sugarcrepe++": ("swap_att.json", [PLUS]),
+    "valse": ("relations.json", {"x:1": VALSE}),
+    "aro": ("visual_genome_relation.json", [ARO]),
+    "whatsup": ("controlled_clevr_dataset.json", [WHATSUP]),
+    "whatsup-qa": ("coco_qa_one_obj.json", [[397133, "a cup on the left", "a cup on the right"]]),
+    "winoground": ("examples.jsonl", [WINOGROUND]),
+    "negbench": ("mcq.csv", [NEGBENCH]),
+    "mmvp": (
+        "Questions.csv",
+        [
+            {"Question ID": "1", "Type": "Color", "Statement": "A red cup"},
+            {"Question ID": "2", "Type": "Color", "Statement": "A blue cup"},
+        ],
+    ),
+}
+
+
+def save(folder: Path, name: str, content: Any) -> Path:
+    """Write rows as JSON, JSON Lines or CSV, by the ending of ``name``."""
+    path = folder / name
+    if path.suffix == ".csv":
+        with path.open("w", newline="") as handle:
+            table = csv.DictWriter(handle, list(content[0]))
+            table.writeheader()
+            table.writerows(content)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in content))
+    else:
+        path.write_text(json.dumps(content))
+    return path
+
+
+def texts(frame: pl.DataFrame) -> list[tuple[str, ...]]:
+    return frame.select("image", "caption", "negative").rows()
+
+
+@pytest.mark.parametrize("name", CONTENTS)
+def test_a_layout_is_recognised_by_its_content_whatever_the_file_is_called(name: str, tmp_path: Path) -> None:
+    file, content = CONTENTS[name]
+    assert layout_of(save(tmp_path, f"renamed{Path(file).suffix}", content)).name == name
+    assert layout_of(tmp_path / f"renamed{Path(file).suffix}", "sugarcrepe").name == "sugarcrepe"
+
+
+def test_own_rows_stay_in_their_layouts(tmp_path: Path) -> None:
+    row = {"caption": "a", "negative_caption": "b"}
+    assert layout_of(save(tmp_path, "a.jsonl", [row])).name == "jsonl"
+    assert layout_of(save(tmp_path, "a.json", {"0": row})).name == "sugarcrepe"
+
+
+def test_an_unknown_layout_is_an_error_that_lists_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no layout named.*valze.*valse"):
+        read_candidates(save(tmp_path, "a.json", {}), layout="valze")
+
+
+def test_sugarcrepe_plus_plus_has_a_second_caption_as_positive(tmp_path: Path) -> None:
+    (row,) = read_candidates(save(tmp_path, *CONTENTS["sugarcrepe++"])).to_dicts()
+    assert [row[name] for name in ("id", "image", "positive", "form", "target")] == [
+        "4", "7.jpg", "one cup, red", "swap", "attribute",
+    ]  # fmt: skip
+
+
+def test_valse_rows_that_annotators_refused_are_rejected(tmp_path: Path) -> None:
+    refused = {**VALSE, "mturk": {"foil": 1, "caption": 1, "other": 1}}
+    several = {**VALSE, "foil": None, "foils": ["a cup is off a table", "a cup is in a table"]}
+    unasked = {name: value for name, value in VALSE.items() if name != "mturk"} | {"foil": "a cup is near a table"}
+    frame = read_candidates(save(tmp_path, "rows.json", {"1": VALSE, "2": refused, "3": several, "4": unasked}))
+    assert frame["id"].to_list() == ["1", "2", "3-0", "3-1", "4"]
+    assert frame["reason"].to_list() == ["", "not_accepted", "", "", ""]
+    assert set(frame["form"]) == {"relations"}
+
+
+def test_a_folder_of_valse_files_has_the_file_as_the_type(tmp_path: Path) -> None:
+    for name in ("counting-hard", "counting-small-quant"):
+        save(tmp_path, f"{name}.json", {"1": VALSE})
+    frame = read_candidates(tmp_path)
+    assert frame["id"].to_list() == ["counting-hard-1", "counting-small-quant-1"]
+    assert frame["form"].to_list() == ["counting-hard", "counting-small-quant"]
+
+
+def test_aro_keeps_the_box_and_the_class(tmp_path: Path) -> None:
+    attribution = {**ARO, "attributes": ["red", "wooden"], "false_caption": "the wooden cup"}
+    frame = read_candidates(save(tmp_path, "vg.json", [ARO, attribution]))
+    assert frame["form"].to_list() == ["relation", "attribution"]
+    extras = [json.loads(extra) for extra in frame["extra"]]
+    assert [extra["question"]["class"] for extra in extras] == ["on", "red_wooden"]
+    assert extras[0]["bbox_w"] == 30
+
+
+def test_whatsup_gives_a_row_per_wrong_option_with_its_pair_and_set(tmp_path: Path) -> None:
+    rows = [
+        {**WHATSUP, "image_path": f"mug_{where}_plate.jpeg"}
+        for where in ("left_of", "right_of", "on", "under", "behind")
+    ]
+    frame = read_candidates(save(tmp_path, "controlled.json", rows))
+    assert frame.height == 15
+    questions = [json.loads(extra)["question"] for extra in frame["extra"]][::3]
+    assert {question["set"] for question in questions} == {"mug|plate"}
+    assert [question["pair"].split("|")[2] for question in questions] == ["side", "side", "height", "height", "depth"]
+
+
+@pytest.mark.parametrize(("stem", "image"), [("coco_qa_two_obj", "000000397133.jpg"), ("vg_qa_two_obj", "397133.jpg")])
+def test_whatsup_qa_names_the_image_by_its_number(stem: str, image: str, tmp_path: Path) -> None:
+    path = save(tmp_path, f"{stem}.json", [[397133, "left", "right"]])
+    assert texts(read_candidates(path)) == [(image, "left", "right")]
+
+
+def test_negbench_compares_the_right_answer_with_each_other_one(tmp_path: Path) -> None:
+    frame = read_candidates(save(tmp_path, *CONTENTS["negbench"]))
+    assert set(frame["caption"]) == {"no cat, a dog"}
+    assert frame["negative"].to_list() == ["a dog", "no dog", "a cat"]
+    assert set(frame["form"]) == {"hybrid"}
+
+
+@pytest.mark.parametrize("row", [WINOGROUND, COLORSWAP, BIVLC])
+def test_two_images_and_two_captions_give_a_row_per_image(row: dict[str, Any], tmp_path: Path) -> None:
+    frame = read_candidates(save(tmp_path, "groups.jsonl", [row]))
+    one, two = texts(frame)
+    assert [one[0], two[0]] == ["a.png", "b.png"]
+    assert one[1:] == two[:0:-1]
+    assert len({json.loads(extra)["question"]["group"] for extra in frame["extra"]}) == 1
+
+
+def test_images_in_a_parquet_table_of_the_hub_are_located_in_it(tmp_path: Path) -> None:
+    images = {name: {"bytes": name.encode(), "path": f"{name}.png"} for name in ("image_1", "image_2")}
+    pl.DataFrame([{**COLORSWAP, **images}]).write_parquet(tmp_path / "test.parquet")
+    one, two = read_candidates(tmp_path / "test.parquet")["image"]
+    from pairwright.datasets.images.loading import open_image
+
+    assert (open_image(one), open_image(two)) == (b"image_1", b"image_2")
+
+
+def test_mmvp_questions_are_paired_in_succession(tmp_path: Path) -> None:
+    _, content = CONTENTS["mmvp"]
+    path = save(tmp_path, "Questions.csv", [*content, {"Question ID": "3", "Type": "Color", "Statement": "A cup"}])
+    with pytest.raises(InputError, match="question 3 has no partner"):
+        read_candidates(path)
+    frame = read_candidates(path, InvalidRowPolicy("skip"))
+    assert texts(frame) == [("Color/1.jpg", "A red cup", "A blue cup"), ("Color/2.jpg", "A blue cup", "A red cup")]
+
+
+def test_equal_texts_and_repeated_rows_are_rejected_and_counted(tmp_path: Path) -> None:
+    flaws = [
+        PLUS,
+        {**PLUS, "id": 5},
+        {**PLUS, "id": 6, "negative_caption": PLUS["caption"]},
+        {**PLUS, "id": 7, "negative_caption": PLUS["caption2"]},
+        {**PLUS, "id": 8, "caption2": PLUS["caption"]},
+    ]
+    frame = read_candidates(save(tmp_path, "swap_att.json", flaws))
+    assert frame["reason"].to_list() == ["", "repeated_row", "identical", "identical", "repeated_caption"]
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "content", "complaint"),
+    [
+        ("", "a.json", [{**PLUS, "caption2": 5}], "row 0: caption2 is int, not a text"),
+        ("sugarcrepe++", "b.json", [{"caption": "a", "negative_caption": "b"}], "row 0: no caption2"),
+        ("", "c.json", {"1": VALSE, "2": 5}, "row '2': int instead of an object"),
+        ("valse", "d.json", {"1": {"caption": "a", "foil": "b"}}, "no image_file"),
+        ("aro", "e.json", [{"image_path": "x", "true_caption": "a"}], "no false_caption"),
+        ("", "f.json", [{**WHATSUP, "caption_options": "a"}], "caption_options is str, not a list of texts"),
+        ("", "g.json", [{**WHATSUP, "caption_options": ["a"]}], "fewer than two captions"),
+        ("", "h.json", [[1, "a", "b"], [1, "a"]], "row 1: the row is list"),
+        ("", "i.csv", [{**NEGBENCH, "correct_answer": "7"}], "correct_answer is '7', not an index of the 4"),
+        ("", "j.jsonl", [WINOGROUND, {**WINOGROUND, "caption_1": None}], ":2: not two images and two captions"),
+        ("sugarcrepe", "k.json", [PLUS], "list instead of an object"),
+        ("", "l.json", {"0": [1]}, "row '0': list instead of an object"),
+    ],
+)
+def test_a_broken_row_is_one_line_or_is_skipped_and_counted(
+    name: str, file: str, content: Any, complaint: str, tmp_path: Path
+) -> None:
+    path = save(tmp_path, file, content)
+    with pytest.raises(InputError, match=complaint) as caught:
+        read_candidates(path, layout=name)
+    assert "\n" not in str(caught.value)
+    if len(content) > 1:
+        screening = InvalidRowPolicy("skip")
+        assert read_candidates(path, screening, name).height
+        assert sum(screening.skipped.rows.values()) == 1
+
+
+@pytest.mark.parametrize("name", ["sugarcrepe++", "valse", "aro", "winoground"])
+def test_kept_rows_are_written_in_the_layout_of_the_input(name: str, tmp_path: Path) -> None:
+    path = save(tmp_path, *CONTENTS[name])
+    frame, layout, out = (
+        read_candidates(path),
+        layout_of(path),
+        tmp_path / "out" / Path(CONTENTS[name][0]).with_suffix(".json"),
+    )
+    out.parent.mkdir()
+    assert write_candidates(frame, out, like=layout) == frame.height
+    assert layout_of(out).name == name
+    again = read_candidates(out)
+    assert again.drop("extra").to_dicts() == frame.drop("extra").to_dicts()
+    assert [json.loads(extra) for extra in again["extra"]] == [json.loads(extra) for extra in frame["extra"]]
+
+
+def test_a_group_that_lost_a_row_is_not_written(tmp_path: Path) -> None:
+    path = save(tmp_path, "groups.jsonl", [WINOGROUND, {**WINOGROUND, "id": 6, "image_0": "c.png"}])
+    frame = read_candidates(path).with_columns(status=pl.Series(["rejected", "kept", "kept", "kept"]))
+    write_candidates(frame, tmp_path / "out.json", like=layout_of(path))
+    assert [row["id"] for row in json.loads((tmp_path / "out.json").read_text())] == ["6"]
+
+
+def test_every_layout_says_what_it_is() -> None:
+    assert all(layout.about and layout.scores for layout in LAYOUTS.built_in.values())
+
+
+def test_real_sets_are_recognised(real_data: Path) -> None:
+    expected = {"sugarcrepe_unrefined": "sugarcrepe", "sugarcrepe_plusplus": "sugarcrepe++", "valse": "valse"}
+    for folder, name in expected.items():
+        assert layout_of(real_data / folder).name == name
+    valse = read_candidates(real_data / "valse" / "existence.json")
+    assert valse.filter(status="kept").height == 505  # as in the paper
+
+
+def test_rows_of_a_benchmark_are_exported_with_both_captions(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "7.jpg").write_bytes(b"")
+    same_caption = {**PLUS, "id": 5, "caption2": "a cup that is red", "negative_caption": "a green cup"}
+    path = save(tmp_path, "swap_att.json", [PLUS, same_caption, {**PLUS, "id": 6, "caption2": PLUS["caption"]}])
+    source, root = candidate_source(path, image_root=tmp_path / "images")
+    (sample,) = source.samples()
+    assert sample.pair.image == str(root / "7.jpg")
+    assert [(find_positive(sample, each), each.text) for each in list_negatives(sample)] == [
+        ("one cup, red", "a blue cup"), ("a cup that is red", "a green cup"),
+    ]  # fmt: skip
+
+
+def test_export_takes_files_of_benchmarks(tmp_path: Path) -> None:
+    path = save(tmp_path, *CONTENTS["valse"])
+    out = tmp_path / "out.json"
+    done = CliRunner().invoke(app, ["export", str(path), "--to", "sugarcrepe", "--out", str(out), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(out.read_text()) == {
+        "0": {"filename": "7.jpg", "caption": VALSE["caption"], "negative_caption": VALSE["foil"]}
+    }
+    assert not holds_candidates(save(tmp_path, "llava.json", [{"id": 1, "conversations": []}]))
+    assert not holds_candidates(tmp_path)

@@ -1,0 +1,156 @@
+"""``pairwright evaluate choices``: a server's model on captions and hard negatives of images."""
+
+import base64
+import io
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from typer.testing import CliRunner
+
+from pairwright.cli.main import app
+from pairwright.datasets.errors import PairwrightError
+from pairwright.filters.metrics.image_choices import yes_log_probability
+from pairwright.generators.llm.testing.answers import ServerAnswer
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
+from pairwright.generators.llm.testing.serving import Server, serve_in_thread
+
+Serve = Callable[[Callable[[ChatRequest], ServerAnswer]], Server]
+
+
+@pytest.fixture
+def serve() -> Iterator[Serve]:
+    from contextlib import ExitStack
+
+    with ExitStack() as stack:
+        yield lambda answer: stack.enter_context(serve_in_thread(ServerApp(answer=answer)))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, colour in (("red", "red"), ("blue", "blue")):
+        Image.new("RGB", (32, 32), colour).save(tmp_path / f"{name}.png")
+    return tmp_path
+
+
+def rows(folder: Path, *captions: str) -> Path:
+    """Write rows of the red image in VALSE's layout, each with the negative "a blue cup"."""
+    path = folder / "existence.json"
+    found = {
+        str(n): {"image_file": "red.png", "caption": text, "foil": f"not {text}", "linguistic_phenomena": "existence"}
+        for n, text in enumerate(captions)
+    }
+    path.write_text(json.dumps(found))
+    return path
+
+
+def called(server: Server, data: Path, *more: str) -> Any:
+    call = ["evaluate", "choices", "--data", str(data), "--model", "m", "--base-url", server.url, "--price", "1/1"]
+    done = CliRunner().invoke(app, [*call, *more, "--json"])
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def figures(told: Any) -> dict[str, float]:
+    (model,) = told["models"]
+    return {one["measure"]: one["value"] for one in model["figures"] if one["part"] == "all"}
+
+
+def colour_of_image(request: ChatRequest) -> str:
+    """Return red or blue; empty without an image."""
+    found = re.search(r"base64,([\w+/=]+)", json.dumps(request.body["messages"]))
+    if found is None:
+        return ""
+    pixels = Image.open(io.BytesIO(base64.b64decode(found[1]))).convert("RGB").tobytes()
+    return "red" if pixels[0] > pixels[2] else "blue"
+
+
+def choose(request: ChatRequest) -> ServerAnswer:
+    """Know rows with "right", choose the first of those with "first", refuse those with "unclear"."""
+    first, second = re.findall(r'\(\d\) "(.*)"', request.user)[:2]
+    if "unclear" in first:
+        return ServerAnswer("It is hard to say.")
+    if "first" in first:
+        return ServerAnswer("(1)")
+    return ServerAnswer("(2)" if first.startswith("not") else "(1)") if second else ServerAnswer("")
+
+
+def test_a_choice_is_asked_in_both_orders_and_the_order_bias_is_told(folder: Path, serve: Serve) -> None:
+    server = serve(choose)
+    data = rows(folder, "right one", "right two", "the first", "an unclear one")
+    plan = called(server, data, "--dry-run")["plan"][0]
+    assert round(plan["requests"]["value"]) == 8
+    assert server.stats()["requests"] == 0
+    told = called(server, data)
+    assert figures(told) == {
+        "accuracy": pytest.approx((1 + 1 + 0.5 + 0) / 4), "both orders": 0.5, "order decides": 0.25,
+    }  # fmt: skip
+    assert told["models"][0]["counts"] == {"answers name no caption and are wrong": 2}
+    assert told["llm"]["requests"] == 8
+    assert figures(called(server, data)) == figures(told)
+    assert server.stats()["requests"] == 8  # the second time from the cache
+    assert called(server, data, "--limit", "2")["models"][0]["figures"][0]["n"] == 2
+
+
+def test_the_probability_of_yes_is_told_with_and_without_the_prior_of_the_text(folder: Path, serve: Serve) -> None:
+    # The model prefers what is said often: the negatives. With the prior removed it knows all groups.
+    prior = {"a red cup": 0.2, "a blue cup": 0.9}
+
+    def answer(request: ChatRequest) -> ServerAnswer:
+        p, colour = prior[re.findall(r'"(.*)"', request.user)[0]], colour_of_image(request)
+        if colour:
+            p *= 1.0 if colour in request.user else 0.5
+        return ServerAnswer("Yes", logprobs={"Yes": math.log(p * 0.9), " no": math.log((1 - p) * 0.9), "Maybe": -2.3})
+
+    group = {"id": 0, "image_0": "red", "image_1": "blue", "caption_0": "a red cup", "caption_1": "a blue cup"}
+    path = folder / "examples.jsonl"
+    path.write_text(json.dumps(group))
+    told = called(serve(answer), path, "--method", "probability")
+    # Red image: 0.2 against 0.45; blue image: 0.9 against 0.1. Without priors: 1 against 1/2 in both.
+    assert figures(told) == {
+        "text": 0.0, "image": 1.0, "group": 0.0,
+        "text (prior removed)": 1.0, "image (prior removed)": 1.0, "group (prior removed)": 1.0,
+    }  # fmt: skip
+    assert told["llm"]["requests"] == 6  # four with an image, two texts without
+
+
+def test_without_probabilities_a_line_says_what_to_do(folder: Path, serve: Serve) -> None:
+    server = serve(lambda _: ServerAnswer("Yes"))
+    call = ["evaluate", "choices", "--data", str(rows(folder, "a")), "--model", "m", "--base-url", server.url]
+    done = CliRunner().invoke(app, [*call, "--method", "probability"])
+    assert isinstance(done.exception, PairwrightError)
+    assert "no_probabilities 1). Use --method choice." in str(done.exception)
+    done = CliRunner().invoke(app, ["evaluate", "choices", "--data", "x.json"])
+    assert "requires --model" in str(done.exception)
+
+
+def test_a_missing_image_is_counted(folder: Path, serve: Serve) -> None:
+    data = rows(folder, "right one", "right two")
+    data.write_text(data.read_text().replace("red.png", "gone.png", 1))
+    told = called(serve(choose), data)
+    assert told["models"][0]["counts"] == {"rows have no answer (no_image) and are left out": 1}
+    assert figures(told)["accuracy"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("top", "expected"),
+    [
+        ({"Yes": math.log(0.6), "No": math.log(0.2)}, math.log(0.75)),
+        ({"Yes": math.log(0.3), " yes": math.log(0.3), "▁no": math.log(0.2)}, math.log(0.75)),
+        ({"No": -0.1}, math.log(1e-9)),
+        ({"Maybe": -0.1}, None),
+        (None, None),
+    ],
+)
+def test_spellings_of_yes_and_no_are_added_up(top: dict[str, float] | None, expected: float | None) -> None:
+    content = None if top is None else [{"top_logprobs": [{"token": t, "logprob": p} for t, p in top.items()]}]
+    body = json.dumps({"choices": [{"logprobs": {"content": content}}]}).encode()
+    found = yes_log_probability(body)
+    assert found is None if expected is None else found == pytest.approx(expected)
