@@ -91,7 +91,7 @@ def mark_first(chat: Chat, has_image: bool) -> list[dict[str, str]]:  # noqa: FB
     Raises:
         InputError: if the marks do not fit the image.
     """
-    messages = []
+    messages: list[dict[str, str]] = []
     for question, answer in chat.exchanges:
         shown = f"{IMAGE_TOKEN}\n{question}" if has_image and not messages else question
         messages += [{"role": "user", "content": shown}, {"role": "assistant", "content": answer}]

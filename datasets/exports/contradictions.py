@@ -44,7 +44,8 @@ def _replace_word(question: str, answer: str, edit: Edit) -> str:
         return ""
     word = re.compile(rf"(?<!\w){re.escape(edit.before)}(?!\w)")
     places = list(word.finditer(answer))
-    if len(places) != 1 or re.search(word.pattern, question, re.IGNORECASE):
+    named = rf"(?<!\w){re.escape(edit.before.removesuffix('s'))}"  # "hearts" names a heart
+    if len(places) != 1 or re.search(named, question, re.IGNORECASE):
         return ""
     before, rest = answer[: places[0].start()], answer[places[0].end() :]
     if re.search(r"\ban? $", before, re.IGNORECASE) and _article(edit.before) != _article(edit.after):

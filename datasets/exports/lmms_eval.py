@@ -16,15 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import replace_atomically, write_text
-from pairwright.datasets.exports.embedded_tables import IMAGE, embed_image, write_tables
+from pairwright.datasets.exports.embedded_tables import IMAGE, Schema, embed_image, write_tables
 from pairwright.datasets.exports.two_choice import QUESTION, ChoiceSource
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
-from pairwright.datasets.shards.sample_schema import MemberSchema
 from pairwright.datasets.shards.sample_source import SampleSource
 
 _FUNCTIONS = Path(__file__).with_name("lmms_eval_functions.py")
 _TEXTS = ("pair", "question", "A", "B", "answer", "category")
-_SCHEMA: dict[str, MemberSchema] = {"image": IMAGE, **dict.fromkeys(_TEXTS, "string")}
+_SCHEMA: Schema = {"image": IMAGE, **dict.fromkeys(_TEXTS, "string")}
 _TASK = """task: {name}
 dataset_path: parquet
 dataset_kwargs:

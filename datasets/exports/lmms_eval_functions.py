@@ -28,7 +28,7 @@ def process_results(doc: Item, results: list[str]) -> dict[str, Item]:
 
 def accuracy(items: list[Item]) -> float:
     """Return the share of right answers."""
-    return sum(item["right"] for item in items) / len(items)
+    return sum(bool(item["right"]) for item in items) / len(items)
 
 
 def both_orders(items: list[Item]) -> float:
@@ -41,4 +41,4 @@ def both_orders(items: list[Item]) -> float:
 
 def answered_a(items: list[Item]) -> float:
     """Return the share of answers A; one half shows no preference for a position."""
-    return sum(item["chosen"] == "A" for item in items) / len(items)
+    return sum(bool(item["chosen"] == "A") for item in items) / len(items)

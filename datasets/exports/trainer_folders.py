@@ -88,7 +88,7 @@ class _Rows:
 
 def _describe(out: Path, counts: dict[str, int]) -> dict[str, Any]:
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", out.name)
-    shared = {"formatting": "sharegpt", "tags": _TAGS}
+    shared: dict[str, Any] = {"formatting": "sharegpt", "tags": _TAGS}
     sft = {"file_name": "sft.jsonl", **shared, "columns": _COLUMNS}
     dpo = {
         "file_name": "dpo.jsonl",

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.exports.chats import Chat, iter_chats, iter_preferences, require_marks
-from pairwright.datasets.exports.embedded_tables import IMAGE, embed_image, write_table_folder
+from pairwright.datasets.exports.embedded_tables import IMAGE, Schema, embed_image, write_table_folder
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.shards.sample_schema import MemberSchema
 from pairwright.datasets.shards.sample_source import SampleSource
 
 _MESSAGES: MemberSchema = [{"role": "string", "content": [{"type": "string", "text": "string"}]}]
-_SFT = {"id": "string", "images": [IMAGE], "messages": _MESSAGES}
-_DPO = {"id": "string", "images": [IMAGE], "prompt": _MESSAGES, "chosen": _MESSAGES, "rejected": _MESSAGES}
+_SFT: Schema = {"id": "string", "images": [IMAGE], "messages": _MESSAGES}
+_DPO: Schema = {"id": "string", "images": [IMAGE], "prompt": _MESSAGES, "chosen": _MESSAGES, "rejected": _MESSAGES}
 
 _Message = dict[str, Any]
 

@@ -43,6 +43,17 @@ first = rows[0]
 print(json.dumps({"rows": len(rows), "json": [row["json"] for row in rows], "size": list(first["jpg"].size)}))
 """
 
+TABLES = """
+import json, sys
+from datasets import load_dataset
+hub, chats = (load_dataset(path, split="train") for path in sys.argv[1:])
+row = chats[0]
+print(json.dumps({
+    "captions": list(hub["caption"]), "size": list(hub[0]["image"].size), "negative": hub[0]["hard_negatives"][0]["text"],
+    "rows": len(chats), "images": [list(image.size) for image in row["images"]], "messages": row["messages"],
+}))
+"""
+
 # The result is printed by then. Threads of these libraries that still run when Python takes itself apart end a busy machine's
 # process by "terminate called without an active exception", which is no matter of ours.
 AND_END = "\nimport os\nsys.stdout.flush()\nos._exit(0)\n"
@@ -100,3 +111,15 @@ def test_load_dataset_opens_the_folder_for_the_hub(tmp_path: Path) -> None:
     assert read["size"] == [32, 24]
     assert [row["caption"] for row in read["json"]] == [pair.caption for pair in pairs]
     assert read["json"][0]["hard_negatives"][0]["text"] == annotations[0].text
+
+
+@needed("datasets")
+def test_load_dataset_opens_parquet_folders_and_decodes_their_images(tmp_path: Path) -> None:
+    pairs, annotations = image_files(tmp_path / "pool", 12)
+    for name in ("hf-parquet", "trl"):
+        export(source_from_records(pairs, annotations), name, tmp_path / name)
+    read = read_by(TABLES, [tmp_path / "hf-parquet", tmp_path / "trl"], tmp_path / "cache")
+    assert read["captions"] == [pair.caption for pair in pairs]
+    assert read["negative"] == annotations[0].text
+    assert (read["rows"], read["size"], read["images"]) == (12, [32, 24], [[32, 24]])
+    assert [part["type"] for part in read["messages"][0]["content"]] == ["image", "text"]
