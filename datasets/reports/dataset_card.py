@@ -233,6 +233,11 @@ def _loading(manifest: Mapping[str, Any]) -> str:
 
 
 def _limits(manifest: Mapping[str, Any]) -> str:
+    return "## Known limits\n\n" + "\n".join(f"- {limit}" for limit in list_limits(manifest))
+
+
+def list_limits(manifest: Mapping[str, Any]) -> list[str]:
+    """Return what is known to be wrong or unknown about a dataset, as sentences."""
     contents = manifest.get("contents", {})
     limits = [
         "English only; the texts were generated and checked automatically, not by a person.",
@@ -245,7 +250,7 @@ def _limits(manifest: Mapping[str, Any]) -> str:
         )
     if any(not source["license"] for source in contents.get("sources", [])):
         limits.append("Some sources state no licence: clarify that before you publish.")
-    return "## Known limits\n\n" + "\n".join(f"- {limit}" for limit in limits)
+    return limits
 
 
 def _reproduce(manifest: Mapping[str, Any]) -> str:

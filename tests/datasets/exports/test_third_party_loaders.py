@@ -31,7 +31,14 @@ def read(path):
     dataset = mlcroissant.Dataset(jsonld=path)
     names = [record_set.uuid for record_set in dataset.metadata.record_sets]
     records = {name: [plain(row) for row in dataset.records(name)] for name in names}
-    return {"errors": sorted(dataset.metadata.issues.errors), **records}
+    about = dataset.metadata
+    return {
+        "errors": sorted(about.issues.errors),
+        "conforms": [about.conforms_to] if isinstance(about.conforms_to, str) else list(map(str, about.conforms_to)),
+        "limits": about.data_limitations,
+        "collection": about.data_collection,
+        **records,
+    }
 print(json.dumps([read(path) for path in sys.argv[1:]]))
 """
 
@@ -88,6 +95,9 @@ def test_mlcroissant_validates_descriptions_and_reads_texts_and_images_by_them(t
     described = [tmp_path / name / "croissant.json" for name in ("out", "texts")]
     read, texts_alone = read_by(CROISSANT, described, tmp_path / "cache")
     assert read["errors"] == []
+    assert read["conforms"] == ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
+    assert read["limits"][0].startswith("English only")
+    assert read["collection"] == "Captions and images of: test (CC BY 4.0, 12 samples)."
     rows = {row["key"]: row for row in read["samples"]}
     assert [row["key"] for row in read["samples"]] == [pair.key for pair in pairs]
     for pair in pairs:
