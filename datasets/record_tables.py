@@ -218,6 +218,7 @@ def _annotation_to_row(a: Annotation) -> tuple[Any, ...]:
         a.source_text,
         [edit_to_dict(edit) for edit in a.edits],
         a.positive_id,
+        a.image_shows,
         [{"role": turn.role, "text": turn.text} for turn in a.turns],
         [{"name": name, "value": float(value)} for name, value in sorted(a.scores.items())],
         a.status,
@@ -227,18 +228,21 @@ def _annotation_to_row(a: Annotation) -> tuple[Any, ...]:
 
 
 def _annotation_from_row(row: tuple[Any, ...]) -> Annotation:
-    id_, key, kind, form, target, text, source_text, edits, positive_id, turns, scores, status, reason = row[:13]
+    id_, key, kind, form, target, text, source_text, edits, positive_id, image_shows, turns, scores, status, reason = (
+        row[:14]
+    )
     return Annotation(
         id=id_,
         key=key,
         kind=kind,
-        origin=Origin(*row[13:]),
+        origin=Origin(*row[14:]),
         form=form,
         target=target,
         text=text,
         source_text=source_text,
         edits=tuple(edit_from_dict(edit) for edit in edits),
         positive_id=positive_id,
+        image_shows=image_shows,
         turns=tuple(Turn(**turn) for turn in turns),
         scores={score["name"]: score["value"] for score in scores},
         status=status,
@@ -265,6 +269,7 @@ ANNOTATIONS: Table[Annotation] = Table(
             "source_text": pl.String(),
             "edit": pl.List(EDIT),
             "positive_id": pl.String(),
+            "image_shows": pl.String(),
             "turns": pl.List(TURN),
             "scores": pl.List(SCORE),
             "status": pl.String(),

@@ -44,7 +44,7 @@ class Pair:
         key: 32 hex digits, see `pair_key`; fixed when the row is first read.
         source_id: the user's own id of the image or row; may be empty.
         image: a path, a URL, ``shard.tar::member``, or ``table.parquet::column/row-N`` (rows from 1); empty if text-only.
-        caption: the caption; never empty.
+        caption: the caption; empty only in pairs that are read to be captioned (`ReadOptions.without_caption`).
         captions: the other captions of the same image, without ``caption``.
         boxes: labelled boxes of the image.
         width: of the image in pixels; 0 when unknown.
@@ -123,6 +123,7 @@ class Annotation:
         status: kept or rejected.
         reason: one countable word when rejected (``no_edit``, ``true_of_image``, ...), else empty.
         origin: who made it.
+        image_shows: of a negative by a model that saw the image: what the image shows in place of the edit; else empty.
     """
 
     id: str
@@ -139,6 +140,7 @@ class Annotation:
     scores: dict[str, float] = field(default_factory=dict)
     status: Status = "kept"
     reason: str = ""
+    image_shows: str = ""
 
     def __reduce__(self) -> tuple[type["Annotation"], tuple[Any, ...]]:
         return Annotation, _values_of(self)

@@ -53,7 +53,7 @@ REASONS = {
     "image_outside_root": "Move the image below the image root, or set the image root to a folder above all images.",
     "image_too_large": "Resize the image first.",
     "low_clip_score": "Lower or omit --min-clip-score: image and caption are hardly related.",
-    "missing_caption": "Put the caption in a .txt with the name of the image, or as `caption` in a .json.",
+    "missing_caption": "Put the caption in a .txt with the name of the image, or as `caption` in a .json; or let a model write it: `pairwright generate captions`, or `captions` in a build.",
     "missing_column": _name_column_advice(COMMAND_LINE),
     "missing_image": "Add the image, set the image root, or turn image checks off if only texts are needed.",
     "missing_sample": "Write the shard again; its table lists the sample.",

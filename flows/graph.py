@@ -10,6 +10,7 @@ from pairwright.datasets.errors import ConfigError
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.manifest import remove_leftovers
 from pairwright.flows.stages.balance import balance_jobs
+from pairwright.flows.stages.captions import captions_jobs
 from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.stages.fetch import fetch_jobs
 from pairwright.flows.stages.generate import generate_jobs
@@ -52,7 +53,9 @@ def _limits_conversations(config: BuildConfig) -> bool:
 # One entry per stage, in the order in which they run.
 # fmt: off
 STAGES: tuple[Stage, ...] = (
-    Stage("pairs", "reads and checks the input", (), "row", "set", pairs_jobs, new_pairs_jobs,
+    Stage("captions", "writes captions of images that have none", (), "attempt", "set", captions_jobs, captions_jobs,
+          depends_on="the input files, the model, prompts and parameters", applies=_has("captions")),
+    Stage("pairs", "reads and checks the input", ("captions",), "row", "set", pairs_jobs, new_pairs_jobs,
           depends_on="the input files", leftovers=("pairs/*", "rejected/pairs-*")),
     Stage("index", "builds the FAISS index", ("pairs",), "pair", "set", index_jobs, index_jobs,
           depends_on="the checkpoint or the precomputed vectors",

@@ -1,4 +1,4 @@
-"""Counts of annotations by type: kept, and rejected by reason."""
+"""Counts of annotations: by type, kept or rejected by reason, and the lengths of both texts of a pair."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -48,3 +48,23 @@ class AnnotationCounts:
             }
             for name in sorted({*self.kept, *self.rejected})
         }
+
+
+@dataclass
+class LengthBalance:
+    """Whether kept negatives are longer or shorter, in letters, than the true text that they are compared with."""
+
+    counts: Counter[str] = field(default_factory=lambda: Counter({"longer": 0, "equal": 0, "shorter": 0}))
+
+    def add(self, rows: Iterable[Annotation]) -> None:
+        """Count the annotations of a pair."""
+        kept = [row for row in rows if row.status == "kept"]
+        positives = {row.id: row.text for row in kept if row.kind == "hard_positive"}
+        for row in kept:
+            if row.kind == "hard_negative":
+                added = len(row.text) - len(positives.get(row.positive_id, row.source_text))
+                self.counts["longer" if added > 0 else "shorter" if added else "equal"] += 1
+
+    def as_json(self) -> dict[str, int]:
+        """Return the number of negatives that are longer, equal and shorter; empty without negatives."""
+        return dict(self.counts) if self.counts.total() else {}

@@ -5,7 +5,8 @@ A *candidate* is a text for a type, or the reason why there is none. All candida
 missing one, becomes a rejected annotation with its reason: candidates = kept + rejected.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -14,8 +15,9 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.kinds import Asked
+from pairwright.generators.edits.written.other_side import MOST_LETTERS
 from pairwright.generators.edits.written.reasons import nearness
-from pairwright.generators.llm.client.messages import Request, Schema
+from pairwright.generators.llm.client.messages import Image, Request, Schema
 from pairwright.generators.llm.output.answers import Answer
 from pairwright.generators.llm.output.json_schema import build_schema
 from pairwright.generators.prompts.book import Prompt
@@ -54,6 +56,8 @@ class EditCandidate:
         prompt: id of the prompt.
         request: key of the last answer; empty without one.
         reason: a reason of `edits.written`, `llm.output.errors` or `llm.client.request_errors`; empty with a text.
+        true: the true text to compare a negative with, if one was requested.
+        image_shows: what the image shows in place of the edit, if the model saw it.
     """
 
     type: str
@@ -61,21 +65,45 @@ class EditCandidate:
     prompt: str = ""
     request: str = ""
     reason: str = ""
+    true: str = ""
+    image_shows: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PairRequests:
-    """Builds the requests of one pair; ``first`` is the number of its first sample."""
+    """Builds the requests of one pair; ``first`` is the number of its first sample, ``images`` is what the model sees."""
 
     pair: Pair
     model: str
     first: int
+    images: tuple[Image, ...] = ()
 
-    def request(self, prompt: Prompt, values: dict[str, object], shape: type[BaseModel], ordinal: int = 0) -> Request:
-        """Return a request with ``values`` added to those of the pair."""
-        given = {**pair_values(self.pair), **values}
+    def request(
+        self,
+        prompt: Prompt,
+        values: dict[str, object],
+        shape: type[BaseModel],
+        ordinal: int = 0,
+        *,
+        answers: int = 1,
+    ) -> Request:
+        """Return a request with ``values`` added to those of the pair, for an answer ``answers`` times as long."""
+        given = {**pair_values(self.pair), "sees": bool(self.images), **values}
         schema: Schema = build_schema(shape)
-        return prompt.request(given, model=self.model, row=self.pair.key, sample=self.first + ordinal, schema=schema)
+        sample, row = self.first + ordinal, self.pair.key
+        made = prompt.request(given, model=self.model, row=row, sample=sample, schema=schema, images=self.images)
+        limit = made.parameters.get("max_tokens")
+        if answers == 1 or not isinstance(limit, int):
+            return made
+        parameters = {**made.parameters, "max_tokens": limit * answers}
+        return replace(made, parameters=parameters, expects=_repeat_entries(made.expects, answers))
+
+
+def _repeat_entries(expected: str, times: int) -> str:
+    """Return an expected list with each entry several times."""
+    values = json.loads(expected)
+    lists = {name: [each for each in value for _ in range(times)] for name, value in values.items() if value}
+    return json.dumps({**values, **lists}, ensure_ascii=False)
 
 
 def candidate_from_answer(kind: str, prompt: Prompt, answer: Answer[Rewritten]) -> EditCandidate:
@@ -96,12 +124,15 @@ class AnnotationBuilder:
         types: such as "replace-object".
         per_type: annotations of each type.
         origin: generator and model; prompt and request come from each candidate.
+        both_sides: pair each negative with a hard positive, referenced by ``positive_id``; a negative without one is
+            rejected as ``no_positive``.
     """
 
     kind: str
     types: tuple[str, ...]
     per_type: int
     origin: Origin
+    both_sides: bool = False
 
     def annotations(
         self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]], checks: EditChecks
@@ -109,48 +140,153 @@ class AnnotationBuilder:
         """Return annotations for pairs with their candidates in order of preference.
 
         A pair has an annotation for each candidate, kept or rejected with a reason; at least ``per_type`` of each type.
-        Kept ones of a type come first, then the others, those nearest to success first.
+        Kept ones of a type come first, then the others, those nearest to success first. Hard positives of negatives
+        come last.
         """
+        # A negative is one whatever its type; a positive that was not meant so is seldom true.
+        types = self.types if self.kind == "hard_negative" else ()
+        true = [_true_texts(found) for _, found in batch]
         written = [
             (pair, [(_requested_edit(self.kind, each.type), each.text) for each in found if not each.reason])
             for pair, found in batch
         ]
+        positives = [
+            (pair, [(_requested_edit("hard_positive", each.type), text) for text, each in texts.items()])
+            for (pair, _), texts in zip(batch, true, strict=True)
+        ]
+        checked = checks.check_batch(written, other_types=types)
+        outcomes = zip(batch, true, checked, checks.check_batch(positives), strict=True)
         return [
-            self._of_pair(pair, found, checked)
-            for (pair, found), checked in zip(batch, checks.check_batch(written), strict=True)
+            self._of_pair(pair, found, own, dict(zip(texts, others, strict=True)))
+            for (pair, found), texts, own, others in outcomes
         ]
 
-    def _of_pair(self, pair: Pair, found: Sequence[EditCandidate], checked: Sequence[Checked]) -> list[Annotation]:
+    def _of_pair(
+        self,
+        pair: Pair,
+        found: Sequence[EditCandidate],
+        checked: Sequence[Checked],
+        true: Mapping[str, Checked],
+    ) -> list[Annotation]:
+        """Return the annotations of a pair; ``true`` are the checked true texts of its negatives."""
         outcomes = iter(checked)
         pairs = [(each, Checked(each.text, reason=each.reason) if each.reason else next(outcomes)) for each in found]
+        positives = PositivesOfPair(pair, self.origin, found, true) if self.both_sides else None
+        if positives is not None:
+            pairs = [
+                (each, positives.judged(replace(each, type=_type_of(each, outcome)), outcome))
+                for each, outcome in pairs
+            ]
         made: list[Annotation] = []
         for name in dict.fromkeys((*self.types, *(candidate.type for candidate in found))):
-            own = [each for each in pairs if each[0].type == name]
+            of_type = [each for each in pairs if _type_of(*each) == name]
+            own = [each for each in of_type if each[0].type == name]
+            own += [
+                (replace(candidate, type=name), outcome) for candidate, outcome in of_type if candidate.type != name
+            ]
             missing = self.per_type - len(own) if name in self.types else 0
-            own += [(EditCandidate(name), Checked("", reason="no_edit"))] * missing
+            moved = any(candidate.type == name and _type_of(candidate, outcome) != name for candidate, outcome in pairs)
+            reason = "another_target" if moved else "no_edit"
+            own += [(EditCandidate(name), Checked("", reason=reason))] * missing
             made += [
-                self._annotation(pair, ordinal, candidate, outcome)
+                self._annotation(pair, ordinal, candidate, outcome, positives)
                 for ordinal, (candidate, outcome) in enumerate(_rank_candidates(own, self.per_type))
             ]
-        return made
+        return made + (positives.rows if positives is not None else [])
 
-    def _annotation(self, pair: Pair, ordinal: int, candidate: EditCandidate, checked: Checked) -> Annotation:
-        asked = _requested_edit(self.kind, candidate.type)
-        origin = replace(self.origin, prompt=candidate.prompt or self.origin.prompt, request=candidate.request)
-        return Annotation(
-            id=annotation_id(pair.key, self.kind, origin, f"{candidate.type}/{ordinal}", checked.text),
-            key=pair.key,
-            kind=self.kind,
-            origin=origin,
-            form=asked.form,
-            target=asked.target,
-            text=checked.text,
-            source_text=pair.caption,
-            edits=checked.edits,
-            scores={"agreement_changes": float(checked.agreement_changes)} if checked.agreement_changes else {},
-            status="rejected" if checked.reason else "kept",
-            reason=checked.reason,
-        )
+    def _annotation(
+        self,
+        pair: Pair,
+        ordinal: int,
+        candidate: EditCandidate,
+        checked: Checked,
+        positives: "PositivesOfPair | None",
+    ) -> Annotation:
+        positive_id = positives.beside(candidate) if positives is not None and not checked.reason else ""
+        row = edit_annotation(pair, self.kind, candidate, checked, self.origin, str(ordinal))
+        return replace(row, positive_id=positive_id) if positive_id else row
+
+
+class PositivesOfPair:
+    """The hard positives of the negatives of one caption, each one row, however many negatives it belongs to.
+
+    A replaced word is compared with a true word in the same place if there is one, else with another positive of the
+    caption, as are swaps; an addition with a true addition in the same place alone, since what is added makes a text
+    longer.
+
+    Args:
+        pair: the pair.
+        origin: of the negatives.
+        found: the candidates of the pair.
+        true: their checked true texts.
+    """
+
+    def __init__(self, pair: Pair, origin: Origin, found: Sequence[EditCandidate], true: Mapping[str, Checked]) -> None:
+        self._pair, self._origin, self._checked = pair, origin, true
+        first = {each.true: each for each in reversed(found)}
+        self._good = {text: first[text] for text, checked in true.items() if not checked.reason}
+        self._made: dict[str, Annotation] = {}
+
+    @property
+    def rows(self) -> list[Annotation]:
+        """The positives of the kept negatives."""
+        return list(self._made.values())
+
+    def judged(self, candidate: EditCandidate, checked: Checked) -> Checked:
+        """Return the outcome of a negative, rejected if it has no positive."""
+        return checked if checked.reason or self._of(candidate) else Checked(checked.text, reason="no_positive")
+
+    def beside(self, candidate: EditCandidate) -> str:
+        """Return the id of the positive that a kept negative is compared with, which joins `rows`."""
+        text = self._of(candidate)
+        if text not in self._made:
+            own, checked = self._good[text], self._checked[text]
+            self._made[text] = edit_annotation(self._pair, "hard_positive", own, checked, self._origin, "true")
+        return self._made[text].id
+
+    def _of(self, candidate: EditCandidate) -> str:
+        """Return the true text for a negative; empty if there is none."""
+        form, _, target = candidate.type.partition("-")
+        if candidate.true in self._good:
+            added = abs(len(candidate.true) - len(candidate.text)) if form == "add" else 0
+            return candidate.true if added <= MOST_LETTERS else ""
+        if form == "add":
+            return ""
+        others = [text for text, each in self._good.items() if not each.type.startswith("add")]
+        return min(others, key=lambda text: not self._good[text].type.endswith(target), default="")
+
+
+def edit_annotation(  # noqa: PLR0913, PLR0917 - the parts of a row
+    pair: Pair, kind: str, candidate: EditCandidate, checked: Checked, origin: Origin, attempt: str
+) -> Annotation:
+    """Return the annotation of a checked candidate."""
+    asked = _requested_edit(kind, candidate.type)
+    origin = replace(origin, prompt=candidate.prompt or origin.prompt, request=candidate.request)
+    return Annotation(
+        id=annotation_id(pair.key, kind, origin, f"{candidate.type}/{attempt}", checked.text),
+        key=pair.key,
+        kind=kind,
+        origin=origin,
+        form=asked.form,
+        target=asked.target,
+        text=checked.text,
+        source_text=pair.caption,
+        edits=checked.edits,
+        scores={"agreement_changes": float(checked.agreement_changes)} if checked.agreement_changes else {},
+        status="rejected" if checked.reason else "kept",
+        reason=checked.reason,
+        image_shows=candidate.image_shows,
+    )
+
+
+def _true_texts(found: Sequence[EditCandidate]) -> dict[str, EditCandidate]:
+    """Return the distinct true texts of candidates, each with the first candidate that has it."""
+    return {each.true: each for each in reversed(found) if each.true and not each.reason}
+
+
+def _type_of(candidate: EditCandidate, outcome: Checked) -> str:
+    """Return the type of an accepted edit, which may be another one than was requested."""
+    return candidate.type if outcome.reason else f"{outcome.form}-{outcome.target}"
 
 
 def _rank_candidates(found: Sequence[tuple[EditCandidate, Checked]], count: int) -> list[tuple[EditCandidate, Checked]]:

@@ -2,9 +2,10 @@
 
 REPLACE, SWAP and ADD, of objects, attributes and relations (SugarCrepe, appendix C.3.2). Two ways to ask:
 
-- ``one-call``: one answer with a negative of every type; for more than one of a type, several answers.
+- ``one-call``: one answer with ``candidates`` negatives of every type, each with true words for the same place if both
+  sides are wanted. Every request contains a preference that is drawn for its row, such as "edit the end of the caption".
 - ``workflow``: as published. REPLACE finds the concepts of the kind (temperature 0), proposes another for one drawn at
-  random (1.5) and composes the sentence (0); ADD likewise, its object without a place to find; SWAP is one call that
+  random (1.0) and composes the sentence (0); ADD likewise, its object without a place to find; SWAP is one call that
   first says whether it is possible. With one of each of the seven types that is 15 requests in three rounds.
 
 Every answer is validated (`edits.written`). Each text becomes one annotation, kept or rejected, and so does each requested
@@ -12,77 +13,33 @@ type and ordinal without a text; see `llm_edits`.
 """
 
 import random
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
-
-from pydantic import BaseModel, Field, field_validator
+from functools import cached_property
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
+from pairwright.datasets.rng import make_rng
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.edits.constraints.knowledge import EditThesaurus
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.sources import Pool
 from pairwright.generators.language.tokens import Tagger
+from pairwright.generators.listed_edits import BOTH_SIDES, NEGATIVE_TYPES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import request_answers
-from pairwright.generators.llm.output.lists import ListEntry, ListShape
-from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests, Words
-from pairwright.generators.prompts.book import Prompt, PromptBook
+from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
+from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.sugarcrepe_workflow import SugarCrepeWorkflow
 
 NAME = "llm-negatives"
-VERSION = 9
-ONE_CALL_PROMPT = "negatives-at-once"
+VERSION = 10
+ONE_CALL_PROMPT, PAIRS_PROMPT = "negatives-at-once", "negatives-both-sides"
 
-Type = Literal[
-    "replace-object",
-    "replace-attribute",
-    "replace-relation",
-    "swap-object",
-    "swap-attribute",
-    "add-object",
-    "add-attribute",
-]
-TYPES: tuple[str, ...] = Type.__args__  # type: ignore[attr-defined]
+TYPES = NEGATIVE_TYPES
 VARIANTS = ("one-call", "workflow")
-_BROKEN = frozenset({"malformed", "truncated"})
-
-
-class Negative(BaseModel):
-    """One of the negatives of an answer."""
-
-    type: Type
-    old: Words = Field("", alias="from")
-    new: Words = Field("", alias="to")
-    caption: str
-
-    @field_validator("type", mode="before")
-    @classmethod
-    def _as_it_is_named(cls, value: object) -> object:
-        return normalize_type(value) if isinstance(value, str) else value
-
-    @field_validator("caption", mode="before")
-    @classmethod
-    def _or_nothing(cls, value: object) -> object:
-        """Return an empty text for null: the model reports that there is none."""
-        return "" if value is None else value
-
-
-class Negatives(BaseModel):
-    """The answer of the one-call variant."""
-
-    negatives: list[Negative]
-
-
-NEGATIVES_SHAPE = ListShape(Negatives, Negative)
-
-
-def normalize_type(kind: str) -> str:
-    """Return "REPLACE_OBJECT" and "Replace object" as the type that they mean."""
-    return "-".join(re.split(r"[\s_-]+", kind.strip().lower()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +48,22 @@ class LLMNegativeOptions:
 
     Attributes:
         types: of `TYPES`.
-        per_type: negatives of each type a caption.
+        per_type: answers for each caption.
+        candidates: negatives of each type in one answer.
+        both_sides: pair each negative with a hard positive, see `llm_edits.AnnotationBuilder`.
         variant: of `VARIANTS`.
+        captions_per_request: captions in one request, at most; one if the model sees the image.
+        see_image: send the image; each negative states what the image shows in place of the edit.
         seed: recorded in the origin of each row; the random generator is an argument of the call.
     """
 
     types: tuple[str, ...] = TYPES
     per_type: int = 1
+    candidates: int = 1
+    both_sides: bool = False
     variant: str = "one-call"
+    captions_per_request: int = CAPTIONS_PER_REQUEST
+    see_image: bool = False
     seed: int = 0
 
 
@@ -112,6 +77,7 @@ class LLMNegatives:
         book: the prompts.
         model: name of the model at the server.
         options: what to make.
+        images: reads images for messages; used only with ``see_image``.
 
     Raises:
         UsageError: an unknown type or variant, or less than one negative a type.
@@ -129,86 +95,92 @@ class LLMNegatives:
         book: PromptBook,
         model: str,
         options: LLMNegativeOptions | None = None,
+        *,
+        images: MessageImages | None = None,
     ) -> None:
         self.options = options or LLMNegativeOptions()
         require_known("no such type of negative:", self.options.types, TYPES)
         require_known("no such variant:", [self.options.variant], VARIANTS)
-        if self.options.per_type < 1:
-            raise UsageError(f"per_type must be at least 1, not {self.options.per_type}.")
-        self._checks = EditChecks(thesaurus, pool, tagger)
+        for name in ("per_type", "candidates", "captions_per_request"):
+            if (count := getattr(self.options, name)) < 1:
+                raise UsageError(f"{name} must be at least 1, not {count}.")
+        chosen = self.options
+        if chosen.variant == "workflow" and (chosen.candidates > 1 or chosen.both_sides):
+            raise UsageError("candidates and both_sides require the variant one-call.")
+        if chosen.see_image and (chosen.variant == "workflow" or chosen.both_sides):
+            raise UsageError("see_image requires the variant one-call without both_sides.")
+        self._resources = thesaurus, pool, tagger
         self._model = model
-        origin = Origin(NAME, VERSION, self.options.seed, model)
-        self._wanted = AnnotationBuilder("hard_negative", self.options.types, self.options.per_type, origin)
-        self._at_once = book.get(ONE_CALL_PROMPT) if self.options.variant == "one-call" else None
-        self._workflow = SugarCrepeWorkflow(book, self.options.types, self.options.per_type)
+        origin = Origin(NAME, VERSION, chosen.seed, model)
+        per_type = chosen.per_type * chosen.candidates
+        self._wanted = AnnotationBuilder("hard_negative", chosen.types, per_type, origin, chosen.both_sides)
+        self._images = (images or MessageImages()) if chosen.see_image else None
+        self._at_once = _listed_edits(book, chosen) if chosen.variant == "one-call" else None
+        self._workflow = SugarCrepeWorkflow(book, chosen.types, chosen.per_type)
+
+    @property
+    def captions_per_request(self) -> int:
+        """Captions in one request, at most."""
+        return 1 if self.options.see_image else self.options.captions_per_request
+
+    @property
+    def texts_per_pair(self) -> int:
+        """Texts that are requested for a pair."""
+        return len(self.options.types) * self.options.per_type * self.options.candidates
 
     @property
     def prompts(self) -> Sequence[str]:
         """The prompts in use, each as ``name@hash``."""
-        return [self._at_once.id] if self._at_once is not None else self._workflow.prompts
+        return [self._at_once.prompt.id] if self._at_once is not None else self._workflow.prompts
 
     def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[EditCandidate]]:
         """Return the steps for ``pair``, which end in its candidates."""
-        seed = rng.getrandbits(64)
-        asking = PairRequests(pair, self._model, attempt * self.options.per_type)
-        prompt = self._at_once
-        return self._workflow.steps(asking, seed) if prompt is None else self._in_one_call(asking, prompt)
+        images = self._images.find(pair.image, (pair.width, pair.height)) if self._images is not None else ()
+        if self._images is not None and not images:
+            return [EditCandidate(kind, reason=missing_image_reason(pair.image)) for kind in self.options.types]
+        asking = PairRequests(pair, self._model, attempt * self.options.per_type, images)
+        edits = self._at_once
+        if edits is None:
+            return (yield from self._workflow.steps(asking, rng.getrandbits(64)))
+        return (yield from self._in_one_call(asking, edits))
+
+    @cached_property
+    def _checks(self) -> EditChecks:
+        """The checks, whose tables are built when the first text is checked."""
+        return EditChecks(*self._resources)
 
     def check(self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]]) -> list[list[Annotation]]:
         """Return at least ``per_type`` annotations for each type of each pair."""
         return self._wanted.annotations(batch, self._checks)
 
-    def _in_one_call(self, asking: PairRequests, prompt: Prompt) -> LLMStep[list[EditCandidate]]:
-        only = [] if set(self.options.types) == set(TYPES) else list(self.options.types)
+    def _in_one_call(self, asking: PairRequests, edits: ListedEdits) -> LLMStep[list[EditCandidate]]:
+        chosen, prompt = self.options, edits.prompt
+        values: dict[str, object] = {
+            "types": [] if set(chosen.types) == set(TYPES) else list(chosen.types),
+            "count": chosen.candidates if chosen.candidates > 1 else 0,
+        }
         requests = [
-            asking.request(prompt, {"types": only}, Negatives, ordinal) for ordinal in range(self.options.per_type)
+            asking.request(
+                prompt,
+                {**values, "hint": self._draw_hint(asking, ordinal)},
+                edits.shape.whole,
+                ordinal,
+                answers=chosen.candidates,
+            )
+            for ordinal in range(chosen.per_type)
         ]
-        answers = yield from request_answers(requests, NEGATIVES_SHAPE)
-        found: list[EditCandidate] = []
-        for answer in answers:
-            if answer.value is None:
-                found += [EditCandidate(kind, "", prompt.id, answer.key, answer.reason) for kind in self.options.types]
-            else:
-                found += [
-                    EditCandidate(kind, text, prompt.id, answer.key, reason)
-                    for kind, text, reason in self._written(answer.value)
-                ]
-        return found
+        answers = yield from request_answers(requests, edits.shape)
+        return [each for answer in answers for each in edits.candidates(asking.pair.caption, answer)]
 
-    def _written(self, entries: Sequence[ListEntry[Negative]]) -> Iterator[tuple[str, str, str]]:
-        """Yield type, text and reason of each entry of an answer, and of each missing type."""
-        kinds = [entry.value.type if entry.value is not None else _type_of(entry) for entry in entries]
-        missing = [kind for kind in TYPES if kind in self.options.types and kind not in kinds]
-        because = "no_edit"
-        for entry, kind in zip(entries, kinds, strict=True):
-            word = entry.error.word if entry.error is not None else ""
-            if entry.value is not None:
-                yield entry.value.type, entry.value.caption, self._unasked(entry.value.type)
-                continue
-            if word == "truncated" or (word == "malformed" and not kind):
-                because = word  # the missing types may have been cut off with it
-            if kind or word not in _BROKEN:
-                own = kind or self._meant(entry, missing)
-                missing = [each for each in missing if each != own]
-                yield own, _text_of(entry), self._unasked(own) or word
-        yield from ((kind, "", because) for kind in missing)
-
-    def _meant(self, entry: ListEntry[Negative], missing: Sequence[str]) -> str:
-        """Return the type for an entry without a valid one: a type of its form, preferably a missing one."""
-        form = normalize_type(str(entry.fields.get("type"))).partition("-")[0]
-        free = [*missing, *self.options.types]
-        return next((kind for kind in free if kind.startswith(f"{form}-")), free[0])
-
-    def _unasked(self, kind: str) -> str:
-        return "" if kind in self.options.types else "not_asked"
+    def _draw_hint(self, asking: PairRequests, ordinal: int) -> str:
+        """Return the preference for one request, so that similar captions get different edits; the same for equal ones."""
+        hints = self._at_once.prompt.lists.get("hints", ()) if self._at_once is not None else ()
+        rng = make_rng(self.options.seed, "hint", asking.pair.caption, asking.first + ordinal)
+        return rng.choice(hints) if hints else ""
 
 
-def _type_of(entry: ListEntry[Negative]) -> str:
-    """Return the type of an invalid entry; empty if it has no known type."""
-    kind = normalize_type(str(entry.fields.get("type")))
-    return kind if kind in TYPES else ""
-
-
-def _text_of(entry: ListEntry[Negative]) -> str:
-    text = entry.fields.get("caption")
-    return text if isinstance(text, str) else ""
+def _listed_edits(book: PromptBook, options: LLMNegativeOptions) -> ListedEdits:
+    """Return the reader of the one-call answers, with their prompt and shape."""
+    name, shape = (PAIRS_PROMPT, BOTH_SIDES) if options.both_sides else (ONE_CALL_PROMPT, NEGATIVES)
+    prompt = book.get(name).with_image(sees=options.see_image)
+    return ListedEdits(prompt, SEEN_NEGATIVES if options.see_image else shape, TYPES, options.types)

@@ -1,9 +1,9 @@
 """Hard positives by a language model: rewordings, and what "and" joins in another order.
 
 REPLACE asks for another word for the same object, attribute or relation; SWAP for the two sides of "and", only in
-captions that have one and fewer than 15 words (The Hard Positive Truth, appendix C). The paper's model reworded objects
-more than attributes more than relations, so each is asked for by a prompt of its own, and each prompt may answer that
-it is not possible. All types of a caption are asked in one round.
+captions that have one and fewer than 15 words (The Hard Positive Truth, appendix C). One answer lists all types of a
+caption; the model omits those without such an edit. The model reads the other captions and labels of the image, in
+which captioners use other words for the same things.
 
 Every answer is validated (`edits.written`): silent corrections of grammar, which the paper observed, are rejected.
 """
@@ -11,7 +11,9 @@ Every answer is validated (`edits.written`): silent corrections of grammar, whic
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair
 from pairwright.datasets.suggestions import require_known
 from pairwright.generators.captions.context import words_of
@@ -19,28 +21,20 @@ from pairwright.generators.edits.constraints.knowledge import EditThesaurus
 from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.sources import Pool
 from pairwright.generators.language.tokens import Tagger
+from pairwright.generators.listed_edits import POSITIVE_TYPES, POSITIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import request_answers
-from pairwright.generators.llm_edits import (
-    AnnotationBuilder,
-    EditCandidate,
-    PairRequests,
-    Rewritten,
-    candidate_from_answer,
-)
+from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
 from pairwright.generators.prompts.book import PromptBook
 
 NAME = "llm-positives"
-VERSION = 9
+VERSION = 10
 MAX_SWAP_WORDS = 15  # words: longer captions are not swapped
 
-_PROMPTS = {
-    "replace-object": "positive-replace-object",
-    "replace-attribute": "positive-replace-attribute",
-    "replace-relation": "positive-replace-relation",
-    "swap-object": "positive-swap",
-}
-TYPES = tuple(_PROMPTS)
+PROMPT = "positives-at-once"
+TYPES = POSITIVE_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +43,14 @@ class LLMPositiveOptions:
 
     Attributes:
         types: of `TYPES`.
+        captions_per_request: captions in one request, at most; one if the model sees the image.
+        see_image: send the image.
         seed: written into the origin of each row.
     """
 
     types: tuple[str, ...] = TYPES
+    captions_per_request: int = CAPTIONS_PER_REQUEST
+    see_image: bool = False
     seed: int = 0
 
 
@@ -66,9 +64,10 @@ class LLMPositives:
         book: the prompts.
         model: name of the model at the server.
         options: what to make.
+        images: reads images for messages; used only with ``see_image``.
 
     Raises:
-        UsageError: an unknown type.
+        UsageError: an unknown type, or less than one caption per request.
     """
 
     name = NAME
@@ -83,20 +82,35 @@ class LLMPositives:
         book: PromptBook,
         model: str,
         options: LLMPositiveOptions | None = None,
+        *,
+        images: MessageImages | None = None,
     ) -> None:
         self.options = options or LLMPositiveOptions()
         require_known("no such type of positive:", self.options.types, TYPES)
-        self._checks = EditChecks(thesaurus, pool, tagger)
+        if self.options.captions_per_request < 1:
+            raise UsageError(f"captions_per_request must be at least 1, not {self.options.captions_per_request}.")
+        self._resources = thesaurus, pool, tagger
         self._model = model
         self._wanted = AnnotationBuilder(
             "hard_positive", self.options.types, 1, Origin(NAME, VERSION, self.options.seed, model)
         )
-        self._prompts = {kind: book.get(_PROMPTS[kind]) for kind in self.options.types}
+        self._images = (images or MessageImages()) if self.options.see_image else None
+        self._prompt = book.get(PROMPT).with_image(sees=self.options.see_image)
 
     @property
     def prompts(self) -> Sequence[str]:
         """The prompts in use, each as ``name@hash``."""
-        return [prompt.id for prompt in self._prompts.values()]
+        return [self._prompt.id]
+
+    @property
+    def captions_per_request(self) -> int:
+        """Captions in one request, at most."""
+        return 1 if self.options.see_image else self.options.captions_per_request
+
+    @property
+    def texts_per_pair(self) -> int:
+        """Texts that are requested for a pair."""
+        return len(self.options.types)
 
     def ask(
         self,
@@ -106,16 +120,23 @@ class LLMPositives:
         attempt: int = 0,
     ) -> LLMStep[list[EditCandidate]]:
         """Return the steps for ``pair``, which end in one candidate for each type."""
-        asking = PairRequests(pair, self._model, attempt)
-        wanted = [kind for kind in self.options.types if kind != "swap-object" or is_swappable(pair.caption)]
-        answers = yield from request_answers(
-            [asking.request(self._prompts[kind], {}, Rewritten) for kind in wanted], Rewritten
-        )
-        found = [
-            candidate_from_answer(kind, self._prompts[kind], answer)
-            for kind, answer in zip(wanted, answers, strict=True)
-        ]
-        return found + [EditCandidate(kind, reason="no_and") for kind in self.options.types if kind not in wanted]
+        wanted = tuple(kind for kind in self.options.types if kind != "swap-object" or is_swappable(pair.caption))
+        none = [EditCandidate(kind, reason="no_and") for kind in self.options.types if kind not in wanted]
+        if not wanted:
+            return none
+        images = self._images.find(pair.image, (pair.width, pair.height)) if self._images is not None else ()
+        if self._images is not None and not images:
+            return [*(EditCandidate(kind, reason=missing_image_reason(pair.image)) for kind in wanted), *none]
+        edits = ListedEdits(self._prompt, POSITIVES, TYPES, wanted)
+        values: dict[str, object] = {"types": [] if set(wanted) == set(TYPES) else list(wanted)}
+        request = PairRequests(pair, self._model, attempt, images).request(self._prompt, values, POSITIVES.whole)
+        [answer] = yield from request_answers([request], POSITIVES)
+        return [*edits.candidates(pair.caption, answer), *none]
+
+    @cached_property
+    def _checks(self) -> EditChecks:
+        """The checks, whose tables are built when the first text is checked."""
+        return EditChecks(*self._resources)
 
     def check(self, batch: Sequence[tuple[Pair, Sequence[EditCandidate]]]) -> list[list[Annotation]]:
         """Return one annotation for each type of each pair."""

@@ -28,6 +28,7 @@ from pairwright.generators.language.wordnet import WordNet
 from pairwright.generators.protocols import AnyLLMGenerator, RuleGenerator
 
 if TYPE_CHECKING:
+    from pairwright.generators.llm.images import MessageImages
     from pairwright.generators.prompts.book import PromptBook
 
 GROUP, LLM_GROUP = "pairwright.generators", "pairwright.llm_generators"
@@ -52,11 +53,19 @@ class Materials:
 
 @dataclass(frozen=True, kw_only=True)
 class LLMMaterials(Materials):
-    """Materials of a generator that asks a model: also the model's name, the prompts and the tagger."""
+    """Materials of a generator that asks a model.
+
+    Attributes:
+        model: its name.
+        prompts: prompts.
+        tagger: tags captions and answers.
+        images: reads and encodes images for it; None: at the default size.
+    """
 
     model: str
     prompts: "PromptBook"
     tagger: Tagger
+    images: "MessageImages | None" = None
 
 
 GeneratorFactory = Callable[..., Any]
@@ -106,21 +115,34 @@ def _llm_negatives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
     from pairwright.generators.llm_negatives import LLMNegativeOptions, LLMNegatives
 
     chosen = LLMNegativeOptions(seed=materials.seed, **options)
-    return LLMNegatives(materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model, chosen)
+    own = (materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model)
+    return LLMNegatives(*own, chosen, images=materials.images)
 
 
 def _llm_positives(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
     from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 
     chosen = LLMPositiveOptions(seed=materials.seed, **options)
-    return LLMPositives(materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model, chosen)
+    own = (materials.wordnet, materials.pool, materials.tagger, materials.prompts, materials.model)
+    return LLMPositives(*own, chosen, images=materials.images)
 
 
 def _llm_conversations(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
     from pairwright.generators.conversations.llm_generator import LLMConversationOptions, LLMConversations
 
     chosen = LLMConversationOptions(seed=materials.seed, **options)
-    return LLMConversations(materials.wordnet, materials.tagger, materials.prompts, materials.model, chosen)
+    return LLMConversations(
+        materials.wordnet, materials.tagger, materials.prompts, materials.model, chosen, images=materials.images
+    )
+
+
+def _llm_captions(materials: LLMMaterials, **options: Any) -> AnyLLMGenerator:
+    from pairwright.generators.llm_captions import LLMCaptionOptions, LLMCaptions
+
+    chosen = LLMCaptionOptions(seed=materials.seed, **options)
+    return LLMCaptions(
+        materials.wordnet, materials.tagger, materials.prompts, materials.model, chosen, images=materials.images
+    )
 
 
 BUILT_IN: Mapping[str, BuiltInGenerator] = {
@@ -139,6 +161,9 @@ BUILT_IN: Mapping[str, BuiltInGenerator] = {
     "llm-positives": BuiltInGenerator(_llm_positives, "hard positives, written by a model", asks_model=True),
     "llm-conversations": BuiltInGenerator(
         _llm_conversations, "conversations, descriptions and reasoning by a model", asks_pool=False, asks_model=True
+    ),
+    "llm-captions": BuiltInGenerator(
+        _llm_captions, "captions by a model that sees the image", asks_pool=False, asks_model=True
     ),
 }
 

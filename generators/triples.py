@@ -18,7 +18,6 @@ from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.edited import first_good
 from pairwright.generators.edits.written.checks import Checked, EditChecks
 from pairwright.generators.edits.written.kinds import Asked
-from pairwright.generators.edits.written.reasons import nearness
 from pairwright.generators.edits.written.unwrapping import sameness
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.negatives import FOR_BENCHMARKS
@@ -27,7 +26,6 @@ from pairwright.generators.positives import RewriteRule
 
 TYPES = FOR_BENCHMARKS
 DISQUALIFYING_REASONS = frozenset({"no_edit", "identical", "duplicate", "same_meaning", "true_of_image"})
-_RETYPE_REASONS = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _FALLBACK_TYPES = ("replace-attribute", "replace-relation", "replace-object", "swap-object")
 # What describes a thing may be a noun too ("a brick building"), but what names one seldom only describes.
 _TYPES_BY_LIKELIHOOD = tuple(sorted(TYPES, key=lambda kind: kind != "replace-attribute"))
@@ -132,26 +130,16 @@ class Triples:
 
     def _typed(self, caption: Caption, text: str, declared: str, taken: Collection[str]) -> tuple[Checked, str]:
         """Return the result of the checks and the type: ``declared`` if it holds, else the type of the edit."""
-        found = (
-            self._checked(caption, text, declared, taken)
-            if declared in TYPES
-            else Checked(text, reason="another_target")
-        )
-        if not found.reason or found.reason not in _RETYPE_REASONS:
-            return found, declared
-        others = [
-            (self._checked(caption, text, kind, taken), kind) for kind in _TYPES_BY_LIKELIHOOD if kind != declared
-        ]
-        # A synonym as an attribute ("stone" for "brick") is not a negative because it is a noun as well.
-        read = [other for other in others if other[0].reason in {"", "same_meaning", "true_of_image"}]
-        best = read[0] if read else max(others, key=lambda other: nearness(other[0].reason))
-        return (
-            (found, declared) if best[0].reason and declared in TYPES else (best[0], "" if best[0].reason else best[1])
-        )
+        kind = declared if declared in TYPES else _TYPES_BY_LIKELIHOOD[0]
+        found = self._checked(caption, text, kind, taken, _TYPES_BY_LIKELIHOOD)
+        return found, declared if found.reason else f"{found.form}-{found.target}"
 
-    def _checked(self, caption: Caption, text: str, kind: str, taken: Collection[str]) -> Checked:
+    def _checked(
+        self, caption: Caption, text: str, kind: str, taken: Collection[str], other_types: Sequence[str] = ()
+    ) -> Checked:
         form, _, target = kind.partition("-")
-        return self._checks.check_all(caption, [(Asked("hard_negative", form, target), text)], taken=taken)[0]
+        asked = Asked("hard_negative", form, target)
+        return self._checks.check_all(caption, [(asked, text)], taken=taken, other_types=other_types)[0]
 
     def rounds(self, kind: str) -> list[tuple[str, ...]]:
         """Return the positive types to try for a negative type: first its own, then others if allowed."""

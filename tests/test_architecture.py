@@ -93,8 +93,12 @@ def test_importing_datasets_from_the_repository_root_is_not_ours() -> None:
 
 
 PICKLERS = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
-# Both read what the same run has written, in a temporary folder or an unnamed file of its own.
-MAY_PICKLE = {"flows/commands/annotation_workers.py", "flows/commands/annotation_files.py"}
+# All read what the same run has written, in a temporary folder or an unnamed file of its own.
+MAY_PICKLE = {
+    "flows/commands/annotation_workers.py",
+    "flows/commands/annotation_files.py",
+    "flows/llm/check_workers.py",
+}
 SAFE_CALLS = {
     "np.load": ("allow_pickle", False),
     "numpy.load": ("allow_pickle", False),

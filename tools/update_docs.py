@@ -33,6 +33,7 @@ from typing_extensions import Doc
 from pairwright.cli.main import app
 from pairwright.datasets.rejects import REASONS
 from pairwright.filters.review.decision_application import REASONS as OF_REVIEW
+from pairwright.filters.validation.model_mistakes import REASONS as OF_MISTAKES
 from pairwright.filters.validation.records import REASONS as OF_VALIDATION
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.graph import STAGES
@@ -42,9 +43,11 @@ from pairwright.generators.edits.constraints.table import CONSTRAINTS, Example
 from pairwright.generators.edits.written.reasons import REASONS as OF_EDITS
 from pairwright.generators.lexicon.tables import DATA
 from pairwright.generators.llm.client import request_errors
+from pairwright.generators.llm.image_tokens import read_families
 from pairwright.generators.llm.output import errors
 from pairwright.generators.llm.testing.faults import KINDS as FAULTS
 from pairwright.generators.llm.testing.script import AnswerRule, ServerScript
+from pairwright.generators.llm_captions import CAPTION_REASONS as OF_CAPTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 80
@@ -186,6 +189,11 @@ def _reason_rows(reasons: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
         yield f"`{name}`", text
 
 
+def _vision_rows() -> Iterator[tuple[str, ...]]:
+    for row in read_families():
+        yield f"`{row['pattern']}`".replace("|", "\\|"), row["rule"], row["edge"], row["source"]
+
+
 def _turn_rows() -> Iterator[tuple[str, ...]]:
     for name, reason in OF_TURNS.items():
         yield f"`{name}`", reason.meaning, _shown(reason.retry_hint) or "no repair request"
@@ -270,6 +278,9 @@ TABLES: Mapping[str, tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, ...
     "lexicon": (("table", "content", "columns"), _lexicon_rows),
     "review-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_REVIEW)),
     "validation-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_VALIDATION)),
+    "mistake-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_MISTAKES)),
+    "caption-reasons": (("reason", "meaning"), lambda: _reason_rows(OF_CAPTIONS)),
+    "vision-models": (("models", "tokens of an image", "longer edge", "source"), _vision_rows),
     "turn-reasons": (("reason", "meaning", "repair request"), _turn_rows),
     "stages": (("stage", "what it does", "unit", "job per", "reads", "depends also on", "builds"), _stage_rows),
     "answer-reasons": (("reason", "meaning", "fix"), _answer_rows),

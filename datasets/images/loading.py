@@ -126,6 +126,25 @@ class ImageRoot:
         return Path(file).is_relative_to(os.path.realpath(self.folder))  # an absolute path past a link to the folder
 
 
+def locate_row_image(written: str, source: Path, root: Path | None = None) -> str:
+    """Return the locator of the image of a row: an existing file near its source, else as written.
+
+    Args:
+        written: path, URL or empty, as in the row.
+        source: file or folder of the row; relative paths start from its folder, else from the working one.
+        root: folder of the images; relative paths start from it, and images outside of it are rejected.
+
+    Raises:
+        RejectError: image_outside_root.
+    """
+    if not written or is_url(written):
+        return written
+    if root is not None:
+        return ImageRoot(root.absolute(), confined=True).locate(written)
+    folder = source if source.is_dir() else source.parent
+    return str(folder / written) if (folder / split_locator(written)[0]).exists() else written
+
+
 def open_image(locator: str) -> bytes:
     """Return the stored bytes of an image.
 

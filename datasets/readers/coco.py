@@ -108,8 +108,6 @@ def _annotation_flaw(path: Path, number: int, annotation: Any, known: set[str]) 
 def _row(
     place: str, image: Mapping[str, Any], captions: list[Any], boxes: "_InstanceBoxes | None", licenses: dict[str, str]
 ) -> InputRow | Reject:
-    if not captions:
-        return make_reject(place, "empty_caption", "the image has no caption", image)
     fields = {name: value for name, value in image.items() if name != "id"}
     fields |= {"image_id": image["id"], "captions": captions}
     if "file_name" not in fields and "coco_url" in fields:

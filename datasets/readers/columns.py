@@ -81,13 +81,16 @@ def check_column_mapping(columns: Mapping[str, str], option_names: OptionNames =
         raise UsageError(f"{option}: one column is mapped to two names. Map each column once.")
 
 
-def resolve_columns(names: Sequence[str], columns: Mapping[str, str], pictures: Sequence[str] = ()) -> ColumnPlan:
+def resolve_columns(
+    names: Sequence[str], columns: Mapping[str, str], pictures: Sequence[str] = (), *, without_caption: bool = False
+) -> ColumnPlan:
     """Return the assignment of a row's columns to parts.
 
     Args:
         names: the row's columns.
         columns: the user's mapping, part to column; it has precedence over common names.
         pictures: those of ``names`` that contain images, not texts.
+        without_caption: whether rows need no caption.
 
     Raises:
         RejectError: missing_column, if there is no caption.
@@ -102,7 +105,7 @@ def resolve_columns(names: Sequence[str], columns: Mapping[str, str], pictures: 
     for part, ranks in COLUMN_NAMES_BY_FIELD.items():
         if part not in columns and (column := _find_common_name(part, ranks, free, found)):
             found[part] = column
-    if "caption" not in found and "captions" not in found:
+    if "caption" not in found and "captions" not in found and not without_caption:
         wanted = columns.get("caption") or columns.get("captions") or "caption"
         raise RejectError("missing_column", f"no column {wanted!r}; there are: {', '.join(names) or 'none'}")
     # Rows written by pairwright have both; their key was fixed when the row was first read.

@@ -22,12 +22,14 @@ class InputRow:
         fields: column name to value.
         load: returns the bytes of the row's image, if the reader has them. Valid until the next row.
         pictures: columns with images, not names of images.
+        missing_caption: why the row can have no caption, if the reader knows.
     """
 
     place: str
     fields: dict[str, Any]
     load: Callable[[], bytes] | None = None
     pictures: tuple[str, ...] = ()
+    missing_caption: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@
 - A relative image path is resolved against the image root, or else the file's folder; URLs are unchanged. With an image
   root, images outside it are rejected. The image is checked (`verify`) and provides a missing width and height. An image
   inside a table is ``table.parquet::column/row-N``.
+- With `without_caption` a row may have an image and no caption; its pair has an empty one.
 - Columns without a part go into `meta` as JSON, with NaN as null and without bytes.
 
 Limits: a caption has at most `MAX_CAPTION_LENGTH` code points.
@@ -62,6 +63,7 @@ class NormaliserOptions:
     source: str
     option_names: OptionNames
     max_caption: int = MAX_CAPTION_LENGTH
+    without_caption: bool = False
 
 
 @dataclass
@@ -104,10 +106,13 @@ class Normaliser:
         fields = row.fields
         get = _getter(fields)
         captions, refused = _captions(plan, row, self.rules)
-        if not captions:
+        if refused and not captions:
             return refused
         source_id = parse_identifier(get(plan.key), "key")
         written, image = self._image(get(plan.image), get(plan.picture), found=row.load is not None)
+        if not captions and not image:
+            raise RejectError("missing_image", "there is neither a caption nor an image")
+        caption = captions[0] if captions else ""
         width, height = parse_pixel_size(get(plan.width), "width"), parse_pixel_size(get(plan.height), "height")
         if self.rules.verify != "off" and image and not is_url(image):
             seen = _verify_image(row, image, self.rules.verify)
@@ -115,9 +120,8 @@ class Normaliser:
             self.formats[seen[2]] += is_table_cell(image)
         source = self.rules.source or parse_text_field(get(plan.source), "source") or self.source
         first = Pair(
-            key=_stored_key(fields, plan, self.rules.option_names)
-            or pair_key(source, source_id or written, captions[0]),
-            caption=captions[0],
+            key=_stored_key(fields, plan, self.rules.option_names) or pair_key(source, source_id or written, caption),
+            caption=caption,
             source_id=source_id,
             image=image,
             captions=tuple(captions[1:]),
@@ -128,7 +132,7 @@ class Normaliser:
             license=parse_identifier(get(plan.license), "license"),
             meta=_meta(plan, fields),
         )
-        if not self.rules.explode or len(captions) == 1:
+        if not self.rules.explode or len(captions) <= 1:
             return [first, *refused]
         return [*_explode_captions(first, captions, source_id or written), *refused]
 
@@ -136,8 +140,12 @@ class Normaliser:
         names = (*row.fields, *row.pictures)
         plan = self._plans.get(names)
         if plan is None:
+            if row.missing_caption and not self.rules.without_caption:
+                raise RejectError("missing_caption", row.missing_caption)
             try:
-                plan = resolve_columns(tuple(row.fields), self.rules.columns, row.pictures)
+                plan = resolve_columns(
+                    tuple(row.fields), self.rules.columns, row.pictures, without_caption=self.rules.without_caption
+                )
             except AmbiguousColumnsError as unclear:
                 option_names = self.rules.option_names
                 choice = option_names.column(unclear.part, unclear.column)
@@ -182,7 +190,7 @@ def _verify_image(row: InputRow, image: str, how: Literal["header", "full"]) -> 
 def _captions(plan: ColumnPlan, row: InputRow, rules: NormaliserOptions) -> tuple[list[str], list[Pair | Reject]]:
     """Return the row's distinct captions, and a reject for each invalid one."""
     values = [
-        *_listed_captions(row.fields, plan.caption),
+        *_listed_captions(row.fields, plan.caption, allow_empty=rules.without_caption),
         *_parse_captions(row.fields, plan.captions, rules.option_names),
     ]
     good: dict[str, None] = {}
@@ -194,16 +202,20 @@ def _captions(plan: ColumnPlan, row: InputRow, rules: NormaliserOptions) -> tupl
             several = len(values) > 1
             place = f"{row.place}, caption {number}" if several else row.place
             refused.append(make_reject(place, flaw.reason, flaw.detail, row.fields, is_single_caption=several))
-    if not values:
+    if not values and not rules.without_caption:
         raise RejectError("empty_caption", "there is no caption")
     return list(good), refused
 
 
-def _listed_captions(fields: Mapping[str, Any], column: str | None) -> list[Any]:
-    if column is None:
+def _listed_captions(fields: Mapping[str, Any], column: str | None, *, allow_empty: bool) -> list[Any]:
+    if column is None or (allow_empty and _is_empty(fields[column])):
         return []
     value = fields[column]
     return value if isinstance(value, list) else [value]
+
+
+def _is_empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def _parse_captions(fields: Mapping[str, Any], column: str | None, option_names: OptionNames) -> list[Any]:

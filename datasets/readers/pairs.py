@@ -58,6 +58,7 @@ class ReadOptions:
             texts only.
         box_unit: of box coordinates; ``guess`` by the rule in `boxes.py`.
         max_caption: characters of a caption; longer ones are rejected as ``caption_too_long``.
+        without_caption: also read images without a caption, as pairs with an empty one.
         option_names: how messages name these options.
     """
 
@@ -73,6 +74,7 @@ class ReadOptions:
     verify_images: VerifyImages = "header"
     box_unit: BoxUnit = "guess"
     max_caption: int = MAX_CAPTION_LENGTH
+    without_caption: bool = False
     option_names: OptionNames = COMMAND_LINE
 
 
@@ -241,6 +243,7 @@ def _iter_candidates(
         options.source,
         option_names,
         options.max_caption,
+        options.without_caption,
     )
     root = Path(options.image_root).absolute() if options.image_root else one.root
     normaliser = Normaliser(rules, ImageRoot(root, bool(options.image_root)), one.name, formats)

@@ -59,8 +59,7 @@ def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
     images = [files.pop(suffix) for suffix in sorted((IMAGE_SUFFIXES & files.keys()) or (UNREAD & files.keys()))]
     if len(images) > 1:
         raise RejectError("duplicate_member", f"two images: {images[0].name}, {images[1].name}")
-    if text is None and data is None:
-        raise RejectError("missing_caption", "no .txt and no .json with a caption")
+    missing = "no .txt and no .json with a caption" if text is None and data is None else ""
     fields = {} if data is None else parse_object(_read_bounded(data), "sample's .json")
     _restore_provenance(fields)
     if text is not None:
@@ -70,7 +69,7 @@ def _row(place: str, key: str, files: dict[str, SampleFile]) -> InputRow:
     if files:
         fields["other_files"] = sorted(files)
     fields.setdefault("key", key)
-    return InputRow(place, fields, images[0].read if images else None)
+    return InputRow(place, fields, images[0].read if images else None, missing_caption=missing)
 
 
 def _restore_provenance(fields: dict[str, Any]) -> None:

@@ -26,6 +26,7 @@ from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id,
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
 from pairwright.generators.prompts.book import PromptBook
 
@@ -163,6 +164,7 @@ class AnswerJudge:
         model: model name of the judge.
         questions: the questions.
         answers: one answer per question, in order, by the name of the model that gave them.
+        images: reads the images, which the judge sees too; None: texts only.
     """
 
     name = NAME
@@ -170,9 +172,15 @@ class AnswerJudge:
     kind = "judgement"
 
     def __init__(
-        self, book: PromptBook, model: str, questions: Sequence[ImageQuestion], answers: Mapping[str, Sequence[str]]
+        self,
+        book: PromptBook,
+        model: str,
+        questions: Sequence[ImageQuestion],
+        answers: Mapping[str, Sequence[str]],
+        images: MessageImages | None = None,
     ) -> None:
-        self._prompt = book.get(NAME)
+        self._prompt = book.get(NAME).with_image(sees=images is not None)
+        self._images = images
         self._model = model
         self._asked = {
             pair_key(NAME, f"{subject}\x1f{question.id}", question.text): (subject, question, answer)
@@ -199,6 +207,13 @@ class AnswerJudge:
     ) -> LLMStep[list[Annotation]]:
         """Return the steps of an answer, which end in its scores."""
         _, question, answer = self._asked[pair.key]
+        images = self._images.find(question.image) if self._images is not None else ()
+        if self._images is not None and not images:
+            return [
+                self._row(
+                    pair, answer, AnswerJudgement(question, None, None, reason=missing_image_reason(question.image)), ""
+                )
+            ]
         orders = [(answer, question.reference), (question.reference, answer)]
         requests: list[Request] = [
             self._prompt.request(
@@ -206,24 +221,26 @@ class AnswerJudge:
                 model=self._model,
                 row=pair.key,
                 sample=attempt,
+                images=images,
             )
             for first, second in orders
         ]
         outcomes = yield requests
         judged = combine_judgements(question, outcomes)
         keys = [outcome.key for outcome in outcomes if isinstance(outcome, Reply)]
-        origin = Origin(NAME, VERSION, 0, self._model, self._prompt.id, keys[0] if keys else "")
+        return [self._row(pair, answer, judged, keys[0] if keys else "")]
+
+    def _row(self, pair: Pair, answer: str, judged: AnswerJudgement, request: str) -> Annotation:
+        origin = Origin(NAME, VERSION, 0, self._model, self._prompt.id, request)
         scores = {"unparsed": float(judged.unparsed), "turned": float(judged.inconsistent)}
         if judged.model is not None and judged.reference is not None:
             scores |= {"model": judged.model, "reference": judged.reference}
         status: Any = "rejected" if judged.reason else "kept"
         name = annotation_id(pair.key, self.kind, origin, "", "")
-        return [
-            Annotation(
-                id=name, key=pair.key, kind=self.kind, origin=origin, text=answer, scores=scores, status=status,
-                reason=judged.reason,
-            )
-        ]  # fmt: skip
+        return Annotation(
+            id=name, key=pair.key, kind=self.kind, origin=origin, text=answer, scores=scores, status=status,
+            reason=judged.reason,
+        )  # fmt: skip
 
     def judged(self, row: Annotation) -> tuple[str, AnswerJudgement]:
         """Return the name of the model and the judgement that an annotation of this generator holds."""

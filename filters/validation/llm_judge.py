@@ -13,15 +13,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
 from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
 from pairwright.generators.language.vocabulary import normalize_text
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
-from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
 from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.rationales.multiple_answers import Mention, listed_answers
@@ -66,16 +64,13 @@ class NegativeJudge:
     ) -> LLMStep[list[Annotation]]:
         """Return the steps of a row, which end in its verdict."""
         question = self._questions[pair.key]
-        try:
-            image = self._images.read(question.image) if question.image else None
-        except (UnusableImageError, InputError):
-            image = None
-        if image is None:
-            return [self._row(pair, ValidationVerdict("no_image"), "")]
+        images = self._images.find(question.image)
+        if not images:
+            return [self._row(pair, ValidationVerdict(missing_image_reason(question.image)), "")]
         orders = [(question.positive, question.negative), (question.negative, question.positive)]
         requests: list[Request] = [
             self._prompt.request(
-                {"first": first, "second": second}, model=self._model, row=pair.key, sample=attempt, images=(image,)
+                {"first": first, "second": second}, model=self._model, row=pair.key, sample=attempt, images=images
             )
             for first, second in orders
         ]
@@ -117,7 +112,7 @@ def combine_answers(question: ValidationRow, outcomes: Sequence[RequestOutcome])
     texts = (question.positive, question.negative), (question.negative, question.positive)
     picked = set()
     for outcome, role, shown in zip(outcomes, roles, texts, strict=True):
-        pick = parse_pick(_read_answer(outcome), *shown)
+        pick = parse_pick(read_answer(outcome), *shown)
         picked.add(role.get(pick, pick))
     if picked == {_POSITIVE}:
         return ValidationVerdict("", ((SCORE, 1.0),))
@@ -126,7 +121,8 @@ def combine_answers(question: ValidationRow, outcomes: Sequence[RequestOutcome])
     return ValidationVerdict("caption_doubted" if picked == {NEITHER} else "judge_undecided", ((SCORE, 0.5),))
 
 
-def _read_answer(outcome: RequestOutcome) -> str:
+def read_answer(outcome: RequestOutcome) -> str:
+    """Return the answer in a reply, without thinking; empty without a reply."""
     if not isinstance(outcome, Reply):
         return ""
     text, _ = strip_control_tokens(strip_thinking(outcome.text)[0])

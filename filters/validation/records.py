@@ -11,6 +11,7 @@ REASONS: Final = {
     "caption_doubted": "the judge finds neither text true, so the caption cannot be the right answer",
     "judge_undecided": "the two answers of the judge disagree, or one of them is unreadable",
     "no_image": "the image is missing or invalid, or the row names none",
+    "image_url": "the image is a web address, and --image-urls does not send these",
     "image_outside_root": "the image is outside the folder --image-root",
 }
 

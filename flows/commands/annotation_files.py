@@ -71,6 +71,12 @@ def open_writer(path: Path, generator: str) -> Iterator[Write]:
         UsageError: for an extension without a layout for the rows of this generator.
     """
     ending, what = path.suffix.lower(), generator.rpartition("-")[2]  # "rules-negatives", "llm-negatives"
+    if what == "captions":
+        from pairwright.flows.commands.caption_files import open_caption_writer  # imports pydantic
+
+        with open_caption_writer(path) as write:
+            yield write
+        return
     if ending == ".jsonl":
         with replace_atomically(path) as temporary, temporary.open("wb") as out:
             yield lambda pair, rows: out.writelines(
@@ -171,5 +177,6 @@ def annotation_row(pair: Pair, row: Annotation, positive: str = "") -> dict[str,
     texts = {"negative": "", "positive": positive, _NEW_TEXT[row.kind]: row.text}
     if row.kind == "hard_positive":
         del texts["negative"]
+    seen = {"image_shows": row.image_shows} if row.image_shows else {}
     edits = [edit_to_dict(edit) for edit in row.edits]
-    return {**common, **texts, "form": row.form, "target": row.target, "edit": edits, **ending}
+    return {**common, **texts, "form": row.form, "target": row.target, "edit": edits, **seen, **ending}

@@ -41,6 +41,11 @@ def tag_and_count(captions: Sequence[str]) -> TaggedCaptions:
     return TaggedCaptions(count_captions(tokens), slots, [pack(words) for words in tokens])
 
 
+def tag_and_count_words(captions: Sequence[str]) -> PoolCounts:
+    """Return the word counts of captions."""
+    return count_captions(load_tagger().tag(captions))
+
+
 def tag_batch(batch: Sequence[Waiting]) -> Iterable[list[Token]]:
     """Return the tokens of the captions of a batch; unknown ones are tagged together."""
     tagged = iter(load_tagger().tag([pair.caption for pair, known in batch if known is None]))

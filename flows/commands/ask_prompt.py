@@ -30,6 +30,7 @@ from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.flows.state.receipts import json_hash
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.cost_estimate import StagePlan, sample_rows
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import Answer, request_answers
 from pairwright.generators.llm.output.plain_text import TextShape
 from pairwright.generators.llm.runner import RowResult
@@ -40,11 +41,12 @@ from pairwright.generators.prompts.prompt import pair_values
 
 @dataclass(frozen=True)
 class PromptRequest:
-    """Name of a prompt, the pairs to ask about, and the file to write (.jsonl)."""
+    """Name of a prompt, the pairs to ask about, and the file to write (.jsonl); ``see_image``: send the images too."""
 
     prompt: str
     read: ReadOptions
     out: Path
+    see_image: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,11 +56,13 @@ class PromptTask:
     Attributes:
         prompt: the prompt.
         access: the model.
+        images: reads the images, which are sent too; None: texts only.
     """
 
     prompt: Prompt
     access: ModelAccess
-    check = None
+    images: MessageImages | None = None
+    checks = None
 
     @property
     def identity(self) -> str:
@@ -69,8 +73,13 @@ class PromptTask:
         """Return the row of a pair."""
         return ModelRow((pair.key,), (pair,), partial(self._step, pair), pair.caption, pair.key)
 
-    def _step(self, pair: Pair, attempt: int) -> LLMStep[Sequence[Answer[str]]]:
-        request = self.prompt.request(pair_values(pair), model=self.access.model, row=pair.key, sample=attempt)
+    def _step(self, pair: Pair, attempts: Sequence[int]) -> LLMStep[Sequence[Answer[str]]]:
+        [attempt] = attempts
+        images = self.images.find(pair.image, (pair.width, pair.height)) if self.images is not None else ()
+        if self.images is not None and not images:
+            return [Answer(None, missing_image_reason(pair.image))]
+        values = {**pair_values(pair), "sees": bool(images)}
+        request = self.prompt.request(values, model=self.access.model, row=pair.key, sample=attempt, images=images)
         return (yield from request_answers([request], TextShape("text")))
 
     def finish(self, item: Pair, done: RowResult[Answer[str]]) -> tuple[dict[str, Any], str]:
@@ -161,7 +170,7 @@ def _open_task(request: PromptRequest, access: ModelAccess) -> PromptTask:
         )
     if request.out.suffix != ".jsonl":
         raise UsageError(f"{request.out}: the output must end in .jsonl.")
-    return PromptTask(prompt, access)
+    return PromptTask(prompt.with_image(sees=request.see_image), access, access.images if request.see_image else None)
 
 
 def _pairs(read: ReadOptions, broken: SkipCounts) -> Iterator[Pair]:

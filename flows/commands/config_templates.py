@@ -20,6 +20,15 @@ def template_names() -> list[str]:
     return sorted(path.stem for path in TEMPLATE_FOLDER.glob("*.yaml"))
 
 
+_CAPTIONS = """
+captions:                 # of the images that have none, by a model that sees them
+  forms: [short]          # of short, long, tags
+  per_image: 1
+"""
+_MODEL = """
+llm:
+  model: gpt-4o-mini      # its key: OPENAI_API_KEY; a server of your own: OPENAI_BASE_URL; on this machine: local:FOLDER
+"""
 _NO_SURVEY = InputSettings()
 _HINTS = {
     "instances": "# instances: instances_val2014.json    # boxes, when path is a COCO captions file",
@@ -49,6 +58,8 @@ def render_template(name: str, *, input_path: str, survey: InputSettings = _NO_S
         columns=mapping,
         **_detected_lines(survey, config),
     )
+    if survey.uncaptioned:
+        text += _CAPTIONS if "llm" in yaml.safe_load(text) else _CAPTIONS + _MODEL
     parse_config(yaml.safe_load(text), where=f"template {name}")
     return text
 

@@ -47,6 +47,7 @@ class JudgingRequest:
         out: output next to which failed rows are written.
         device: device of the models.
         batch: questions per batch.
+        see_image: send the image of each question to the judge.
     """
 
     models: tuple[str, ...]
@@ -55,6 +56,7 @@ class JudgingRequest:
     out: Path
     device: str = ""
     batch: int = 8
+    see_image: bool = False
 
 
 def plan_judging(request: JudgingRequest, access: ModelAccess) -> StagePlan:
@@ -68,7 +70,7 @@ def plan_judging(request: JudgingRequest, access: ModelAccess) -> StagePlan:
     # As long as the reference, and another text: with two equal answers both orders are one request.
     references = [f"{question.reference}." for question in questions]
     answers = {name: read_answers(Path(name), questions) if _is_file(name) else references for name in request.models}
-    judge = _judge(access, questions, answers)
+    judge = _judge(access, questions, answers, see_image=request.see_image)
     return PairTask(judge, access, access.seed).estimate(judge.pairs)
 
 
@@ -83,7 +85,7 @@ def judge_models(
     access.check()  # before minutes of work
     questions = read_questions(request.questions, request.images)
     kinds, answers = _read_answers(request, questions, note)
-    judge = _judge(access, questions, answers)
+    judge = _judge(access, questions, answers, see_image=request.see_image)
     judgements: defaultdict[str, list[AnswerJudgement]] = defaultdict(list)
 
     def add(_: Pair, rows: list[Annotation]) -> None:
@@ -126,11 +128,16 @@ def _read_answers(
 
 
 def _judge(
-    access: ModelAccess, questions: Sequence[ImageQuestion], answers: Mapping[str, Sequence[str]]
+    access: ModelAccess,
+    questions: Sequence[ImageQuestion],
+    answers: Mapping[str, Sequence[str]],
+    *,
+    see_image: bool,
 ) -> AnswerJudge:
     if not answers:
         raise UsageError("nothing to judge: name a model, or a .jsonl file of answers.")
-    return AnswerJudge(access.prompts(), access.model, questions, answers)
+    images = access.images if see_image else None
+    return AnswerJudge(access.prompts(), access.model, questions, answers, images)
 
 
 def _is_file(name: str) -> bool:

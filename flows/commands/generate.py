@@ -8,6 +8,7 @@ JSON lines all rows.
 
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -22,23 +23,29 @@ from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.shards.content_counts import count_exchanges
 from pairwright.flows.commands.annotation_files import open_balanced_writer, refuse_training_rows
-from pairwright.flows.commands.annotation_workers import BatchAnnotator, GeneratorSetup, Waiting, tag_and_count
+from pairwright.flows.commands.annotation_workers import (
+    BatchAnnotator,
+    GeneratorSetup,
+    Waiting,
+    tag_and_count,
+    tag_and_count_words,
+)
 from pairwright.flows.config.vocabulary import vocabulary_hint, wants_vocabulary
 from pairwright.flows.runners.process_pool import OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
 from pairwright.generators.balance import BalanceLimits, BalanceReport, BalanceResult, balanced_kind
-from pairwright.generators.counts import AnnotationCounts
+from pairwright.generators.counts import AnnotationCounts, LengthBalance
 from pairwright.generators.edits.general_english import GeneralEnglish, pool_or_general_english
 from pairwright.generators.edits.learning import BALANCE_CAPTIONS, learn_edit_model
 from pairwright.generators.language.cloze.examples import ClozeSample, ClozeSampler
 from pairwright.generators.language.packed_tokens import PackedTokens, unpack
 from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.language.wordnet import WordNet, load_wordnet
 from pairwright.generators.registry import Materials, needs_edit_model, needs_pool
 
 POOL_CAPTIONS = 200_000  # for word statistics of generators
-CHECKED_CAPTIONS = 50_000  # for word statistics of checks, which tag captions in one process
+CHECKED_CAPTIONS = 50_000  # for word statistics of checks
 BATCH = 512
 
 
@@ -75,9 +82,11 @@ class GenerateCounts:
         account: of the rows that limits apply to (`generators.balance.balanced_kind`).
         verdict: result of the limits.
         tally: of all rows, by type.
+        lengths: of negatives and the texts that they are compared with.
         captions: annotated so far.
         turns: of conversations.
         labels: of the boxes of the pairs.
+        support: texts that were compared with captions and boxes, things in them, and unsupported ones.
         broken: skipped rows of the input, by reason.
         started: time of the start.
     """
@@ -85,9 +94,11 @@ class GenerateCounts:
     account: BalanceReport
     verdict: BalanceResult = field(default_factory=BalanceResult)
     tally: AnnotationCounts = field(default_factory=AnnotationCounts)
+    lengths: LengthBalance = field(default_factory=LengthBalance)
     captions: int = 0
     turns: int = 0
     labels: set[str] = field(default_factory=set)
+    support: Counter[str] = field(default_factory=Counter)
     broken: SkipCounts = field(default_factory=SkipCounts)
     started: float = field(default_factory=time.perf_counter)
 
@@ -104,11 +115,17 @@ class GenerateCounts:
         """Count the annotations of a pair."""
         self.account.add(rows)
         self.tally.add(rows)
+        self.lengths.add(rows)
         self.captions += 1
         self.turns += sum(map(count_exchanges, rows))
+        for row in rows:
+            if "things" in row.scores:
+                self.support["texts"] += 1
+                self.support["things"] += int(row.scores["things"])
+                self.support["unsupported"] += int(row.scores["unsupported_things"])
 
     def result(self, out: Path) -> dict[str, Any]:
-        """Return captions, types (made, kept, rejected by reason), account, limits, turns, broken, broken_captions, seconds, out.
+        """Return captions, types (made, kept, rejected by reason), account, lengths, limits, turns, broken, broken_captions, seconds, out.
 
         The account counts inserted words and their positions (`generators.balance.BalanceReport`); limits are by type
         (`generators.balance.BalanceResult`), empty without limits.
@@ -117,8 +134,10 @@ class GenerateCounts:
             "captions": self.captions,
             "types": self.tally.by_type(),
             "account": self.account.as_json(),
+            "lengths": self.lengths.as_json(),
             "limits": self.verdict.as_json(),
             "turns": self.turns,
+            **({"support": dict(self.support)} if self.support else {}),
             **self.broken.as_json(),
             "seconds": round(time.perf_counter() - self.started, 2),
             "out": str(out),
@@ -173,10 +192,28 @@ def read_counted_pairs(read: ReadOptions, broken: SkipCounts) -> Iterator[Pair]:
         yield from batch.pairs
 
 
-def load_materials(request: GenerateRequest, note: Callable[[str], None]) -> Materials:
-    """Return the materials of a generator; ``note`` receives a message if the pool is too small."""
-    with OrderedPool(request.workers) as processes:
-        return _load_for_generator(request, processes, note)[0]
+def check_pool(request: GenerateRequest) -> None:
+    """Read the beginning of the pool of a request, if it has one of its own.
+
+    Raises:
+        InputError: the pool is not readable or has no valid pair.
+    """
+    if request.pool:
+        next(read_pairs(_pool_options(request)))
+
+
+def load_materials(request: GenerateRequest, processes: OrderedPool, note: Callable[[str], None]) -> Materials:
+    """Return the materials of a generator that only checks texts; ``note`` receives a message if the pool is too small."""
+    wordnet = load_wordnet()
+    if not needs_pool(request.generator):
+        return Materials(wordnet, GeneralEnglish(wordnet), request.seed)
+    captions = list(islice(_captions(read_pairs(_pool_options(request)), PairSample()), CHECKED_CAPTIONS))
+    counts = PoolCounts()
+    with open_step("counting words", len(captions), "captions") as done:
+        for batch, part in processes.map_jobs(tag_and_count_words, _slices(captions)):
+            counts = counts.merged(part)
+            done.advance(len(batch))
+    return Materials(wordnet, _pool(counts.frozen(), wordnet, note), request.seed)
 
 
 def _load_for_generator(
@@ -187,17 +224,23 @@ def _load_for_generator(
     if not needs_pool(request.generator):
         return Materials(wordnet, GeneralEnglish(wordnet), request.seed), {}
     found = read_pool(request, processes)
-    pool = pool_or_general_english(found.statistics, wordnet)
+    pool = _pool(found.statistics, wordnet, note)
     if not isinstance(pool, PoolStatistics):
-        note(
-            "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
-        )
         return Materials(wordnet, pool, request.seed), found.tokens
     if not needs_edit_model(request.generator):
         return Materials(wordnet, pool, request.seed), found.tokens
     with open_step("learning from captions", None, ""):
         edits = learn_edit_model(found.slots, found.tagged_pairs(), wordnet, pool)
     return Materials(wordnet, pool, request.seed, edits), found.tokens
+
+
+def _pool(statistics: PoolStatistics, wordnet: WordNet, note: Callable[[str], None]) -> PoolStatistics | GeneralEnglish:
+    pool = pool_or_general_english(statistics, wordnet)
+    if not isinstance(pool, PoolStatistics):
+        note(
+            "Too few captions for word statistics: using those of general English. Set --pool FILE for better results."
+        )
+    return pool
 
 
 @dataclass(frozen=True)
@@ -224,11 +267,8 @@ class PoolCaptions:
 
 def read_pool(request: GenerateRequest, processes: OrderedPool) -> PoolCaptions:
     """Read the captions of the pool of a request."""
-    read = request.read
-    if request.pool:
-        read = replace(read, input=request.pool, format="", columns={}, on_error="skip", option_names=WITHOUT_OPTIONS)
     sample = PairSample()
-    found = _captions(read_pairs(read), sample)
+    found = _captions(read_pairs(_pool_options(request)), sample)
     captions = list(islice(track(found, "reading captions", unit="captions"), POOL_CAPTIONS))
     counts, slots = PoolCounts(), [ClozeSampler().sample()]
     known: dict[str, PackedTokens] = {}
@@ -239,6 +279,14 @@ def read_pool(request: GenerateRequest, processes: OrderedPool) -> PoolCaptions:
             known.update(zip(batch, part.tokens, strict=True))
             done.advance(len(batch))
     return PoolCaptions(counts.frozen(), ClozeSample.merged(slots), known, sample.pairs())
+
+
+def _pool_options(request: GenerateRequest) -> ReadOptions:
+    if not request.pool:
+        return request.read
+    return replace(
+        request.read, input=request.pool, format="", columns={}, on_error="skip", option_names=WITHOUT_OPTIONS
+    )
 
 
 class PairSample:

@@ -1,12 +1,13 @@
 """An LLM generator over any input, without a build: ``pairwright generate --method llm``.
 
 The input is read once before the first request, so that a broken row stops the run before it costs anything and the
-remaining time is known. Rows are written to ``OUT.partial``, which is renamed to OUT when it is complete and kept when the
+remaining time is known. Word statistics are counted while the first requests are under way, and answers are checked in
+worker processes (`flows.llm.check_workers`); the rows do not depend on their number. Rows are written to ``OUT.partial``, which is renamed to OUT when it is complete and kept when the
 run is stopped (Ctrl-C, budget, unreachable server). Answers are in the cache: the same command continues the run.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from pairwright.datasets.atomic_files import remove_stale_temporaries
 from pairwright.datasets.readers.pairs import read_pairs
@@ -14,19 +15,28 @@ from pairwright.flows.commands.annotation_files import open_balanced_writer, ref
 from pairwright.flows.commands.generate import (
     GenerateCounts,
     GenerateRequest,
+    check_pool,
     count_pairs,
     load_materials,
     read_counted_pairs,
 )
+from pairwright.flows.llm.answer_checks import CHECKED_AT_ONCE, in_background
+from pairwright.flows.llm.check_workers import CheckWorkers
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.quotas import QuotaPasses, restrict_to_counts
 from pairwright.flows.llm.row_run import RowRun, failed_rows_path
+from pairwright.flows.runners.process_pool import MAX_JOBS_ALONE, OrderedPool
 from pairwright.flows.state.overwrite_checks import refuse_overwriting
+from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.cost_estimate import StagePlan
 from pairwright.generators.llm.session import Snapshot
-from pairwright.generators.registry import build_llm_generator
+from pairwright.generators.protocols import AnyLLMGenerator, CheckedLLMGenerator
+from pairwright.generators.registry import LLMMaterials, Materials, build_llm_generator
+
+FEW_CAPTIONS: Final = 2 * CHECKED_AT_ONCE  # which take less time than processes take to start
 
 
 def run_llm_generator(
@@ -51,8 +61,6 @@ def run_llm_generator(
     refuse_training_rows(request.out, request.options.get("types", ()))
     access.check()
     captions = count_pairs(request.read)
-    tagger = load_tagger()
-    materials = access.materials(load_materials(request, note), tagger)
     passes = QuotaPasses(
         request.options,
         lambda: (pair.key for batch in read_pairs(request.read) for pair in batch.pairs),
@@ -62,12 +70,21 @@ def run_llm_generator(
     partial = request.out.with_suffix(f".partial{request.out.suffix}")
     remove_stale_temporaries(partial, failed_rows_path(request.out), request.out)
     counts = GenerateCounts.of(request.generator)
-    with RowRun(access, failed_rows_path(request.out), note, watch) as run:
+    many = captions > FEW_CAPTIONS
+    with (
+        OrderedPool(request.workers, alone=1 if many else MAX_JOBS_ALONE) as processes,
+        CheckWorkers(processes.executor() if many and processes.workers > 1 else None, processes.workers) as checking,
+        RowRun(access, failed_rows_path(request.out), note, watch) as run,
+    ):
+        check_pool(request)
+        tagger = load_tagger()
+        materials = in_background(lambda: access.materials(load_materials(request, processes, note), tagger))
         for number, options in enumerate(passes):
             if number:
                 note(f"Asking about further pairs to replace rejected answers: {passes.missing_text()}.")
-            generator = build_llm_generator(request.generator, materials, options)
-            task = PairTask(generator, access, request.seed, request.options)
+            generator = _generator(request, access, options, materials.result)
+            checks = checking.checks(request.generator, options, materials)
+            task = PairTask(generator, access, request.seed, request.options, checks)
             counts = GenerateCounts.of(request.generator)
             rows = task.rows(read_counted_pairs(request.read, counts.broken))
             sink = open_balanced_writer(partial, request.generator, request.limits, counts.add, counts.judged)
@@ -86,6 +103,18 @@ def run_llm_generator(
     }
 
 
+def _generator(
+    request: GenerateRequest, access: ModelAccess, options: Mapping[str, Any], materials: Callable[[], LLMMaterials]
+) -> AnyLLMGenerator:
+    """Return the generator that asks; only one without a check waits for the statistics of the pool."""
+    wordnet = load_wordnet()
+    without_pool = Materials(wordnet, GeneralEnglish(wordnet), request.seed)
+    generator = build_llm_generator(request.generator, access.materials(without_pool, load_tagger()), options)
+    if isinstance(generator, CheckedLLMGenerator):
+        return generator
+    return build_llm_generator(request.generator, materials(), options)
+
+
 def plan_llm_generator(request: GenerateRequest, access: ModelAccess, note: Callable[[str], None]) -> StagePlan:
     """Return an estimate of `run_llm_generator`.
 
@@ -93,10 +122,13 @@ def plan_llm_generator(request: GenerateRequest, access: ModelAccess, note: Call
         PairwrightError: the run could not start.
     """
     access.settings()  # reports invalid settings before any work
-    tagger = load_tagger()
-    materials = access.materials(load_materials(request, note), tagger)
+
+    def materials() -> LLMMaterials:
+        with OrderedPool(request.workers) as processes:
+            return access.materials(load_materials(request, processes, note), load_tagger())
+
     keys = (pair.key for batch in read_pairs(request.read) for pair in batch.pairs)
     options = restrict_to_counts(request.options, keys, request.seed)
-    generator = build_llm_generator(request.generator, materials, options)
+    generator = _generator(request, access, options, materials)
     pairs = (pair for batch in read_pairs(request.read) for pair in batch.pairs)
     return PairTask(generator, access, request.seed).estimate(pairs)

@@ -47,6 +47,7 @@ class InputSettings:
         instances: COCO instances of the same images; empty for none.
         texts_only: whether no image can be packed.
         image_format: format to recode to; empty to keep the bytes.
+        uncaptioned: whether images have no caption, which a model has to write.
         found: the detected settings, a phrase each.
         notes: messages, a sentence each.
     """
@@ -56,6 +57,7 @@ class InputSettings:
     instances: str = ""
     texts_only: bool = False
     image_format: str = ""
+    uncaptioned: bool = False
     found: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -95,8 +97,18 @@ def survey_input(written: str, columns: Mapping[str, str]) -> InputSettings:
     counts = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
     recode = len(formats) > 1 or not formats.keys() <= set(IMAGE_EXTENSIONS)
     found += [f"image formats {counts}, recoded to jpg"] if recode else []
+    uncaptioned = sum(not pair.caption for pair in pairs)
+    if uncaptioned:
+        found.append(f"{uncaptioned:,} of {len(pairs):,} images without a caption")
+        notes.append("A model that sees the images writes their captions: check `llm.model` in the config.")
     return InputSettings(
-        chosen, root, instances, image_format="jpg" if recode else "", found=tuple(found), notes=tuple(notes)
+        chosen,
+        root,
+        instances,
+        image_format="jpg" if recode else "",
+        uncaptioned=bool(uncaptioned),
+        found=tuple(found),
+        notes=tuple(notes),
     )
 
 
@@ -119,7 +131,14 @@ def _sample(written: str, columns: Mapping[str, str]) -> tuple[list[Pair], Count
 
 def _batches(written: str, columns: Mapping[str, str], verify: VerifyImages, most: int) -> Iterator[ReadBatch]:
     size = min(most, 4096)
-    options = ReadOptions(written, columns=columns, on_error="skip", verify_images=verify, batch_size=size)
+    options = ReadOptions(
+        written,
+        columns=columns,
+        on_error="skip",
+        verify_images=verify,
+        batch_size=size,
+        without_caption=locate_input(written).format == "images",
+    )
     yield from islice(read_pairs(options), -(-most // size))
 
 

@@ -50,8 +50,12 @@ def estimate_build(config: BuildConfig, out: Path) -> BuildPlan:
     near = with_local_inputs(config, out / COPIES)
     sizes: list[int] = []
     refused = 0
-    for batch in read_pairs(replace(read_options(near.input), verify_images="off")):
-        sizes += (sample_bytes(pair.image, config.shards) for pair in batch.pairs)
+    section = config.captions
+    options = read_options(near.input, without_caption=section is not None)
+    captions = len(section.forms) * section.per_image if section is not None else 1  # of an image that has none
+    for batch in read_pairs(replace(options, verify_images="off")):
+        for pair in batch.pairs:
+            sizes += [sample_bytes(pair.image, config.shards)] * (1 if pair.caption else captions)
         refused += len(batch.rejects)
     shards = plan_shards([("all", sizes)], config.shards.samples, config.shards.megabytes * 2**20)
     parts = -(-len(sizes) // config.part_size)

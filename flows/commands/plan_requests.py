@@ -12,6 +12,7 @@ from pairwright.flows.llm.model_access import ModelAccess, model_access_for_buil
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.quotas import restrict_to_counts
 from pairwright.flows.rationales.generation import RationaleTask
+from pairwright.flows.stages.captions import uncaptioned_images
 from pairwright.flows.stages.generating import generating_stages, selection_of
 from pairwright.flows.stages.rationales import STAGE, TASK
 from pairwright.flows.state.inputs import read_options
@@ -22,9 +23,12 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.budget import SpendingTotals
 from pairwright.generators.llm.cost_estimate import RowSample, StagePlan, sample_rows
+from pairwright.generators.llm_captions import NAME
 from pairwright.generators.rationales.generator import RationaleSettings
 from pairwright.generators.rationales.task_files import open_task
-from pairwright.generators.registry import Materials, build_llm_generator, needs_model
+from pairwright.generators.registry import LLMMaterials, Materials, build_llm_generator, needs_model
+
+EXPECTED_CAPTION = "A woman in a blue apron slices bread next to a bowl of soup"
 
 
 def plan_build_requests(config: BuildConfig, out: Path) -> list[StagePlan]:
@@ -37,14 +41,16 @@ def plan_build_requests(config: BuildConfig, out: Path) -> list[StagePlan]:
         PairwrightError: the build could not start.
     """
     stages = [stage for stage in generating_stages(config) if needs_model(stage.generator)]
-    if not stages and not config.rationales:
+    if not (stages or config.rationales or config.captions):
         return []
     access = model_access_for_build(config.llm, out, SpendingTotals(), seed=config.seed)
     tagger, wordnet = load_tagger(), load_wordnet()
     # The statistics of the pool change what is kept, not the requests.
     materials = access.materials(Materials(wordnet, GeneralEnglish(wordnet), config.seed), tagger)
+    plans = [_plan_captions(config, access, materials)] if config.captions else []
+    if not stages and not config.rationales:
+        return plans
     sample = sample_rows(_selected_pairs(config, out), seed=config.seed)
-    plans = []
     for stage in stages:
         keys = (pair.key for pair in _selected_pairs(config, out))
         options = restrict_to_counts(stage.options, keys, config.seed)
@@ -54,6 +60,14 @@ def plan_build_requests(config: BuildConfig, out: Path) -> list[StagePlan]:
     if config.rationales:
         plans.append(_plan_rationales(config, sample, access))
     return plans
+
+
+def _plan_captions(config: BuildConfig, access: ModelAccess, materials: LLMMaterials) -> StagePlan:
+    assert config.captions is not None
+    generator = build_llm_generator(NAME, materials, config.captions.model_dump())
+    options = read_options(config.input, without_caption=True)
+    images = uncaptioned_images(replace(options, verify_images="off"))
+    return replace(PairTask(generator, access, config.seed).estimate(images), stage="captions")
 
 
 def _plan_rationales(config: BuildConfig, sample: RowSample[Pair], access: ModelAccess) -> StagePlan:
@@ -68,7 +82,8 @@ def _plan_rationales(config: BuildConfig, sample: RowSample[Pair], access: Model
         for ordinal, label in enumerate(["yes", *["no"] * negatives]):
             # Equal texts would be one request.
             text = f"{pair.caption} {ordinal}" if ordinal else pair.caption
-            item = definition.item({"known": list(dict.fromkeys(known)), "caption": text, "label": label}, pair.key)
+            fields = {"known": list(dict.fromkeys(known)), "caption": text, "label": label, "image": pair.image}
+            item = definition.item(fields, pair.key)
             rows.append(task.row((item, ordinal)))
     total = None if sample.total is None else sample.total * (negatives + 1)
     return estimate_rows(STAGE, rows, total, access)
@@ -81,5 +96,14 @@ def _selected_pairs(config: BuildConfig, out: Path) -> Iterator[Pair]:
         for path in sorted((out / "pairs").glob("*.parquet")):
             yield from selected_pairs(out, path.stem, selection)
         return
-    for batch in read_pairs(replace(read_options(config.input), verify_images="off")):
-        yield from batch.pairs
+    options = read_options(config.input, without_caption=config.captions is not None)
+    for batch in read_pairs(replace(options, verify_images="off")):
+        for pair in batch.pairs:
+            yield from [pair] if pair.caption else _with_expected_captions(config, pair)
+
+
+def _with_expected_captions(config: BuildConfig, pair: Pair) -> Iterator[Pair]:
+    """Yield the pairs that an image without a caption becomes, with texts of about the length of captions."""
+    assert config.captions is not None
+    for number in range(len(config.captions.forms) * config.captions.per_image):
+        yield replace(pair, key=f"{pair.key}{number}", caption=f"{EXPECTED_CAPTION} {pair.key[:6]}{number}")

@@ -9,7 +9,7 @@ Memory: the rows, as `filters.candidates` stores them, and the facts about their
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import orjson
 
-from pairwright.datasets.images.loading import ImageRoot, is_url, split_locator
+from pairwright.datasets.images.loading import locate_row_image
 from pairwright.datasets.readers.pairs import ErrorPolicy, ReadOptions
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.rejects import RejectError
@@ -45,7 +45,6 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.cost_estimate import StagePlan
-from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.session import Snapshot
 from pairwright.generators.triples import CachingTagger, Triples
 
@@ -129,19 +128,11 @@ class Validation:
 
     def _locator(self, at: int, image: str) -> str:
         """Return the locator of the image of row ``at``; reject the row when the image is outside ``image_root``."""
-        if not image or is_url(image):
-            return image
-        if self.request.image_root is not None:
-            try:
-                return ImageRoot(self.request.image_root.absolute(), confined=True).locate(image)
-            except RejectError as refused:
-                self.verdicts[at] = ValidationVerdict(refused.reason)
-                return ""
-        given = self.request.input
-        root = given if given.is_dir() else given.parent
-        if not (root / split_locator(image)[0]).exists():
-            return image  # from the working folder
-        return str(root / image)
+        try:
+            return locate_row_image(image, self.request.input, self.request.image_root)
+        except RejectError as refused:
+            self.verdicts[at] = ValidationVerdict(refused.reason)
+            return ""
 
     def undecided(self) -> dict[int, ValidationRow]:
         """Return the rows that no validator has rejected, by position."""
@@ -151,7 +142,7 @@ class Validation:
             if not self.verdicts.get(at, ValidationVerdict()).reason
         }
 
-    def add_verdicts(self, validator: Validator, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
+    def add_verdicts(self, validator: str, found: Iterable[tuple[int, ValidationVerdict]]) -> None:
         """Add the verdicts of a validator, by position."""
         heard, reasons = 0, Counter[str]()
         for at, verdict in found:
@@ -214,25 +205,35 @@ class Validation:
         Raises:
             PairwrightError: what stopped the run; answers are in the cache.
         """
+        rows = self.undecided()
+        self.ask("llm", self.judging_task(access, rows.values()), rows, self.request.out, note, watch)
+
+    def ask(  # noqa: PLR0913, PLR0917 - what a run over rows needs
+        self,
+        validator: str,
+        task: PairTask,
+        rows: Mapping[int, ValidationRow],
+        out: Path,
+        note: Callable[[str], None],
+        watch: Callable[[Snapshot], None],
+    ) -> None:
+        """Ask a model about rows by position, and add its verdicts; failed rows are written next to ``out``."""
+        access = task.access
         access.check()
-        undecided = self.undecided()
-        task = self.judging_task(access, undecided.values())
-        index_of = {pair_for_row(row).key: at for at, row in undecided.items()}
+        index_of = {pair_for_row(row).key: at for at, row in rows.items()}
         verdicts: dict[int, ValidationVerdict] = {}
 
-        def add(pair: Pair, rows: list[Annotation]) -> None:
-            verdicts[index_of[pair.key]] = ValidationVerdict(rows[0].reason, tuple(sorted(rows[0].scores.items())))
+        def add(pair: Pair, made: list[Annotation]) -> None:
+            verdicts[index_of[pair.key]] = ValidationVerdict(made[0].reason, tuple(sorted(made[0].scores.items())))
 
-        pairs = task.rows(map(pair_for_row, undecided.values()))
-        run = run_rows(
-            access, task, pairs, len(undecided), nullcontext(add), out=self.request.out, note=note, watch=watch
-        )
-        self.add_verdicts("llm", sorted(verdicts.items()))
-        self.facts["llm"] |= run.bill()
+        pairs = task.rows(map(pair_for_row, rows.values()))
+        run = run_rows(access, task, pairs, len(rows), nullcontext(add), out=out, note=note, watch=watch)
+        self.add_verdicts(validator, sorted(verdicts.items()))
+        self.facts[validator] |= run.bill()
 
     def judging_task(self, access: ModelAccess, rows: Iterable[ValidationRow]) -> PairTask:
         """Return the task of judging rows."""
-        judge = NegativeJudge(access.prompts(), access.model, MessageImages(), rows)
+        judge = NegativeJudge(access.prompts(), access.model, access.images, rows)
         return PairTask(judge, access, self.request.seed, {"image_root": str(self.request.image_root)})
 
     def finish(self) -> dict[str, Any]:

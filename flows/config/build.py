@@ -17,6 +17,7 @@ from pairwright.datasets.remote.hub import dataset_of, is_hub
 from pairwright.datasets.remote.object_store import is_remote, split_url
 from pairwright.flows.config.parsing import load_settings, validation_messages
 from pairwright.flows.config.sections import (
+    CaptionsSection,
     ConversationsSection,
     FetchSection,
     GeneratorSection,
@@ -43,6 +44,7 @@ class BuildConfig(Section):
     retrieve: RetrieveSection | None = None
     fetch: FetchSection | None = None
     llm: LLMSection | None = None
+    captions: CaptionsSection | None = None
     negatives: NegativesSection | None = None
     positives: PositivesSection | None = None
     conversations: ConversationsSection | None = None
@@ -86,7 +88,7 @@ class BuildConfig(Section):
         sections = (self.negatives, self.positives, self.conversations)
         names = ("negatives", "positives", "conversations")
         by_model = [name for name, section in zip(names, sections, strict=True) if section and section.method == "llm"]
-        return [*(["rationales"] if self.rationales else []), *by_model]
+        return [*(["captions"] if self.captions else []), *(["rationales"] if self.rationales else []), *by_model]
 
     @property
     def all_have_images(self) -> bool:

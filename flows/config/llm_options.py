@@ -43,6 +43,13 @@ class LLMOptions:
     price: Annotated[str, Doc("Price as IN/OUT, in USD per million tokens; 0/0 for your own server.")] = ""
     parameters: Parameters = field(default_factory=dict)
     prompts: Annotated[str, Doc("Folder of prompt files that replace built-in prompts of the same name.")] = ""
+    image_edge: Annotated[
+        int, Ge(0), Doc("Pixels of the longer edge of images that are sent (0 = what the model sees, up to 1024).")
+    ] = 0
+    image_detail: Annotated[
+        Literal["auto", "low", "high"], Doc("Detail of images that are sent; low: 512 pixels, OpenAI's low rate.")
+    ] = "auto"
+    image_urls: Annotated[bool, Doc("Send web addresses of images; the server downloads them.")] = False
     cache: Annotated[
         str,
         Doc("SQLite response cache on a local disk (default: llm-cache.sqlite in the build or next to the output)."),
@@ -53,5 +60,5 @@ class LLMOptions:
 # Settings that only the client of a server uses.
 SERVER_ONLY_KEYS = (
     *("base_url", "endpoint", "transport", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries"),
-    *("patience", "max_cost", "prices", "price", "batch"),
+    *("patience", "max_cost", "prices", "price", "batch", "image_urls"),
 )

@@ -17,6 +17,7 @@ from pairwright.generators.conversations.question_templates import (
     PromptTurns,
 )
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
+from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.hnsw.options import IndexOptions
 
@@ -165,6 +166,19 @@ class FetchSection(Section):
     min_success: float = Field(0.0, ge=0, le=1, description="share of images that must arrive, or the build stops")
 
 
+class CaptionsSection(Section):
+    """Captions of images that have none, by a model that sees them; each becomes a pair."""
+
+    forms: tuple[Literal["short", "long", "tags"], ...] = Field(("short",), min_length=1)
+    per_image: int = Field(1, ge=1, description="captions per image and form")
+    max_hallucination: float = Field(
+        1.0, ge=0, le=1, description="share of things without support in the boxes of the image; above: rejected"
+    )
+
+
+_SEE_IMAGE = Field(default=False, description="llm: send the image too; pairs without a readable one are rejected")
+
+
 class GeneratorMethodSection(Section):
     """Base class of sections with a generator by rules or by a model; the other keys are its options."""
 
@@ -183,7 +197,8 @@ def _check_types(types: tuple[str, ...], quota: int | Mapping[Any, int]) -> None
         raise ValueError(f"quota: {min(unasked)} is not among the types")
 
 
-_OF_RULES = ("both_sides", "floor", "vocabulary")
+_OF_RULES = ("floor", "vocabulary")
+_OF_MODEL = ("variant", "candidates", "captions_per_request", "see_image")
 
 
 class NegativesSection(GeneratorMethodSection):
@@ -207,11 +222,16 @@ class NegativesSection(GeneratorMethodSection):
     )
     both_sides: bool = Field(
         default=False,
-        description="rules: add a rewritten, true caption to each negative except shuffle, to compare it with",
+        description="add a rewritten, true caption to each negative except shuffle, to compare it with",
     )
     variant: Literal["one-call", "workflow"] = Field(
         "one-call", description="llm: all types in one answer, or SugarCrepe's find, propose and compose"
     )
+    candidates: int = Field(
+        1, ge=1, description="llm: negatives of each type in one answer, for `pairwright refine --fix choose`"
+    )
+    captions_per_request: int = Field(CAPTIONS_PER_REQUEST, ge=1, description="llm: captions in one request, at most")
+    see_image: bool = _SEE_IMAGE
     quota: _AtLeast0 | dict[NegativeType, _AtLeast0] = Field(
         {}, description="maximum of kept negatives of each type, or of some, such as {replace-object: 5000}"
     )
@@ -228,6 +248,12 @@ class NegativesSection(GeneratorMethodSection):
             changed = [name for name in _OF_RULES if getattr(self, name) != type(self).model_fields[name].default]
             if wrong := [*changed, *(kind for kind in ("negation", "shuffle") if kind in self.types)]:
                 raise ValueError(f"{wrong[0]} requires method: rules")
+            if self.variant == "workflow" and (self.candidates > 1 or self.both_sides or self.see_image):
+                raise ValueError("candidates, both_sides and see_image require variant: one-call")
+            if self.see_image and self.both_sides:
+                raise ValueError("both_sides and see_image are mutually exclusive")
+        elif self.see_image:
+            raise ValueError("see_image requires method: llm")
         if ("negation" in self.types) != bool(self.vocabulary):
             raise ValueError("negation and vocabulary require each other; coco names COCO's 80 labels")
         if self.both_sides and self.types == ("shuffle",):
@@ -241,14 +267,16 @@ class NegativesSection(GeneratorMethodSection):
 
     def options(self) -> dict[str, Any]:
         """Return the options of the generator."""
-        own = ("variant",) if self.method == "llm" else _OF_RULES
-        return {name: getattr(self, name) for name in ("types", "per_type", *own)}
+        own = _OF_MODEL if self.method == "llm" else _OF_RULES
+        return {name: getattr(self, name) for name in ("types", "per_type", "both_sides", *own)}
 
 
 class PositivesSection(GeneratorMethodSection):
     """Hard positives, by rules or by a model."""
 
     types: tuple[PositiveType, ...] = Field(get_args(PositiveType), min_length=1)
+    captions_per_request: int = Field(CAPTIONS_PER_REQUEST, ge=1, description="llm: captions in one request, at most")
+    see_image: bool = _SEE_IMAGE
     quota: _AtLeast0 | dict[PositiveType, _AtLeast0] = Field(
         {}, description="maximum of kept positives of each type, or of some"
     )
@@ -260,13 +288,20 @@ class PositivesSection(GeneratorMethodSection):
     )
 
     @model_validator(mode="after")
+    def _sees_with_a_model(self) -> "PositivesSection":
+        if self.see_image and self.method == "rules":
+            raise ValueError("see_image requires method: llm")
+        return self
+
+    @model_validator(mode="after")
     def _names_each_type_once(self) -> "PositivesSection":
         _check_types(self.types, self.quota)
         return self
 
     def options(self) -> dict[str, Any]:
         """Return the options of the generator."""
-        return {"types": self.types}
+        own = ("captions_per_request", "see_image") if self.method == "llm" else ()
+        return {"types": self.types, **{name: getattr(self, name) for name in own}}
 
 
 _OF_TEMPLATES = ("vocabulary", "max_turns", "short_prompt", "choice_prompt", "prompt_place", "prompt_turns")
@@ -302,7 +337,7 @@ class ConversationsSection(Section):
         description="number of each type, such as {conversation: 58000, ...}; only these types if types is empty. "
         "templates: number of conversations to keep; llm: number of pairs to request",
     )
-    see_image: bool = Field(default=False, description="llm: send the image to the model too")
+    see_image: bool = _SEE_IMAGE
 
     @field_validator("short_prompt", "choice_prompt", mode="before")
     @classmethod
@@ -352,6 +387,7 @@ class RationalesSection(Section):
         "apart", description="rows with a wrong label: reject them, or keep them with the right label"
     )
     validation: float = Field(0.1, ge=0, le=1, description="share of the rows for validation")
+    see_image: bool = _SEE_IMAGE
 
 
 class GeneratorSection(Section):

@@ -36,14 +36,14 @@ class ModelRow(NamedTuple, Generic[Item, Result]):
         names: name of each item, unique in a run; names it in the file of failed rows. The first one names the row in
             messages.
         items: what the row is about.
-        step: returns a new step for an attempt (from 0), which returns a result for each item.
+        step: returns a new step for the attempt of each item (from 0), which returns a result for each.
         text: query for the nearest captions.
         key: key of the row's own pair, which is no context.
     """
 
     names: Sequence[str]
     items: Sequence[Item]
-    step: Callable[[int], LLMStep[Sequence[Result]]]
+    step: Callable[[Sequence[int]], LLMStep[Sequence[Result]]]
     text: str
     key: str
 
@@ -122,9 +122,9 @@ class ContextProvider:
 
 
 def _with_documents(
-    step: Callable[[int], LLMStep[Sequence[Result]]], documents: Sequence[Document], attempt: int
+    step: Callable[[Sequence[int]], LLMStep[Sequence[Result]]], documents: Sequence[Document], attempts: Sequence[int]
 ) -> LLMStep[Sequence[Result]]:
-    return with_documents_in_step(step(attempt), documents)
+    return with_documents_in_step(step(attempts), documents)
 
 
 def context_record_path(out: Path) -> Path:

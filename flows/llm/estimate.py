@@ -3,7 +3,7 @@
 No requests are sent: the steps of a sample run with the answers that their prompts expect (`llm.cost_estimate`).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 from pairwright.flows.llm.context import ContextProvider, ModelRow
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.cache.store import Cache
-from pairwright.generators.llm.client.messages import Request
-from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.client.steps import LLMStep, map_requests
 from pairwright.generators.llm.cost_estimate import EstimatedRange, StagePlan, plan_stage
 from pairwright.generators.llm.runner import LLMRow
 
@@ -35,9 +34,11 @@ def estimate_rows(stage: str, rows: Iterable[ModelRow[Any, Any]], total: int | N
     """
 
     def step(row: ModelRow[Any, T], attempt: int) -> LLMStep[Sequence[T]]:
-        return _with_sent_requests(row.step(attempt), access.as_sent)
+        return map_requests(row.step([attempt] * len(row.items)), access.as_sent)
 
-    sample = [LLMRow(row.name, partial(step, row)) for row in ContextProvider(access.context).rows(rows)]
+    sample = [
+        LLMRow(row.name, partial(step, row), size=len(row.items)) for row in ContextProvider(access.context).rows(rows)
+    ]
     with Cache.open(access.cache, create=False) if _has_cache(access.cache) else nullcontext() as cache:
         plan = plan_stage(
             stage,
@@ -55,15 +56,3 @@ def estimate_rows(stage: str, rows: Iterable[ModelRow[Any, Any]], total: int | N
 def _has_cache(path: Path) -> bool:
     """Return whether there is a cache; opening an empty file would write to it."""
     return path.exists() and (path.is_dir() or path.stat().st_size > 0)
-
-
-def _with_sent_requests(step: LLMStep[T], change: Callable[[Request], Request]) -> LLMStep[T]:
-    """Run a step with its requests as they would be sent."""
-    try:
-        requests = next(step)
-        while True:
-            outcomes = yield [change(request) for request in requests]
-            requests = step.send(outcomes)
-    except StopIteration as end:
-        result: T = end.value
-        return result

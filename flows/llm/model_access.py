@@ -41,6 +41,7 @@ from pairwright.generators.llm.client.response_formats import (
     apply_response_format,
 )
 from pairwright.generators.llm.client.settings import LLMSettings
+from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.local.folder import LocalFolder, find_local_model, is_local
 from pairwright.generators.llm.local.model import local_client, local_settings
 from pairwright.generators.llm.prices import Price, Prices
@@ -118,6 +119,19 @@ class ModelAccess:
             return Prices({self.model: Price(0.0, 0.0)})
         file = Path(section.prices) if section.prices else None
         return Prices.of(file=file, given=section.price, batch=section.batch)
+
+    @cached_property
+    def images(self) -> MessageImages:
+        """The encoder of images, which all generators of a run share.
+
+        Raises:
+            PairwrightError: the prices of the section are invalid.
+        """
+        rule = self.prices().image_rule(self.model)
+        section = self.section
+        return MessageImages.for_model(
+            rule, edge=section.image_edge, detail=section.image_detail, urls=section.image_urls
+        )
 
     def check(self) -> None:
         """Check settings, API key, prices and limits, before any other work.
@@ -206,7 +220,13 @@ class ModelAccess:
     def materials(self, materials: Materials, tagger: Tagger) -> LLMMaterials:
         """Return the resources of an LLM generator; errors as in `prompts`."""
         return LLMMaterials(
-            materials.wordnet, materials.pool, materials.seed, model=self.model, prompts=self.prompts(), tagger=tagger
+            materials.wordnet,
+            materials.pool,
+            materials.seed,
+            model=self.model,
+            prompts=self.prompts(),
+            tagger=tagger,
+            images=self.images,
         )
 
     def as_sent(self, request: LLMRequest) -> LLMRequest:
@@ -224,7 +244,8 @@ class ModelAccess:
     def _server(self) -> list[Any]:
         section = self.section
         context = [self.context.captions.fingerprint] if self.context is not None else []
-        return [self.model, self.settings().cache_endpoint, section.structured, self.parameters, *context]
+        images = [self.images.form] if (section.image_edge, section.image_detail) != (0, "auto") else []
+        return [self.model, self.settings().cache_endpoint, section.structured, self.parameters, *context, *images]
 
     def identity(self, generator: AnyLLMGenerator, options: Mapping[str, Any], seed: int) -> str:
         """Return a hash over everything that shapes the requests of a generator, except its rows."""

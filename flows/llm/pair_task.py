@@ -5,25 +5,32 @@ in the answers: such a row can be retried. A caption without anything to edit di
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
+from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
-from pairwright.flows.llm.answer_checks import AnswerCheck
+from pairwright.flows.llm.answer_checks import AnswerChecks, completed
 from pairwright.flows.llm.context import ModelRow
 from pairwright.flows.llm.estimate import estimate_rows
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES
-from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.client.steps import LLMStep, gather, map_requests
 from pairwright.generators.llm.cost_estimate import RowSample, StagePlan, sample_rows
-from pairwright.generators.llm.runner import RowResult
+from pairwright.generators.llm.grouping import group_steps
+from pairwright.generators.llm.runner import RowResult, concerns_all_rows
 from pairwright.generators.protocols import AnyLLMGenerator, CheckedLLMGenerator, pair_rng
 
 FINAL_REASONS = frozenset(
-    {"no_edit", "no_candidate", "no_and", "no_image", "no_context", "over_quota"}
+    {"no_edit", "no_candidate", "no_and", "no_image", "image_url", "no_context", "no_positive", "over_quota"}
+    | {"model_correct", "order_dependent"}
 )  # reasons that lie in the caption or the settings, so that another answer would not help
+
+
+KEPT_SHARE = 0.72  # of the texts of recorded answers, as in docs/concepts/costs-and-cache.md
+_GROUPS_PER_EARLY_END = 4  # about: costs a tenth of the size of a group
 
 
 @dataclass(frozen=True)
@@ -35,39 +42,66 @@ class PairTask:
         access: the model.
         seed: seed of the run.
         options: options of the generator, which are part of the identity.
+        workers: where a `CheckedLLMGenerator` checks answers; None: in this process.
     """
 
     generator: AnyLLMGenerator
     access: ModelAccess
     seed: int
     options: Mapping[str, Any] = field(default_factory=dict)
+    workers: AnswerChecks | None = None
 
     @cached_property
     def identity(self) -> str:
         """Hash over everything that shapes the requests, except the pairs."""
         return self.access.identity(self.generator, self.options, self.seed)
 
-    @property
-    def check(self) -> AnswerCheck | None:
-        """The check of the answers; None if the generator has none."""
-        return self.generator.check if isinstance(self.generator, CheckedLLMGenerator) else None
+    @cached_property
+    def checks(self) -> AnswerChecks | None:
+        """Where answers are checked; None if the generator has no check."""
+        if not isinstance(self.generator, CheckedLLMGenerator):
+            return None
+        return self.workers or AnswerChecks(completed(self.generator.check))
 
     def rows(self, pairs: Iterable[Pair]) -> Iterator[ModelRow[Pair, Any]]:
-        """Yield the rows of pairs, in order."""
-        for pair in pairs:
-            yield ModelRow((pair.key,), (pair,), partial(self._step, pair), pair.caption, pair.key)
+        """Yield the rows of pairs, in order; a row holds as many pairs as the generator puts into one request."""
+        for group in _groups(pairs, self._at_once):
+            keys = [pair.key for pair in group]
+            yield ModelRow(keys, group, partial(self._step, group), group[0].caption, group[0].key)
 
-    def _step(self, pair: Pair, attempt: int) -> LLMStep[Sequence[Any]]:
-        generator, rng = self.generator, pair_rng(self.generator, self.seed, pair)
-        ask = generator.ask if isinstance(generator, CheckedLLMGenerator) else generator.annotate
-        return [(yield from ask(pair, rng, attempt=attempt))]
+    @property
+    def _at_once(self) -> int:
+        """Pairs in one request, at most."""
+        count: int = getattr(self.generator, "captions_per_request", 1)
+        return count
+
+    def _step(self, pairs: Sequence[Pair], attempts: Sequence[int]) -> LLMStep[Sequence[Any]]:
+        if len(pairs) == 1:
+            return [(yield from self._ask(pairs[0], attempts[0]))]
+        # Retried pairs remain in the request of the first attempt, which then is in the cache, and are asked again alone.
+        first = yield from group_steps([_or_error(self._ask(pair, 0)) for pair in pairs])
+        again = [at for at, attempt in enumerate(attempts) if attempt]
+        steps = (_or_error(self._ask(pairs[at], attempts[at])) for at in again)
+        retried = yield from gather(*(map_requests(step, partial(replace, resample=True)) for step in steps))
+        return [dict(zip(again, retried, strict=True)).get(at, found) for at, found in enumerate(first)]
+
+    def _ask(self, pair: Pair, attempt: int) -> LLMStep[Any]:
+        return self._asks(pair, pair_rng(self.generator, self.seed, pair), attempt=attempt)
+
+    @cached_property
+    def _asks(self) -> Callable[..., LLMStep[Any]]:
+        generator = self.generator
+        return generator.ask if isinstance(generator, CheckedLLMGenerator) else generator.annotate
 
     def finish(self, item: Pair, done: RowResult[list[Annotation]]) -> tuple[list[Annotation], str]:
         """Return the annotations of a pair, one rejected one after an error, and the reason if the row failed."""
         if done.error is not None:
             return [self._rejected(item, done.error_code)], done.error_code
         rows = done.result or []
-        return rows, _failure_reason(rows, done.unanswered)
+        unanswered = done.unanswered
+        if unanswered and self._at_once > 1:  # of the requests of several pairs
+            unanswered = sum(row.reason in REQUEST_ERROR_CODES for row in rows)
+        return rows, _failure_reason(rows, unanswered)
 
     def _rejected(self, pair: Pair, reason: str) -> Annotation:
         generator = self.generator
@@ -83,7 +117,35 @@ class PairTask:
 
     def estimate_sample(self, sample: RowSample[Pair]) -> StagePlan:
         """Return an estimate from a sample of pairs; errors as in `estimate_rows`."""
-        return estimate_rows(self.generator.name, self.rows(sample.items), sample.total, self.access)
+        plan = estimate_rows(self.generator.name, self.rows(sample.items), sample.total, self.access)
+        texts: int = getattr(self.generator, "texts_per_pair", 0)
+        return replace(plan, kept_rows=plan.rows * texts * KEPT_SHARE) if texts else plan
+
+
+def _or_error(step: LLMStep[Any]) -> LLMStep[Any]:
+    """Run a step of a group; return its error if it concerns this pair alone."""
+    try:
+        return (yield from step)
+    except PairwrightError as error:
+        if concerns_all_rows(error):
+            raise
+        return error
+
+
+def _groups(pairs: Iterable[Pair], most: int) -> Iterator[list[Pair]]:
+    """Yield runs of at most ``most`` pairs.
+
+    Some end earlier, by the hash of their last pair, so that pairs that are added or removed change the groups, and so
+    the requests, near them and not behind them all.
+    """
+    group: list[Pair] = []
+    for pair in pairs:
+        group.append(pair)
+        if len(group) == most or int(pair.key[:8], 16) % (most * _GROUPS_PER_EARLY_END) == 0:
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _failure_reason(rows: Sequence[Annotation], unanswered: int) -> str:

@@ -5,7 +5,7 @@
     return {"llm": run.bill(), "failed": run.failures()}
 
 A task says what is asked about items (`ModelRow.step`, a generator function that yields requests), how the answers of
-many items are checked (`RowTask.check`), and what the result of an item means (`RowTask.finish`). Items and outputs reach
+many items are checked (`RowTask.checks`), and what the result of an item means (`RowTask.finish`). Items and outputs reach
 the sink in the order of the rows. Answers are in the cache, so a run that was stopped continues with the same command.
 Memory: the rows in flight, and those whose answers are being checked.
 """
@@ -14,21 +14,24 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 from pairwright.datasets.errors import PairwrightError
-from pairwright.flows.llm.answer_checks import AnswerCheck, FinishedItem, check_results
+from pairwright.flows.llm.answer_checks import AnswerChecks, FinishedItem
 from pairwright.flows.llm.context import ContextProvider, ModelRow
 from pairwright.flows.llm.model_access import ModelAccess
+from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.failed_rows import FailedRows
 from pairwright.generators.llm.runner import LLMRow, RequestTotals, RowResult
 from pairwright.generators.llm.session import Snapshot
 
 Item = TypeVar("Item")
 Output = TypeVar("Output")
+T = TypeVar("T")
 Item_contra = TypeVar("Item_contra", contravariant=True)
 Output_co = TypeVar("Output_co", covariant=True)
 
@@ -45,8 +48,8 @@ class RowTask(Protocol[Item_contra, Output_co]):
         ...
 
     @property
-    def check(self) -> AnswerCheck | None:
-        """The check of results, before `finish`; None if there is none."""
+    def checks(self) -> AnswerChecks | None:
+        """Where results are checked, before `finish`; None if there is no check."""
         ...
 
     def finish(self, item: Item_contra, done: RowResult[Any]) -> tuple[Output_co, str]:
@@ -148,28 +151,37 @@ class RowRun:
     def _outputs(
         self, task: RowTask[Item, Output], rows: Iterable[ModelRow[Item, Any]], total: int
     ) -> Iterator[tuple[Item, Output]]:
-        for name, item, done in check_results(task.check, self._finished(rows, total)):
+        checks = task.checks
+        finished = self._finished(rows, total, checks.is_full if checks is not None else None)
+        for name, item, done in finished if checks is None else checks.results(finished):
             output, reason = task.finish(item, done)
             self.failed.note(replace(done, row=name), reason)
             yield item, output
 
-    def _finished(self, rows: Iterable[ModelRow[Item, Any]], total: int) -> Iterator[FinishedItem[Item]]:
+    def _finished(
+        self, rows: Iterable[ModelRow[Item, Any]], total: int, busy: Callable[[], bool] | None
+    ) -> Iterator[FinishedItem[Item]]:
         """Run rows; yield their items, in order."""
-        pending = deque[ModelRow[Item, Any]]()
+        pending = deque[tuple[ModelRow[Item, Any], list[int]]]()
         attempt = self.failed.attempt
 
         def started() -> Iterator[LLMRow[Sequence[Any]]]:
             for row in rows:
-                pending.append(row)
-                yield LLMRow(row.name, row.step, max(map(attempt, row.names)), len(row.items))
+                attempts = [*map(attempt, row.names)]
+                pending.append((row, attempts))
+                # Several items are retried one by one, by their step.
+                own = attempts[0] if len(attempts) == 1 else 0
+                yield LLMRow(row.name, partial(_start, row.step, attempts), own, len(row.items))
 
-        for done in self._session.run(started(), of=total):
-            row = pending.popleft()
+        for done in self._session.run(started(), of=total, busy=busy):
+            row, attempts = pending.popleft()
             while row.name != done.row:  # a row that was cancelled when the run stopped
-                row = pending.popleft()
+                row, attempts = pending.popleft()
             results = [None] * len(row.items) if done.error is not None else done.result or ()
-            for name, item, result in zip(row.names, row.items, results, strict=True):
-                yield FinishedItem(name, item, replace(done, result=result))
+            for name, item, result, own in zip(row.names, row.items, results, attempts, strict=True):
+                error = result if isinstance(result, PairwrightError) else done.error
+                ended = replace(done, result=None if error else result, error=error, attempt=own)
+                yield FinishedItem(name, item, ended)
 
     def _stop_message(self, total: int, unit: str, partial: Path | None) -> str:
         done = self.done if self.failed.counts.total() < self.done else 0
@@ -199,6 +211,11 @@ class RowRun:
         """Pass on how many rows failed and what to do about them, if any did."""
         if summary := self.failed.summary(self.done):
             self._note(summary)
+
+
+def _start(step: Callable[[Sequence[int]], LLMStep[T]], attempts: Sequence[int], _: int) -> LLMStep[T]:
+    """Start the step of a row with the attempts of its items."""
+    return step(attempts)
 
 
 def run_rows(  # noqa: PLR0913 - keywords

@@ -50,13 +50,15 @@ class RationaleTask:
 
     generator: RationaleGenerator
     access: ModelAccess
-    check = None
+    checks = None
 
     @classmethod
     def open(cls, definition: TaskDefinition, settings: RationaleSettings, access: ModelAccess) -> "RationaleTask":
         """Return the task that a definition and its prompt describe."""
-        prompt = definition.build_prompt(access.prompts(), label_given=settings.label_given)
-        return cls(RationaleGenerator(definition, settings, prompt, access.model), access)
+        prompt = definition.build_prompt(
+            access.prompts(), label_given=settings.label_given, see_image=settings.see_image
+        )
+        return cls(RationaleGenerator(definition, settings, prompt, access.model, access.images), access)
 
     @cached_property
     def identity(self) -> str:
@@ -74,7 +76,8 @@ class RationaleTask:
         name = f"{row_key(row)}-{ordinal}" if ordinal else row_key(row)
         return ModelRow((name,), (item,), partial(self._step, row, ordinal, name), row.input, row.key)
 
-    def _step(self, row: TaskRow, ordinal: int, name: str, attempt: int) -> LLMStep[Sequence[JudgedExample]]:
+    def _step(self, row: TaskRow, ordinal: int, name: str, attempts: Sequence[int]) -> LLMStep[Sequence[JudgedExample]]:
+        [attempt] = attempts
         return [(yield from self.generator.ask(row, ordinal=ordinal, row=name, attempt=attempt))]
 
     def finish(self, item: NumberedItem, done: RowResult[JudgedExample]) -> tuple[JudgedExample, str]:

@@ -6,17 +6,18 @@ INPUT may also be a build, shards, or a file of candidate rows (caption, negativ
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pairwright.datasets.build_manifest import is_build
 from pairwright.datasets.errors import InputError
+from pairwright.datasets.images.loading import locate_row_image
 from pairwright.datasets.readers.formats import NON_PAIR_FORMATS, READERS, guess_format, locate_input
 from pairwright.datasets.readers.pairs import ErrorPolicy
-from pairwright.datasets.rejects import Reject
+from pairwright.datasets.rejects import Reject, RejectError
 from pairwright.datasets.shards.sample_source import open_sample_source
 from pairwright.datasets.suggestions import require_known
-from pairwright.filters.candidates.files import read_candidates
+from pairwright.filters.candidates.files import find_sugarcrepe_files, read_candidates
 from pairwright.filters.candidates.invalid_rows import InvalidRowPolicy
 from pairwright.filters.candidates.rows import candidate_rows
 from pairwright.generators.rationales.image_text_matching import RawRow, rows_from_candidate, rows_from_sample
@@ -32,14 +33,23 @@ class TaskInput:
     Attributes:
         path: of INPUT.
         format: of a table; empty: guessed.
-        columns: field of the task, or ``label`` -> column, before the task's own.
+        columns: field of the task, ``label`` or ``image`` -> column, before the task's own.
         on_error: ``stop`` at the first broken row, or ``skip`` it.
+        image_root: folder of the images; None: that of INPUT, then the working one.
     """
 
     path: str
     format: str = ""
     columns: Mapping[str, str] = field(default_factory=dict)
     on_error: ErrorPolicy = "stop"
+    image_root: Path | None = None
+
+    def locate(self, item: TaskRow) -> TaskRow:
+        """Return a row whose image is a locator; an image outside of ``image_root`` counts as none."""
+        try:
+            return replace(item, image=locate_row_image(item.image, Path(self.path), self.image_root))
+        except RejectError:
+            return replace(item, image="")
 
 
 def read_items(task: TaskDefinition, given: TaskInput, broken: Counter[str]) -> Iterator[TaskRow]:
@@ -58,7 +68,7 @@ def read_aligned_items(task: TaskDefinition, given: TaskInput, broken: Counter[s
         UsageError: columns for fields that the task does not have.
         InputError: the input cannot be read, or a row of it is broken.
     """
-    require_known(f"--columns: no field of {task.name}:", given.columns, [*task.fields, "label"])
+    require_known(f"--columns: no field of {task.name}:", given.columns, [*task.fields, "label", "image"])
     raws = _matching_rows(given.path, given.on_error, broken) if task.fields.keys() == MATCHING else None
     for place, raw in raws if raws is not None else _table_rows(given, broken):
         if raw is None:
@@ -67,7 +77,7 @@ def read_aligned_items(task: TaskDefinition, given: TaskInput, broken: Counter[s
         row, key = raw
         named = {name: row[column] for name, column in given.columns.items() if column in row}
         try:
-            yield _with_columns(task, given.columns).item({**row, **named}, key)
+            yield given.locate(_with_columns(task, given.columns).item({**row, **named}, key))
         except TaskRowError as fault:
             if given.on_error == "stop":
                 raise InputError(
@@ -79,8 +89,6 @@ def read_aligned_items(task: TaskDefinition, given: TaskInput, broken: Counter[s
 
 def _with_columns(task: TaskDefinition, columns: Mapping[str, str]) -> TaskDefinition:
     """Return the task with the user's columns in place of its own."""
-    from dataclasses import replace
-
     if not columns:
         return task
     fields = {name: ((name,),) if name in columns else places for name, places in task.fields.items()}
@@ -110,12 +118,13 @@ def _matching_rows(path: str, on_error: ErrorPolicy, broken: Counter[str]) -> It
             for sample in open_sample_source(given).samples()
             for raw in rows_from_sample(sample)
         )
-    return _candidates(given, on_error, broken) if _holds_candidates(given) else None
+    return _candidates(given, on_error, broken) if holds_candidates(given) else None
 
 
-def _holds_candidates(path: Path) -> bool:
+def holds_candidates(path: Path) -> bool:
+    """Return whether a file, or a folder of SugarCrepe files, holds candidate rows: each with a caption and a negative."""
     if not path.is_file():
-        return False
+        return bool(find_sugarcrepe_files(path))
     format_ = guess_format(path)
     if format_ == "sugarcrepe":
         return True

@@ -3,7 +3,7 @@
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from multiprocessing.reduction import ForkingPickler
@@ -30,10 +30,14 @@ class OrderedPool:
 
     Args:
         workers: processes (0 = one per core, 1 = this process).
+        alone: up to so many jobs run in this process.
+
+    Attributes:
+        workers: processes.
     """
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers or cores()
+    def __init__(self, workers: int, alone: int = MAX_JOBS_ALONE) -> None:
+        self.workers, self._alone = workers or cores(), alone
         self._pool: WorkerProcesses | None = None
 
     def __enter__(self) -> Self:
@@ -43,20 +47,26 @@ class OrderedPool:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
 
+    def executor(self) -> Executor:
+        """Return the processes, as an executor; they start with the first job."""
+        if self._pool is None:
+            self._pool = WorkerProcesses(self.workers)
+        return self._pool
+
     def map_jobs(self, work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
         """Yield each job with its result, in order; few jobs are read ahead.
 
         Args:
             work: a callable that can be pickled.
-            jobs: that can be pickled; up to `MAX_JOBS_ALONE` of them run in this process.
+            jobs: that can be pickled.
 
         Raises:
             PairwrightError: of ``work``, or when a process was killed.
         """
         remaining = iter(jobs)
-        first = list(islice(remaining, MAX_JOBS_ALONE + 1))
+        first = list(islice(remaining, self._alone + 1))
         every = chain(first, remaining)
-        if self._workers == 1 or len(first) <= MAX_JOBS_ALONE:
+        if self.workers == 1 or len(first) <= self._alone:
             for job in every:
                 yield job, work(job)
             return
@@ -68,13 +78,12 @@ class OrderedPool:
             ) from None
 
     def _map_in_pool(self, work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[tuple[Job, Result]]:
-        if self._pool is None:
-            self._pool = WorkerProcesses(self._workers)
+        pool = self.executor()
         ForkingPickler.dumps(work)  # an error of pickling in the thread of the pool may block forever
         waiting: deque[tuple[Job, Future[Result]]] = deque()
         for job in jobs:
-            waiting.append((job, self._pool.submit(work, job)))
-            if len(waiting) >= _AHEAD * self._workers:
+            waiting.append((job, pool.submit(work, job)))
+            if len(waiting) >= _AHEAD * self.workers:
                 done, future = waiting.popleft()
                 yield done, future.result()
         for done, future in waiting:

@@ -11,7 +11,10 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from pairwright.datasets.record_tables import PAIRS
+from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config.sections import ShardsSection
+from pairwright.flows.llm.answer_checks import CHECKED_AT_ONCE, completed
+from pairwright.flows.llm.check_workers import CheckWorkers
 from pairwright.flows.llm.model_access import ModelAccess, model_access_for_build
 from pairwright.flows.llm.pair_task import PairTask
 from pairwright.flows.llm.quotas import QuotaPasses
@@ -37,7 +40,9 @@ def model_jobs(run: "StageRun") -> Sequence[Job]:
     packing = Packing((), ShardsSection(images=bool(stage.options.get("see_image"))), stage.selection)
     images = [part_state(run.root, part, packing) for part in parts]
     settings = [repr(stage), access.stage_identity(), parts, generator_state(stage.generator), images]
-    job = ModelStage(stage, access, run.engine.progress, run.engine.stop)
+    engine = run.engine
+    pool = engine.pool if isinstance(engine.pool, WorkerProcesses) else None
+    job = ModelStage(stage, access, engine.progress, engine.stop, pool, engine.workers)
     return [run.job(job, parts, settings=settings, in_build_process=True)]
 
 
@@ -59,12 +64,16 @@ class ModelStage:
         access: the model.
         progress: receives messages and progress.
         stop: ends the stage when it is set; finished rows are in the cache.
+        pool: checks answers; None: they are checked in this process.
+        workers: of the pool.
     """
 
     stage: GeneratingStage
     access: ModelAccess
     progress: "BuildProgress"
     stop: Event
+    pool: WorkerProcesses | None
+    workers: int
 
     def __call__(self, root: Path, parts: list[str]) -> JobResult:
         """Run the generator over the selected pairs of all parts; the unit is an attempt.
@@ -87,10 +96,15 @@ class ModelStage:
         materials = self.access.materials(materials_of(root, stage.seed), tagger)
         outputs = PartOutputs(root, stage, [failed])
         watch = partial(self.progress.far, stage.name)
-        with RowRun(self.access, failed, self.progress.note, watch, self.stop) as run:
+        pool = self.pool if total > CHECKED_AT_ONCE else None
+        with (
+            CheckWorkers(pool, self.workers) as checking,
+            RowRun(self.access, failed, self.progress.note, watch, self.stop) as run,
+        ):
             for options in passes:
                 generator = build_llm_generator(stage.generator, materials, options)
-                task = PairTask(generator, self.access, stage.seed, stage.options)
+                checks = checking.checks(stage.generator, options, completed(materials))
+                task = PairTask(generator, self.access, stage.seed, stage.options, checks)
                 outputs = PartOutputs(root, stage, [failed])
                 sink = write_by_part(sizes, outputs.write)
                 pairs = (pair for part in parts for pair in selected_pairs(root, part, stage.selection))

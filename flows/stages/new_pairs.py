@@ -7,19 +7,19 @@ shards that an increment does not rewrite: they are counted, and a full build ap
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.flows.stages.pairs import Intake, reject_without_image
-from pairwright.flows.state.inputs import input_state, read_options
+from pairwright.flows.state.inputs import input_state
 from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
 
@@ -32,9 +32,9 @@ _OTHER = pl.when(_SOURCE_ID == "").then(pl.lit("")).otherwise(pl.col("source") +
 
 def new_pairs_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the job of stage ``pairs`` in an incremental build."""
-    config, base = run.config, run.increment_base
-    intake = Intake(read_options(config.input), config.part_size, config.all_have_images)
-    state = f"{input_state(config.input)} {base.state}"
+    base = run.increment_base
+    intake = replace(Intake.of(run.config), single_image_format=False)
+    state = f"{input_state(run.config.input)} {base.state}"
     return [run.job(read_new_pairs, base.root, base.parts, intake, state=state)]
 
 
@@ -58,7 +58,7 @@ def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> 
     reading = _NewPairReading(_known_pairs(home, known), _known_rejects(home))
     options, part_size = intake.options, intake.part_size
     with_images = _has_images(home, known) if intake.all_have_images else None
-    for batch in read_pairs(options):
+    for batch in intake.batches(root):
         other = [pair for pair in batch.pairs if with_images not in (None, bool(pair.image))]
         if other and (options.on_error == "stop" or not with_images):
             raise _mixed(other[0], options)

@@ -7,7 +7,7 @@ Formats are told by file names (in a table, by bytes); the bytes of files are ch
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -19,8 +19,9 @@ from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.state.inputs import input_state, read_options
-from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
+from pairwright.flows.state.layout import captions_path, pairs_path, part_name, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
 
 if TYPE_CHECKING:
@@ -39,19 +40,33 @@ class Intake:
         part_size: pairs per part.
         all_have_images: whether each pair needs an image if one has an image.
         single_image_format: whether all images have to be of one format, since they are packed unchanged.
+        captioned: whether stage ``captions`` wrote the pairs of the images without a caption.
     """
 
     options: ReadOptions
     part_size: int
     all_have_images: bool
     single_image_format: bool = False
+    captioned: bool = False
+
+    @classmethod
+    def of(cls, config: BuildConfig) -> "Intake":
+        """Return the intake of a full build."""
+        captioned = config.captions is not None
+        options = read_options(config.input, without_caption=captioned)
+        return cls(options, config.part_size, config.all_have_images, config.single_image_format, captioned)
+
+    def batches(self, root: Path) -> Iterator[ReadBatch]:
+        """Yield the rows of the input, then the pairs of stage ``captions`` in place of the images without a caption."""
+        for batch in report_rows_read(read_pairs(self.options)):
+            yield replace(batch, pairs=[pair for pair in batch.pairs if pair.caption]) if self.captioned else batch
+        if self.captioned:
+            yield ReadBatch(list(PAIRS.read(captions_path(root))), [])
 
 
 def pairs_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the job of stage ``pairs`` in a full build."""
-    config = run.config
-    intake = Intake(read_options(config.input), config.part_size, config.all_have_images, config.single_image_format)
-    return [run.job(read_input, intake, state=input_state(config.input))]
+    return [run.job(read_input, Intake.of(run.config), state=input_state(run.config.input))]
 
 
 def read_input(root: Path, intake: Intake) -> JobResult:
@@ -66,7 +81,7 @@ def read_input(root: Path, intake: Intake) -> JobResult:
     reasons: Counter[str] = Counter()
     formats: Counter[str] = Counter()
     kept = without_image = 0
-    for number, (pairs, rejects) in enumerate(_parts(options, intake.part_size, formats)):
+    for number, (pairs, rejects) in enumerate(_parts(intake.batches(root), intake.part_size, formats)):
         part = part_name(number)
         PAIRS.write(pairs, pairs_path(root, part))
         REJECTS.write(rejects, rejected_path(root, "pairs", part))
@@ -87,10 +102,10 @@ def read_input(root: Path, intake: Intake) -> JobResult:
     return JobResult(outputs, counts, {"parts": len(outputs) // 2})
 
 
-def _parts(options: ReadOptions, size: int, formats: Counter[str]) -> Iterator[tuple[list[Pair], list[Reject]]]:
+def _parts(batches: Iterable[ReadBatch], size: int, formats: Counter[str]) -> Iterator[tuple[list[Pair], list[Reject]]]:
     pairs: list[Pair] = []
     rejects: list[Reject] = []
-    for batch in report_rows_read(read_pairs(options)):
+    for batch in batches:
         pairs += batch.pairs
         rejects += batch.rejects
         for name, count in batch.formats.items():

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 
 from pairwright.datasets.record_tables import EXAMPLES
 from pairwright.datasets.shards.sample_source import source_from_records
+from pairwright.flows.config.sections import ShardsSection
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.row_run import RowRun, write_by_part
 from pairwright.flows.rationales.generation import RationaleTask
 from pairwright.flows.rationales.importing import RationaleCounts, number_repeats
 from pairwright.flows.stages.generate_with_model import build_model_access
 from pairwright.flows.stages.generating import generating_stages, selection_of
+from pairwright.flows.stages.shards import Packing, part_state
 from pairwright.flows.state.layout import failed_path, kept_annotations, rationales_path, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
 from pairwright.flows.state.selection import PairSelection, selected_pairs
@@ -42,7 +44,9 @@ def rationales_jobs(run: "StageRun") -> Sequence[Job]:
     made = tuple(stage.name for stage in generating_stages(config))
     options = RationaleSettings(seed=config.seed, **section.model_dump())
     stage = RationaleStage(made, options, selection, access, run.engine.progress, run.engine.stop)
-    settings = [repr(options), made, selection, access.stage_identity(), run.parts]
+    packing = Packing((), ShardsSection(images=section.see_image), selection)
+    images = [part_state(run.root, part, packing) for part in run.parts]
+    settings = [repr(options), made, selection, access.stage_identity(), run.parts, images]
     return [run.job(stage, run.parts, settings=settings, in_build_process=True)]
 
 

@@ -23,8 +23,13 @@ if TYPE_CHECKING:
 UNDER_INPUT = OptionNames("under input")
 
 
-def read_options(section: "InputSection") -> ReadOptions:
-    """Return the reader's options for the ``input`` section of a config."""
+def read_options(section: "InputSection", *, without_caption: bool = False) -> ReadOptions:
+    """Return the reader's options for the ``input`` section of a config.
+
+    Args:
+        section: the section.
+        without_caption: also read images without a caption.
+    """
     return ReadOptions(
         input=section.path,
         format=section.format,
@@ -36,6 +41,7 @@ def read_options(section: "InputSection") -> ReadOptions:
         on_error=section.on_error,
         verify_images=section.verify_images,
         max_caption=section.max_caption,
+        without_caption=without_caption,
         option_names=UNDER_INPUT,
     )
 

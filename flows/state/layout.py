@@ -1,6 +1,7 @@
 """Paths in a build directory.
 
 build.yaml  manifest.json  README.md  report.html
+captions/   captions of images that have none
 pairs/      pairs, in parts                rejected/   rejected rows of each stage, in parts, with reasons
 index/      FAISS index and encoder        retrieval/  hits of the queries and the selected keys
 tokens/     tagged captions, in parts      statistics/ word counts of the captions
@@ -22,6 +23,7 @@ from pairwright.datasets.records import Annotation, Pair
 COPIES = "remote"
 DOWNLOADS = "downloads"
 SWEPT = (
+    "captions",
     "pairs",
     "index",
     "retrieval",
@@ -49,6 +51,11 @@ def part_name(number: int) -> str:
 def pairs_path(root: Path, part: str) -> Path:
     """Return the file of the pairs of a part."""
     return root / "pairs" / f"{part}.parquet"
+
+
+def captions_path(root: Path) -> Path:
+    """Return the file of the pairs whose captions a model wrote."""
+    return root / "captions" / "all.parquet"
 
 
 def tokens_path(root: Path, part: str) -> Path:

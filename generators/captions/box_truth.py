@@ -85,6 +85,13 @@ def count_in_doubt(words: ImageWords, noun: str, said: int, new: int) -> bool:
     return new <= there if there > said else new == there
 
 
+def exceeds_boxes(words: ImageWords, noun: str, number: int) -> bool:
+    """Whether ``number`` things of that noun are more than its boxes, of which there is one at least and no crowd."""
+    labels = _labels(words, noun)
+    there = sum(words.labels[label] for label in labels & words.labels.keys())
+    return 0 < there < number and words.crowds.isdisjoint(labels)
+
+
 def place_in_doubt(words: ImageWords, one: str, wording: str, other: str) -> bool:
     """Whether boxes leave open that a thing called ``one`` is, by that wording, at a thing called ``other``.
 

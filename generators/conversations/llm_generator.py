@@ -19,8 +19,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.images.loading import UnusableImageError
+from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Origin, Pair, Turn, annotation_id
 from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.generators.conversations.answer_language import LanguageDetector
@@ -31,7 +30,7 @@ from pairwright.generators.conversations.type_ratios import check_ratios, draw_t
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.client.messages import Image, Request
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import Answer, request_answers
 from pairwright.generators.llm.output.errors import OutputError
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens
@@ -144,7 +143,10 @@ class LLMConversations:
                 f"{suggest_alternatives(unknown, TYPES)}. The types brief, short and choice are made by templates."
             )
         check_ratios(self.options.ratios, self.options.types)
-        self._prompts = {kind: prompts.get(kind) for kind in dict.fromkeys(self.options.types)}
+        self._prompts = {
+            kind: prompts.get(kind).with_image(sees=self.options.see_image)
+            for kind in dict.fromkeys(self.options.types)
+        }
         if "detail" in self._prompts and not self._prompts["detail"].lists.get("questions"):
             raise UsageError(
                 f"{self._prompts['detail'].source}: the prompt has no list 'questions'. Add one under 'lists'."
@@ -171,10 +173,9 @@ class LLMConversations:
         if not selected:
             return texts
         context = ImageContext.of(pair, self.options.limits)
-        try:
-            images = (self._images.read(pair.image),) if self._images is not None else ()
-        except (UnusableImageError, InputError):
-            return [*texts, *(ConversationText(kind, reason="no_image") for kind in selected)]
+        images = self._images.find(pair.image, (pair.width, pair.height)) if self._images is not None else ()
+        if self._images is not None and not images:
+            return [*texts, *(ConversationText(kind, reason=missing_image_reason(pair.image)) for kind in selected)]
         for kind in selected:
             task = _PromptTask(
                 self._prompts[kind], self._model, pair.key, attempt, context, images, rng, self._languages

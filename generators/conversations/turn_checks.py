@@ -29,6 +29,9 @@ class TurnReason:
 TURN_REASONS: Mapping[str, TurnReason] = {
     "no_context": TurnReason("captions and boxes support no question"),
     "no_image": TurnReason("the image is to be sent, and the pair has no readable image"),
+    "image_url": TurnReason(
+        "the image is a web address: fetch it (`pairwright fetch`), or send the address (`--image-urls`)"
+    ),
     "empty_turn": TurnReason("a question or an answer is empty", "A question or an answer is empty."),
     "too_few_turns": TurnReason("there are fewer turns than requested", "There are too few turns."),
     "too_many_turns": TurnReason("there are more turns than requested", "There are too many turns."),
@@ -275,6 +278,18 @@ def check_turns(turns: Sequence[Exchange], kind: str, context: ImageContext) -> 
     ):
         return _turn_error("repeated", "")
     return None
+
+
+def check_text(text: str, limits: TurnLimits, context: ImageContext) -> str:
+    """Return the reason code of a text about an image that answers no question, such as a caption; empty if it passes.
+
+    Args:
+        text: the text.
+        limits: bounds, of which those on questions do not matter.
+        context: what is known of the image; may be empty.
+    """
+    turn = Exchange("Describe", text)
+    return _check_exchange(turn, limits) or _ContextText.of(context).check(turn, limits)
 
 
 def _turn_error(reason: str, detail: str) -> OutputError:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.blas_threads import limit_blas_to_one_thread
 from pairwright.datasets.errors import MissingResourceError, UsageError
+from pairwright.generators.language.distinct_windows import distinct_window_tagger
 from pairwright.generators.language.invisible_characters import OffsetMap, has_invisible, remove_invisible
 from pairwright.generators.language.lemmas import build_tokens, is_common_noun
 from pairwright.generators.language.spacy_import import import_spacy
@@ -43,7 +44,7 @@ _UNUSED_COMPONENTS: Final = (
     "senter",
     "entity_ruler",
 )
-_BATCH: Final = 256
+_BATCH: Final = 1024  # texts
 _MAX_LENGTH: Final = 100_000_000  # characters; spaCy's lower default is for parsers
 _MAX_INITIALISM_LETTERS: Final = 5  # up to here, capitals may be an initialism
 _MIN_CAPITALS_SHARE: Final = 0.8  # of the letters
@@ -58,6 +59,7 @@ class SpacyTagger:
 
     def __init__(self, source: str, nlp: "Language") -> None:
         self._source, self._nlp = source, nlp
+        self._distinct = distinct_window_tagger(nlp)
 
     @property
     def name(self) -> str:
@@ -69,8 +71,14 @@ class SpacyTagger:
         with limit_blas_to_one_thread():
             if len(texts) == 1:  # cheaper than `pipe`
                 return [_tokens(texts[0], self._nlp(_normalize_capitals(texts[0])))]
-            docs = self._nlp.pipe((_normalize_capitals(text) for text in texts), batch_size=_BATCH)
-            return [_tokens(text, doc) for text, doc in zip(texts, docs, strict=True)]
+            written = map(_normalize_capitals, texts)
+            if self._distinct is None:
+                docs = self._nlp.pipe(written, batch_size=_BATCH)
+                return [_tokens(text, doc) for text, doc in zip(texts, docs, strict=True)]
+            made = [self._nlp.make_doc(text) for text in written]
+            batches = (made[start : start + _BATCH] for start in range(0, len(made), _BATCH))
+            tags = [own for batch in batches for own in self._distinct.tags(batch)]
+            return [_tokens(text, doc, own) for text, doc, own in zip(texts, made, tags, strict=True)]
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return load_tagger, (self._source,)
@@ -96,17 +104,19 @@ def _is_all_capitals(text: str) -> bool:
     )
 
 
-def _tokens(source: str, doc: "Doc") -> list[Token]:
+def _tokens(source: str, doc: "Doc", given: Sequence[str] | None = None) -> list[Token]:
+    """Return the tokens of a document, with the ``given`` tags or its own."""
     # One array of all attributes is much faster than access by token.
     strings = doc.vocab.strings
-    rows = doc.to_array(["IDX", "LENGTH", "TAG", "IS_SPACE"]).tolist()
-    found = [row for row in rows if not row[3]]
-    spans = [(row[0], row[0] + row[1]) for row in found]
+    rows = doc.to_array(["IDX", "LENGTH", "IS_SPACE", "TAG"]).tolist()
+    named = [strings[row[3]] for row in rows] if given is None else given
+    found = [(row, tag) for row, tag in zip(rows, named, strict=True) if not row[2]]
+    spans = [(row[0], row[0] + row[1]) for row, _ in found]
     if has_invisible(source):
         places = OffsetMap(source)
         spans = [places.written(*span) for span in spans]
     words = [source[start:end] for start, end in spans]
-    tags = [strings[row[2]] for row in found]
+    tags = [tag for _, tag in found]
     return build_tokens(words, [start for start, _ in spans], _correct_proper_nouns(words, tags))
 
 

@@ -104,11 +104,18 @@ class WordNet:
 
     def hypernyms(self, lemma: str, pos: str) -> set[str]:
         """Return all hypernyms of the relevant senses, up to the root, with their synonyms."""
-        return self._closure(lemma, pos, "up")
+        above = self._synsets(lemma, pos, "up")
+        return set(self._graph.words(member for synset in above for member in self._graph.members(synset)))
 
     def hyponyms(self, lemma: str, pos: str) -> set[str]:
-        """Return all hyponyms of the relevant senses, with their synonyms."""
-        return self._closure(lemma, pos, "down")
+        """Return all hyponyms of the relevant senses: words that mean one of them (a "toy" is seldom a dog)."""
+        means = self._senses.means
+        return {
+            self._graph.spelling(member)
+            for synset in self._synsets(lemma, pos, "down")
+            for member in self._graph.members(synset)
+            if means(member, pos, synset)
+        }
 
     def is_a(self, lemma: str, kind: str, pos: str) -> bool:
         """Return whether a relevant sense of ``lemma`` is, or is below, a relevant sense of ``kind``."""
@@ -141,10 +148,9 @@ class WordNet:
         """Return a synset and all synsets above it."""
         return frozenset(above for above, _ in self._graph.walk(synset, "up"))
 
-    def _closure(self, lemma: str, pos: str, relation: str) -> set[str]:
+    def _synsets(self, lemma: str, pos: str, relation: str) -> set[int]:
         starts = self._senses.counting(self._graph.number(lemma), pos)
-        synsets = {synset for start in starts for synset, steps in self._graph.walk(start, relation) if steps}
-        return set(self._graph.words(member for synset in synsets for member in self._graph.members(synset)))
+        return {synset for start in starts for synset, steps in self._graph.walk(start, relation) if steps}
 
     def _find_co_hyponyms(
         self, lemma: str, pos: str, levels: int, keep: Callable[[str], bool] | None = None

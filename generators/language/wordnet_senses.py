@@ -106,7 +106,7 @@ class SenseWeights:
     def means(self, word: int, pos: str, synset: int, least: float = _NEAR_MAIN) -> bool:
         """Return whether the word means the synset: its main sense, or one with that share of its count."""
         main, shares = self._weighed(word, pos)
-        return synset == main or dict(shares).get(synset, 0.0) >= least
+        return synset == main or any(share >= least for sense, share in shares if sense == synset)
 
     def usually_means(self, word: int, pos: str, synset: int) -> bool:
         """Return whether the word means the synset according to counts; without counts, only WordNet's first sense.

@@ -36,7 +36,7 @@ from typing import Any
 from pairwright.datasets.errors import UsageError
 from pairwright.generators.llm.client.messages import Model, Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
-from pairwright.generators.llm.prices import ImageRule, Price, Prices
+from pairwright.generators.llm.prices import Price, Prices
 from pairwright.generators.llm.token_estimate import (
     estimate_answer_tokens,
     estimate_prompt_tokens,
@@ -49,8 +49,6 @@ DEFAULT_HELD_TOKENS = 1024  # reserved tokens of an answer without a limit, befo
 BATCH_SAFETY_FACTOR = 1.1  # times the expected cost, in batch mode
 BUDGET_SPENT_SHARE = 0.95  # share of the limit in USD that ends a run in batch mode
 LONGEST_ANSWER_FACTOR = 2.0  # times the longest answer so far
-
-_PLAIN = ImageRule()
 
 
 @dataclass(slots=True)
@@ -192,15 +190,17 @@ class Budget:
             answer = round(
                 LONGEST_ANSWER_FACTOR * max(self._longest or DEFAULT_HELD_TOKENS / LONGEST_ANSWER_FACTOR, expected)
             )
-        return price.most(max_prompt_tokens(request, price.image) * self._prompt_factor, answer)
+        return price.most(
+            max_prompt_tokens(request, self._prices.image_rule(request.model)) * self._prompt_factor, answer
+        )
 
-    @staticmethod
-    def _expected(request: Request, price: Price) -> float:
-        return price.cost(Usage(estimate_prompt_tokens(request, price.image), estimate_answer_tokens(request)))
+    def _expected(self, request: Request, price: Price) -> float:
+        rule = self._prices.image_rule(request.model)
+        return price.cost(Usage(estimate_prompt_tokens(request, rule), estimate_answer_tokens(request)))
 
     def _booked(self, request: Request, reply: Reply, price: Price | None) -> Reply:
         """Add an answer to the bill, and return it with the billed tokens, which the cache stores."""
-        rule = price.image if price is not None else _PLAIN
+        rule = self._prices.image_rule(request.model)
         usage, estimated = estimate_usage(request, reply, rule)
         self.bill.add(usage, price)
         self.bill.estimated += estimated

@@ -8,7 +8,8 @@
 The step of each sampled row receives, for each request, the answer in the cache, else `Request.expects` as a `Reply` with
 the finish reason ``planned``. Tokens of the requests are estimated, and the sums are scaled up to all rows.
 
-An invalid answer is requested once more (`answers.request_answers`). `StagePlan.repairs` counts these requests, which are
+An invalid answer is requested once more (`answers.request_answers`), an item of several alone (`grouping`).
+`StagePlan.repairs` counts these requests, which are
 part of ``requests``, ``tokens_in``, ``tokens_out`` and ``cost``: their values contain the expected number, `REPAIR_RATE`
 of the requests or the share that the cache shows, and their ``high`` one repair for every request. ``low`` contains no
 repair, and of a step that depends on its answers only the requests sent when no answer is valid.
@@ -37,9 +38,13 @@ from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.settings import LLMSettings
 from pairwright.generators.llm.client.steps import RequestOutcome
 from pairwright.generators.llm.output.answers import PLANNED_FINISH_REASON
-from pairwright.generators.llm.prices import ImageRule, Price, Prices
+from pairwright.generators.llm.prices import Price, Prices
 from pairwright.generators.llm.runner import LLMRow
-from pairwright.generators.llm.token_estimate import estimate_answer_tokens, estimate_prompt_tokens
+from pairwright.generators.llm.token_estimate import (
+    estimate_answer_tokens,
+    estimate_image_tokens,
+    estimate_prompt_tokens,
+)
 
 T = TypeVar("T")
 
@@ -55,7 +60,7 @@ REPAIR_RATE = 0.05  # share of answers that are repaired, where the cache shows 
 MIN_CACHED_ANSWERS = 50  # cached answers from which their share of repairs is used
 FEEDBACK_TOKENS = 60  # tokens of a repair request besides the repeated answer
 
-_PLAIN = ImageRule()
+_NO_TOKENS = Usage(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +88,7 @@ class StagePlan:
     Attributes:
         stage: name of the stage.
         rows: number of all rows.
-        sampled: number of sampled rows.
+        sampled: number of sampled rows; a step about several counts as so many.
         requests: billed requests, repairs included.
         repairs: requests that repair an invalid answer; ``high``: one for every request.
         cached: requests that the cache answers.
@@ -93,6 +98,9 @@ class StagePlan:
         seconds: total time; in batch mode at most a day per round.
         failed: sampled rows whose step raised an error; their requests before it are counted.
         unpriced: models without a known price.
+        kept_rows: rows that are expected to pass the checks; None if the generator does not say so.
+        image_tokens: part of ``tokens_in`` that images take.
+        image_cost: USD of these; None if the price of a model is unknown.
     """
 
     stage: str
@@ -108,6 +116,14 @@ class StagePlan:
     failed: int = 0
     unpriced: tuple[str, ...] = ()
     repairs: EstimatedRange = EstimatedRange()
+    image_tokens: EstimatedRange = EstimatedRange()
+    image_cost: EstimatedRange | None = EstimatedRange()
+    kept_rows: float | None = None
+
+    @property
+    def tokens_per_kept_row(self) -> float | None:
+        """Tokens of prompts and answers for each kept row; None if that is unknown."""
+        return (self.tokens_in.value + self.tokens_out.value) / self.kept_rows if self.kept_rows else None
 
     @property
     def cached_share(self) -> float:
@@ -117,7 +133,7 @@ class StagePlan:
 
     def described(self) -> dict[str, Any]:
         """Return the estimate as JSON values."""
-        names = ("requests", "repairs", "cached", "tokens_in", "tokens_out", "seconds")
+        names = ("requests", "repairs", "cached", "tokens_in", "image_tokens", "tokens_out", "seconds")
         ranges = {name: getattr(self, name) for name in names}
         shown = {name: _shown(value) for name, value in ranges.items()}
         return {
@@ -126,7 +142,9 @@ class StagePlan:
             "sampled": self.sampled,
             **shown,
             "rounds": [round(each, 1) for each in self.rounds],
+            "tokens_per_kept_row": None if self.tokens_per_kept_row is None else round(self.tokens_per_kept_row, 1),
             "cost": None if self.cost is None else _shown(self.cost),
+            "image_cost": None if self.image_cost is None else _shown(self.image_cost),
             "cached_share": round(self.cached_share, 4),
             "failed": self.failed,
             "unpriced": list(self.unpriced),
@@ -186,6 +204,8 @@ class _RepairEstimate:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: tuple[float, float] = (0.0, 0.0)
+    image_tokens: int = 0
+    image_cost: float = 0.0
     later: bool = False  # whether some are of requests after the first round
 
 
@@ -198,6 +218,8 @@ class _RowEstimate:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: tuple[float, float] = (0.0, 0.0)  # USD, of prompts and of answers
+    image_tokens: int = 0
+    image_cost: float = 0.0
     failed: bool = False
     repairs: _RepairEstimate = field(default_factory=_RepairEstimate)
     least: int = 0  # requests sent whatever the answers are
@@ -232,11 +254,14 @@ def plan_stage(  # noqa: PLR0913 - keywords
         StorageError: the cache cannot be read.
     """
     planner = _Planner(prices, cache, settings.cache_endpoint)
-    sample = [planner.run(row) for row in rows]
-    size = len(sample) if total is None else total
+    given = list(rows)
+    sample = [planner.run(row) for row in given]
+    sampled = sum(row.size for row in given)
+    size = sampled if total is None else total
+    steps = size * len(sample) / sampled if sampled else 0.0
 
     def scaled(value: Callable[[_RowEstimate], float]) -> EstimatedRange:
-        return _extrapolate([value(row) for row in sample], size)
+        return _extrapolate([value(row) for row in sample], steps)
 
     requests, repairs = scaled(lambda row: sum(row.sent)), scaled(lambda row: row.repairs.requests)
     share = planner.repaired
@@ -252,7 +277,7 @@ def plan_stage(  # noqa: PLR0913 - keywords
     plan = StagePlan(
         stage,
         size,
-        len(sample),
+        sampled,
         repaired(requests, lambda repair: repair.requests),
         scaled(lambda row: row.cached),
         tuple(scaled(lambda row, at=at: row.sent_in(at)).value for at in range(depth)),  # type: ignore[misc]  # at
@@ -263,6 +288,8 @@ def plan_stage(  # noqa: PLR0913 - keywords
         sum(row.failed for row in sample),
         tuple(sorted(planner.unpriced)),
         EstimatedRange(share * repairs.value, 0.0, repairs.high),
+        repaired(scaled(lambda row: row.image_tokens), lambda repair: repair.image_tokens),
+        None if planner.unpriced else repaired(scaled(lambda row: row.image_cost), lambda repair: repair.image_cost),
     )
     return replace(plan, seconds=_seconds(plan, settings, batch=batch))
 
@@ -283,6 +310,7 @@ def sum_plans(plans: Sequence[StagePlan]) -> StagePlan:
     """Return the sum of stages that run one after another, rows included."""
     zero = EstimatedRange()
     costs = [plan.cost for plan in plans if plan.cost is not None]
+    image_costs = [plan.image_cost for plan in plans if plan.image_cost is not None]
     depth = max((len(plan.rounds) for plan in plans), default=0)
     return StagePlan(
         "total",
@@ -298,6 +326,9 @@ def sum_plans(plans: Sequence[StagePlan]) -> StagePlan:
         sum(plan.failed for plan in plans),
         tuple(sorted({model for plan in plans for model in plan.unpriced})),
         sum((plan.repairs for plan in plans), zero),
+        sum((plan.image_tokens for plan in plans), zero),
+        sum(image_costs, zero) if len(image_costs) == len(plans) else None,
+        sum(plan.kept_rows or 0.0 for plan in plans) if all(plan.kept_rows for plan in plans) else None,
     )
 
 
@@ -363,7 +394,8 @@ class _Planner:
             key = request.key(self._endpoint)
             found = self._cache.get(key) if self._cache is not None else None
             if found is None:
-                tokens_in = estimate_prompt_tokens(request, _PLAIN if price is None else price.image, measure=True)
+                rule = self._prices.image_rule(request.model)
+                tokens_in = estimate_prompt_tokens(request, rule)
         except RequestError as failure:  # a request that cannot be sent costs nothing
             return failure
         self._repairs += request.repair == "this"
@@ -383,20 +415,34 @@ class _Planner:
         if price is None:
             self.unpriced.add(request.model)
         asked.cost = _sum(asked.cost, _cost(price, usage))
+        of_images = Usage(estimate_image_tokens(request, rule), 0)
+        asked.image_tokens += of_images.prompt_tokens
+        asked.image_cost += _cost(price, of_images)[0]
         if request.repair == "possible":
-            self._add_repair(asked, price, usage)
+            self._add_repair(asked, price, _repair_usage(usage), of_images)
+        for single in request.alone:
+            alone = Usage(estimate_prompt_tokens(single, rule), estimate_answer_tokens(single))
+            self._add_repair(asked, price, alone)
+            if single.repair == "possible":
+                self._add_repair(asked, price, _repair_usage(alone))
         return reply
 
     @staticmethod
-    def _add_repair(asked: _RowEstimate, price: Price | None, usage: Usage) -> None:
-        """Count one repair: a request with the answer and what is wrong with it."""
-        again = Usage(usage.prompt_tokens + usage.completion_tokens + FEEDBACK_TOKENS, usage.completion_tokens)
+    def _add_repair(asked: _RowEstimate, price: Price | None, again: Usage, of_images: Usage = _NO_TOKENS) -> None:
+        """Count one repair: a request with the answer and what is wrong with it, or about one item of several."""
         repairs = asked.repairs
         repairs.requests += 1
         repairs.tokens_in += again.prompt_tokens
         repairs.tokens_out += again.completion_tokens
         repairs.cost = _sum(repairs.cost, _cost(price, again))
+        repairs.image_tokens += of_images.prompt_tokens
+        repairs.image_cost += _cost(price, of_images)[0]
         repairs.later |= len(asked.sent) > 1
+
+
+def _repair_usage(first: Usage) -> Usage:
+    """Return the tokens of a request with an answer and what is wrong with it."""
+    return Usage(first.prompt_tokens + first.completion_tokens + FEEDBACK_TOKENS, first.completion_tokens)
 
 
 def _cost(price: Price | None, usage: Usage) -> tuple[float, float]:
@@ -410,7 +456,7 @@ def _sum(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, f
     return one[0] + other[0], one[1] + other[1]
 
 
-def _extrapolate(sample: Sequence[float], total: int) -> EstimatedRange:
+def _extrapolate(sample: Sequence[float], total: float) -> EstimatedRange:
     """Return the expected sum over all rows, and two standard errors around it."""
     size = len(sample)
     if not size:

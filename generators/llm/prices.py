@@ -17,7 +17,7 @@ Not covered: service tiers, prices that depend on the length of a prompt, tax, d
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -27,6 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.generators.llm.client.messages import Usage
+from pairwright.generators.llm.image_tokens import ImageRule, find_family_rule
 
 TABLE = Path(__file__).with_name("prices.yaml")
 ANY_MODEL = "*"  # in a user's file: every model without an entry
@@ -38,40 +39,6 @@ _Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
-class ImageRule:
-    """How a model counts the tokens of an image.
-
-    Attributes:
-        tiles: tokens per image, and per tile of 512 pixels after it is scaled to fit into 2048 x 2048 with a shorter edge
-            of at most 768; None: another rule.
-        patches: tokens per patch of 32 pixels, and the maximum number of patches; None: another rule.
-
-    With neither, a token covers 28 x 28 pixels (the rule of Qwen-VL, and close to others).
-    """
-
-    tiles: tuple[float, float] | None = None
-    patches: tuple[float, int] | None = None
-
-    def tokens(self, width: int, height: int) -> int:
-        """Return the tokens of an image, by its size in pixels."""
-        if self.tiles is not None:
-            shrink = min(1.0, 2048 / max(width, height))
-            shrink *= min(1.0, 768 / (min(width, height) * shrink))
-            across, down = (math.ceil(round(edge * shrink, 6) / 512) for edge in (width, height))
-            return math.ceil(self.tiles[0] + self.tiles[1] * across * down)
-        if self.patches is not None:
-            return math.ceil(self.patches[0] * min(math.ceil(width / 32) * math.ceil(height / 32), self.patches[1]))
-        return math.ceil(width / 28) * math.ceil(height / 28) + 2
-
-    def most(self, edge: int) -> int:
-        """Return the maximum tokens of an image whose longer edge has at most ``edge`` pixels."""
-        if self.tiles is not None:
-            tiles = math.ceil(min(edge, 2048) / 512) * math.ceil(min(edge, 768) / 512)
-            return math.ceil(self.tiles[0] + self.tiles[1] * tiles)
-        return self.tokens(edge, edge)
-
-
-@dataclass(frozen=True, slots=True)
 class Price:
     """Prices of a model, in USD per million tokens.
 
@@ -79,14 +46,14 @@ class Price:
         input, output: prices of prompts and answers.
         cached: price of prompt tokens from the server's own cache; None: that of ``input``.
         batch: factor of the Batch API.
-        image: rule for the tokens of an image.
+        image: rule for the tokens of an image; None: that of the model's family (`image_tokens`).
     """
 
     input: float
     output: float
     cached: float | None = None
     batch: float = 1.0
-    image: ImageRule = field(default_factory=ImageRule)
+    image: ImageRule | None = None
 
     def cost(self, usage: Usage) -> float:
         """Return the USD of one answer."""
@@ -127,7 +94,7 @@ class _PriceEntry(_StrictModel):
     image: _Image | None = None
 
     def price(self, batch: float) -> Price:
-        image = ImageRule() if self.image is None else ImageRule(self.image.tiles, self.image.patches)
+        image = None if self.image is None else ImageRule(self.image.tiles, self.image.patches)
         return Price(self.input, self.output, self.cached, batch if self.batch is None else self.batch, image)
 
 
@@ -178,6 +145,11 @@ class Prices:
             model = model[: dated.start()]
             found = self._prices.get(model)
         return found if found is not None else self._prices.get(ANY_MODEL)
+
+    def image_rule(self, model: str) -> ImageRule:
+        """Return how a model counts images: the rule of its price, else of its family."""
+        price = self.find(model)
+        return price.image if price is not None and price.image is not None else find_family_rule(model)
 
     def needed(self, model: str) -> Price:
         """Return the price of a model, as a limit in USD requires.

@@ -225,6 +225,13 @@ class LLMRun(Generic[T]):
             await self._cancel()
         return self._take()
 
+    async def nothing(self, within: float) -> list[RowResult[T]]:
+        """Run for some seconds and return no results, for a caller that cannot take any."""
+        if not self._started:
+            self._start()
+        await asyncio.sleep(within)
+        return []
+
     def stop(self, error: BaseException, grace: float = GRACE_S) -> None:
         """End the run with an error (the first one counts); rows in flight have ``grace`` seconds to finish."""
         until = asyncio.get_running_loop().time() + grace
@@ -401,10 +408,15 @@ def _row_error(row: LLMRow[T], error: Exception) -> PairwrightError:
         raise BrokenStepError(
             f"row {row.name}: the generator raised {type(error).__name__}: {error}. This is a bug in the generator."
         ) from error
-    of_all = isinstance(error, UsageError | StorageError | MissingResourceError | BrokenStepError | MostlyFailingError)
-    if of_all or (isinstance(error, RequestError) and error.fatal):
+    if concerns_all_rows(error):
         raise error
     return error
+
+
+def concerns_all_rows(error: PairwrightError) -> bool:
+    """Return whether an error of a step ends the run, since no other row could succeed."""
+    of_all = isinstance(error, UsageError | StorageError | MissingResourceError | BrokenStepError | MostlyFailingError)
+    return of_all or (isinstance(error, RequestError) and error.fatal)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,8 @@ that count or change sent requests: budget, response format), the client. They l
 run continues at the pace of the first.
 
 The event loop runs while `Session.run` waits for rows, and pauses while the caller processes them: answers are read
-afterwards, and no request is sent meanwhile. A process that is killed then loses the answers in flight, at most
+afterwards, and no request is sent meanwhile. A caller that passes results on to other processes says when these are
+``busy``, instead of waiting for them. A process that is killed then loses the answers in flight, at most
 ``max_concurrency``.
 
 Ctrl-C and SIGTERM: no further request is sent, those in flight have `SHUTDOWN_GRACE_S` seconds, all finished rows are
@@ -173,12 +174,15 @@ class Session:
         """
         self._stack.close()
 
-    def run(self, rows: Iterable[LLMRow[T]], *, of: int = 0) -> Iterator[RowResult[T]]:
+    def run(
+        self, rows: Iterable[LLMRow[T]], *, of: int = 0, busy: Callable[[], bool] | None = None
+    ) -> Iterator[RowResult[T]]:
         """Yield the results of rows in order; errors as in `LLMRun.check`.
 
         Args:
             rows: read as there is room; they must not depend on this session.
             of: number of rows, for progress; 0: unknown.
+            busy: returns whether the caller cannot process further results yet; the event loop runs meanwhile.
 
         Raises:
             KeyboardInterrupt: after Ctrl-C or SIGTERM, when all finished rows are returned. As after any error that ends a
@@ -199,7 +203,10 @@ class Session:
                 if hurry.is_set() and not hurried:
                     hurried = True
                     self._wait(self._halt(run, 0.0))
-                batch = self._wait(run.ready(TICK_S, enough=RESULT_BATCH))
+                if busy is not None and busy() and not halted:
+                    batch = self._wait(run.nothing(TICK_S))
+                else:
+                    batch = self._wait(run.ready(TICK_S, enough=RESULT_BATCH))
                 self._seconds = before + pace.seconds()
                 if self._watch is not None and pace.due():
                     self._watch(pace.snapshot(self._meter, self._cost()))

@@ -10,22 +10,19 @@ of up to half.
 
 - A chat has `TOKENS_PER_MESSAGE` tokens per message and `TOKENS_PER_CHAT` once, as in OpenAI's documentation.
 - A schema is counted as its JSON.
-- An image is counted by its size as sent and the rule of the model (`prices.ImageRule`).
+- An image is counted by its size as sent and the rule of the model (`image_tokens`).
 
 `max_prompt_tokens` is not an estimate but a bound: a token of a byte-level vocabulary covers at least one byte.
 """
 
-import base64
-import io
 import re
 from functools import lru_cache
 
 from pairwright.generators.llm.client.messages import Image, Reply, Request, Usage
-from pairwright.generators.llm.prices import ImageRule
+from pairwright.generators.llm.image_tokens import DEFAULT_EDGE, ImageRule
 
 TOKENS_PER_MESSAGE, TOKENS_PER_CHAT = 4, 3  # tokens of the chat format: per message, and once
 DEFAULT_ANSWER_TOKENS = 200  # tokens of an answer without any information
-DEFAULT_IMAGE_EDGE = 1024  # pixels of an image of unknown size
 
 # A chat template may add a system prompt (Qwen's has 20 tokens) and marks around each message.
 MAX_CHAT_OVERHEAD, MAX_MESSAGE_OVERHEAD = 256, 16
@@ -66,25 +63,23 @@ def _counted(text: str) -> float:
     return tokens
 
 
-def estimate_prompt_tokens(request: Request, rule: ImageRule, *, measure: bool = False) -> int:
-    """Return the estimated tokens of the prompt of a request.
-
-    Args:
-        request: as it is sent.
-        rule: rule of the model for images.
-        measure: whether to encode images to get their size; else each counts as its maximum size.
-
-    Raises:
-        RequestError: ``bad_request``: an image that is measured cannot be decoded.
-    """
+def estimate_prompt_tokens(request: Request, rule: ImageRule) -> int:
+    """Return the estimated tokens of the prompt of a request, images included, by the rule of the model for these."""
     tokens = float(TOKENS_PER_CHAT)
     for message in request.messages:
         tokens += TOKENS_PER_MESSAGE + estimate_tokens(message.text)
-        for image in message.images:
-            tokens += rule.tokens(*_size(image)) if measure else rule.most(_edge(image))
     if request.schema is not None:
         tokens += estimate_tokens(request.schema.shape.decode())
-    return round(tokens)
+    return round(tokens) + estimate_image_tokens(request, rule)
+
+
+def estimate_image_tokens(request: Request, rule: ImageRule) -> int:
+    """Return the estimated tokens of the images of a request, by their sizes; an unknown size counts as the largest."""
+    return sum(
+        rule.tokens(image.width, image.height, low=image.detail == "low") if image.width else _most(image, rule)
+        for message in request.messages
+        for image in message.images
+    )
 
 
 def estimate_answer_tokens(request: Request) -> int:
@@ -106,7 +101,7 @@ def max_prompt_tokens(request: Request, rule: ImageRule) -> int:
     for message in request.messages:
         tokens += MAX_MESSAGE_OVERHEAD + _bytes(message.text)
         for image in message.images:
-            tokens += rule.most(_edge(image))
+            tokens += _most(image, rule)
     if request.schema is not None:
         tokens += 2 * len(request.schema.shape)  # as an instruction in the prompt it is indented
     return tokens
@@ -126,13 +121,6 @@ def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _edge(image: Image) -> int:
+def _most(image: Image, rule: ImageRule) -> int:
     found = _EDGE.search(image.form)
-    return int(found[1]) if found else DEFAULT_IMAGE_EDGE
-
-
-def _size(image: Image) -> tuple[int, int]:
-    import PIL.Image
-
-    with PIL.Image.open(io.BytesIO(base64.b64decode(image.data_url().partition(",")[2]))) as picture:
-        return picture.size
+    return rule.most(int(found[1]) if found else DEFAULT_EDGE, low=image.detail == "low")

@@ -5,17 +5,22 @@ format. Most answers pass validation. They are no better than the rules: they de
 requests get the test server's default answer.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import orjson
 
 from pairwright.datasets.records import Box
+from pairwright.datasets.rng import make_rng
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.listed_edits import POSITIVE_TYPES
+from pairwright.generators.llm.grouping import split_items
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.chat_request import ChatRequest, content_text
 from pairwright.generators.negatives import FOR_BENCHMARKS
+from pairwright.generators.plausible_model.captions import captions_of_image
 from pairwright.generators.plausible_model.conversations import ConversationWriter
 from pairwright.generators.plausible_model.edits import ModelEdit, RuleEdits, add_attributes
 from pairwright.generators.plausible_model.prompt_recognition import PromptRecognizer, RecognizedPrompt
@@ -44,11 +49,14 @@ class PlausibleModel:
         self._conversations = ConversationWriter(tagger)
         self._answers: Mapping[str, Callable[[RecognizedPrompt], Any]] = {
             "negatives-at-once": self._negatives,
-            **{f"positive-{kind}": self._positive for kind in ("replace-object", "replace-attribute", "replace-relation", "swap")},
+            "negatives-both-sides": self._negatives_of_pairs,
+            "positives-at-once": self._positives,
             **dict.fromkeys(("swap-object", "swap-attribute"), self._swap),
             **{f"replace-{kind}-find": self._find for kind in ("object", "attribute", "relation")},
             **{f"{kind}-propose": self._propose for kind in FOR_BENCHMARKS if not kind.startswith("swap")},
             **{f"{kind}-compose": self._compose for kind in FOR_BENCHMARKS if not kind.startswith("swap")},
+            "captions": _captions,
+            "choose": _choose,
             "conversation": self._conversation,
             "detail": lambda prompt: self._conversations.detail(*_image(prompt)),
             "reasoning": self._reasoning,
@@ -64,27 +72,46 @@ class PlausibleModel:
 
     def __call__(self, request: ChatRequest) -> ServerAnswer | None:
         """Return the answer to a request made from a prompt of pairwright; None for other requests."""
-        prompt = self._recognizer.read(
-            [(str(m.get("role")), content_text(m.get("content"))) for m in request.messages()]
-        )
-        answer = self._answers.get(prompt.name) if prompt is not None else None
-        if prompt is None or answer is None:
+        *messages, (role, last) = [(str(m.get("role")), content_text(m.get("content"))) for m in request.messages()]
+        items, url = split_items(last), _image_url(list(request.messages()))
+        answers = [self._answer([*messages, (role, text)], url) for _, text in items or [(0, last)]]
+        if any(answer is None for answer in answers):
             return None
-        content = answer(prompt)
+        entries = [{"id": own, **answer} for (own, _), answer in zip(items, answers, strict=False) if answer]
+        content = {"answers": entries} if items else answers[0]
         return ServerAnswer(content if isinstance(content, str) else orjson.dumps(content).decode())
+
+    def _answer(self, messages: Sequence[tuple[str, str]], url: str) -> Any:
+        """Return the answer to one item, with the URL of its image, if any; None for a prompt of others."""
+        prompt = self._recognizer.read(messages)
+        if prompt is not None and url:
+            prompt = replace(prompt, values={**prompt.values, "image": url})
+        answer = self._answers.get(prompt.name) if prompt is not None else None
+        return answer(prompt) if prompt is not None and answer is not None else None
 
     def _negatives(self, prompt: RecognizedPrompt) -> dict[str, Any]:
         found = self._edits.negatives(prompt.text("caption"), prompt.texts("known"))
-        wanted = prompt.texts("types") or FOR_BENCHMARKS
-        entries = [
-            {"type": kind, **_fields(found[kind][0])} for kind in FOR_BENCHMARKS if kind in wanted and found.get(kind)
+        wanted, count = prompt.texts("types") or FOR_BENCHMARKS, prompt.values.get("count") or 1
+        kinds = [kind for kind in FOR_BENCHMARKS if kind in wanted]
+        made: list[dict[str, Any]] = [
+            {"type": kind, **_fields(edit)} for kind in kinds for edit in found.get(kind, [])[:count]
         ]
-        return {"negatives": entries}
+        if "image" in prompt.values:
+            made = [{**each, "image_shows": each["from"] or "nothing", "visible": False} for each in made]
+        return {"negatives": made}
 
-    def _positive(self, prompt: RecognizedPrompt) -> dict[str, Any]:
-        kind = prompt.name.removeprefix("positive-")
-        found = self._edits.positives(prompt.text("caption")).get("swap-object" if kind == "swap" else kind)
-        return _rewritten(found)
+    def _negatives_of_pairs(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        """Return negatives with the words by which the rules reword what is replaced."""
+        reworded = {
+            edit.old: edit.new for found in self._edits.positives(prompt.text("caption")).values() for edit in found
+        }
+        negatives = self._negatives(prompt)["negatives"]
+        return {"negatives": [{**each, "true": reworded.get(each["from"], "")} for each in negatives]}
+
+    def _positives(self, prompt: RecognizedPrompt) -> dict[str, Any]:
+        found = self._edits.positives(prompt.text("caption"))
+        kinds = [kind for kind in POSITIVE_TYPES if kind in (prompt.texts("types") or POSITIVE_TYPES)]
+        return {"positives": [{"type": kind, **_fields(found[kind][0])} for kind in kinds if found.get(kind)]}
 
     def _swap(self, prompt: RecognizedPrompt) -> dict[str, Any]:
         return _rewritten(self._edits.negatives(prompt.text("caption")).get(prompt.name))
@@ -123,6 +150,30 @@ class PlausibleModel:
     def _reasoning(self, prompt: RecognizedPrompt) -> dict[str, Any]:
         question, answer = self._conversations.reasoning(*_image(prompt))
         return {"question": question, "answer": answer}
+
+
+def _captions(prompt: RecognizedPrompt) -> dict[str, Any]:
+    count = prompt.values.get("count")
+    found = captions_of_image(prompt.text("image"), prompt.texts("forms"), count if isinstance(count, int) else 1)
+    return {"captions": found}
+
+
+def _choose(prompt: RecognizedPrompt) -> str:
+    """Choose one of two texts, the same one in either order; without looking, it is right half of the time."""
+    first, second = (prompt.text(name) for name in ("first", "second"))
+    return "(1)" if make_rng(0, first).random() < make_rng(0, second).random() else "(2)"
+
+
+def _image_url(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the URL of the last image of a chat; empty if there is none."""
+    contents = [message["content"] for message in messages if isinstance(message.get("content"), list)]
+    parts = [part for content in contents for part in content]
+    urls = [
+        part["image_url"].get("url")
+        for part in parts
+        if isinstance(part, dict) and isinstance(part.get("image_url"), dict)
+    ]
+    return str(urls[-1]) if urls else ""
 
 
 def _fields(edit: ModelEdit) -> dict[str, str]:

@@ -44,7 +44,7 @@ class PromptRecognizer:
 
     def __post_init__(self) -> None:
         """Load the prompts, longest system text first, since one may be a prefix of another."""
-        prompts = self.book.listing()
+        prompts = [each.with_image(sees=sees) for each in self.book.listing() for sees in (False, True)]
         self._prompts = sorted(prompts, key=lambda prompt: -len(prompt.messages[0].text))
         self._layouts = {prompt.name: _PromptLayout.of(prompt.user) for prompt in prompts}
 

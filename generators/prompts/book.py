@@ -16,6 +16,8 @@ The keys of a file:
     lists            name -> texts that the caller draws from, such as wordings of a question
     temperature, top_p, max_tokens, stop
     schema           JSON schema of the answer; most callers pass their own, which takes precedence
+    with_image       {system, demonstrations} of requests with the image; default: those of the file, and a sentence
+                     that says so
     typical          a typical answer, used for cost estimates; default: the answer of the first demonstration
 
 A prompt's `id` is its name and a hash over everything that affects requests: the system text, the rendered

@@ -12,12 +12,13 @@ from typing import Any, Literal, NoReturn, cast
 from pairwright.datasets.errors import ConfigError, PairwrightError
 from pairwright.datasets.suggestions import did_you_mean
 from pairwright.generators.llm.client.messages import Message, Schema
-from pairwright.generators.prompts.prompt import UNTRUSTED_DATA_NOTICE, Prompt
+from pairwright.generators.prompts.prompt import IMAGE_NOTICE, Prompt, system_message
 from pairwright.generators.prompts.strict_yaml import NodePath, YamlError, read_yaml
 from pairwright.generators.prompts.templates import Template, TemplateError
 
 _REQUIRED = ("version", "about", "system", "user", "answer")
-_OPTIONAL = ("values", "demonstrations", "lists", "schema", "typical")
+_OPTIONAL = ("values", "demonstrations", "lists", "schema", "typical", "with_image")
+_WITH_IMAGE = ("system", "demonstrations")
 # name -> minimum, maximum, whether it is an integer
 _NUMBERS: Mapping[str, tuple[float, float, bool]] = {
     "temperature": (0, 2, False),
@@ -72,14 +73,14 @@ class _PromptParser:
                 f" Add it under 'values' with a description, such as {{{needed}: the {needed}}}.",
             )
         answer = cast("Literal['text', 'json']", self._choice("answer", ("text", "json")))
-        turns = self._demonstrations(template, answer)
+        turns = self._demonstrations(template, answer, "demonstrations")
         schema = self._mapping("schema") if "schema" in self._content else None
         return Prompt(
             name=name,
             version=self._whole("version"),
             about=self._line("about"),
             values=values,
-            messages=(Message("system", f"{self._text('system')}\n\n{UNTRUSTED_DATA_NOTICE}"), *turns),
+            messages=(system_message(self._text("system")), *turns),
             user=self._text("user"),
             answer=answer,
             parameters=self._parameters(),
@@ -89,7 +90,20 @@ class _PromptParser:
             source=self._path,
             lines=self._lines,
             template=template,
+            image_messages=self._with_image(template, answer, turns),
         )
+
+    def _with_image(self, template: Template, answer: str, turns: list[Message]) -> tuple[Message, ...]:
+        """Return the fixed turns of requests with the image: those of ``with_image``, else the usual ones."""
+        own = self._mapping("with_image") if "with_image" in self._content else {}
+        for key in own:
+            if key not in _WITH_IMAGE:
+                self._refuse(("with_image", key), f"unknown key '{key}'. The keys are {', '.join(_WITH_IMAGE)}.")
+        if "demonstrations" in own:
+            turns = self._demonstrations(template, answer, "with_image", "demonstrations")
+        if "system" in own:
+            return system_message(self._text("with_image", "system")), *turns
+        return system_message(self._text("system"), notice=IMAGE_NOTICE), *turns
 
     def _refuse(self, place: NodePath, what: str) -> NoReturn:
         raise ConfigError(f"{self._path}:{self._lines.get(place, 1)}: {what}")
@@ -147,10 +161,10 @@ class _PromptParser:
             line = first + error.line if "\n" in self._content["user"] else first
             raise ConfigError(f"{self._path}:{line}: {error.what}. Fix the template.") from None
 
-    def _demonstrations(self, template: Template, answer: str) -> list[Message]:
+    def _demonstrations(self, template: Template, answer: str, *key: str | int) -> list[Message]:
         turns: list[Message] = []
-        for at in range(len(self._at(("demonstrations",), list, "list")) if "demonstrations" in self._content else 0):
-            place = ("demonstrations", at)
+        for at in range(len(self._at(key, list, "list")) if key[0] in self._content else 0):
+            place: NodePath = (*key, at)
             if (keys := set(self._mapping(*place))) != {"values", "answer"}:
                 wrong = ", ".join(sorted(keys ^ {"values", "answer"}))
                 self._refuse(place, f"a demonstration has exactly the keys 'values' and 'answer' ({wrong}).")

@@ -13,19 +13,22 @@ Reason codes of a row:
     tied_vote         several samples without a most frequent label
     wrong_label       the label is not the gold label; such rows are stored separately, with the model's label
     inconsistent      the rationale contradicts its own label or has a wrong calculation (`labels.check_agreement`)
+    no_image          the image is missing or invalid, and the model is to see it
+    image_url         the image is a web address, which is not sent
 and the codes of `llm.output.errors` and `llm.client.request_errors`, if there is no usable answer at all.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pairwright.datasets.records import Example, Origin, annotation_id, compact_json, pair_key
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.llm.client.messages import Request
+from pairwright.generators.llm.client.messages import Image, Request
 from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import Answer, request_answers
 from pairwright.generators.llm.output.errors import OutputError
 from pairwright.generators.llm.output.plain_text import TextShape
@@ -73,6 +76,7 @@ class RationaleSettings:
             rationale, as in the paper.
         validation: share of the rows in the validation split, 0-1.
         seed: seed of the split.
+        see_image: send the image of each row; a row without one is rejected.
     """
 
     label_given: bool = False
@@ -80,6 +84,7 @@ class RationaleSettings:
     wrong_labels: Literal["apart", "keep"] = "apart"
     validation: float = VALIDATION_SHARE
     seed: int = 0
+    see_image: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,12 +115,14 @@ class RationaleGenerator:
         settings: settings of generation and judging.
         prompt: prompt for the model; None for imported outputs.
         model: model name.
+        images: reads the images, with ``see_image``.
     """
 
     task: TaskDefinition
     settings: RationaleSettings
     prompt: Prompt | None = None
     model: str = ""
+    images: MessageImages = field(default_factory=MessageImages, compare=False)
 
     def ask(self, item: TaskRow, *, ordinal: int = 0, row: str = "", attempt: int = 0) -> LLMStep[JudgedExample]:
         """Return the steps that ask about a row and end in its example.
@@ -126,8 +133,11 @@ class RationaleGenerator:
             row: name of the row in messages.
             attempt: from 0; a higher number draws new samples.
         """
+        images = self.images.find(item.image) if self.settings.see_image else ()
+        if self.settings.see_image and not images:
+            return self.failed_example(item, missing_image_reason(item.image), ordinal)
         answers = yield from request_answers(
-            self.requests(item, row, attempt), TextShape("text"), check=lambda text: self._check(item, text)
+            self.requests(item, row, attempt, images), TextShape("text"), check=lambda text: self._check(item, text)
         )
         thoughts = [self._of_answer(item, answer) for answer in answers]
         return self._judged(item, thoughts, ordinal, next((each.key for each in answers if each.key), ""))
@@ -150,7 +160,7 @@ class RationaleGenerator:
             output, task.labels, choices=item.choices, fields=tuple(task.fields), question=task.question(item)
         )
 
-    def requests(self, item: TaskRow, row: str, attempt: int) -> list[Request]:
+    def requests(self, item: TaskRow, row: str, attempt: int, images: Sequence[Image] = ()) -> list[Request]:
         """Return the requests for a row, one for each sample."""
         if self.prompt is None:
             raise TypeError("imported rationales have no prompt")
@@ -158,7 +168,9 @@ class RationaleGenerator:
         values = {name: list(each) if isinstance(each, tuple) else each for name, each in item.values.items()}
         first = attempt * self.settings.samples
         return [
-            self.prompt.request({**values, "label": label}, model=self.model, row=row, sample=first + number)
+            self.prompt.request(
+                {**values, "label": label}, model=self.model, row=row, sample=first + number, images=images
+            )
             for number in range(self.settings.samples)
         ]
 

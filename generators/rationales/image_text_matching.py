@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pairwright.datasets.exports.writing import find_positive, list_negatives
+from pairwright.datasets.records import Pair
 from pairwright.datasets.shards.samples import Sample
 
 RawRow = tuple[Mapping[str, Any], str]
-"""A row with ``known``, ``caption`` and ``label``, and the key of its pair."""
+"""A row with ``known``, ``caption``, ``label`` and ``image``, and the key of its pair."""
 
 
 def rows_from_sample(sample: Sample) -> Iterator[RawRow]:
@@ -23,10 +24,10 @@ def rows_from_sample(sample: Sample) -> Iterator[RawRow]:
     for negative in list_negatives(sample):
         true = find_positive(sample, negative)
         judged[true] = None
-        yield _row((*captions, *labels), negative.text, "no", pair.key)
+        yield _row((*captions, *labels), negative.text, "no", pair)
     for text in judged:
         others = tuple(caption for caption in captions if caption != text) or captions
-        yield _row((*others, *labels), text, "yes", pair.key)
+        yield _row((*others, *labels), text, "yes", pair)
 
 
 def rows_from_candidate(candidate: Mapping[str, Any], judged: set[tuple[str, str]]) -> Iterator[RawRow]:
@@ -37,12 +38,13 @@ def rows_from_candidate(candidate: Mapping[str, Any], judged: set[tuple[str, str
         judged: (image, text) of existing "yes" rows; extended in place.
     """
     caption, true = candidate["caption"], candidate["positive"] or candidate["caption"]
-    yield _row((caption,), candidate["negative"], "no", candidate["key"])
+    pair = Pair(candidate["key"], caption, image=candidate["image"])
+    yield _row((caption,), candidate["negative"], "no", pair)
     image = candidate["key"] or candidate["image"] or caption
     if (image, true) not in judged:
         judged.add((image, true))
-        yield _row((caption,), true, "yes", candidate["key"])
+        yield _row((caption,), true, "yes", pair)
 
 
-def _row(known: tuple[str, ...], caption: str, label: str, key: str) -> RawRow:
-    return {"known": list(dict.fromkeys(known)), "caption": caption, "label": label}, key
+def _row(known: tuple[str, ...], caption: str, label: str, pair: Pair) -> RawRow:
+    return {"known": list(dict.fromkeys(known)), "caption": caption, "label": label, "image": pair.image}, pair.key

@@ -26,7 +26,7 @@ import orjson
 
 from pairwright.generators.llm.client.messages import Message
 from pairwright.generators.prompts.book import PromptBook, load_prompt
-from pairwright.generators.prompts.prompt import UNTRUSTED_DATA_NOTICE, Prompt
+from pairwright.generators.prompts.prompt import IMAGE_NOTICE, Prompt, system_message
 from pairwright.generators.prompts.templates import Template
 from pairwright.generators.rationales.labels import Labels
 
@@ -68,6 +68,7 @@ class TaskRow:
         gold: the gold label; empty if unknown.
         choices: choices of the row, for labels of kind ``choice``.
         key: key of its pair, for image-text matching; else empty.
+        image: locator of its image; empty if it has none.
     """
 
     values: Mapping[str, Any]
@@ -75,6 +76,7 @@ class TaskRow:
     gold: str = ""
     choices: tuple[str, ...] = ()
     key: str = ""
+    image: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,8 @@ class TaskDefinition:
             gold = self.labels.gold(_found(row, self.label_columns), choices)
         except ValueError as error:
             raise TaskRowError(str(error)) from None
-        return TaskRow(values, self.render_input(values), gold, choices, key)
+        image = row.get("image")
+        return TaskRow(values, self.render_input(values), gold, choices, key, image if isinstance(image, str) else "")
 
     def render_input(self, values: Mapping[str, Any]) -> str:
         """Return the student's input."""
@@ -133,18 +136,19 @@ class TaskDefinition:
         """Return the texts of a row, which a model may repeat."""
         return " ".join(_plain(value) for value in item.values.values())
 
-    def build_prompt(self, book: PromptBook, *, label_given: bool) -> Prompt:
+    def build_prompt(self, book: PromptBook, *, label_given: bool, see_image: bool = False) -> Prompt:
         """Return the prompt of the task.
 
         Args:
             book: prompts by name.
             label_given: whether the prompt shows the gold label; then own demonstrations show theirs, too.
+            see_image: whether the image of a row is sent.
 
         Raises:
             UsageError: there is no such prompt.
             ConfigError: the prompt is invalid.
         """
-        prompt = self._made() if not self.prompt else self._named(book)
+        prompt = (self._made() if not self.prompt else self._named(book)).with_image(sees=see_image)
         if not self.demonstrations:
             return prompt
         turns: list[Message] = []
@@ -159,6 +163,7 @@ class TaskDefinition:
 
     def _made(self) -> Prompt:
         labels = f"\n\nThe answer is one of: {', '.join(self.labels.values)}." if self.labels.values else ""
+        system = f"{self.instructions}{labels}\n\n{_RULES}"
         user = "\n".join(f"{_title(name)}: {{{{ {name} }}}}" for name in self.fields)
         user += "\n{% if label %}\nRight answer: {{ label }}\n{% endif %}"
         return Prompt(
@@ -166,7 +171,7 @@ class TaskDefinition:
             version=1,
             about=self.about,
             values={**dict.fromkeys(self.fields, "a field of the task"), "label": "the right answer, or nothing"},
-            messages=(Message("system", f"{self.instructions}{labels}\n\n{_RULES}\n\n{UNTRUSTED_DATA_NOTICE}"),),
+            messages=(system_message(system),),
             user=user,
             answer="text",
             parameters=_PARAMETERS,
@@ -176,6 +181,7 @@ class TaskDefinition:
             source=self.source,
             lines={},
             template=Template(user),
+            image_messages=(system_message(system, notice=IMAGE_NOTICE),),
         )
 
     def _value(self, name: str, row: Mapping[str, Any]) -> Any:

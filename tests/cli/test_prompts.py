@@ -20,8 +20,8 @@ def printed(run: Run, *arguments: object) -> Any:
 
 def test_list_names_every_prompt_and_whose_it_is(run: Run) -> None:
     rows = {row["name"]: row for row in printed(run, "list", "--prompts", MINE)["prompts"]}
-    assert rows["positive-swap"]["from"] == str(MINE)
-    assert rows["swap-object"]["from"] == "pairwright"
+    assert rows["swap-object"]["from"] == str(MINE)
+    assert rows["swap-attribute"]["from"] == "pairwright"
     lines = run("prompts", "list").stdout.splitlines()
     assert lines[0].split() == ["name", "from", "answer", "about"]
     assert len(lines) == len(rows) + 1
@@ -29,7 +29,7 @@ def test_list_names_every_prompt_and_whose_it_is(run: Run) -> None:
 
 def test_show_prints_values_text_and_template(run: Run) -> None:
     out = run("prompts", "show", "negatives-at-once").stdout
-    assert "known: what else is said of the picture" in out
+    assert "known: other captions and box labels" in out
     assert "{% if known %}" in out
     shown = printed(run, "show", "negatives-at-once")
     assert shown["id"].startswith("negatives-at-once@")
@@ -74,7 +74,7 @@ def test_render_takes_values_as_json_from_the_line_or_stdin(run: Run, tmp_path: 
 
 def test_render_takes_what_a_file_lacks_from_values(run: Run, captions: Path) -> None:
     done = run("prompts", "render", "replace-object-propose", "--sample", captions, ok=False)
-    assert (done.returncode, done.stderr.count("missing value: concept (concept: the thing to replace")) == (2, 1)
+    assert (done.returncode, done.stderr.count("missing value: concept (concept: the noun to replace")) == (2, 1)
     sent = printed(run, "render", "replace-object-propose", "--sample", captions, "--value", "concept=bus")
     assert sent["messages"][-1]["content"].endswith('Replace: "bus"')
     sent = printed(run, "render", "swap-object", "--sample", captions, "--value", 'caption=["a", "b"]')
@@ -92,12 +92,12 @@ def test_a_hostile_caption_stays_in_its_string(run: Run) -> None:
 def test_wrong_usage_exits_2_with_what_to_write(run: Run, captions: Path, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
-    shutil.copy(MINE / "positive-swap.yaml", folder)
-    (folder / "positive-swap.yaml").write_text((folder / "positive-swap.yaml").read_text().replace("about:", "abuot:"))
+    shutil.copy(MINE / "swap-object.yaml", folder)
+    (folder / "swap-object.yaml").write_text((folder / "swap-object.yaml").read_text().replace("about:", "abuot:"))
     calls: list[tuple[list[object], str]] = [
         (["show", "swap-objct"], "Did you mean 'swap-object'?"),
         (["list", "--prompts", "none"], "no such folder"),
-        (["list", "--prompts", folder], "positive-swap.yaml:2: unknown key 'abuot'. Did you mean 'about'?"),
+        (["list", "--prompts", folder], "swap-object.yaml:2: unknown key 'abuot'. Did you mean 'about'?"),
         (["render", "swap-object", "--sample", "{"], "--sample: invalid JSON"),
         (["render", "swap-object", "--sample", captions, "--value", "dog"], "such as concept=dog"),
         (["render", "swap-object", "--sample", captions, "--value", "caption=[a"], "invalid JSON list"),
@@ -140,3 +140,10 @@ def test_a_prompt_is_asked_of_a_local_model_and_rows_without_a_caption_are_count
     assert printed.startswith("2 pairs, ")
     assert "skipped: 1 row (empty_caption 1) -> a.jsonl" in printed
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 2
+
+
+def test_the_texts_of_requests_with_the_image_can_be_read(run: Run, captions: Path) -> None:
+    shown = printed(run, "show", "negatives-at-once", "--see-image")
+    assert "image_shows" in shown["messages"][0]["content"]
+    sent = printed(run, "render", "negatives-at-once", "--see-image", "--value", "hint=", "--value", "count=0", "--sample", captions)  # fmt: skip
+    assert sent["prompt"] == shown["id"] != printed(run, "show", "negatives-at-once")["id"]

@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,10 @@ import pytest
 from pairwright.cli.errors.exit_codes import BELOW_TARGET
 from pairwright.datasets.colorshape.corpus import CorpusSpec, make_sample, sample_to_json, write_corpus
 from pairwright.datasets.rng import make_numpy_rng
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import serve_in_thread
+from pairwright.generators.plausible_model.model import PlausibleModel
 from tests.cli.conftest import Run
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "quickstart"
@@ -68,6 +72,12 @@ def write_photos(folder: Path) -> None:
         tar.extractall(folder / "photos", filter="data")
 
 
+def write_photos_without_text(folder: Path) -> None:
+    write_photos(folder)
+    for path in [*folder.glob("photos/*.txt"), *folder.glob("photos/*.json")]:
+        path.unlink()
+
+
 def write_parquet(folder: Path) -> None:
     write_photos(folder)
     rows = [
@@ -95,10 +105,22 @@ INPUTS: dict[str, Callable[[Path], None]] = {
     "coco-json": write_coco,
     "jsonl-csv": write_tables,
     "folder": write_photos,
+    "photos": write_photos_without_text,
     "img2dataset-tars": write_tars,
     "hf-parquet": write_parquet,
     "embeddings": write_embeddings,
 }
+
+
+@pytest.fixture
+def _server(page: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For pages that ask a model: a server that looks at the colours of images."""
+    if page != "photos":
+        yield
+        return
+    with serve_in_thread(ServerApp(ServerScript(), answer=PlausibleModel())) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield
 
 
 def commands(page: str) -> list[list[str]]:
@@ -113,6 +135,7 @@ def test_every_quickstart_has_a_test_input() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", INPUTS)
+@pytest.mark.usefixtures("_server")
 def test_the_commands_of_a_quickstart_run_in_their_order(page: str, run: Run, tmp_path: Path) -> None:
     """Exit code 3 (below target) is expected: the inputs are too small to be refined well."""
     INPUTS[page](tmp_path)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from pairwright.datasets.errors import ConfigError
 from pairwright.datasets.exports.formats import export
@@ -99,3 +100,17 @@ def test_rationales_without_negatives_or_a_model_are_refused(
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         config_of(tmp_path, **change)
+
+
+def test_a_model_that_sees_explains_the_rows_with_an_image(server: Server, tmp_path: Path) -> None:
+    Image.new("RGB", (16, 16), "red").save(tmp_path / "0.png")
+    sections = {"rationales": {"see_image": True}, "shards": {"images": False}}
+    config = config_of(tmp_path, **sections)
+    captions = tmp_path / "captions.jsonl"
+    lines = [{"caption": text, "image": "0.png" if text == CAPTIONS[0] else ""} for text in CAPTIONS]
+    captions.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    [plan] = plan_build_requests(config, tmp_path / "build")
+    assert plan.tokens_in.value > 0
+    stage = build(config, tmp_path / "build", prefect=False)["stages"]["rationales"]
+    assert stage["kept"] == 2  # the caption with an image, and its negative
+    assert stage["rejected"] == {"no_image": stage["candidates"] - 2}

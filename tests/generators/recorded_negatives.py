@@ -18,6 +18,7 @@ from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.client.settings import LLMSettings
 from pairwright.generators.llm.client.steps import LLMStep
+from pairwright.generators.llm.grouping import split_items
 from pairwright.generators.llm.runner import LLMRow
 from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.testing.answers import Answerer, ServerAnswer
@@ -48,13 +49,24 @@ def recorded(data: Path) -> dict[str, dict[str, str]]:
 
 
 def answering(rows: Mapping[str, Mapping[str, str]]) -> Answerer:
-    """Return a server's answers: to the one-call prompt, what is recorded for its caption."""
+    """Return a server's answers: to the one-call prompt, what is recorded for its caption, or for each of several."""
 
     def answer(request: ChatRequest) -> ServerAnswer | None:
-        caption, _ = json.JSONDecoder().raw_decode(request.user.removeprefix("Caption: "))
-        return ServerAnswer(written(rows[caption])) if caption in rows else None
+        items = split_items(request.user)
+        captions = [caption_of(text) for _, text in items] or [caption_of(request.user)]
+        if not rows.keys() >= set(captions):
+            return None
+        found = [json.loads(written(rows[caption])) for caption in captions]
+        entries = [{"id": own, **each} for (own, _), each in zip(items, found, strict=False)]
+        return ServerAnswer(json.dumps({"answers": entries} if items else found[0]))
 
     return answer
+
+
+def caption_of(text: str) -> str:
+    """Return the caption in a user message of the one-call prompt."""
+    caption, _ = json.JSONDecoder().raw_decode(text.removeprefix("Caption: "))
+    return str(caption)
 
 
 def written(negatives: Mapping[str, str]) -> str:

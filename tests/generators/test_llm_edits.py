@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.records import Annotation, Pair
@@ -23,11 +24,11 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.client.messages import Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import RequestOutcome, run_step
-from pairwright.generators.llm.output.errors import OUTPUT_ERROR_CODES
 from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
+from pairwright.generators.llm_edits import EditCandidate
 from pairwright.generators.llm_negatives import TYPES, LLMNegativeOptions, LLMNegatives
 from pairwright.generators.llm_positives import LLMPositiveOptions, LLMPositives
 from pairwright.generators.prompts.book import PromptBook
@@ -107,6 +108,25 @@ def test_one_call_gives_a_negative_of_every_type() -> None:
     assert len({row.id for row in found}) == len(TYPES)
 
 
+def test_captions_that_are_checked_together_get_what_each_gets_alone() -> None:
+    makes = negatives()
+    pairs = [
+        pair_of(SOURCE),
+        pair_of("Two dogs on a red bed"),
+        pair_of("A man with a hat"),
+        pair_of(SOURCE, "A beach."),
+    ]
+    said = [
+        [EditCandidate(kind, text, "p", "k") for kind, text in GOOD.items()],
+        [EditCandidate("replace-object", "Two cats on a red bed"), EditCandidate("add-object", reason="refused")],
+        [],
+        [EditCandidate("replace-object", SOURCE), EditCandidate("swap-object", "")],
+    ]
+    batch = list(zip(pairs, said, strict=True))
+    assert makes.check(batch) == [makes.check([each])[0] for each in batch]
+    assert makes.check([]) == []
+
+
 def test_each_text_and_each_asked_type_ends_in_a_row_kept_or_rejected() -> None:
     """What the model left out, what it got wrong, and of several the first good one; the others say why not."""
     answer = at_once(
@@ -115,7 +135,7 @@ def test_each_text_and_each_asked_type_ends_in_a_row_kept_or_rejected() -> None:
             ("replace-object", GOOD["replace-object"]),
             ("replace-object", "A red car is parked behind a blue truck on a mountain."),
             ("replace-object", "a red car is parked behind a blue truck on a beach"),
-            ("swap-object", "A red car is parked behind a blue horse on a street."),
+            ("swap-object", "A red car is parked behind a blue horse on a mountain."),
             ("swap-object", SOURCE),
         ]
     )
@@ -334,7 +354,7 @@ def step_of(request: Request) -> str:
     return "propose" if '"concept"' in system else "compose"
 
 
-FOUND = {"describe a thing": ["red", "unseen"], "how one thing stands": ["behind"], "the things": ["street"]}
+FOUND = {"the attributes": ["red", "unseen"], "the relations": ["behind"], "the nouns": ["street"]}
 
 
 def workflow_model(request: Request) -> Reply:
@@ -344,13 +364,13 @@ def workflow_model(request: Request) -> Reply:
     if step == "find":
         return said({"concepts": next(words for about, words in FOUND.items() if about in system.split("Rules")[0])})
     if step == "swap":
-        possible = "two things of" in system
+        possible = "two nouns of" in system
         return said({"possible": possible, "from": "", "to": "", "caption": GOOD["swap-object"] if possible else ""})
     if step == "propose":
         return said({"concept": "new"})
     assert '"new"' in user
     values = user.replace(SOURCE, "")
-    if "add" in system.split("Rules")[0]:
+    if "Add" in system.split("Rules")[0]:
         return said({"caption": GOOD["add-attribute" if '"street"' in values else "add-object"]})
     word = next(word for word in ("red", "behind", "street") if f'"{word}"' in values)
     kinds = {"red": "replace-attribute", "behind": "replace-relation", "street": "replace-object"}
@@ -358,7 +378,7 @@ def workflow_model(request: Request) -> Reply:
 
 
 def test_the_workflow_asks_fifteen_times_in_three_rounds() -> None:
-    """Find and swap, propose, compose; at the temperatures of the paper."""
+    """Find and swap, propose, compose; at temperature 0 but for the proposals."""
     makes, pair = negatives(LLMNegativeOptions(variant="workflow")), pair_of(SOURCE)
     talk = steps_of_pair(makes, pair, make_rng(0, pair.key))
     rounds: list[Counter[str]] = []
@@ -374,7 +394,7 @@ def test_the_workflow_asks_fifteen_times_in_three_rounds() -> None:
             found = end.value
             break
     assert rounds == [{"find": 3, "swap": 2}, {"propose": 5}, {"compose": 5}]
-    assert temperatures == {"find": {0}, "swap": {0}, "propose": {1.5}, "compose": {0}}
+    assert temperatures == {"find": {0}, "swap": {0}, "propose": {1.0}, "compose": {0}}
     told = reasons(found)
     assert told["swap-attribute"] == "no_edit"
     assert {kind for kind in TYPES if not told[kind]} == set(TYPES) - {"swap-attribute"}
@@ -386,7 +406,7 @@ def test_a_caption_without_such_concepts_is_not_asked_further() -> None:
     options = LLMNegativeOptions(types=("replace-relation", "replace-object"), variant="workflow")
 
     def model(request: Request) -> Reply:
-        return said({"concepts": [] if "stands to another" in request.messages[0].text else ["zebra"]})
+        return said({"concepts": [] if "the relations" in request.messages[0].text else ["zebra"]})
 
     found, asked = annotated(negatives(options), SOURCE, model)
     assert reasons(found) == {"replace-relation": "no_edit", "replace-object": "no_edit"}
@@ -461,58 +481,143 @@ def test_a_plan_reckons_with_every_step() -> None:
 # Positives
 
 
-def reworded(caption: str, *, possible: bool = True) -> Said:
-    """Return a model that rewords everything so."""
-    return lambda _: said({"possible": possible, "from": "", "to": "", "caption": caption})
+def reworded(*entries: tuple[str, str]) -> Said:
+    """Return a model that lists these types and captions."""
+    return lambda _: said(
+        {"positives": [{"type": kind, "from": "", "to": "", "caption": text} for kind, text in entries]}
+    )
 
 
-def test_positives_are_asked_for_by_a_prompt_each() -> None:
-    """Four prompts in one round; a text is taken for the type that it is of."""
-    found, asked = annotated(positives(), "A sofa and a lamp near a wall.", reworded("A couch and a lamp near a wall."))
-    told = reasons(found)
-    assert told["replace-object"] == ""
-    assert told["swap-object"] == "duplicate"
-    assert set(told.values()) - {""} <= REASONS.keys()
-    assert len(asked) == 4
+def test_positives_of_all_types_are_asked_for_in_one_request() -> None:
+    """A text is taken for the type that it is of; a type that is left out has no edit."""
+    answer = reworded(
+        ("replace-object", "A couch and a lamp near a wall."),
+        ("replace-relation", "A sofa and a lamp close to a wall."),
+        ("swap-object", "A couch and a lamp near a wall."),
+    )
+    pair = pair_of("A sofa and a lamp near a wall.", "a couch by a lamp")
+    found, [request] = annotated(positives(), pair, answer)
+    assert reasons(found) == {
+        "replace-object": "", "replace-attribute": "no_edit", "replace-relation": "", "swap-object": "duplicate",
+    }  # fmt: skip
     assert {row.kind for row in found} == {"hard_positive"}
+    assert "a couch by a lamp" in request.messages[-1].text
 
 
 @pytest.mark.parametrize("caption", ["A dog next to a cat.", "A dog and a cat " + "on a bed " * 5])
 def test_a_swap_around_and_is_only_asked_of_short_captions_that_have_one(caption: str) -> None:
-    """Nothing is asked, and the row says why."""
-    options = LLMPositiveOptions(types=("swap-object",))
-    found, asked = annotated(positives(options), caption, reworded(caption))
+    """Of another caption the other types are asked; with none of them nothing is asked, and the row says why."""
+    only = LLMPositiveOptions(types=("swap-object",))
+    found, asked = annotated(positives(only), caption, reworded())
     assert (reasons(found), asked) == ({"swap-object": "no_and"}, [])
+    found, [request] = annotated(positives(), caption, reworded())
+    assert reasons(found)["swap-object"] == "no_and"
+    assert "swap-object" not in request.messages[-1].text
 
 
 def test_a_swap_around_and_keeps_each_thing_its_words() -> None:
     """Exchanged whole it is true; with the colours exchanged it is not."""
     options = LLMPositiveOptions(types=("swap-object",))
     source = "A red car and a blue truck on a street."
-    good, _ = annotated(positives(options), source, reworded("A blue truck and a red car on a street."))
-    bad, _ = annotated(positives(options), source, reworded("A blue car and a red truck on a street."))
-    impossible, _ = annotated(positives(options), source, reworded("", possible=False))
+    good, _ = annotated(
+        positives(options), source, reworded(("swap-object", "A blue truck and a red car on a street."))
+    )
+    bad, _ = annotated(positives(options), source, reworded(("swap-object", "A blue car and a red truck on a street.")))
+    impossible, _ = annotated(positives(options), source, reworded())
     assert [row.reason for row in (*good, *bad, *impossible)] == ["", "may_be_false", "no_edit"]
 
 
+# Several candidates
+
+
+def test_several_candidates_are_one_answer_and_all_valid_ones_are_kept() -> None:
+    options = LLMNegativeOptions(types=("replace-object", "swap-object"), candidates=3)
+    texts = [GOOD["replace-object"], SOURCE.replace("street", "mountain"), SOURCE]
+    entries = [("replace-object", text) for text in texts] + [("swap-object", GOOD["swap-object"])]
+    found, [request] = annotated(negatives(options), SOURCE, at_once(entries))
+    assert "Negatives of each type: 3" in request.messages[-1].text
+    assert request.parameters["max_tokens"] == 3 * PromptBook().get("negatives-at-once").parameters["max_tokens"]
+    kept = [f"{row.form}-{row.target}" for row in found if row.status == "kept"]
+    assert kept.count("replace-object") == 2
+    assert kept.count("swap-object") == 1
+    assert [row.reason for row in found if row.form == "swap"] == ["", "no_edit", "no_edit"]
+
+
+def test_preferences_differ_between_captions_and_samples_but_not_between_runs() -> None:
+    """Equal captions get equal requests, whose answer is paid once."""
+
+    def hints(count: int, per_type: int) -> list[str]:
+        makes = negatives(LLMNegativeOptions(per_type=per_type))
+        sent = [request for n in range(count) for request in annotated(makes, f"{n} dogs on a bed", at_once([]))[1]]
+        return [request.messages[-1].text.rpartition("Preference: ")[2] for request in sent]
+
+    assert hints(30, 1) == hints(30, 1)
+    assert len(set(hints(30, 1))) > 8
+    assert len(set(hints(1, 30))) > 8
+    one, other = (negatives().ask(replace(pair_of("A dog."), key=own), make_rng(own)) for own in ("a", "b"))
+    assert [request.key("") for request in next(one)] == [request.key("") for request in next(other)]
+
+
+# Both sides
+
+ROOM = "A kid on a large couch near a table."
+ROOM_KNOWN = ("a child on a fluffy couch next to a lamp",)
+
+
+def both_sides(*entries: tuple[str, str, str, str], types: tuple[str, ...] = TYPES) -> dict[str, Annotation]:
+    """Return the rows of negatives with true words, by type, and the positives by text."""
+    listed = [{"type": kind, "from": "", "to": new, "caption": text, "true": true} for kind, new, text, true in entries]
+    options = LLMNegativeOptions(types=types, both_sides=True)
+    found, _ = annotated(negatives(options), pair_of(ROOM, *ROOM_KNOWN), lambda _: said({"negatives": listed}))
+    return {row.text if row.kind == "hard_positive" else f"{row.form}-{row.target}": row for row in found}
+
+
+def test_a_negative_is_compared_with_true_words_in_the_same_place() -> None:
+    rows = both_sides(
+        ("replace-object", "swing", ROOM.replace("couch", "swing"), "sofa"),
+        ("replace-attribute", "tiny", ROOM.replace("large", "tiny"), "big"),
+        ("add-attribute", "striped", ROOM.replace("couch", "striped couch"), "fluffy"),
+    )
+    for kind, true in {
+        "replace-object": "A kid on a large sofa near a table.",
+        "replace-attribute": "A kid on a big couch near a table.",
+        "add-attribute": "A kid on a large fluffy couch near a table.",
+    }.items():
+        assert (rows[kind].status, rows[kind].positive_id) == ("kept", rows[true].id), kind
+        assert rows[true].status == "kept"
+
+
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    "entry",
     [
-        ({"possible": False}, "no_edit"),
-        ({"possible": "false", "from": None, "to": None, "caption": None}, "no_edit"),
-        ({"possible": True, "from": ["sofa"], "to": None, "caption": "A couch near a wall."}, ""),
-        ({"caption": "A couch near a wall."}, ""),
-        ({"possible": True}, "missing_field"),
-        ({"possible": True, "caption": ["A couch near a wall."]}, "wrong_type"),
-        ({"result": "A couch near a wall."}, "missing_field"),
+        ("replace-attribute", "tiny", ROOM.replace("large", "tiny"), ""),
+        ("replace-attribute", "tiny", ROOM.replace("large", "tiny"), "red"),
+        ("replace-object", "swing", ROOM.replace("couch", "swing"), "toy"),
+        ("add-attribute", "striped", ROOM.replace("couch", "striped couch"), "brown"),
+        ("add-object", "beside a dog", ROOM.replace("couch", "couch beside a dog"), "beside a vase"),
+        ("add-attribute", "striped", ROOM.replace("couch", "striped couch"), "soft and very fluffy"),
     ],
 )
-def test_what_a_model_leaves_out_counts_only_where_it_tells_something(answer: object, reason: str) -> None:
-    """What is impossible needs no caption, and a caption is possible; only else the model is asked once more."""
-    options = LLMPositiveOptions(types=("replace-object",))
-    found, asked = annotated(positives(options), "A sofa near a wall.", lambda _: said(answer))
-    assert reasons(found) == {"replace-object": reason}
-    assert len(asked) == (2 if reason in OUTPUT_ERROR_CODES else 1)
+def test_a_negative_without_a_true_side_is_rejected(entry: tuple[str, str, str, str]) -> None:
+    """Nothing true, something else than the image shows, nothing that another caption states, or another length."""
+    rows = both_sides(entry, types=(entry[0],))
+    assert {row.reason for row in rows.values()} == {"no_positive"}
+
+
+def test_swaps_are_compared_with_another_positive_of_the_caption_and_additions_are_not() -> None:
+    rows = both_sides(
+        ("replace-attribute", "tiny", ROOM.replace("large", "tiny"), "big"),
+        ("swap-object", "table", "A kid on a large table near a couch.", ""),
+        ("add-attribute", "striped", ROOM.replace("couch", "striped couch"), ""),
+    )
+    assert rows["swap-object"].positive_id == rows["A kid on a big couch near a table."].id
+    assert rows["add-attribute"].reason == "no_positive"
+
+
+def test_an_addition_that_another_caption_states_is_the_true_side_of_one_that_none_states() -> None:
+    rows = both_sides(("add-object", "beside a vase", ROOM.replace("couch", "couch beside a vase"), "beside a lamp"))
+    true = "A kid on a large couch beside a lamp near a table."
+    assert rows["add-object"].positive_id == rows[true].id
 
 
 # Recorded answers of a real model
@@ -555,3 +660,79 @@ def test_a_killed_run_goes_on_where_it_was(real_data: Path, tmp_path: Path) -> N
     undisturbed = [line_of(row) for each in done for row in each.result or []]
     assert out.read_text().splitlines() == undisturbed
     assert paid <= count + 2 * AT_ONCE
+
+
+# With the image
+
+
+def seen(kind: str, new: str, text: str, shows: str, *, visible: bool = False) -> dict[str, Any]:
+    return {"type": kind, "from": "", "to": new, "image_shows": shows, "visible": visible, "caption": text}
+
+
+@pytest.fixture
+def pictured(tmp_path: Path) -> Pair:
+    """Return a pair with an image."""
+    Image.new("RGB", (64, 48), "red").save(tmp_path / "car.png")
+    return replace(pair_of(SOURCE), image=str(tmp_path / "car.png"))
+
+
+def test_a_model_that_sees_states_what_is_in_the_place_of_each_edit(pictured: Pair) -> None:
+    answer = {
+        "negatives": [
+            seen("replace-object", "beach", GOOD["replace-object"], "a street in a city"),
+            seen("replace-attribute", "green", GOOD["replace-attribute"], "A green"),
+            seen("replace-relation", "in front of", GOOD["replace-relation"], "in front of the truck", visible=True),
+            seen("swap-attribute", "blue", GOOD["swap-attribute"], "a red car and a blue truck"),
+        ]
+    }
+    made, asked = annotated(negatives(LLMNegativeOptions(see_image=True)), pictured, lambda _: said(answer))
+    [request] = asked
+    assert len(request.messages[-1].images) == 1
+    assert "The image is attached" in request.messages[0].text
+    assert {row.form + row.target: (row.reason, row.image_shows) for row in made if row.text} == {
+        "replaceobject": ("", "a street in a city"),
+        "replaceattribute": ("seen_in_image", "A green"),  # what it states is what the image shows
+        "replacerelation": ("seen_in_image", "in front of the truck"),
+        "swapattribute": ("", "a red car and a blue truck"),
+    }
+    assert "seen_in_image" in REASONS
+
+
+def test_a_negative_that_does_not_state_what_the_image_shows_costs_itself_alone(pictured: Pair) -> None:
+    good = seen("replace-object", "beach", GOOD["replace-object"], "a street")
+    silent = {name: value for name, value in good.items() if name != "image_shows"} | {"type": "replace-attribute"}
+    makes = negatives(LLMNegativeOptions(("replace-object", "replace-attribute"), see_image=True))
+    made, _ = annotated(makes, pictured, lambda _: said({"negatives": [good, silent]}))
+    assert [(row.target, row.reason) for row in made] == [("object", ""), ("attribute", "missing_field")]
+
+
+@pytest.mark.parametrize(
+    ("image", "reason"), [("", "no_image"), ("missing.png", "no_image"), ("https://example.org/car.png", "image_url")]
+)
+def test_a_pair_without_a_readable_image_is_not_asked(image: str, reason: str) -> None:
+    pair = replace(pair_of(SOURCE), image=image)
+    for makes in (negatives(LLMNegativeOptions(see_image=True)), positives(LLMPositiveOptions(see_image=True))):
+        made, asked = annotated(makes, pair, at_once([]))
+        assert not asked
+        assert {row.reason for row in made} <= {reason, "no_and"}
+        assert len(made) == len(makes.options.types)
+
+
+def test_positives_are_asked_with_the_image(pictured: Pair) -> None:
+    text = "A red auto is parked behind a blue truck on a street."
+    answer = {"positives": [{"type": "replace-object", "from": "car", "to": "auto", "caption": text}]}
+    made, [request] = annotated(positives(LLMPositiveOptions(see_image=True)), pictured, lambda _: said(answer))
+    assert len(request.messages[-1].images) == 1
+    assert "The image is attached" in request.messages[0].text
+    assert [row.text for row in made if row.status == "kept"] == [text]
+
+
+def test_with_an_image_a_request_has_one_caption() -> None:
+    assert negatives(LLMNegativeOptions(see_image=True)).captions_per_request == 1
+    assert positives(LLMPositiveOptions(see_image=True)).captions_per_request == 1
+    for options in (
+        LLMNegativeOptions(see_image=True, both_sides=True),
+        LLMNegativeOptions(variant="workflow", see_image=True),
+    ):
+        with pytest.raises(UsageError, match="see_image"):
+            negatives(options)

@@ -18,7 +18,7 @@ from typing import Final
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.additions.absence import MAX_RISK, Pool
-from pairwright.generators.edits.additions.places import words_with_role
+from pairwright.generators.lexicon.addition_words import words_with_role
 from pairwright.generators.lexicon.attributes import AttributeLexicon, concepts, same_concept
 from pairwright.generators.lexicon.nouns import NounLexicon
 from pairwright.generators.lexicon.tables import read_rows

@@ -18,6 +18,7 @@ from pairwright.generators.captions.phrases import NounPhrase
 from pairwright.generators.edits.realisation import Change
 from pairwright.generators.language.cloze.context import MAX_BAG, REACH, ClozeContext
 from pairwright.generators.language.inflection import article
+from pairwright.generators.lexicon.addition_words import words_with_role
 from pairwright.generators.lexicon.nouns import flagged, noun_features
 from pairwright.generators.lexicon.tables import read_rows
 
@@ -99,14 +100,6 @@ def closing_frames() -> tuple[Frame, ...]:
     return tuple(
         Frame(*_around(row["frame"]), row["relation"], frozenset(row["unless"].split()), row["shown"] == "yes")
         for row in read_rows("addition_frames")
-    )
-
-
-@lru_cache(maxsize=16)
-def words_with_role(role: str) -> frozenset[str]:
-    """Return the words of ``addition_words.tsv`` with a role."""
-    return frozenset(
-        word for row in read_rows("addition_words") if row["role"] == role for word in row["words"].split()
     )
 
 

@@ -29,12 +29,12 @@ from pairwright.generators.edits.additions.places import (
     context_of_relation,
     drawn_figures,
     object_places,
-    words_with_role,
 )
-from pairwright.generators.edits.additions.stated import StatedObjects
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.edits.constraints.stated import StatedObjects
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.realisation import Change
+from pairwright.generators.lexicon.addition_words import words_with_role
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float32]

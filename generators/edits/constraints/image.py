@@ -22,6 +22,7 @@ from pairwright.generators.edits.constraints.lexical import (
     split_relation,
     supports,
 )
+from pairwright.generators.edits.constraints.meaning import count_differently
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.nouns import loosely_same
@@ -53,11 +54,13 @@ def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
         own -= (same_forms(old) | names_of(old)) - same_forms(new)
     if own:
         return True
-    names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere)
+    # What the caption itself names is its own thing, of which other captions speak as well: "a man" is no other child.
+    elsewhere = words.elsewhere.difference(words.own)
+    names = known.mentions(new).found_in(words.elsewhere, words.text_elsewhere).difference(words.own)
     # "sofa" may mean the bed, but says that a couch is there.
     if names and not (old and names <= loosely_same(old) - same_forms(new)):
         return True
-    if not old and not names_of(new).isdisjoint(words.elsewhere):
+    if not old and not names_of(new).isdisjoint(elsewhere):
         return True
     is_a = known.thesaurus.is_a
     if not _BIRDS.isdisjoint(words.elsewhere) and is_a(new, "bird", "NOUN") and not is_a(old, "bird", "NOUN"):
@@ -77,7 +80,8 @@ def is_said_attribute(edit: ProposedEdit, known: Knowledge) -> bool:
         )
     said = [words.describes(attributes_like(word), same_forms(noun), own=False) for word, noun in _descriptions(edit)]
     # Both have to be true; what excludes the one that is said of its thing is not true of the other as well.
-    return all(said) if are_opposed(edit.old, edit.new) else any(said)
+    exclusive = are_opposed(edit.old, edit.new) or count_differently(edit.old, edit.new)
+    return all(said) if exclusive else any(said)
 
 
 def may_be_count(edit: ProposedEdit, known: Knowledge) -> bool:

@@ -19,6 +19,8 @@ from pairwright.generators.lexicon.synonyms import reword_each_other
 
 SEEN: Final = 2  # captions of the pool that show that two words go together
 LINKED: Final = 0.1  # captions in which chance would have two words, from which such words are known not to be linked
+BESIDE: Final = 0.05  # of the captions with a noun, those with another one, from which images often show both
+MORE_THAN_CHANCE: Final = 5.0  # factor by which chance is exceeded where two things belong to one scene
 TOGETHER: Final = 1.0  # the same, from which words are known not to be together
 FEWEST_PLURALS: Final = 0.01  # of the captions with a noun, those that have its plural, if there is one
 FEW_PLURALS: Final = 0.1  # the same, of a noun that also stands without an article
@@ -72,6 +74,7 @@ class Knowledge:
         self.relations = load_relations()
         self._nouns = tuple(noun_features())
         self._persons = tuple(noun for noun in self._nouns if self.nouns.is_person(noun))
+        self._forms = lru_cache(maxsize=10_000)(self._find_forms)
         self.related = lru_cache(maxsize=100_000)(thesaurus.related)
         self.mentions = lru_cache(maxsize=100_000)(self._find_mentions)
         self.own_mentions = lru_cache(maxsize=100_000)(self._find_own_mentions)
@@ -92,6 +95,12 @@ class Knowledge:
         """Whether chance alone would have two lemmas together in so many captions of the pool."""
         return self._often(one) * self._often(other) >= captions * self.pool.captions
 
+    def often_beside(self, one: str, other: str) -> bool:
+        """Whether images of one thing often show another one, so that it may be there where no caption mentions it."""
+        both = self.pool.cooccurrence(one, other)
+        chance = self._often(one) * self._often(other) / max(self.pool.captions, 1)
+        return both >= SEEN and both >= BESIDE * self._often(one) and both >= MORE_THAN_CHANCE * chance
+
     def _find_often(self, word: str) -> int:
         return max(self.pool.cooccurrence(word, word), self.pool.form_frequency(word))
 
@@ -111,7 +120,7 @@ class Knowledge:
         wide = frozenset(word for word in wide if word != noun and not self.may_be_called(noun, word))
         return _names(self._forms(noun) - wide - {plural_of(word) for word in wide} | same_forms(noun))
 
-    def _forms(self, noun: str) -> frozenset[str]:
+    def _find_forms(self, noun: str) -> frozenset[str]:
         """Return the forms of all words that would make a noun true: synonyms, loosely same words, and kinds of it."""
         kinds = [*self.thesaurus.hyponyms(noun, "NOUN")]
         if len(kinds) > _MANY_KINDS:

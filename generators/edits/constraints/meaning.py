@@ -101,6 +101,11 @@ def same_count(one: str, other: str) -> bool:
     return bool(first and second) and first[0] <= second[1] and second[0] <= first[1]
 
 
+def count_differently(one: str, other: str) -> bool:
+    """Whether two words count, and never the same: "a" and "two"."""
+    return bool(_range(one) and _range(other)) and not same_count(one, other)
+
+
 def _counts_among(old: str, new: str) -> bool:
     """Whether the numbers that a word counts are among those of another: "two" and "couple"."""
     first, second = _range(old), _range(new)

@@ -34,6 +34,11 @@ def is_everywhere(edit: ProposedEdit, known: Knowledge) -> bool:
     return edit.new in _UNSEEN
 
 
+def may_be_beside(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether the new thing is often where the old one is: beside a toilet is a sink, mentioned or not."""
+    return known.often_beside(edit.old.rpartition(" ")[2], edit.new.rpartition(" ")[2])
+
+
 def is_strange_beside(edit: ProposedEdit, known: Knowledge) -> bool:
     """Whether captions never have the new noun with a noun or verb of this caption, though they would by chance."""
     new, old = edit.new.split(), edit.old.split()

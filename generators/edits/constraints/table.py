@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.datasets.records import Box
-from pairwright.generators.edits.constraints import grammar, image, meaning, plausibility, scope, swapped
+from pairwright.generators.edits.constraints import grammar, image, meaning, plausibility, scope, stated, swapped
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
 
@@ -137,7 +137,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         Example("A fan of the [red] bus on a bench", "blue", "replace-attribute"),
     ),
     Constraint(
-        "denial", "truth", "another_target", ("replace-*", "swap-*"), _denial,
+        "denial", "truth", "another_target", ("replace-*", "swap-*", "add-*"), _denial,
         Example("a street [with] cars", "without", "replace-relation"),
         Example("a cat [under] a table", "on", "replace-relation"),
     ),
@@ -175,6 +175,12 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "no_rewording", "truth", "may_be_false", ("replace-*",), meaning.is_no_rewording,
         Example("a [dog] on a sofa", "puppy", "replace-object"),
         Example("a [dog] on a sofa", "animal", "replace-object"),
+        ("hard_positive",),
+    ),
+    Constraint(
+        "unstated_addition", "truth", "may_be_false", ("add-*",), stated.is_unstated,
+        Example("a dog on a bed |", "lamp", "add-object", ("a dog on a bed with a kite",)),
+        Example("a dog on a bed |", "lamp", "add-object", ("a dog on a bed next to a lamp",)),
         ("hard_positive",),
     ),
     Constraint(
@@ -247,6 +253,11 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "everywhere", "truth", "true_of_image", _THINGS, plausibility.is_everywhere,
         Example("a dog on a bed | .", "floor", "add-object"),
         Example("a dog on a bed | .", "kite", "add-object"),
+    ),
+    Constraint(
+        "beside", "truth", "true_of_image", ("replace-object",), plausibility.may_be_beside,
+        Example("a [plate] on a table", "fork", "replace-object"),
+        Example("a [plate] on a table", "boat", "replace-object"),
     ),
     Constraint(
         "misplaced_relation", "plausibility", "no_candidate", ("replace-relation",), plausibility.is_misplaced_relation,

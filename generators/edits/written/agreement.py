@@ -18,6 +18,7 @@ from pairwright.generators.lexicon.nouns import flagged
 
 _ONE, _MANY, _AMOUNTS = words_with("one"), words_with("many"), words_with("amount")
 _MEASURES, _COLLECTIVE, _INVARIANT = words_with("measure"), words_with("collective"), words_with("invariant")
+_VAGUE = words_with("vague") & _MANY
 _MASS, _PLURAL_ONLY = flagged("mass"), flagged("plural_only")
 _OPENS_CLAUSE = words_with("opens_clause")
 _DESCRIBING: Final = frozenset({"JJ", "JJR", "JJS", "VBN", "VBG", "RB"})
@@ -79,18 +80,20 @@ def _of_noun(tokens: Sequence[Token], at: int, thesaurus: Thesaurus) -> Slip | N
     noun = tokens[head]
     form, lemma = noun.text.lower(), noun.lemma
     if word in {"a", "an"} and following in _MANY - _AMOUNTS:
-        counted = head and noun.tag == "NNS" and lemma not in _MEASURES  # but "a two story house"
+        counted = following in _VAGUE or (head and noun.tag == "NNS" and lemma not in _MEASURES)  # "a two story house"
         return Slip(at, f"{word} {following}", "") if counted else None
-    if not head or not form.isalpha() or lemma in _INVARIANT | _MASS or not thesaurus.has(lemma, "NOUN"):
+    if not head or not form.isalpha() or lemma in _INVARIANT or lemma in _MASS or not thesaurus.has(lemma, "NOUN"):
+        return None
+    if word in _ONE and (noun.tag != "NNS" or form == lemma):
         return None
     plural = inflect(lemma, "NNS")
-    if word in _ONE and noun.tag == "NNS" and form != lemma:
+    if word in _ONE:
         paired = not _PLURAL_ONLY.isdisjoint((form, lemma))
         certain = paired or (plural == form and not thesaurus.has(form, "NOUN"))
         return Slip(head, f"{word} {form}", "" if paired else lemma) if certain else None
     determined = at > 0 and tokens[at - 1].tag in {"DT", "PRP$", "POS"}
     counts_part = head > at + 1 and following in _MEASURES  # "two story house"
-    right = word in _ONE or noun.tag != "NN" or determined or counts_part or plural == form
+    right = noun.tag != "NN" or determined or counts_part or plural == form
     return None if right else Slip(head, word, plural)
 
 

@@ -8,6 +8,7 @@ replaces another because a noun changed. Capitals make no difference.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 from typing import Final
 
 from pairwright.generators.language.inflection import inflect
@@ -17,11 +18,16 @@ from pairwright.generators.lexicon.tables import read_rows
 _LEFT_OVER: Final = 1.0
 _AGREES: Final = 0.9
 _OPENED: Final = 0.25
-_STEPS: Final = ((1, 1), (1, 0), (0, 1))
 _UNINFLECTED: Final = frozenset({"ADP", "ADV", "CCONJ", "SCONJ"})  # "toward" and "towards" are no two numbers
 _FORMS: Final = tuple(frozenset(row["forms"].split()) for row in read_rows("agreeing_forms"))
+_OTHER_FORMS: Final = frozenset({"be", "is"}).union(*_FORMS)
 
 Step = tuple[int, int, bool]
+_SAME: Final[Step] = (1, 1, True)
+_AGREEING: Final[Step] = (1, 1, False)
+_GONE: Final[Step] = (1, 0, False)
+_NEW: Final[Step] = (0, 1, False)
+_END: Final[Step] = (0, 0, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +60,12 @@ class Hunk:
 
 def agree(one: Token, other: Token) -> bool:
     """Whether two different words are one word in two numbers, or two forms that go with the noun."""
-    inflected = one.pos not in _UNINFLECTED and other.pos not in _UNINFLECTED
-    return inflected and _agree(one.text.lower(), one.lemma, other.text.lower(), other.lemma)
+    if one.pos in _UNINFLECTED or other.pos in _UNINFLECTED:
+        return False
+    word, other_word = one.text.lower(), other.text.lower()
+    if word[:1] != other_word[:1]:  # only "be" is inflected to another first letter
+        return word in _OTHER_FORMS and other_word in _OTHER_FORMS and _agree(word, one.lemma, other_word, other.lemma)
+    return _agree(word, one.lemma, other_word, other.lemma)
 
 
 @lru_cache(maxsize=50_000)
@@ -64,9 +74,8 @@ def _agree(one: str, lemma: str, other: str, other_lemma: str) -> bool:
         return True
     if not (one.isalpha() and other.isalpha()) or one == other:
         return False
-    forms = {one, other}
     return any(
-        base in forms and not forms.isdisjoint({inflect(base, "NNS"), inflect(base, "VBZ")} - {base})
+        base in {one, other} and {one, other} & {inflect(base, "NNS"), inflect(base, "VBZ")} - {base}
         for base in {lemma, other_lemma}
     )
 
@@ -79,36 +88,41 @@ def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Hunk]:
         start += 1
     while end > start and new_end > start and words[end - 1] == new_words[new_end - 1]:
         end, new_end = end - 1, new_end - 1
+    if start in {end, new_end}:
+        if end == new_end:
+            return []
+        return [Hunk(start, end, start, new_end, tuple(range(start, end)), tuple(range(start, new_end)))]
     return _hunks(_aligned(source[start:end], text[start:new_end]), start)
 
 
 def _aligned(source: Sequence[Token], text: Sequence[Token]) -> list[Step]:
     """Return the steps (words of the source, words of the text, same or not) of the cheapest alignment.
 
-    The table holds, from each pair of positions on, the least cost outside of a hunk and inside of one.
+    The tables hold, from each pair of positions on, the least cost outside of a hunk and inside of one.
     """
     rows, columns = len(source), len(text)
-    best = [[(0.0, 0.0)] * (columns + 1) for _ in range(rows + 1)]
-    choice: dict[tuple[int, int], Step] = {}
+    words = [token.text.lower() for token in text]
+    inside, outside = [[0.0] * (columns + 1) for _ in range(rows + 1)], [[0.0] * (columns + 1) for _ in range(rows + 1)]
+    choice = [[_END] * (columns + 1) for _ in range(rows + 1)]
     for i in range(rows, -1, -1):
+        word = source[i].text.lower() if i < rows else ""
         for j in range(columns, -1, -1):
-            options: list[tuple[float, int, bool]] = []  # cost inside of a hunk, number of the step, same
+            least, step = inf, _END
             if i < rows and j < columns:
-                if source[i].text.lower() == text[j].text.lower():
-                    options.append((best[i + 1][j + 1][0], 0, True))
+                if word == words[j]:
+                    least, step = outside[i + 1][j + 1], _SAME
                 elif agree(source[i], text[j]):
-                    options.append((_AGREES + best[i + 1][j + 1][1], 0, False))
-            if i < rows:
-                options.append((_LEFT_OVER + best[i + 1][j][1], 1, False))
-            if j < columns:
-                options.append((_LEFT_OVER + best[i][j + 1][1], 2, False))
-            if options:
-                inside, step, same = min(options)
-                choice[i, j] = (*_STEPS[step], same)
-                best[i][j] = (inside if same else inside + _OPENED, inside)
+                    least, step = _AGREES + inside[i + 1][j + 1], _AGREEING
+            if i < rows and (cost := _LEFT_OVER + inside[i + 1][j]) < least:
+                least, step = cost, _GONE
+            if j < columns and (cost := _LEFT_OVER + inside[i][j + 1]) < least:
+                least, step = cost, _NEW
+            if step is not _END:
+                inside[i][j], choice[i][j] = least, step
+                outside[i][j] = least if step is _SAME else least + _OPENED
     steps, i, j = [], 0, 0
     while (i, j) != (rows, columns):
-        steps.append(choice[i, j])
+        steps.append(choice[i][j])
         i, j = i + steps[-1][0], j + steps[-1][1]
     return steps
 

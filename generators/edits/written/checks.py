@@ -29,7 +29,7 @@ from pairwright.generators.edits.constraints.table import find_violation
 from pairwright.generators.edits.realisation import Change, normalize_capitals, rewrite
 from pairwright.generators.edits.written.agreement import corrections
 from pairwright.generators.edits.written.alignment import Hunk, differences
-from pairwright.generators.edits.written.kinds import Asked, Stretch
+from pairwright.generators.edits.written.kinds import Asked, Stretch, deed
 from pairwright.generators.edits.written.locating import find_edit, follows, grown_list, proposed, wrong_edit
 from pairwright.generators.edits.written.rebuilding import (
     change_of_hunk,
@@ -37,6 +37,7 @@ from pairwright.generators.edits.written.rebuilding import (
     comma_for_and,
     without_final_mark,
 )
+from pairwright.generators.edits.written.repairs import spelled_as, with_small_words
 from pairwright.generators.edits.written.swaps import is_of_target, proposed_swap, swapped
 from pairwright.generators.edits.written.unwrapping import sameness, unwrapped
 from pairwright.generators.language.lemmas import lemmatize
@@ -47,6 +48,8 @@ from pairwright.generators.lexicon.function_words import words_with
 
 _OPEN: Final = frozenset({"NOUN", "VERB", "ADJ", "ADV"})
 _TWICE: Final = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
+_OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
+_READ: Final = frozenset({"", "same_meaning", "true_of_image"})  # of a text that is an edit of a type
 _CLOSED = words_with("closed")
 _SKIPPED: Final = frozenset({"plausibility", "question", "in_name"})  # a writer may be fanciful
 
@@ -76,10 +79,11 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """The texts that the caption has already, by `sameness`: of the kind that is checked, and of the other one."""
+    """The texts that the caption has already, by `sameness`, of the kind that is checked and of the other one; other types."""
 
     own: set[str]
     other: frozenset[str]
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,11 @@ class EditChecks:
     def __init__(self, thesaurus: EditThesaurus, pool: Pool, tagger: Tagger) -> None:
         self._thesaurus, self._pool, self._tagger = thesaurus, pool, tagger
         self._known = Knowledge(thesaurus, pool)
+        self._is_word = lru_cache(maxsize=50_000)(self._find_word)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle without the caches."""
+        return EditChecks, (self._thesaurus, self._pool, self._tagger)
 
     def check_all(
         self,
@@ -111,6 +120,7 @@ class EditChecks:
         *,
         taken: Collection[str] = (),
         other_side: Collection[str] = (),
+        other_types: Sequence[str] = (),
     ) -> list[Checked]:
         """Check texts in their order; an accepted one makes later ones of the same words duplicates.
 
@@ -119,21 +129,30 @@ class EditChecks:
             written: what was requested, and what came.
             taken: existing texts of the caption, of the same kind.
             other_side: texts of the caption of the other kind (positives for negatives).
+            other_types: such as "replace-object": types of which a text may be that is not of the requested one, in the
+                order in which they are tried; `Checked.form` and `Checked.target` are those of the edit.
         """
         texts = self._corrected(caption.pair.caption, written)
         fresh = [text for text in dict.fromkeys(texts) if text]
         tokens = dict(zip(fresh, self._tagger.tag(fresh), strict=True)) if fresh else {}
-        rows = _Rows({sameness(text) for text in taken}, frozenset(sameness(text) for text in other_side))
+        rows = _Rows(set(map(sameness, taken)), frozenset(map(sameness, other_side)), tuple(other_types))
         return self._check_in_order(caption, written, texts, tokens, rows)
 
-    def check_batch(self, batch: Sequence[tuple[Pair, Sequence[tuple[Asked, str]]]]) -> list[list[Checked]]:
+    def check_batch(
+        self, batch: Sequence[tuple[Pair, Sequence[tuple[Asked, str]]]], *, other_types: Sequence[str] = ()
+    ) -> list[list[Checked]]:
         """Check the texts of several captions as `check_all` does; captions and texts are tagged in one call."""
         texts = [self._corrected(pair.caption, written) for pair, written in batch]
-        needed = dict.fromkeys(pair.caption for (pair, _), own in zip(batch, texts, strict=True) if own)
-        needed |= dict.fromkeys(text for own in texts for text in own if text)
-        tokens = dict(zip(needed, self._tagger.tag(list(needed)), strict=True)) if needed else {}
+        # A caption beside its edits: the tagger computes what they share once.
+        needed = (
+            text for (pair, _), own in zip(batch, texts, strict=True) if own for text in (pair.caption, *own) if text
+        )
+        distinct = list(dict.fromkeys(needed))
+        tokens = dict(zip(distinct, self._tagger.tag(distinct), strict=True))
         return [
-            self._check_in_order(Caption(pair, tokens[pair.caption]), written, own, tokens, _Rows(set(), frozenset()))
+            self._check_in_order(
+                Caption(pair, tokens[pair.caption]), written, own, tokens, _Rows(set(), frozenset(), tuple(other_types))
+            )
             if own
             else []
             for (pair, written), own in zip(batch, texts, strict=True)
@@ -154,10 +173,27 @@ class EditChecks:
         found: list[Checked] = []
         for (asked, _), text in zip(written, texts, strict=True):
             checked = self._check(caption, asked, text, tokens.get(text, ()), rows)
+            if checked.reason in _OTHER_TYPE:
+                checked = self._check_types(caption, asked, text, tokens[text], rows) or checked
             if not checked.reason:
                 rows.own.add(sameness(checked.text))
             found.append(checked)
         return found
+
+    def _check_types(
+        self,
+        caption: Caption,
+        asked: Asked,
+        text: str,
+        tokens: Sequence[Token],
+        rows: _Rows,
+    ) -> Checked | None:
+        """Return the result for the first of the other types that a text is of, be it accepted or perhaps true."""
+        for form, _, target in (name.partition("-") for name in rows.types if name != f"{asked.form}-{asked.target}"):
+            checked = self._check(caption, Asked(asked.kind, form, target), text, tokens, rows)
+            if checked.reason in _READ:
+                return checked
+        return None
 
     def _check(self, caption: Caption, asked: Asked, text: str, tokens: Sequence[Token], rows: _Rows) -> Checked:
         reason = _repeats(caption, asked, text, rows)
@@ -168,6 +204,10 @@ class EditChecks:
             reason = "no_edit"
         if reason:
             return Checked(text, reason=reason)
+        new = self._unrepaired(asked, source, new)
+        own = frozenset(caption.lower)
+        if not all(token.text.lower() in own or self._is_known(token) for token in new):
+            return Checked(text, reason="unknown_word")
         found = (
             self._find_swap(caption, asked, source, new)
             if asked.form == "swap"
@@ -182,6 +222,11 @@ class EditChecks:
         if reason := _repeats(caption, asked, made, rows):
             return Checked(text, reason=reason)
         return Checked(made, edits, asked.form, asked.target, found.agreement_changes)
+
+    def _unrepaired(self, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> Sequence[Token]:
+        if asked.kind == "hard_negative" or asked.form == "swap":  # "skate board" is another name of a skateboard
+            new = spelled_as(source, new, self._is_known, swap=asked.form == "swap")
+        return with_small_words(source, new, add=asked.form == "add") if asked.form != "replace" else new
 
     def _find_swap(self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> _Found | str:
         # Out of their order, words are easily taken for others ("riding", a noun): the same ones are the same.
@@ -200,7 +245,7 @@ class EditChecks:
         return _Found(proposed_swap(caption, asked, source, swap), changes, swap.agreement_changes)
 
     def _find(self, caption: Caption, asked: Asked, source: Sequence[Token], new: Sequence[Token]) -> _Found | str:
-        if Counter(_lower(source)) == Counter(_lower(new)):
+        if sorted(_lower(source)) == sorted(_lower(new)):
             return "same_words"
         words = corrections(source, new, self._thesaurus)
         if words is None:
@@ -212,13 +257,14 @@ class EditChecks:
         if isinstance(main, str):
             return main
         agreeing = [hunk for hunk in hunks if follows(hunk, main, source, new)]
-        if corrections(source, _applied(source, new, (main, *agreeing)), self._thesaurus) != {}:
+        taken = (main, *agreeing)
+        if taken != tuple(hunks) and corrections(source, _applied(source, new, taken), self._thesaurus) != {}:
             return "repaired"  # a repair that was not taken over would have been needed
-        changes = [change_of_hunk(source, new, hunk, self._is_name) for hunk in (main, *agreeing)]
+        changes = [change_of_hunk(source, new, hunk, self._is_name) for hunk in taken]
         if grown:
             changes.append(comma_for_and(source, hunks[0]))
         edit = self._read(caption, asked, source, new, main)
-        agreed = {at for hunk in (main, *agreeing) for _, at in hunk.agreed}
+        agreed = {at for hunk in taken for _, at in hunk.agreed}
         return edit if isinstance(edit, str) else _Found(edit, changes, len(agreed | words.keys()) + bool(grown))
 
     def _read(
@@ -230,20 +276,18 @@ class EditChecks:
         fresh = Stretch(new, main.new_start, main.new_end, main.new)
         if reason := wrong_edit(asked, old, fresh):
             return reason
-        own = set(caption.lower)
-        if not all(word.text.lower() in own or self._is_known(word) for word in fresh.words()):
-            return "unknown_word"
         return proposed(caption, asked, old, fresh)
 
     def _in_slot(self, source: Sequence[Token], new: Sequence[Token], hunk: Hunk) -> Sequence[Token]:
-        """Return the text's tokens, the last new word tagged as the last old one if it can be that.
+        """Return the text's tokens, the last new word tagged as the last old one if it can be that; of a deed, the first.
 
         A tagger is easily misled by a rare word; the place where it stands says what it is.
         """
         if not hunk.gone or not hunk.new:
             return new
-        at = hunk.new[-1]
-        old, word = source[hunk.gone[-1]], new[at]
+        end = 0 if deed(Stretch(source, hunk.start, hunk.end, hunk.gone)) else -1
+        at = hunk.new[end]
+        old, word = source[hunk.gone[end]], new[at]
         base = lemmatize(word.text, old.tag)
         if old.pos == word.pos or old.pos not in _OPEN or not self._has(base, old.pos):
             return new
@@ -259,7 +303,7 @@ class EditChecks:
             return True
         return self._is_word(word) or any(self._has(token.lemma, pos) for pos in sorted(_OPEN))
 
-    def _is_word(self, word: str) -> bool:
+    def _find_word(self, word: str) -> bool:
         return any(self._has(base, pos) for base in {word, *_bases(word)} for pos in sorted(_OPEN))
 
     def _is_name(self, token: Token) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from pairwright.generators.language.tokens import Token
-from pairwright.generators.lexicon.attributes import concepts_of
+from pairwright.generators.lexicon.attributes import concepts_of, opposites
 from pairwright.generators.lexicon.function_words import words_with
 from pairwright.generators.lexicon.relations import load_relations
 
@@ -19,6 +19,7 @@ NOUNS: Final = frozenset({"NN", "NNS", "NNP", "NNPS"})
 ARTICLES: Final = frozenset({"a", "an"})
 
 _COLOURS: Final = frozenset(word for words in concepts_of("colour").values() for word in words)
+_PHRASES: Final = frozenset(word for pair in opposites() for word in pair if " " in word)  # "upside down"
 _NAMING: Final = NOUNS | {"PRP"}
 _VERBS: Final = frozenset({"VB", "VBD", "VBG", "VBN", "VBP", "VBZ"})
 _DESCRIBING: Final = frozenset({"JJ", "JJR", "JJS", "CD", "VBN", "VBG", "RB", "RBR", "RBS"})
@@ -27,6 +28,7 @@ _SMALL: Final = frozenset({"DT", "PRP$", "PDT", "HYPH", "POS", "CC", "WDT", ","}
 _JOINING: Final = frozenset({"HYPH", "CC", ","})
 _PLACE_NOUNS, _COUNTS, _COPULA = words_with("place_noun"), words_with("counts"), words_with("copula")
 _PURPOSE = words_with("purpose")
+_QUANTIFIES = ARTICLES | _COUNTS | words_with("of_several")
 _RELATED: Final = frozenset({"next", "close"})
 
 
@@ -75,6 +77,10 @@ def targets_of_words(stretch: Stretch) -> frozenset[str]:
     words, found = stretch.counting(), set[str]()
     if not words:
         return frozenset()
+    if " ".join(word.text.lower() for word in words) in _PHRASES:
+        return frozenset({ATTRIBUTE})
+    if deed(stretch):
+        return frozenset({RELATION})
     if _is_noun_phrase(words):
         found.add(OBJECT)
     coloured = all(word.text.lower() in _COLOURS for word in words)  # "a girl in blue"
@@ -123,12 +129,26 @@ def targets_of_swap(source: Sequence[Token], first: tuple[int, int], second: tup
     return both
 
 
+def deed(stretch: Stretch) -> list[Token]:
+    """Return the verb, with its preposition, of a verb phrase with an object ("reading a book"); else nothing."""
+    words, before = stretch.counting(), stretch.before()
+    if len(words) < 2 or words[0].tag not in _VERBS or words[0].pos != "VERB" or not _is_doer(before):
+        return []
+    verb = words[: 1 + (words[1].tag in _PLACING)]
+    determined = any(stretch.tokens[at].tag in {"DT", "PRP$"} for at in range(stretch.start, stretch.end))
+    return verb if determined and _is_noun_phrase(words[len(verb) :]) else []
+
+
 def counts_instead(old: Stretch, new: Stretch) -> bool:
-    """Whether a number replaces an article, or the other way round: "two dogs" for "a dog"."""
+    """Whether a number replaces an article or the like, or the other way round: "two dogs" for "a dog"."""
     gone, fresh = old.words(), [word for word in new.words() if word.pos != "PUNCT"]
-    if not gone or not fresh:
+    if (
+        not gone
+        or not fresh
+        or not all(word.text.lower() in _QUANTIFIES or word.tag == "CD" for word in (*gone, *fresh))
+    ):
         return False
-    return (_are_articles(gone) and _counts(fresh)) or (_are_articles(fresh) and _counts(gone))
+    return not (_are_articles(gone) and _are_articles(fresh))
 
 
 def noun_after(tokens: Sequence[Token], start: int) -> str:
@@ -142,6 +162,12 @@ def noun_after(tokens: Sequence[Token], start: int) -> str:
     return head
 
 
+def _is_doer(before: Token | None) -> bool:
+    return before is not None and (
+        before.tag in _NAMING or before.pos == "AUX" or before.tag in {"RB", "WDT", "CC", "IN"}
+    )
+
+
 def _is_noun_phrase(words: Sequence[Token]) -> bool:
     """Whether the words name one thing: a noun with what describes it, and perhaps "of" and another."""
     parts: list[list[Token]] = [[]]
@@ -150,9 +176,13 @@ def _is_noun_phrase(words: Sequence[Token]) -> bool:
             parts.append([])
         else:
             parts[-1].append(word)
-    return len(parts) <= 2 and all(
-        part and part[-1].tag in _NAMING and all(word.tag in _NAMING or _describes(word) for word in part)
-        for part in parts
+    return (
+        bool(words)
+        and len(parts) <= 2
+        and all(
+            part and part[-1].tag in _NAMING and all(word.tag in _NAMING or _describes(word) for word in part)
+            for part in parts
+        )
     )
 
 

@@ -1,13 +1,11 @@
 """The edit among the differences between a text and its source, and what it is of.
 
-One hunk has to be the edit. Beside it, words that agree with it may differ. Repairs of the source (articles, auxiliaries,
-punctuation, spelling) are not taken over: they would tell the edited caption from its source. Anything else is a second
-edit. Hunks of one relation ("next to", "to the left of") are one.
+One hunk has to be the edit. Beside it, words that agree with it may differ. Repairs of small words are not taken over (see
+`repairs`). Anything else is a second edit. Hunks of one relation ("next to", "to the left of") are one.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Final
 
@@ -24,19 +22,18 @@ from pairwright.generators.edits.written.kinds import (
     Asked,
     Stretch,
     counts_instead,
+    deed,
     noun_after,
     targets_of_addition,
     targets_of_words,
 )
+from pairwright.generators.edits.written.repairs import is_small
 from pairwright.generators.language.tokens import Token
 from pairwright.generators.lexicon.nouns import flagged
 from pairwright.generators.lexicon.relations import load_relations
 
 _LONGEST: Final = {"replace": 5, "add": 9}  # words that count, on either side
 _MASS = flagged("mass")
-_REPAIRED: Final = frozenset({"a", "an", "the", "this", "that", "these", "those"})
-_SAME_SPELLING: Final = 0.85  # similarity of two spellings of a word
-_LONG: Final = 5  # letters of a word whose misspelling is known as one
 _PLURAL: Final = frozenset({"NNS", "NNPS"})
 _INSIDE: Final = frozenset({"JJ", "JJR", "JJS", "VBN", "VBG", "CD", "NN", "NNS", "NNP", "HYPH", "CC", ",", "RB"})
 _JOINERS: Final = frozenset({"CC", "IN", "TO", "VBG", "VBN", "WDT"})
@@ -50,8 +47,7 @@ _LISTS_ON: Final = frozenset({",", "and", "or"})
 
 def find_edit(asked: Asked, hunks: Sequence[Hunk], source: Sequence[Token], new: Sequence[Token]) -> Hunk | str:
     """Return the one hunk that is the edit, or a reason."""
-    spelling = asked.kind == "hard_negative"  # "skate board" is another name of a skateboard
-    edits = [hunk for hunk in hunks if not hunk.is_agreement and not _is_repair(hunk, source, new, spelling=spelling)]
+    edits = [hunk for hunk in hunks if not hunk.is_agreement and not _is_repair(hunk, source, new)]
     if asked.target == RELATION and edits:
         edits = _joined_in_relation(edits, source, new)
     if not edits:
@@ -59,7 +55,7 @@ def find_edit(asked: Asked, hunks: Sequence[Hunk], source: Sequence[Token], new:
     if len(edits) > 1:
         return "several_edits"
     main = _without_repairs(edits[0], source, new)
-    if asked.kind == "hard_positive" and asked.target == OBJECT:
+    if asked.kind == "hard_positive" and asked.form == "replace" and asked.target == OBJECT:
         main = _longer_name(main, source)
     return main
 
@@ -119,6 +115,8 @@ def _wrong_target(asked: Asked, old: Stretch, new: Stretch, *, counted: bool) ->
         targets = targets_of_addition(new)
     else:
         targets = frozenset({ATTRIBUTE}) if counted else targets_of_words(old) & targets_of_words(new)
+    if deed(old) and deed(new):
+        return "too_long"  # another deed with another thing
     if asked.target in targets:
         return "not_grammatical" if _joins_badly(asked, old, new) else ""
     several = len(old.counting()) > 1 or (bool(old.at) and sum(word.tag in NOUNS for word in new.counting()) > 1)
@@ -158,6 +156,8 @@ def noun_key(tokens: Sequence[Token]) -> str:
 
 def _key(target: str, stretch: Stretch) -> str:
     words = stretch.counting() or stretch.words()
+    if target == RELATION and (acted := deed(stretch)):
+        return " ".join(token.lemma for token in acted)
     if target == ATTRIBUTE:
         return " ".join(_words(words))
     relation = " ".join(token.lemma for token in stretch.words())
@@ -168,18 +168,8 @@ def _words(tokens: Sequence[Token]) -> list[str]:
     return [token.text.lower() for token in tokens]
 
 
-def _is_small_repair(token: Token) -> bool:
-    return token.text.lower() in _REPAIRED or token.tag == "POS" or token.pos in {"PUNCT", "AUX"}
-
-
-def _is_repair(hunk: Hunk, source: Sequence[Token], new: Sequence[Token], *, spelling: bool) -> bool:
-    """Whether a difference is a matter of articles, auxiliaries, punctuation or spelling only."""
-    gone, fresh = [source[at] for at in hunk.gone], [new[at] for at in hunk.new]
-    if all(map(_is_small_repair, (*gone, *fresh))):
-        return True
-    old, said = ("".join(_words(each)).replace("-", "") for each in (gone, fresh))
-    one = len(gone) == len(fresh) == 1 and len(old) >= _LONG and old[:1] == said[:1]
-    return spelling and (old == said or (one and SequenceMatcher(None, old, said).ratio() > _SAME_SPELLING))
+def _is_repair(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) -> bool:
+    return all(is_small(source[at]) for at in hunk.gone) and all(is_small(new[at]) for at in hunk.new)
 
 
 def _without_repairs(hunk: Hunk, source: Sequence[Token], new: Sequence[Token]) -> Hunk:

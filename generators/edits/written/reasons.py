@@ -15,6 +15,8 @@ from pairwright.generators.llm.output import errors
 REASONS: Mapping[str, str] = {
     "no_edit": "the caption holds nothing to edit in that way, or the writer said so",
     "no_and": 'a swap around "and" was asked for, and the caption has none or is too long',
+    "no_image": "the image is missing or invalid, and the model is to see it",
+    "image_url": "the image is a web address, which is not sent, and the model is to see it",
     "identical": "the text is the caption, but for capitals, spacing and the final mark",
     "duplicate": "another row of the caption, or another caption of the image, says the same words",
     "same_words": "the words of the caption in another order, where another word was asked for",
@@ -31,6 +33,7 @@ REASONS: Mapping[str, str] = {
     "same_meaning": "the new word of a negative may be said of the same thing as the old one: they mean the same, one is "
     "a kind of the other, or captioners use both of one thing",
     "true_of_image": "captions or boxes of the image say what the negative says",
+    "seen_in_image": "the model that saw the image says that it shows what the negative says",
     "may_be_false": "the new words of a positive may change what the caption says",
     "on_both_sides": "the text is a positive and a negative of the same caption",
     "not_asked": "the model wrote a text of a type that it was not asked for",

@@ -8,6 +8,7 @@ negative from its source. What the source has itself is not taken off.
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 from html import unescape
 from typing import Final
 
@@ -95,11 +96,17 @@ def unwrapped(text: str, source: str, is_word: Callable[[str], bool]) -> str:
         is_word: whether a word in small letters is one.
     """
     text = _spelled_as(strip_control_tokens(strip_thinking(text)[0])[0].strip(), source)
-    if not extract_text(source, _ONE_LINE).tolerated:
+    if not _is_marked(source):
         text = _sentence(_behind_source(text, source), source)
     text = _unshouted(_unmarked(text, source), source, is_word)
     said = text.lower().strip(" .!")
     return "" if said in _NOTHING and said != source.lower().strip(" .!") else text
+
+
+@lru_cache(maxsize=64)  # a caption has several texts in a row
+def _is_marked(source: str) -> bool:
+    """Whether the source itself has what models write around a sentence."""
+    return bool(extract_text(source, _ONE_LINE).tolerated)
 
 
 def _spelled_as(text: str, source: str) -> str:

@@ -5,6 +5,7 @@ list of parts, an error object with status 200, ``finish_reason: "error"``, code
 `provider_errors` classifies error bodies.
 """
 
+import asyncio
 import email.utils
 import math
 import time
@@ -17,7 +18,7 @@ import orjson
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.datasets.rng import make_rng
-from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
+from pairwright.generators.llm.client.messages import Image, Message, Reply, Request, Usage
 from pairwright.generators.llm.client.provider_errors import ProviderError, classify_error, read_error
 from pairwright.generators.llm.client.request_errors import RequestError
 
@@ -52,10 +53,21 @@ def _message(message: Message) -> dict[str, Any]:
         return {"role": message.role, "content": message.text}
     parts: list[dict[str, Any]] = [{"type": "text", "text": message.text}] if message.text else []
     try:
-        parts += [{"type": "image_url", "image_url": {"url": image.data_url()}} for image in message.images]
+        parts += [{"type": "image_url", "image_url": _image_url(image)} for image in message.images]
     except UnusableImageError as error:
         raise RequestError("bad_image", str(error)) from None
     return {"role": message.role, "content": parts}
+
+
+def _image_url(image: Image) -> dict[str, str]:
+    return {"url": image.data_url(), **({"detail": image.detail} if image.detail else {})}
+
+
+async def build_payload_off_loop(request: Request) -> dict[str, Any]:
+    """Return `build_payload`; images are scaled and encoded in a thread, so that the event loop stays free."""
+    if any(message.images for message in request.messages):
+        return await asyncio.to_thread(build_payload, request)
+    return build_payload(request)
 
 
 def encode_payload(payload: Mapping[str, Any]) -> bytes:

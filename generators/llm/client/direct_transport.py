@@ -18,7 +18,12 @@ from multidict import CIMultiDictProxy
 from yarl import URL
 
 from pairwright.datasets.errors import UsageError
-from pairwright.generators.llm.client.chat_completions import build_payload, encode_payload, parse_error, parse_reply
+from pairwright.generators.llm.client.chat_completions import (
+    build_payload_off_loop,
+    encode_payload,
+    parse_error,
+    parse_reply,
+)
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.network_errors import (
     MAX_RESPONSE_BYTES,
@@ -48,7 +53,7 @@ class DirectModel:
         Raises:
             RequestError: no usable response.
         """
-        status, headers, body = await self._post(encode_payload(build_payload(request)))
+        status, headers, body = await self._post(encode_payload(await build_payload_off_loop(request)))
         self._heard(headers)
         if 200 <= status < 300:
             return parse_reply(body, hide=self._hide)

@@ -25,17 +25,22 @@ class Image:
     """Image to show to the model; created by `pairwright.generators.llm.images`.
 
     Attributes:
-        sha256: of the original file, in hex.
-        form: conversion before sending, such as ``edge=1024 jpeg=90``.
-        make: returns the ``data:`` URL.
+        sha256: of the original file, or of its web address, in hex.
+        form: conversion before sending, such as ``edge=1024 jpeg=90``; ``url`` for a web address.
+        make: returns the URL.
+        width, height: in pixels as sent, for estimates; 0: unknown.
+        detail: ``low`` or ``high``; empty: the server decides.
     """
 
     sha256: str
     form: str
     make: Callable[[], str] = field(repr=False, compare=False)
+    width: int = field(default=0, compare=False)
+    height: int = field(default=0, compare=False)
+    detail: str = ""
 
     def data_url(self) -> str:
-        """Return ``data:image/...;base64,...``.
+        """Return ``data:image/...;base64,...``, or the web address.
 
         Raises:
             RequestError: ``bad_request``: the pixels cannot be decoded.
@@ -94,6 +99,7 @@ class Request:
             the cache key, since the messages hold the texts.
         resample: whether a row is retried because its earlier answers were rejected (`ResamplingModel`); set by the run.
         repair: for cost estimates: ``possible`` if an invalid answer is asked for once more, ``this`` if this request does so.
+        alone: for cost estimates: requests about single items that replace parts of an invalid answer (`grouping`).
     """
 
     messages: tuple[Message, ...]
@@ -106,6 +112,7 @@ class Request:
     documents: tuple[MessageSpan, ...] = ()
     resample: bool = False
     repair: Literal["", "possible", "this"] = ""
+    alone: tuple["Request", ...] = ()
 
     def key(self, endpoint: str) -> str:
         """Return the cache key, 32 hex digits; `request_key` documents what it covers.

@@ -13,7 +13,12 @@ from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from pairwright.generators.llm.client.chat_completions import build_payload, encode_payload, parse_error, parse_reply
+from pairwright.generators.llm.client.chat_completions import (
+    build_payload_off_loop,
+    encode_payload,
+    parse_error,
+    parse_reply,
+)
 from pairwright.generators.llm.client.direct_transport import CONNECT_S, HeaderListener
 from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.network_errors import (
@@ -60,7 +65,7 @@ class SdkModel:
         Raises:
             RequestError: no usable response.
         """
-        payload = build_payload(request)
+        payload = await build_payload_off_loop(request)
         response = await self._post(payload)
         self._heard(response.headers)
         if 200 <= response.status_code < 300:

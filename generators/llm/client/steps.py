@@ -59,3 +59,14 @@ def gather(*steps: LLMStep[A]) -> LLMStep[tuple[A, ...]]:
         for at, requests in asking.items():
             answered[at] = [next(outcomes) for _ in requests]
     return tuple(results[at] for at in range(len(steps)))
+
+
+def map_requests(step: LLMStep[T], change: Callable[[Request], Request]) -> LLMStep[T]:
+    """Run a step with ``change`` applied to each of its requests."""
+    try:
+        requests = next(step)
+        while True:
+            requests = step.send((yield [change(request) for request in requests]))
+    except StopIteration as end:
+        result: T = end.value
+        return result

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from hashlib import blake2b
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any, cast
 
 import orjson
 
@@ -28,6 +29,8 @@ _WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
 _TEXTS = ("*.json", "*.jinja", "*.txt", "*.model")  # configuration, tokenizer and chat template
 _IGNORED_KEYS = frozenset({"_name_or_path", "name_or_path", "transformers_version", "_commit_hash"})
 _BLOCK = 2**24  # bytes per read
+_VISION_KEYS = frozenset({"vision_config", "vision_tower", "visual"})
+_PROCESSORS = ("preprocessor_config.json", "processor_config.json")
 _NEEDED = ("torch", "transformers", "safetensors")
 
 
@@ -44,11 +47,13 @@ class LocalFolder:
         given: name or folder as given, without ``local:``.
         path: folder of its files.
         kind: ``model_type`` of its configuration, such as ``llama``.
+        sees: whether it reads images: its configuration has a vision tower, and the folder a processor of images.
     """
 
     given: str
     path: Path
     kind: str
+    sees: bool = False
 
     @cached_property
     def fingerprint(self) -> str:
@@ -78,12 +83,14 @@ def find_local_model(model: str) -> LocalFolder:
             f"{model} needs {' and '.join(missing)}. Install the training extra: pip install 'pairwright[train]'"
         )
     folder = find_checkpoint_folder(given)
-    kind = _kind(given, folder)
+    config = _config(given, folder)
     find_weights_file(given, folder, _WEIGHTS)
-    return LocalFolder(given, folder, kind)
+    sees = bool(config.keys() & _VISION_KEYS) and any((folder / name).is_file() for name in _PROCESSORS)
+    return LocalFolder(given, folder, config["model_type"], sees)
 
 
-def _kind(given: str, folder: Path) -> str:
+def _config(given: str, folder: Path) -> dict[str, Any]:
+    """Return the configuration of a model, which has a ``model_type``."""
     where = f"model {given}"
     try:
         config = orjson.loads((folder / "config.json").read_bytes())
@@ -96,7 +103,7 @@ def _kind(given: str, folder: Path) -> str:
     kind = config.get("model_type") if isinstance(config, dict) else None
     if not isinstance(kind, str) or not kind:
         raise InputError("config.json has no model_type", where=where, fix="Use a model of transformers.")
-    return kind
+    return cast("dict[str, Any]", config)
 
 
 def _files(folder: Path) -> list[Path]:

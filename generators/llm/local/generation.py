@@ -77,46 +77,75 @@ class TextGenerator:
     Args:
         model: causal language model of transformers, on its device.
         tokenizer: of the model.
+        processor: of images and texts; None: prompts have no images.
         around: context of each batch.
         halt: once set, ends the current batch at its next token.
     """
 
     def __init__(
-        self, model: Any, tokenizer: Any, *, around: GenerationContext | None = None, halt: Event | None = None
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        processor: Any = None,
+        around: GenerationContext | None = None,
+        halt: Event | None = None,
     ) -> None:
         from transformers import GenerationConfig
 
         settings: Any = GenerationConfig
 
         self._model, self._tokenizer, self._around = model, tokenizer, around
-        self._halt = halt or Event()
+        self._processor, self._halt = processor, halt or Event()
         self._ends = frozenset(_end_tokens(model, tokenizer))
         self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else min(self._ends, default=0)
         ends = sorted(self._ends) or None
         model.generation_config = settings(eos_token_id=ends, pad_token_id=self._pad, do_sample=False)
 
     def write(self, batch: Sequence[GenerationRequest]) -> list[GeneratedText]:
-        """Answer all prompts of a batch, in order."""
+        """Answer all prompts of a batch, in order; either all of them have images or none has."""
         import torch
         from transformers import LogitsProcessorList, StoppingCriteriaList
 
         rows = [_GeneratingRow(wanted) for wanted in batch]
         prompts = [each.prompt for each in batch]
-        longest = max(len(prompt.tokens) for prompt in prompts)
-        pads = [longest - len(prompt.tokens) for prompt in prompts]
-        ids = torch.tensor([[self._pad] * pad + list(prompt.tokens) for pad, prompt in zip(pads, prompts, strict=True)])
-        mask = torch.tensor([[0] * pad + [1] * (longest - pad) for pad in pads])
-        ids, mask = ids.to(self._model.device), mask.to(self._model.device)
+        inputs = self._inputs_with_images(prompts) if prompts[0].images else self._inputs(prompts)
         held = self._around(self._model, self._tokenizer, prompts) if self._around is not None else nullcontext()
         with torch.inference_mode(), held:
             self._model.generate(
-                input_ids=ids,
-                attention_mask=mask,
+                **{name: value.to(self._model.device) for name, value in inputs.items()},
                 max_new_tokens=max(each.most for each in batch),
                 logits_processor=LogitsProcessorList([_TokenSampler(rows)]),
                 stopping_criteria=StoppingCriteriaList([self._stopping(rows)]),
             )
         return [self._written(row) for row in rows]
+
+    def _inputs(self, prompts: Sequence[RenderedPrompt]) -> dict[str, Any]:
+        import torch
+
+        longest = max(len(prompt.tokens) for prompt in prompts)
+        pads = [longest - len(prompt.tokens) for prompt in prompts]
+        ids = [[self._pad] * pad + list(prompt.tokens) for pad, prompt in zip(pads, prompts, strict=True)]
+        mask = [[0] * pad + [1] * (longest - pad) for pad in pads]
+        return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(mask)}
+
+    def _inputs_with_images(self, prompts: Sequence[RenderedPrompt]) -> dict[str, Any]:
+        """Return the inputs as the processor makes them: models differ in how they batch the pixels of images."""
+        import torch
+
+        inputs = self._processor(
+            text=[prompt.text for prompt in prompts],
+            images=[list(prompt.images) for prompt in prompts],
+            add_special_tokens=prompts[0].marks,
+            return_tensors="pt",
+            padding=True,
+            padding_side="left",
+        )
+        # The processor computes in float32; the model may be in bfloat16.
+        return {
+            name: value.to(self._model.dtype) if torch.is_floating_point(value) else value
+            for name, value in inputs.items()
+        }
 
     def _stopping(self, rows: Sequence[_GeneratingRow]) -> Callable[..., Any]:
         import torch
@@ -182,7 +211,8 @@ def sample_token(logits: Any, wanted: GenerationRequest, number: float) -> int:
 def _end_tokens(model: Any, tokenizer: Any) -> set[int]:
     """Return the end tokens of the model's configuration and the tokenizer."""
     found: set[int] = set()
-    for source in (getattr(model, "generation_config", None), model.config, tokenizer):
+    text = model.config.get_text_config() if hasattr(model.config, "get_text_config") else None
+    for source in (getattr(model, "generation_config", None), model.config, text, tokenizer):
         ids = getattr(source, "eos_token_id", None)
         found |= set(ids) if isinstance(ids, list | tuple) else {ids} if ids is not None else set()
     return found

@@ -13,7 +13,10 @@ and seed 0: an answer depends on seed, prompt and sample index alone. A schema i
 enforced, and answers are validated like any other.
 
 The device is a CUDA GPU if torch finds one, with the precision of the stored weights; else the CPU with float32. Not
-supported: several GPUs, quantised weights, images.
+supported: several GPUs, quantised weights.
+
+A checkpoint with a vision tower and a processor reads images; rows with images are in batches of their own. One that reads
+text only ends the run at the first image.
 """
 
 import asyncio
@@ -22,12 +25,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
+from importlib.util import find_spec
 from threading import Event
 from typing import Any
 
 import orjson
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.datasets.suggestions import suggest_alternatives
 from pairwright.generators.llm.cache.store import Cache
 from pairwright.generators.llm.client.chat_completions import parse_reply
@@ -91,6 +95,12 @@ class _PendingRequest:
     def tokens(self) -> int:
         return len(self.wanted.prompt.tokens)
 
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        """What a batch must share: a calibration concerns documents alone, and pixels are an input of their own."""
+        prompt = self.wanted.prompt
+        return bool(prompt.letters), bool(prompt.images)
+
 
 class LocalModel:
     """Model on this machine. Use it from one event loop.
@@ -98,16 +108,25 @@ class LocalModel:
     Args:
         model: causal language model of transformers, on its device.
         tokenizer: of the model.
+        processor: of images and texts; None: the model reads text only.
         name: model name in replies.
         around: context of each batch.
         most_rows: rows of a batch.
     """
 
-    def __init__(
-        self, model: Any, tokenizer: Any, *, name: str, around: GenerationContext | None = None, most_rows: int = 64
+    def __init__(  # noqa: PLR0913 - keywords
+        self,
+        model: Any,
+        tokenizer: Any,
+        processor: Any = None,
+        *,
+        name: str,
+        around: GenerationContext | None = None,
+        most_rows: int = 64,
     ) -> None:
         self._halt = Event()
-        self._writer = TextGenerator(model, tokenizer, around=around, halt=self._halt)
+        self._writer = TextGenerator(model, tokenizer, processor=processor, around=around, halt=self._halt)
+        self._processor = processor
         self._tokenizer, self._name, self._most_rows = tokenizer, name, most_rows
         text = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
         self._context = int(getattr(text, "max_position_embeddings", None) or UNLIMITED_CONTEXT)
@@ -123,8 +142,8 @@ class LocalModel:
         Raises:
             InputError: it cannot be loaded, or is not a causal language model.
         """
-        model, tokenizer = load_local_model(folder)
-        return cls(model, tokenizer, name=folder.name, around=around, most_rows=most_rows)
+        model, tokenizer, processor = load_local_model(folder)
+        return cls(model, tokenizer, processor, name=folder.name, around=around, most_rows=most_rows)
 
     async def ask(self, request: Request) -> Reply:
         """Answer a request.
@@ -160,14 +179,16 @@ class LocalModel:
         self._thread.shutdown()
 
     def _wanted(self, request: Request) -> GenerationRequest:
-        prompt = render_prompt(request, self._tokenizer)
+        prompt = render_prompt(request, self._tokenizer, self._processor)
         given = parse_sampling_parameters(request.parameters)
         room = self._context - len(prompt.tokens)
         if room < 1:
             raise RequestError(
                 "context_too_long", f"{len(prompt.tokens):,} tokens, more than the model's {self._context:,}"
             )
-        prompt_hash = blake2b(orjson.dumps(prompt.tokens), digest_size=16).hexdigest()
+        pictures = [image.sha256 for message in request.messages for image in message.images]
+        hashed = orjson.dumps([prompt.tokens, pictures] if pictures else prompt.tokens)
+        prompt_hash = blake2b(hashed, digest_size=16).hexdigest()
         return GenerationRequest(
             prompt,
             min(given["most"], room),
@@ -209,10 +230,7 @@ class LocalModel:
         first = self._waiting[0]
         batch: list[_PendingRequest] = []
         longest = most = 0
-        # Prompts with documents have their own batches: a calibration concerns them alone.
-        alike = [
-            each for each in self._waiting if bool(each.wanted.prompt.letters) == bool(first.wanted.prompt.letters)
-        ]
+        alike = [each for each in self._waiting if each.kind == first.kind]
         for each in sorted(alike, key=lambda other: abs(other.tokens - first.tokens)):
             longest, most = max(longest, each.tokens), max(most, each.wanted.most)
             if batch and ((len(batch) + 1) * (longest + most) > MAX_BATCH_TOKENS or len(batch) == self._most_rows):
@@ -253,22 +271,38 @@ class LocalModel:
         return self._write(batch[:half]) + self._write(batch[half:])
 
 
-def load_local_model(folder: LocalFolder) -> tuple[Any, Any]:
-    """Return model and tokenizer of a folder, the model on its device in evaluation mode.
+def load_local_model(folder: LocalFolder) -> tuple[Any, Any, Any]:
+    """Return model, tokenizer and processor (None: the model reads text only), the model on its device for evaluation.
 
     Raises:
         InputError: they cannot be loaded, or the model is not a causal language model.
+        MissingResourceError: its processor of images cannot be loaded, and torchvision is not installed.
     """
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
 
     on_gpu = torch.cuda.is_available()
+    family: Any = AutoModelForImageTextToText if folder.sees else AutoModelForCausalLM
     with translate_load_errors(f"model {folder.given}"), quiet_transformers():
-        tokenizer = AutoTokenizer.from_pretrained(folder.path)
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            folder.path, dtype="auto" if on_gpu else torch.float32, use_safetensors=True
-        )
-    return model.to("cuda" if on_gpu else "cpu").eval(), tokenizer
+        processor = _load_processor(folder) if folder.sees else None
+        tokenizer = processor.tokenizer if processor is not None else AutoTokenizer.from_pretrained(folder.path)
+        model = family.from_pretrained(folder.path, dtype="auto" if on_gpu else torch.float32, use_safetensors=True)
+    return model.to("cuda" if on_gpu else "cpu").eval(), tokenizer, processor
+
+
+def _load_processor(folder: LocalFolder) -> Any:
+    from transformers import AutoProcessor
+
+    try:
+        return AutoProcessor.from_pretrained(folder.path)
+    except (ImportError, AttributeError, ValueError, OSError) as error:
+        if find_spec("torchvision") is not None:
+            raise
+        reason = str(error).strip().split("\n")[0].partition(". ")[0]
+        raise MissingResourceError(
+            f"model {folder.given}: its processor of images cannot be loaded ({reason}). Many need torchvision, which is not "
+            "installed: pip install the build of torchvision that belongs to your torch."
+        ) from None
 
 
 def parse_sampling_parameters(parameters: Any) -> dict[str, Any]:

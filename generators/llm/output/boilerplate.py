@@ -111,10 +111,12 @@ def strip_preamble(text: str) -> str:
 
 def strip_label(text: str, labels: Iterable[str] = ()) -> str:
     """Return the text without ``New caption:`` and the like at its start; ``labels`` are more of that kind."""
+    if ":" not in text:
+        return text
     for label in labels:
         if text[: len(label)].lower() == label.lower() and text[len(label) :].lstrip().startswith(":"):
             return text[len(label) :].lstrip()[1:].lstrip()
-    found = _LABEL.match(text)
+    found = _LABEL.match(text) if ":" in text else None
     return text[found.end() :] if found and found.end() < len(text) else text
 
 

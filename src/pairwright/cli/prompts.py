@@ -19,7 +19,7 @@ from pairwright.cli.options.input import (
     read_batches,
     with_input_options,
 )
-from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
+from pairwright.cli.options.model import ModelOptions, SeeImageOption, bill_lines, with_model_options
 from pairwright.cli.options.model_runs import cancel_plan_or_run
 from pairwright.cli.output.console import columns, emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
@@ -36,6 +36,7 @@ app = App("List, show and render the prompts for models, and run your own.")
 FolderOption = Annotated[
     Path | None, input_option("--prompts", metavar="DIR", help="Folder of prompt files that replace built-in ones.")
 ]
+WithImageOption = Annotated[bool, typer.Option("--see-image", help="Show the texts of requests with the image.")]
 NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="Name of a prompt, see `prompts list`.")]
 
 
@@ -56,14 +57,17 @@ def list_(*, folder: FolderOption = None, as_json: JsonOption = False) -> None:
 
 
 @app.command("show")
-def show(name: NameArgument, *, folder: FolderOption = None, as_json: JsonOption = False) -> None:
+def show(
+    name: NameArgument, *, see_image: WithImageOption = False, folder: FolderOption = None, as_json: JsonOption = False
+) -> None:
     """Show a prompt: values, parameters, text and demonstrations.
 
     \b
-    Example:
+    Examples:
       pairwright prompts show swap-object
+      pairwright prompts show negatives-at-once --see-image
     """
-    prompt = _load_prompts(folder).get(name)
+    prompt = _load_prompts(folder).get(name).with_image(sees=see_image)
     result = {
         **_facts(prompt),
         "from": _prompt_origin(prompt),
@@ -97,6 +101,7 @@ def render(
         list[str] | None,
         input_option("--value", metavar="NAME=TEXT", help="Further value: a text or a JSON list. Repeatable."),
     ] = None,
+    see_image: WithImageOption = False,
     folder: FolderOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -105,14 +110,15 @@ def render(
     \b
     Examples:
       pairwright prompts render swap-object --sample captions.jsonl
-      pairwright prompts render positive-swap --sample '{"caption": "A cat and a dog."}'
+      pairwright prompts render swap-attribute --sample '{"caption": "A red cat on a white dog."}'
       pairwright prompts render replace-object-propose --sample pairs.parquet --value concept=dog
     """
-    from pairwright.generators.llm.prices import ImageRule
+    from pairwright.generators.llm.image_tokens import ImageRule
     from pairwright.generators.llm.token_estimate import estimate_answer_tokens, estimate_prompt_tokens
 
-    prompt = _load_prompts(folder).get(name)
-    request = prompt.request({**_sample(sample), **_parse_values(value or [])}, model="")
+    prompt = _load_prompts(folder).get(name).with_image(sees=see_image)
+    values = {**_sample(sample), **({"sees": True} if see_image else {}), **_parse_values(value or [])}
+    request = prompt.request(values, model="")
     tokens = {"in": estimate_prompt_tokens(request, ImageRule()), "out": estimate_answer_tokens(request)}
     result = {
         "prompt": prompt.id,
@@ -135,12 +141,13 @@ def render(
 @with_progress
 @with_model_options
 @with_context_options
-@with_input_options()
+@with_input_options("image_root")
 def ask(
     name: NameArgument,
     input_: InputArgument,
     *,
     out: Annotated[Path, output_option(help="File to write, .jsonl.")],
+    see_image: SeeImageOption = False,
     seed: SeedOption = 0,
     reading: InputOptions,
     context: ContextOptions,
@@ -154,10 +161,12 @@ def ask(
       pairwright prompts ask my-prompt captions.jsonl --prompts my-prompts --model gpt-4o-mini --out answers.jsonl
       pairwright prompts ask my-prompt captions.jsonl --prompts my-prompts --model local:models/small \\
         --context 5 --index index --out answers.jsonl
+      pairwright prompts ask my-prompt captions.jsonl --prompts my-prompts --model gpt-4o-mini --see-image \\
+        --image-root photos --out answers.jsonl
     """
     from pairwright.flows.commands.ask_prompt import PromptRequest, ask_prompt, plan_prompt
 
-    request = PromptRequest(name, reading.read_options(input_), out)
+    request = PromptRequest(name, reading.read_options(input_), out, see_image)
     access = add_context(asked.asking(out, seed), context, out)
     if not asked.sends_nothing:
         check_outputs(out)

@@ -123,7 +123,13 @@ def validate(
         if judged is None:
             return
         result = judged
-    emit(result, _lines(result, details=details), as_json=as_json)
+    next_command = f"pairwright audit {result['out']}"
+    emit(result, validation_lines(result, next_command, details=details), as_json=as_json)
+    exit_if_none_kept(result)
+
+
+def exit_if_none_kept(result: Mapping[str, Any]) -> None:
+    """Exit with 3 if no row was kept."""
     if result["in"] and not result["kept"]:
         rejected = sum((Counter(one["rejected"]) for one in result["by_type"].values()), Counter())
         exit_below_target(f"No row was kept of {result['in']:,}: {all_reasons(rejected)}.")
@@ -145,21 +151,32 @@ def _refuse_unused(
         raise UsageError("--image-root requires --by clip or llm: context reads no image.")
 
 
-def _lines(result: Mapping[str, Any], *, details: bool) -> list[str]:
+def validation_lines(
+    result: Mapping[str, Any], next_command: str, *, details: bool, facts: Sequence[str] = ()
+) -> list[str]:
+    """Return the summary of a validation.
+
+    Args:
+        result: of `flows.commands.validate.Validation.finish`.
+        next_command: suggestion for the next step.
+        details: print all reasons, and the counts of each validator.
+        facts: further lines.
+    """
     reasons = all_reasons if details else main_reasons
     types: list[list[object]] = [["type", "rows", "kept", "rejected"]]
     types += [[name, one["in"], one["kept"], reasons(one["rejected"])] for name, one in result["by_type"].items()]
     validators: list[list[object]] = [["validator", "rows", "kept", "rejected"]]
     validators += [[name, one["rows"], one["kept"], reasons(one["rejected"])] for name, one in result["by"].items()]
-    bill = bill_lines({"llm": result["by"]["llm"]}) if "llm" in result["by"] else []
+    bill = [line for one in result["by"].values() if "requests" in one for line in bill_lines({"llm": one})]
     kept = f"{result['kept']:,} of {result['in']:,} rows kept ({share(result['kept'], result['in'])})"
     return [
         headline(f"{kept}, {result['seconds']} s"),
         *table(types),
         *(["", *table(validators)] if details else []),
+        *facts,
         *bill,
         *skipped_lines(result),
         "",
         f"Written to {result['out']}",
-        *(next_step(f"pairwright audit {result['out']}") if result["kept"] else []),
+        *(next_step(next_command) if result["kept"] else []),
     ]

@@ -39,10 +39,11 @@ def server() -> Iterator[Server]:
         yield server
 
 
-def lines(server: Server, *more: str, side: str = "negatives") -> list[str]:
+def lines(server: Server, *more: str) -> list[str]:
     """Return the lines of a run over ``c.csv`` about its rows."""
     asked = ("--method", "llm", "--model", "m", "--base-url", server.url, "--price", "1/2", "--out", "n.jsonl")
-    done = CliRunner().invoke(app, ["generate", side, "c.csv", *asked, *more], catch_exceptions=False)
+    alone = ("--captions-per-request", "1")
+    done = CliRunner().invoke(app, ["generate", "negatives", "c.csv", *asked, *alone, *more], catch_exceptions=False)
     return [line for line in done.stderr.splitlines() if " rows" in line]
 
 
@@ -70,22 +71,22 @@ def test_a_run_of_which_every_row_was_answered_says_of_none_that_it_failed(serve
 
 def test_a_row_of_which_a_request_got_no_answer_failed_for_that_whatever_its_other_texts_are() -> None:
     def answer(request: ChatRequest) -> ServerAnswer:
-        if "describes a thing" in str(request.body["messages"][0]):
+        if "Propose an attribute" in str(request.body["messages"][0]):
             return ServerAnswer("", fault="400")
         return ServerAnswer(
-            json.dumps({"possible": True, "from": "a", "to": "b", "caption": "Two cows by the bench, smiling."})
+            json.dumps({"concepts": ["dog", "red"], "concept": "cow", "caption": "Two cows by the bench."})
         )
 
-    Path("c.csv").write_text("caption\nA big dog on a bed and a small cat on a rug.\nA red dog sits near a tree.\n")
+    Path("c.csv").write_text("caption\nA red dog on a bed.\nA red dog sits near a tree.\n")
     with serve_in_thread(ServerApp(ServerScript(), answer=answer)) as server:
-        [told] = lines(server, side="positives")
+        [told] = lines(server, "--variant", "workflow")
     assert told.startswith("2 of 2 rows failed: 2 bad_request. See n.failed.jsonl; --retry-failed")
 
 
 def test_a_build_counts_rejected_rows_apart_from_failed_rows(server: Server) -> None:
     Path("c.csv").write_text("caption\n" + DOGS + OTHERS)
     Path("build.yaml").write_text(
-        "name: b\ninput: {path: c.csv}\nworkers: 1\nnegatives: {method: llm}\n"
+        "name: b\ninput: {path: c.csv}\nworkers: 1\nnegatives: {method: llm, captions_per_request: 1}\n"
         f"llm: {{model: m, price: 1/2, base_url: '{server.url}'}}\n"
     )
     done = CliRunner().invoke(app, ["build", "build.yaml", "--out", "out", "--no-prefect"], catch_exceptions=False)

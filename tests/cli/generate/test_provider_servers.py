@@ -52,7 +52,10 @@ def serving(**settings: Any) -> Iterator[Server]:
         yield server
 
 
-def ran(url: str, *more: str, verb: Sequence[str] = ("negatives", "captions.csv", "--method", "llm")) -> Result:
+ONE_BY_ONE = ("negatives", "captions.csv", "--captions-per-request", "1")
+
+
+def ran(url: str, *more: str, verb: Sequence[str] = (*ONE_BY_ONE, "--method", "llm")) -> Result:
     command = ("generate", *verb, "--model", "m", "--base-url", url, "--price", "1/2", "--out", "out.jsonl", *more)
     return CliRunner().invoke(app, command)
 

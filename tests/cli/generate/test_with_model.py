@@ -37,7 +37,20 @@ def test_tokens_that_the_server_does_not_count_are_estimated_in_every_bill(
     """The bill says so; a later run shows the same cost for cached answers."""
     monkeypatch.chdir(tmp_path)
     Path("captions.csv").write_text("caption\nA dog on a bed.\nA cow on a bed.\nA cat on a bed.\n")
-    asked = ("--method", "llm", "--model", "m", "--base-url", uncounting.url, "--price", "1/2", "--out", "n.jsonl")
+    asked = (
+        "--method",
+        "llm",
+        "--model",
+        "m",
+        "--base-url",
+        uncounting.url,
+        "--price",
+        "1/2",
+        "--out",
+        "n.jsonl",
+        "--captions-per-request",
+        "1",
+    )
     message = call("generate", "negatives", "captions.csv", *asked)
     assert "3 answers paid" in message
     assert "The server did not count the tokens of 2 of these answers: they are estimated." in message
@@ -45,7 +58,7 @@ def test_tokens_that_the_server_does_not_count_are_estimated_in_every_bill(
     first = json.loads(call("generate", "negatives", "captions.csv", *asked, "--json"))["llm"]
     again = json.loads(call("generate", "negatives", "captions.csv", *asked, "--json"))["llm"]
     assert (first["requests"], first["estimated"], again["requests"]) == (3, 2, 0)
-    assert first["prompt_tokens"] > 2000 + 2 * 1000
+    assert first["prompt_tokens"] > 2000 + 2 * 800
     for printed in (first["in_all"], again["in_all"]):
         assert {name: printed[name] for name in ("prompt_tokens", "completion_tokens")} == {
             name: first[name] for name in ("prompt_tokens", "completion_tokens")
@@ -64,7 +77,20 @@ def test_what_rows_with_equal_captions_share_is_paid_and_counted_once(
     with serve_in_thread(
         ServerApp(ServerScript(rules=[{"contains": "dog", "text": "A red cow and a cat on a bed."}]))
     ) as server:
-        asked = ("--method", "llm", "--model", "m", "--base-url", server.url, "--price", "1/2", "--variant", variant)
+        asked = (
+            "--method",
+            "llm",
+            "--model",
+            "m",
+            "--base-url",
+            server.url,
+            "--price",
+            "1/2",
+            "--variant",
+            variant,
+            "--captions-per-request",
+            "1",
+        )
         command = ("generate", "negatives", "captions.csv", *asked, "--out", "n.jsonl", "--json")
         first, again = (json.loads(call(*command))["llm"] for _ in range(2))
         shown = call(*command[:-1])

@@ -35,6 +35,8 @@ LONG = [
     "fetch",
     "filter",
     "generate-conversations",
+    "generate-mistakes",
+    "generate-captions",
     "generate-negatives",
     "generate-positives",
     "generate-rationales",

@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.pairs import ReadOptions
@@ -90,3 +92,21 @@ def test_a_prompt_that_asks_for_more_than_a_pair_gives_is_refused(request_: Prom
     (tmp_path / "prompts" / "title.yaml").write_text(text)
     with pytest.raises(UsageError, match="asks for mood"):
         plan_prompt(request_, asking(tmp_path))
+
+
+def test_a_model_that_sees_gets_the_image_and_pairs_without_one_are_rejected(
+    server: Server, request_: PromptRequest, tmp_path: Path
+) -> None:
+    Image.new("RGB", (512, 512), "red").save(tmp_path / "cat.png")
+    (tmp_path / "bad.png").write_bytes(b"no image")
+    images = ["cat.png", "bad.png", ""]
+    captions = Path(str(request_.read.input))
+    lines = [{"caption": text, "image": image} for text, image in zip(CAPTIONS, images, strict=True)]
+    captions.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    seeing = replace(request_, see_image=True)
+    result = ask_prompt(seeing, asking(tmp_path), lambda _: None, lambda _: None)
+    assert [row["reason"] for row in rows_of(request_.out)] == ["", "no_image", "no_image"]
+    assert (result["kept"], result["rejected"]) == (1, {"no_image": 2})
+    texts_only = plan_prompt(request_, asking(tmp_path)).tokens_in.value / len(CAPTIONS)
+    (tmp_path / "cache.sqlite").unlink()
+    assert plan_prompt(seeing, asking(tmp_path)).tokens_in.value > texts_only + 80  # those of the image

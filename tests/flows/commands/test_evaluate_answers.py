@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from typer.testing import CliRunner
 
 from pairwright.cli.main import app
@@ -130,3 +131,11 @@ def test_a_llava_sees_the_images_and_answers_first(
         with torch.no_grad():
             said = model.answer(asked, torch.ones_like(asked, dtype=torch.bool), image, most=6)
         assert judged["answer"] == str(words.decode(said[0], skip_special_tokens=True)).strip()
+
+
+def test_a_judge_that_sees_gets_the_image_and_questions_without_one_have_no_score(folder: Path, judge: Server) -> None:
+    Image.new("RGB", (8, 8)).save("0.jpg")
+    options = ["--model", "m", "--base-url", judge.url, "--see-image", "--json"]
+    [model] = json.loads(called("two.jsonl", *options).stdout)["models"]
+    assert model["counts"] == {"questions have no score (no_image) and are left out": 3}
+    assert judge.stats()["requests"] == 2

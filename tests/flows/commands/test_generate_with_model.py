@@ -1,5 +1,6 @@
 """A generator that asks a model, as somebody else wrote it: from the command's function and in a build."""
 
+import contextlib
 import importlib
 import json
 import sys
@@ -13,12 +14,15 @@ import pytest
 from pairwright.datasets.errors import ConfigError, PairwrightError, UsageError
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.flows.build import build
+from pairwright.flows.commands import generate_with_model
 from pairwright.flows.commands.generate import GenerateRequest
 from pairwright.flows.commands.generate_with_model import plan_llm_generator, run_llm_generator
 from pairwright.flows.commands.plan_requests import plan_build_requests
 from pairwright.flows.config.build import parse_config
 from pairwright.flows.config.sections import LLMSection
+from pairwright.flows.llm import answer_checks
 from pairwright.flows.llm.model_access import ModelAccess, build_cache_path
+from pairwright.generators.llm.grouping import split_items
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.chat_request import ChatRequest
@@ -96,6 +100,58 @@ def test_every_caption_ends_kept_or_rejected_with_its_reason_in_order(server: Se
     assert result["types"]["brief"]["kept"] == 7
     assert result["failed"]["reasons"] == {"bad_request": 1, "refused": 1, "too_long": 3}
     assert result["llm"]["requests"] == 11
+
+
+def negatives_of(request: ChatRequest) -> ServerAnswer:
+    """Write negatives as a model does, good and bad ones, of one caption or of several."""
+    items = split_items(request.user)
+    entries = [{"id": own, **negatives_of_caption(text)} for own, text in items]
+    return ServerAnswer(json.dumps({"answers": entries} if items else negatives_of_caption(request.user)))
+
+
+def negatives_of_caption(text: str) -> dict[str, Any]:
+    caption, _ = json.JSONDecoder().raw_decode(text.removeprefix("Caption: "))
+    texts = {
+        "replace-object": caption.replace("dog", "cat"),
+        "replace-attribute": caption.replace("red", "green"),
+        "add-object": caption.replace(".", " near a lamp."),
+        "swap-object": caption,
+    }
+    return {"negatives": [{"type": kind, "caption": text} for kind, text in texts.items()]}
+
+
+@pytest.mark.parametrize("max_requests", [None, 9])
+def test_rows_do_not_depend_on_the_number_of_workers_that_check_them(
+    captions: Path, monkeypatch: pytest.MonkeyPatch, max_requests: int | None
+) -> None:
+    """Nor when the budget stops the run: what had an answer is checked and written beside."""
+    monkeypatch.setattr(generate_with_model, "FEW_CAPTIONS", 4)
+    monkeypatch.setattr(answer_checks, "CHECKED_AT_ONCE", 5)
+    written = []
+    for workers in (1, 2):
+        folder = captions.parent / str(workers)
+        folder.mkdir()
+        options = {} if max_requests is None else {"captions_per_request": 1}
+        asked = replace(request(captions), generator="llm-negatives", options=options, out=folder / "out.jsonl")
+        asked = replace(asked, workers=workers)
+        how = asking(folder, max_requests=max_requests, max_concurrency=1)
+        with serve_in_thread(ServerApp(answer=negatives_of)) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            with contextlib.nullcontext() if max_requests is None else pytest.raises(PairwrightError, match="budget"):
+                result = run_llm_generator(asked, how, lambda _: None, lambda _: None)
+                assert result["types"]["replace-object"]["kept"] == 12
+        written.append((folder / ("out.jsonl" if max_requests is None else "out.partial.jsonl")).read_bytes())
+    assert written[0] == written[1]
+    rows = [json.loads(line) for line in written[0].splitlines()]
+    assert len({row["caption"] for row in rows}) == (12 if max_requests is None else 9)
+    assert {row["status"] for row in rows} == {"kept", "rejected"}
+
+
+def test_a_pool_that_cannot_be_read_stops_before_anything_is_asked(server: Server, captions: Path) -> None:
+    asked = replace(request(captions), generator="llm-negatives", pool=str(captions.parent / "none.jsonl"))
+    with pytest.raises(PairwrightError, match="no such file"):
+        run_llm_generator(asked, asking(captions.parent), lambda _: None, lambda _: None)
+    assert server.stats()["requests"] == 0
 
 
 def test_a_second_run_asks_nothing_that_was_answered_and_writes_the_same(server: Server, captions: Path) -> None:

@@ -29,7 +29,7 @@ ROWS: list[dict[str, Any]] = [
     {"id": "f", "image": "4.jpg", "caption": "a large bus on a road", "negative": "a large bus and a dog on a road"},
     {"id": "g", "image": "5.jpg", "caption": "a dog runs", "negative": "", "status": "rejected", "reason": "no_edit"},
     {"id": "h", "image": "6.jpg", "caption": "two dogs on a bed", "negative": "two cats on a bed"},
-    {"id": "i", "image": "6.jpg", "caption": "cats on a couch", "negative": "cats under a couch"},
+    {"id": "i", "image": "6.jpg", "caption": "two cats on a couch", "negative": "two cats under a couch"},
 ]  # fmt: skip
 
 
@@ -149,19 +149,28 @@ def test_nothing_kept_ends_below_the_asked_quality(tmp_path: Path) -> None:
     assert done.exit_code == 3
 
 
-def answer(caption: str, old: str, new: str) -> dict[str, Any]:
-    return {"possible": True, "from": old, "to": new, "caption": caption}
+def answer(kind: str, caption: str, old: str, new: str) -> dict[str, Any]:
+    return {"positives": [{"type": kind, "from": old, "to": new, "caption": caption}]}
 
 
 def script() -> ServerScript:
-    wrong = answer("a man close to a table", "near", "close to")
+    wrong = answer("replace-relation", "a man close to a table", "near", "close to")
     return ServerScript(
         rules=[
-            {"contains": "a large bus on a road", "json": answer("a huge bus on a road", "large", "huge")},
-            {"contains": "a large dog in a field", "json": answer("a big dog in a field", "large", "big")},
+            {
+                "contains": "a large bus on a road",
+                "json": answer("replace-attribute", "a huge bus on a road", "large", "huge"),
+            },
+            {
+                "contains": "a large dog in a field",
+                "json": answer("replace-attribute", "a big dog in a field", "large", "big"),
+            },
             {"contains": "a man near a couch", "json": wrong},
             {"contains": "cats on a couch", "refusal": "no"},
-            {"contains": "crouched cat", "json": answer("the open door and the crouched cat", "cat", "door")},
+            {
+                "contains": "crouched cat",
+                "json": answer("swap-object", "the open door and the crouched cat", "cat", "door"),
+            },
         ]
     )
 

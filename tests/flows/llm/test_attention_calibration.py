@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def loaded(folder: Path) -> tuple[Any, Any]:
-    return load_local_model(LocalFolder("small", folder, "llama"))
+    return load_local_model(LocalFolder("small", folder, "llama"))[:2]
 
 
 def prompt(tokenizer: Any, question: str, texts: Sequence[str]) -> RenderedPrompt:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from pairwright.datasets.errors import InputError, PairwrightError, UsageError
 from pairwright.datasets.exports.formats import export_records
@@ -19,7 +20,9 @@ from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.rationales.generation import generate_rationales, plan_rationales
 from pairwright.flows.rationales.importing import RationaleRequest, import_rationales
 from pairwright.flows.rationales.task_rows import TaskInput, read_items
+from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import serve_in_thread
 from pairwright.generators.rationales.generator import RationaleSettings
@@ -309,3 +312,30 @@ def test_outputs_keep_to_their_rows_when_broken_rows_are_skipped(tmp_path: Path,
     result = import_rationales(given, [tmp_path / "said.json"])
     assert (result["rows"], sum(result["broken"].values())) == (2, 2)
     assert not result["rejected"]
+
+
+def test_a_model_that_sees_explains_what_the_image_shows_and_rows_without_one_are_rejected(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    Image.new("RGB", (32, 32), "red").save(tmp_path / "images" / "1.png")
+    row = {"key": "a" * 32, "image": "1.png", "caption": "A red square.", "negative": "A blue square."}
+    rows = write_rows(tmp_path / "n.jsonl", [row, {**row, "image": "2.png", "caption": "A red disc."}])
+    heard: list[ChatRequest] = []
+
+    def answer(request: ChatRequest) -> ServerAnswer:
+        heard.append(request)
+        label = "no" if 'Caption: "A blue' in request.user else "yes"
+        return ServerAnswer(f"The image shows a red square. So the answer is {label}.")
+
+    with serve_in_thread(ServerApp(answer=answer)) as server:
+        access = ModelAccess(
+            LLMSection.model_validate({"model": "m", "base_url": server.url}), tmp_path / "cache.sqlite"
+        )
+        read = TaskInput(str(rows), image_root=tmp_path / "images")
+        given = RationaleRequest("itm", read, tmp_path / "itm.parquet", RationaleSettings(see_image=True))
+        assert plan_rationales(given, access).requests.low == 2  # one image is missing
+        result = ask(given, access)
+    assert (result["kept"], result["rejected"]) == (2, {"no_image": 2})
+    for request_ in heard:
+        assert [part["type"] for part in list(request_.messages())[-1]["content"]].count("image_url") == 1
+        assert "The image is attached" in request_.system
+        assert "do not see" not in request_.system

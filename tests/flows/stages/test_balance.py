@@ -113,7 +113,7 @@ def test_each_negative_of_a_both_sides_build_has_its_positive_and_refinement_com
 
 @pytest.mark.parametrize(
     "own",
-    [{"both_sides": True}, {"floor": 0.2}, {"vocabulary": ["coco"]}, {"types": ["shuffle"]}, {"types": ["negation"]}],
+    [{"floor": 0.2}, {"vocabulary": ["coco"]}, {"types": ["shuffle"]}, {"types": ["negation"]}],
 )
 def test_what_only_rules_make_is_refused_of_a_model(captions: Path, own: dict[str, object]) -> None:
     config = {

@@ -43,7 +43,7 @@ def test_beyond_the_limit_the_largest_boxes_of_each_label_are_included_and_the_o
     context = ImageContext.of(pair_of("x", boxes=boxes), ContextLimits(boxes=3))
     assert context.boxes == (small[0], boxes[3], boxes[-1])
     assert context.more == (("cup", 4),)
-    assert 'More things, without their boxes:\n"cup": 4' in said(pair_of("x", boxes=boxes), ContextLimits(boxes=3))
+    assert 'More objects, without boxes:\n"cup": 4' in said(pair_of("x", boxes=boxes), ContextLimits(boxes=3))
 
 
 def test_captions_beyond_the_limits_are_dropped_from_the_end() -> None:

@@ -270,14 +270,17 @@ def test_the_image_is_sent_on_demand(tmp_path: Path) -> None:
     assert not blind.messages[-1].images
     [image] = seeing.messages[-1].images
     assert image.data_url().startswith("data:image/png;base64,")
-    assert "attached" in seeing.messages[-1].text
-    assert "attached" not in blind.messages[-1].text
+    assert "The image is attached" in seeing.messages[0].text
+    assert "You do not see the image" in blind.messages[0].text
+    assert "do not see" not in seeing.messages[0].text
 
 
-@pytest.mark.parametrize("image", ["", "missing.png", "https://example.org/dog.png"])
-def test_a_pair_without_a_readable_image_is_not_asked_when_the_image_is_to_be_seen(image: str) -> None:
+@pytest.mark.parametrize(
+    ("image", "reason"), [("", "no_image"), ("missing.png", "no_image"), ("https://example.org/dog.png", "image_url")]
+)
+def test_a_pair_without_a_readable_image_is_not_asked_when_the_image_is_to_be_seen(image: str, reason: str) -> None:
     [row] = rows(GOOD, pair=replace(PAIR, image=image), see_image=True)
-    assert (row.status, row.reason) == ("rejected", "no_image")
+    assert (row.status, row.reason) == ("rejected", reason)
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from pairwright.generators.llm.client.factory import open_model
 from pairwright.generators.llm.client.messages import Message, Model, Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.settings import LLMSettings
+from pairwright.generators.llm.image_tokens import ImageRule
 from pairwright.generators.llm.prices import Price, Prices
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import parse_script
@@ -33,7 +34,7 @@ def request(text: str = "hello", *, most: int | None = 100, model: str = "small"
 
 
 def most_of(asked: Request, answer: int) -> float:
-    return PRICE.most(max_prompt_tokens(asked, PRICE.image), answer)
+    return PRICE.most(max_prompt_tokens(asked, ImageRule()), answer)
 
 
 class Paid:
@@ -90,7 +91,7 @@ def test_the_cost_never_exceeds_the_limit_and_stops_within_one_request_of_it(
 
     def usage(asked: Request) -> Usage:
         _, most, prompt_share, share, _, _ = rows[int(asked.messages[0].text[:3])]
-        prompt = max(1, int(max_prompt_tokens(asked, PRICE.image) * prompt_share))
+        prompt = max(1, int(max_prompt_tokens(asked, ImageRule()) * prompt_share))
         return Usage(prompt, max(1, int(most * share)), prompt // 2)
 
     server = Paid(usage, lambda asked: rows[int(asked.messages[0].text[:3])][4])
@@ -142,7 +143,7 @@ def test_what_was_held_and_not_used_is_spent_on_later_requests() -> None:
 
 def test_without_max_tokens_the_overrun_is_what_the_answers_under_way_exceed_what_was_held() -> None:
     long = 3 * DEFAULT_HELD_TOKENS
-    server = Paid(lambda asked: Usage(max_prompt_tokens(asked, PRICE.image), long))
+    server = Paid(lambda asked: Usage(max_prompt_tokens(asked, ImageRule()), long))
     unlimited = [request(f"{at:03}", most=None) for at in range(50)]
     limit = 4 * most_of(unlimited[0], DEFAULT_HELD_TOKENS)
     ask_all(Budget(server, PRICES, max_cost=limit), unlimited)
@@ -160,7 +161,7 @@ def test_without_max_tokens_twice_the_longest_answer_so_far_is_held() -> None:
 
 def test_a_server_that_counts_more_than_there_are_bytes_is_held_to_its_own_count() -> None:
     asked = request("x", most=1)
-    many = 10 * max_prompt_tokens(asked, PRICE.image)
+    many = 10 * max_prompt_tokens(asked, ImageRule())
     server = Paid(lambda _: Usage(many, 1))
     budget = Budget(server, PRICES, max_cost=2.5 * PRICE.most(many, 1))
 

@@ -26,8 +26,9 @@ from pairwright.generators.llm.cost_estimate import (
     sample_rows,
     sum_plans,
 )
+from pairwright.generators.llm.image_tokens import ImageRule
 from pairwright.generators.llm.images import MessageImages
-from pairwright.generators.llm.prices import ImageRule, Price, Prices
+from pairwright.generators.llm.prices import Price, Prices
 from pairwright.generators.llm.runner import LLMRow
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import parse_script
@@ -234,9 +235,28 @@ def test_images_are_counted_as_large_as_they_are_sent() -> None:
     rule = ImageRule(tiles=(85, 170))
     with_image = Request((Message("user", "What?", (image,)),), "small")
     without = Request((Message("user", "What?"),), "small")
-    measured = estimate_prompt_tokens(with_image, rule, measure=True) - estimate_prompt_tokens(without, rule)
+    measured = estimate_prompt_tokens(with_image, rule) - estimate_prompt_tokens(without, rule)
     assert measured == 85 + 2 * 170
-    assert estimate_prompt_tokens(with_image, rule) - estimate_prompt_tokens(without, rule) == 85 + 4 * 170
+    unknown = replace(with_image, messages=(Message("user", "What?", (replace(image, width=0, height=0),)),))
+    assert estimate_prompt_tokens(unknown, rule) - estimate_prompt_tokens(without, rule) == 85 + 4 * 170
+
+
+def test_a_plan_names_the_part_of_images() -> None:
+    out = io.BytesIO()
+    PIL.Image.new("RGB", (800, 400)).save(out, "PNG")
+    image = MessageImages().of(out.getvalue())
+
+    def seen(text: str, attempt: int) -> LLMStep[str]:
+        [reply] = yield [Request((Message("user", text, (image,)),), "small")]
+        return str(reply)
+
+    prices = Prices({"small": Price(1.0, 10.0, image=ImageRule(tiles=(85, 170)))})
+    plan = plan_stage("s", [row("x", seen), row("y", seen)], 20, settings=SETTINGS, prices=prices)
+    assert plan.image_tokens.value == 20 * (85 + 2 * 170)
+    assert plan.image_cost is not None
+    assert plan.image_cost.value == pytest.approx(plan.image_tokens.value / 1e6)
+    assert plan.tokens_in.value > plan.image_tokens.value
+    assert sum_plans([plan, plan]).image_tokens.value == 2 * plan.image_tokens.value
 
 
 def test_no_rows_are_no_requests() -> None:

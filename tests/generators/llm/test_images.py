@@ -3,16 +3,25 @@
 import base64
 import io
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from PIL import Image as Picture
 
-from pairwright.datasets.errors import UsageError
+from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.images.loading import UnusableImageError
-from pairwright.generators.llm.client.messages import Image
+from pairwright.datasets.records import Pair
+from pairwright.generators.llm.client.chat_completions import build_payload
+from pairwright.generators.llm.client.messages import Image, Message, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm.prices import Prices
+from pairwright.generators.llm.token_estimate import estimate_image_tokens
 
 
 def drawn(size: tuple[int, int] = (40, 20), form: str = "PNG", mode: str = "RGB", **options: object) -> bytes:
@@ -121,7 +130,87 @@ def test_an_image_survives_a_process_boundary_and_takes_no_others_along() -> Non
     assert pickle.loads(pickle.dumps(image)).data_url() == image.data_url()  # noqa: S301 - our own bytes
 
 
+def test_threads_that_send_one_image_encode_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    images, data, encoded = MessageImages(edge=10), drawn(), list[str]()
+    encode = MessageImages._encode
+
+    def slowly(self: MessageImages, data: bytes, where: str) -> str:
+        encoded.append(where)
+        time.sleep(0.02)
+        return encode(self, data, where)
+
+    monkeypatch.setattr(MessageImages, "_encode", slowly)
+    with ThreadPoolExecutor(8) as threads:
+        urls = set(threads.map(lambda _: images.of(data).data_url(), range(16)))
+    assert (len(urls), len(encoded)) == (1, 1)
+
+
+@given(width=st.integers(1, 300), height=st.integers(1, 300), edge=st.integers(1, 200), short=st.integers(0, 200))
+@settings(max_examples=40, deadline=None)
+def test_the_size_that_is_counted_is_the_size_that_is_sent(width: int, height: int, edge: int, short: int) -> None:
+    image = MessageImages(edge=edge, short_edge=short).of(drawn((width, height), "BMP"))
+    assert opened(image).size == (image.width, image.height)
+    assert max(opened(image).size) <= edge
+    assert not 0 < short < edge or min(opened(image).size) <= short
+
+
+@pytest.mark.parametrize(
+    ("model", "size", "sent_size", "tokens"),
+    [
+        ("gpt-4o", (3000, 2000), (1024, 683), 85 + 4 * 170),
+        ("gpt-4o", (2000, 2000), (768, 768), 85 + 4 * 170),
+        ("gpt-4.1-mini", (1000, 640), (1000, 640), 1037),  # 1.62 x 32 x 20
+        ("Qwen/Qwen2.5-VL-7B-Instruct", (2016, 1512), (1008, 756), 36 * 27 + 2),
+        ("local:qwen2_5_vl@0123456789ab", (2016, 1512), (1008, 756), 36 * 27 + 2),
+        ("qwen3-vl-8b", (2048, 1024), (1024, 512), 32 * 16 + 2),
+        ("gemini-2.5-flash", (300, 200), (300, 200), 258),
+        ("google/gemma-3-4b-it", (3000, 2000), (896, 597), 256),
+        ("llava-hf/llava-1.5-7b-hf", (640, 480), (640, 480), 576),
+        ("unknown-model", (560, 280), (560, 280), 202),
+    ],
+)
+def test_an_image_has_the_size_and_the_tokens_of_its_model(
+    model: str, size: tuple[int, int], sent_size: tuple[int, int], tokens: int
+) -> None:
+    rule = Prices.of().image_rule(model)
+    image = MessageImages.for_model(rule).of(drawn(size))
+    assert (image.width, image.height) == sent_size
+    assert rule.tokens(image.width, image.height) == tokens
+
+
+def test_low_detail_is_sent_small_and_counts_the_base_alone() -> None:
+    rule = Prices.of().image_rule("gpt-4o")
+    image = MessageImages.for_model(rule, detail="low").of(drawn((2000, 1000)))
+    [part] = build_payload(Request((Message("user", "", (image,)),), "gpt-4o"))["messages"][0]["content"]
+    assert part["image_url"]["detail"] == "low"
+    assert opened(image).size == (512, 256)
+    assert estimate_image_tokens(Request((Message("user", "", (image,)),), "gpt-4o"), rule) == 85
+
+
+def test_a_web_address_is_sent_only_when_the_user_allows() -> None:
+    address = "https://example.org/a.jpg"
+    with pytest.raises(InputError, match="--image-urls"):
+        MessageImages().read(address)
+    image = MessageImages(urls=True).read(address)
+    assert image.data_url() == address
+    assert image.form == "url"
+    assert image.sha256 != MessageImages(urls=True).read(f"{address}?2").sha256
+    with pytest.raises(InputError):
+        MessageImages(urls=True).read("s3://bucket/a.jpg")
+
+
+def test_a_pair_without_a_usable_image_has_none(tmp_path: Path) -> None:
+    path = tmp_path / "one.png"
+    path.write_bytes(drawn())
+    images = MessageImages()
+    found = images.of_pair(Pair("k", "A cat.", image=str(path)))
+    assert found is not None
+    assert found.sha256 == images.of(drawn()).sha256
+    for locator in ("", str(tmp_path / "none.png"), "https://example.org/a.jpg"):
+        assert images.of_pair(Pair("k", "A cat.", image=locator)) is None
+
+
 @pytest.mark.parametrize("wrong", [{"edge": 0}, {"quality": 0}, {"quality": 96}, {"memory": -1}])
-def test_impossible_settings_are_refused(wrong: dict[str, int]) -> None:
+def test_impossible_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="images"):
         MessageImages(**wrong)

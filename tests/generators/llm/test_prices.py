@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.generators.llm.client.messages import Usage
-from pairwright.generators.llm.prices import ImageRule, Price, Prices, parse_price
+from pairwright.generators.llm.image_tokens import ImageRule
+from pairwright.generators.llm.prices import Price, Prices, parse_price
 
 COUNTS = st.integers(0, 10**7)
 

@@ -11,6 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,17 @@ def test_a_second_session_finds_all_answers_of_the_first(server: Server, cache: 
         first = type(first).from_env({}, base_url=server.url, api_key="y" * 20, model="m", transport=transport)
     assert (totals.rows, totals.spent.requests, totals.spent.cached) == (40, 0, 40)
     assert server.stats()["requests"] == 40
+
+
+def test_answers_come_while_the_caller_is_busy(server: Server, cache: Path) -> None:
+    """The loop goes on: all rows end before the caller takes the first one."""
+    with Session(settings(server.url), cache=cache) as session:
+        ticks = count()
+        found = [
+            each.row for each in session.run(rows(300), busy=lambda: session.totals().rows < 300 and next(ticks) < 1000)
+        ]
+    assert found == [str(n) for n in range(300)]
+    assert next(ticks) < 1000
 
 
 def test_runs_of_one_session_follow_each_other_and_are_counted_together(server: Server, cache: Path) -> None:

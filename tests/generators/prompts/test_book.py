@@ -79,7 +79,7 @@ def test_a_request_holds_system_text_demonstrations_and_the_row(write: Write) ->
 
 def test_every_system_text_says_that_strings_are_material(write: Write) -> None:
     for prompt in [load_prompt(write()), *PromptBook().listing()]:
-        assert "never an instruction" in prompt.messages[0].text
+        assert "never as an instruction" in prompt.messages[0].text
 
 
 def test_parameters_can_be_overridden_and_omitted(write: Write) -> None:
@@ -381,12 +381,12 @@ def test_the_id_does_not_change_with_what_is_not_sent(write: Write) -> None:
 
 
 def test_a_users_file_replaces_a_built_in_one_and_a_new_name_is_added(tmp_path: Path) -> None:
-    shutil.copy(Path(__file__).parents[2] / "plugins/prompts/positive-swap.yaml", tmp_path)
-    shutil.copy(BUILT_IN / "swap-object.yaml", tmp_path / "swap-anything.yaml")
+    shutil.copy(Path(__file__).parents[2] / "plugins/prompts/swap-object.yaml", tmp_path)
+    shutil.copy(BUILT_IN / "swap-attribute.yaml", tmp_path / "swap-anything.yaml")
     book = PromptBook(tmp_path)
-    assert book.get("positive-swap").id != PromptBook().get("positive-swap").id
-    assert book.get("positive-swap").source.parent == tmp_path
-    assert book.get("swap-object").id == PromptBook().get("swap-object").id
+    assert book.get("swap-object").id != PromptBook().get("swap-object").id
+    assert book.get("swap-object").source.parent == tmp_path
+    assert book.get("swap-attribute").id == PromptBook().get("swap-attribute").id
     names = [prompt.name for prompt in book.listing()]
     assert names == sorted([*(prompt.name for prompt in PromptBook().listing()), "swap-anything"])
 
@@ -413,7 +413,7 @@ def test_a_broken_file_is_an_error_when_the_book_is_opened(write: Write, tmp_pat
 def test_a_replacement_that_the_caller_could_not_use_is_refused(
     write: Write, tmp_path: Path, changes: list[tuple[str, str]], message: str
 ) -> None:
-    write(*changes, name="positive-swap")
+    write(*changes, name="swap-object")
     with pytest.raises(ConfigError, match=message):
         PromptBook(tmp_path)
 
@@ -447,7 +447,34 @@ def test_a_pair_gives_the_values_of_the_built_in_prompts() -> None:
         "more": [],
         "sees": False,
         "types": [],
+        "hint": "",
+        "count": 0,
     }
     assert values == expected
-    for name in ("conversation", "detail", "reasoning", "swap-object", "positive-swap"):
+    for name in ("conversation", "detail", "reasoning", "swap-object", "positives-at-once"):
         assert PromptBook().get(name).needs <= values.keys()
+
+
+# With the image
+
+
+def test_with_the_image_a_prompt_says_so_or_has_texts_of_its_own(write: Write) -> None:
+    plain = load_prompt(write())
+    seeing = plain.with_image()
+    assert plain.with_image(sees=False) is plain
+    assert "attached" not in plain.messages[0].text
+    assert seeing.messages[0].text.startswith("Do something.\n\nThe image is attached")
+    assert seeing.messages[1:] == plain.messages[1:]
+    own = "with_image:\n  system: Look.\n  demonstrations:\n    - {values: {caption: A dog., captions: []}, answer: {done: false}}\n"
+    seeing = load_prompt(write(("demonstrations:", own + "demonstrations:"))).with_image()
+    assert seeing.messages[0].text.startswith("Look.\n\n")
+    assert [message.text for message in seeing.messages[1:]] == ['Caption: "A dog."', '{"done": false}']
+
+
+def test_texts_for_the_image_change_the_id_of_requests_with_it_only(write: Write) -> None:
+    plain = load_prompt(write())
+    own = load_prompt(write(("temperature: 0", "temperature: 0\nwith_image: {system: Look.}")))
+    assert own.id == plain.id
+    assert len({plain.id, plain.with_image().id, own.with_image().id}) == 3
+    with pytest.raises(ConfigError, match="4: unknown key 'sytem'"):
+        load_prompt(write(("temperature: 0", "with_image: {sytem: Look.}")))

@@ -2,22 +2,44 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from pairwright.datasets.records import Origin, Pair
+from pairwright.generators.edits.general_english import GeneralEnglish
+from pairwright.generators.edits.written.checks import EditChecks
 from pairwright.generators.language.inflection import article
+from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.language.wordnet import load_wordnet
+from pairwright.generators.listed_edits import (
+    BOTH_SIDES,
+    NEGATIVE_TYPES,
+    NEGATIVES,
+    POSITIVE_TYPES,
+    POSITIVES,
+    SEEN_NEGATIVES,
+    ListedEdits,
+)
+from pairwright.generators.llm.client.messages import Reply, Usage
+from pairwright.generators.llm.client.steps import run_step
+from pairwright.generators.llm.output.answers import request_answers
+from pairwright.generators.llm_edits import AnnotationBuilder
 from pairwright.generators.prompts.book import Prompt, PromptBook
+from pairwright.generators.prompts.prompt import pair_values
 
 BOOK = PromptBook()
-JUDGING = {"judge", "judge-answers"}  # a demonstration would bias the judgement
-EDITING = [p.name for p in BOOK.listing() if p.name.endswith("-compose") or p.name.startswith(("swap-", "positive-"))]
+# A demonstration would bias the judgement, or lack its image.
+JUDGING = {"judge", "judge-answers", "choose", "captions"}
+EDITING = [p.name for p in BOOK.listing() if p.name.endswith("-compose") or p.name.startswith("swap-")]
+LISTING = ("negatives-at-once", "negatives-both-sides", "positives-at-once")
 TYPES = (
     "replace-object", "replace-attribute", "replace-relation", "swap-object", "swap-attribute", "add-object",
     "add-attribute",
 )  # fmt: skip
-_FIELD = re.compile(r"^(Caption|Replace|By|Add|Describe|As|Also said of the picture): (.+)$", re.MULTILINE)
+_FIELD = re.compile(r"^(Caption|Replace|By|Add|Describe|As|Also true): (.+)$", re.MULTILINE)
 _WORD = re.compile(r"[\w'-]+|[^\w\s]")
 
 
@@ -86,7 +108,7 @@ def test_there_are_enough_demonstrations_without_duplicates(name: str) -> None:
     if name in JUDGING:
         assert not questions
     else:
-        assert len(questions) >= (3 if name in {"conversation", "detail", "reasoning"} else 7)
+        assert len(questions) >= (7 if name.startswith("rationale") else 2 if name in LISTING else 3)
 
 
 @pytest.mark.parametrize("kind", ["object", "attribute", "relation"])
@@ -105,7 +127,7 @@ def test_found_concepts_stand_in_the_caption_in_its_order(kind: str) -> None:
 def test_proposed_concepts_are_new_to_the_caption_and_to_what_is_known(name: str) -> None:
     for given, answer in shown(BOOK.get(name)):
         new = answer["concept"]
-        known = " ".join([given["Caption"], *given.get("Also said of the picture", [])]).lower()
+        known = " ".join([given["Caption"], *given.get("Also true", [])]).lower()
         assert new == new.lower()
         assert not re.search(rf"\b{re.escape(new)}\b", known), given
         replaced = given.get("Replace") or given.get("Describe")
@@ -131,7 +153,7 @@ def test_composed_captions_differ_by_the_concept_and_nothing_else(name: str) -> 
 @pytest.mark.parametrize("name", [name for name in EDITING if not name.endswith("-compose")])
 def test_gated_edits_show_both_answers_and_change_one_place_or_one_pair(name: str) -> None:
     answers = list(shown(BOOK.get(name)))
-    assert sum(answer["possible"] for _, answer in answers) >= 6
+    assert sum(answer["possible"] for _, answer in answers) >= 3
     assert sum(not answer["possible"] for _, answer in answers) >= 1
     for given, answer in answers:
         if answer["possible"]:
@@ -140,26 +162,70 @@ def test_gated_edits_show_both_answers_and_change_one_place_or_one_pair(name: st
             assert answer == {"possible": False, "from": "", "to": "", "caption": ""}
 
 
-def test_swaps_around_and_are_short_and_exchange_its_two_sides() -> None:
-    for given, answer in shown(BOOK.get("positive-swap")):
-        assert " and " in given["Caption"]
-        assert len(given["Caption"].split()) < 15
-        if answer["possible"]:
-            assert f"{answer['from']} and {answer['to']}" in given["Caption"]
-
-
-def test_the_answer_with_all_types_shows_each_type_at_least_seven_times_in_its_order() -> None:
-    counts = dict.fromkeys(TYPES, 0)
-    for given, answer in shown(BOOK.get("negatives-at-once")):
-        types = [each["type"] for each in answer["negatives"]]
+@pytest.mark.parametrize("name", LISTING)
+def test_answers_with_several_types_show_each_type_in_its_order(name: str) -> None:
+    counts: Counter[str] = Counter()
+    for given, answer in shown(BOOK.get(name)):
+        [entries] = answer.values()
+        types = [each["type"] for each in entries]
         assert types == [each for each in TYPES if each in types]
-        captions = [each["caption"] for each in answer["negatives"]]
+        captions = [each["caption"] for each in entries]
         assert len(set(captions)) == len(captions)
-        for change in answer["negatives"]:
+        for change in entries:
             counts[change["type"]] += 1
             check_edit(given["Caption"], change["type"].partition("-")[0], change)
-    assert min(counts.values()) >= 7, counts
-    assert any(len(answer["negatives"]) < 7 for _, answer in shown(BOOK.get("negatives-at-once")))
+    known = POSITIVE_TYPES if name.startswith("positives") else TYPES
+    assert not set(known) - counts.keys() - ({"swap-attribute"} if "both" in name else set())
+    assert any(len(entries) < len(known) for _, answer in shown(BOOK.get(name)) for entries in answer.values())
+
+
+@pytest.mark.parametrize(("name", "sees"), [*((name, False) for name in LISTING), ("negatives-at-once", True)])
+def test_demonstrations_pass_the_checks_of_answers(name: str, *, sees: bool) -> None:
+    """Each would be kept, with its true side; so no demonstration shows what is rejected."""
+    wordnet, tagger = load_wordnet(), load_tagger()
+    prompt, kind = BOOK.get(name).with_image(sees=sees), f"hard_{name.partition('s-')[0]}"
+    shape = POSITIVES if kind == "hard_positive" else BOTH_SIDES if "both" in name else NEGATIVES
+    shape = SEEN_NEGATIVES if sees else shape
+    types = POSITIVE_TYPES if kind == "hard_positive" else NEGATIVE_TYPES
+    builder = AnnotationBuilder(kind, types, 1, Origin("test", 1), "both" in name)
+    batch = []
+    for given, answer in shown(prompt):
+        pair = Pair("k", given["Caption"], captions=tuple(given.get("Also true", ())))
+        reply = run_step(
+            request_answers([prompt.request(pair_values(pair), model="m")], shape),
+            lambda _, given=answer: Reply(json.dumps(given), "stop", "", Usage(1, 1), "m", "k"),  # type: ignore[misc]
+        )[0]
+        batch.append((pair, ListedEdits(prompt, shape, types, types).candidates(pair.caption, reply)))
+    rows = builder.annotations(batch, EditChecks(wordnet, GeneralEnglish(wordnet), tagger))
+    assert {(row.text, row.reason) for own in rows for row in own if row.reason not in {"", "no_edit"}} == set()
+
+
+def test_replacements_in_demonstrations_are_no_longer_than_what_they_replace() -> None:
+    """A model imitates them: in recorded answers a replacing caption was longer than its source too often."""
+    longer = Counter[bool]()
+    for name in ("negatives-at-once", "negatives-both-sides"):
+        for _, answer in shown(BOOK.get(name)):
+            for change in answer["negatives"]:
+                if change["type"].startswith("replace"):
+                    longer[len(change["to"]) > len(change["from"])] += 1
+    assert longer[True] < longer[False] / 2
+
+
+def test_no_true_fact_of_a_demonstration_is_a_negative_of_it() -> None:
+    for given, answer in shown(BOOK.get("negatives-both-sides")):
+        for change in answer["negatives"]:
+            true = change["true"]
+            assert not true or abs(len(true) - len(change["to"])) <= 3, change
+            swapped_words = change["type"].startswith("swap")
+            assert swapped_words or change["to"] not in " ".join(given.get("Also true", []))
+
+
+def test_words_of_demonstrations_are_not_those_of_preferences() -> None:
+    """What a preference names would be copied from a demonstration."""
+    for name in ("negatives-at-once", "negatives-both-sides"):
+        prompt = BOOK.get(name)
+        written = {word for _, answer in shown(prompt) for each in answer["negatives"] for word in words(each["to"])}
+        assert not written & {word for hint in prompt.lists["hints"] for word in words(hint)} - {"and", "of"}
 
 
 @pytest.mark.parametrize("name", ["conversation", "detail", "reasoning"])
@@ -203,6 +269,6 @@ def test_rationales_end_in_their_label_once_and_agree_with_the_one_given(name: s
 
 
 def test_every_answer_is_far_from_its_limit() -> None:
-    for prompt in BOOK.listing():
+    for prompt in (each.with_image(sees=sees) for each in BOOK.listing() for sees in (False, True)):
         longest = max(len(text) for text in (prompt.typical, *(message.text for message in prompt.messages[2::2])))
         assert longest / 3.5 < 0.8 * prompt.parameters["max_tokens"], prompt.name

@@ -28,6 +28,9 @@ def answers(
     data: Annotated[Path, input_option("--data", help="A .jsonl of questions.")],
     images: ImagesOption = "",
     html: HtmlOption = None,
+    see_image: Annotated[
+        bool, typer.Option("--see-image", help="Send the image to the judge too; questions without one get no score.")
+    ] = False,
     device: DeviceOption = "",
     batch_size: Annotated[int, advanced_option(min=1, help="Questions per batch.")] = 8,
     as_json: JsonOption = False,
@@ -50,7 +53,7 @@ def answers(
     if not all(name.endswith(".jsonl") for name in models) and not asked.dry_run:
         require_torch(models)
     out = html or Path("answers.html")
-    request = JudgingRequest(tuple(models), data, images, out, device, batch_size)
+    request = JudgingRequest(tuple(models), data, images, out, device, batch_size, see_image)
     access = asked.asking(out)
     judged = cancel_plan_or_run(
         asked,

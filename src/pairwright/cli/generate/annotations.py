@@ -10,7 +10,7 @@ from pairwright.cli.generate.type_lists import parse_counts, parse_list, parse_r
 from pairwright.cli.options.context import CONTEXT_PARAMETERS, ContextOptions, with_context_options
 from pairwright.cli.options.groups import advanced_option, limit_option, with_options
 from pairwright.cli.options.input import InputArgument, InputOptions, with_input_options
-from pairwright.cli.options.model import ModelOptions, with_model_options
+from pairwright.cli.options.model import ModelOptions, SeeImageOption, with_model_options
 from pairwright.cli.output.console import note
 from pairwright.cli.output.progress import with_progress
 from pairwright.datasets.errors import UsageError
@@ -22,11 +22,14 @@ from pairwright.generators.conversations.question_templates import (
     PromptTurns,
 )
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
+from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
+
+CaptionsPerRequest = Annotated[int, advanced_option(min=1, help="Model: captions in one request, at most.")]
 
 
 @with_progress
 @with_model_options
-@with_input_options("explode", "max_caption")
+@with_input_options("explode", "max_caption", "image_root")
 @with_options(GenerateOptions, "common")
 def negatives(
     input_: InputArgument,
@@ -37,8 +40,12 @@ def negatives(
     ] = None,
     per_type: Annotated[int, typer.Option(min=1, help="Negatives per caption and type.")] = 1,
     both_sides: Annotated[
-        bool, typer.Option("--both-sides", help="Rules: write a hard positive for each negative.")
+        bool, typer.Option("--both-sides", help="Write a hard positive for each negative, edited in the same place.")
     ] = False,
+    candidates: Annotated[
+        int, typer.Option(min=1, help="Model: negatives per type in one answer, for refine --fix choose.")
+    ] = 1,
+    see_image: SeeImageOption = False,
     floor: Annotated[
         float | None,
         typer.Option(
@@ -51,6 +58,7 @@ def negatives(
         Literal["one-call", "workflow"],
         advanced_option(help="Model: one answer, or find-propose-compose."),
     ] = "one-call",
+    captions_per_request: CaptionsPerRequest = CAPTIONS_PER_REQUEST,
     reading: InputOptions,
     common: GenerateOptions,
     asked: ModelOptions,
@@ -66,22 +74,32 @@ def negatives(
       pairwright generate negatives captions.jsonl --out negatives.jsonl
       pairwright generate negatives captions.csv --types replace-object,swap-attribute --out negatives.json
       pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --dry-run --out negatives.jsonl
+      pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --candidates 4 --out negatives.jsonl
+      pairwright generate negatives captions.jsonl --method llm --model gpt-4o-mini --see-image --out negatives.jsonl
     """
     from pairwright.flows.commands.generate import GenerateRequest
     from pairwright.generators.llm_negatives import TYPES as MODEL_TYPES
     from pairwright.generators.negatives import FOR_BENCHMARKS, FOR_TRAINING, TYPES
 
     named = parse_types("negative", types, MODEL_TYPES if method == "llm" else TYPES)
-    options: dict[str, Any] = {"per_type": per_type, **named}
+    options: dict[str, Any] = {"per_type": per_type, "both_sides": both_sides, **named}
     if method == "llm":
-        by_rules = {"--both-sides": both_sides, "--floor": floor is not None, "--vocabulary": bool(vocabulary)}
+        by_rules = {"--floor": floor is not None, "--vocabulary": bool(vocabulary)}
         for name, given in by_rules.items():
             if given:
                 raise UsageError(f"{name} requires --method rules. Omit it, or --method llm.")
-        options["variant"] = variant
+        if variant == "workflow" and (candidates > 1 or both_sides):
+            raise UsageError("--candidates and --both-sides require --variant one-call.")
+        if see_image and (variant == "workflow" or both_sides):
+            raise UsageError("--see-image requires --variant one-call without --both-sides.")
+        options |= {"variant": variant, "candidates": candidates, "captions_per_request": captions_per_request}
+        options["see_image"] = see_image
     else:
-        if variant != "one-call":
-            raise UsageError("--variant requires --method llm.")
+        by_model = {"--variant": variant != "one-call", "--candidates": candidates > 1, "--see-image": see_image}
+        by_model["--captions-per-request"] = captions_per_request != CAPTIONS_PER_REQUEST
+        for name, given in by_model.items():
+            if given:
+                raise UsageError(f"{name} requires --method llm.")
         if both_sides and not set(named.get("types", FOR_BENCHMARKS)) - FOR_TRAINING:
             raise UsageError("--both-sides makes no positives for shuffle. Omit it, or add other --types.")
         if ("negation" in named.get("types", ())) != bool(vocabulary):
@@ -89,25 +107,28 @@ def negatives(
                 "--types negation and --vocabulary require each other: only labels that are annotated in every image prove "
                 "that something is absent. Add --vocabulary coco, or your labels, or omit both."
             )
-        options |= {"both_sides": both_sides, "floor": DEFAULT_FLOOR if floor is None else floor}
+        options["floor"] = DEFAULT_FLOOR if floor is None else floor
         options |= parse_vocabulary(vocabulary)
     out, read = common.out, reading.read_options(input_)
     limits = common.limits(TYPES, options.get("types", FOR_BENCHMARKS))
     generator = f"{method}-negatives"
     request = GenerateRequest(generator, options, common.seed, read, common.pool, out, limits, common.workers)
-    refine = f"refine {out} --out {out.with_stem(f'{out.stem}-refined')}"
+    choose = " --fix choose" if per_type > 1 or candidates > 1 else ""
+    refine = f"refine {out}{choose} --out {out.with_stem(f'{out.stem}-refined')}"
     run_request(request, method, common, asked, next_command=refine)
 
 
 @with_progress
 @with_model_options
-@with_input_options("explode", "max_caption")
+@with_input_options("explode", "max_caption", "image_root")
 @with_options(GenerateOptions, "common")
 def positives(
     input_: InputArgument,
     *,
     method: MethodOption = "rules",
     types: Annotated[str | None, typer.Option(help="Types, separated by commas; else all.")] = None,
+    see_image: SeeImageOption = False,
+    captions_per_request: CaptionsPerRequest = CAPTIONS_PER_REQUEST,
     reading: InputOptions,
     common: GenerateOptions,
     asked: ModelOptions,
@@ -127,6 +148,10 @@ def positives(
 
     read = reading.read_options(input_)
     options = parse_types("positive", types, TYPES)
+    if method == "llm":
+        options |= {"captions_per_request": captions_per_request, "see_image": see_image}
+    elif captions_per_request != CAPTIONS_PER_REQUEST or see_image:
+        raise UsageError("--captions-per-request and --see-image require --method llm.")
     limits = common.limits(TYPES, options.get("types", TYPES))
     generator = f"{method}-positives"
     request = GenerateRequest(generator, options, common.seed, read, common.pool, common.out, limits, common.workers)
@@ -171,7 +196,7 @@ def conversations(
     ratios: Annotated[
         str, limit_option(metavar="TYPE=N,...", help="Model: one type per pair, drawn by these parts.")
     ] = "",
-    see_image: Annotated[bool, typer.Option("--see-image", help="Model: send the image too.")] = False,
+    see_image: SeeImageOption = False,
     templates: TemplateOptions,
     reading: InputOptions,
     context: ContextOptions,

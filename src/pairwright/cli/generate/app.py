@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from pairwright.cli.generate.annotations import conversations, negatives, positives
+from pairwright.cli.generate.captions import captions
+from pairwright.cli.generate.mistakes import mistakes
 from pairwright.cli.generate.plugin import run
 from pairwright.cli.generate.rationales import MultipleImports, rationales
 from pairwright.cli.generate.triples import triples
@@ -23,9 +25,11 @@ app = App(
     "Generate texts for pairs, without a build.\n\n`pairwright generate --generator NAME INPUT --out OUT` runs an installed generator.",
     cls=GeneratorGroup,
 )
+app.command("captions")(captions)
 app.command("negatives")(negatives)
 app.command("positives")(positives)
 app.command("conversations")(conversations)
 app.command("rationales", cls=MultipleImports)(rationales)
 app.command("triples")(triples)
+app.command("mistakes")(mistakes)
 app.command("run")(run)

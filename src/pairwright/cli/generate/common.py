@@ -38,7 +38,7 @@ class GenerateOptions:
         1.0
     )
     seed: SeedOption = 0
-    workers: Annotated[int, advanced_option(min=0, help="Processes for rules (0 = one per core).")] = 0
+    workers: Annotated[int, advanced_option(min=0, help="Processes (0 = one per core).")] = 0
     details: DetailsOption = False
     as_json: JsonOption = False
 
@@ -55,10 +55,15 @@ class GenerateOptions:
         return BalanceLimits(parse_quota(self.quota, types, made), self.max_word_share)
 
     def print_result(
-        self, result: Mapping[str, Any], method: str, bill: Sequence[str] = (), next_command: str = ""
+        self,
+        result: Mapping[str, Any],
+        method: str,
+        bill: Sequence[str] = (),
+        next_command: str = "",
+        unit: str = "caption",
     ) -> None:
         """Print the result of a generator; exit with 3 where no text was kept."""
-        lines = result_lines(result, details=self.details, bill=bill, next_command=next_command)
+        lines = result_lines(result, details=self.details, bill=bill, next_command=next_command, unit=unit)
         emit({**result, "method": method}, lines, as_json=self.as_json)
         if reason := nothing_kept(result):
             exit_below_target(reason)
@@ -72,6 +77,7 @@ def run_request(
     *,
     context: ContextOptions | None = None,
     next_command: str = "",
+    unit: str = "caption",
 ) -> None:
     """Run a generator and print its result, or the plan of what it would ask a model.
 
@@ -82,6 +88,7 @@ def run_request(
         asked: options of the model, which have to be unused without ``llm``.
         context: captions of an index that the model reads.
         next_command: suggestion for the next step.
+        unit: what the texts are made of.
     """
     reads = (request.read.input, request.pool)
     if method != "llm":
@@ -101,10 +108,10 @@ def run_request(
     result = cancel_plan_or_run(
         asked,
         access,
-        "captions",
+        f"{unit}s",
         plan=lambda: plan_llm_generator(request, access, note),
         run=lambda bar: run_llm_generator(request, access, note, bar),
         as_json=common.as_json,
     )
     if result is not None:
-        common.print_result(result, "llm", bill_lines(result), next_command)
+        common.print_result(result, "llm", bill_lines(result), next_command, unit)

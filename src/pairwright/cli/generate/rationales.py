@@ -18,7 +18,7 @@ from pairwright.cli.options.input import (
     parse_columns,
     with_input_options,
 )
-from pairwright.cli.options.model import ModelOptions, bill_lines, with_model_options
+from pairwright.cli.options.model import ModelOptions, SeeImageOption, bill_lines, with_model_options
 from pairwright.cli.options.model_runs import cancel_plan_or_run
 from pairwright.cli.output.console import emit, list_counts, note
 from pairwright.cli.output.files import check_outputs
@@ -48,7 +48,7 @@ class MultipleImports(GroupedCommand):
 @with_progress
 @with_model_options
 @with_context_options
-@with_input_options()
+@with_input_options("image_root")
 def rationales(
     input_: Annotated[
         str, typer.Argument(metavar="INPUT", help="Rows of the task; for itm also a build, shards, or hard negatives.")
@@ -64,6 +64,7 @@ def rationales(
         bool, typer.Option("--label-given", help="Send the right label to the model, to be explained.")
     ] = False,
     samples: Annotated[int, typer.Option(min=1, max=100, help="Answers per row; the majority label wins.")] = 1,
+    see_image: SeeImageOption = False,
     wrong_labels: Annotated[
         Literal["apart", "keep"], typer.Option(help="Separate rows with a wrong label, or correct it.")
     ] = "apart",
@@ -95,16 +96,19 @@ def rationales(
     from pairwright.flows.rationales.task_rows import TaskInput
     from pairwright.generators.rationales.generator import RationaleSettings
 
-    read = TaskInput(input_, reading.format, parse_columns(reading.columns), reading.on_error)
-    settings = RationaleSettings(label_given, samples, wrong_labels, validation, seed)
+    root = Path(reading.image_root) if reading.image_root else None
+    read = TaskInput(input_, reading.format, parse_columns(reading.columns), reading.on_error, root)
+    settings = RationaleSettings(label_given, samples, wrong_labels, validation, seed, see_image)
     student = StudentRows(rows, label_prefix, rationale_prefix)
     if out.suffix.lower() == ".parquet" and student != StudentRows():
         raise UsageError(f"{out}: .parquet holds examples without prefixes. Omit --rows and the prefixes.")
     request = RationaleRequest(task, read, out, settings, student)
     if outputs:
         asked.refuse(f"with {_IMPORT}")
-        if label_given or samples > 1 or context.given:
-            raise UsageError(f"--label-given, --samples, {CONTEXT_PARAMETERS} do nothing with {_IMPORT}. Omit them.")
+        if label_given or samples > 1 or see_image or context.given:
+            raise UsageError(
+                f"--label-given, --samples, --see-image, {CONTEXT_PARAMETERS} do nothing with {_IMPORT}. Omit them."
+            )
         check_outputs(out)
         nothing_written_on_interrupt()
         result = import_rationales(request, outputs)

@@ -23,7 +23,12 @@ _ENOUGH = 20  # rows of a type
 
 
 def result_lines(
-    result: Mapping[str, Any], *, details: bool = False, bill: Sequence[str] = (), next_command: str = ""
+    result: Mapping[str, Any],
+    *,
+    details: bool = False,
+    bill: Sequence[str] = (),
+    next_command: str = "",
+    unit: str = "caption",
 ) -> list[str]:
     """Return the result of a generator as lines.
 
@@ -32,25 +37,43 @@ def result_lines(
         details: also print all reasons, the most used words and the positions of edits.
         bill: lines about the cost of a model.
         next_command: command that reads OUT.
+        unit: what the texts are made of.
     """
     if details:
         account = {kind: each for kind, each in result["account"].items() if each["kept"] >= _ENOUGH}
         tables = [*_type_rows(result["types"], result["account"]), "", *_word_lines(account), *_position_lines(account)]
     else:
         types = [(kind, counts["kept"], counts["rejected"]) for kind, counts in result["types"].items()]
-        tables = [*type_table(types, result["captions"], "captions"), ""]
+        tables = [*type_table(types, result["captions"], f"{unit}s"), ""]
     kept = sum(counts["kept"] for counts in result["types"].values())
     return [
-        headline(
-            f"{count_phrase(kept, 'text')} for {count_phrase(result['captions'], 'caption')}, {result['seconds']} s"
-        ),
+        headline(f"{count_phrase(kept, 'text')} for {count_phrase(result['captions'], unit)}, {result['seconds']} s"),
         *tables,
+        *_length_lines(result.get("lengths", {})),
         *map(warning, quota_lines(result["limits"])),
         *skipped_lines(result),
+        *_support_lines(result.get("support", {})),
         *bill,
         f"Written to {result['out']}",
         *(next_step(f"pairwright {next_command}") if kept and next_command else []),
     ]
+
+
+def _length_lines(lengths: Mapping[str, int]) -> list[str]:
+    """Return how often a negative is longer than its true text, which a text-only model would use."""
+    if not (pairs := sum(lengths.values())):
+        return []
+    shares = ", ".join(f"{lengths[name] / pairs:.0%} {name}" for name in ("longer", "equal", "shorter"))
+    return [f"Negatives against their true texts: {shares}."]
+
+
+def _support_lines(support: Mapping[str, int]) -> Iterator[str]:
+    if things := support.get("things", 0):
+        unsupported = support["unsupported"]
+        yield (
+            f"{count_phrase(support['texts'], 'text')} compared with captions and boxes: {unsupported:,} of {things:,} things "
+            f"({unsupported / things:.0%}) have no support there."
+        )
 
 
 def nothing_kept(result: Mapping[str, Any]) -> str:

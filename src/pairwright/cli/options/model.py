@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from pairwright.generators.llm.session import Snapshot
 
 
+SeeImageOption = Annotated[
+    bool, typer.Option("--see-image", help="Model: send the image too; pairs without one are rejected.")
+]
 _FIRST = (  # in the help; then the other settings
     *("model", "base_url", "cache", "dry_run", "max_cost", "max_requests", "retry_failed", "batch", "batch_cancel"),
     *("prompts", "structured"),
@@ -187,7 +190,9 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     from pairwright.generators.llm.budget import format_usd
     from pairwright.generators.llm.cost_estimate import sum_plans
 
-    table: list[list[object]] = [["stage", "rows", "requests", "from cache", "tokens in", "tokens out", "cost", "time"]]
+    table: list[list[object]] = [
+        ["stage", "rows", "requests", "from cache", "tokens in", "tokens out", "per kept row", "cost", "time"]
+    ]
     for plan in [*plans, *([sum_plans(plans)] if len(plans) > 1 else [])]:
         cost = (
             "unknown"
@@ -198,18 +203,32 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
         )
         time = duration(plan.seconds.value) if plan.seconds.value or not plan.requests.value else "unknown"
         numbers = [round(each.value) for each in (plan.cached, plan.tokens_in, plan.tokens_out)]
-        table.append([plan.stage, plan.rows, _with_range(plan.requests), *numbers, cost, time])
+        kept = "" if plan.tokens_per_kept_row is None else round(plan.tokens_per_kept_row)
+        table.append([plan.stage, plan.rows, _with_range(plan.requests), *numbers, kept, cost, time])
     lines = columns(table, indent="")
     models = sorted({model for plan in plans for model in plan.unpriced})
     if models:
         lines += ["", f"No price is known for {', '.join(models)}: give --price IN/OUT, or --prices FILE."]
     sampled = " and ".join(f"{count:,}" for count in sorted({plan.sampled for plan in plans}))
     lines += ["", f"Estimated from {sampled} sampled rows and expected answers; no requests were sent."]
+    if images := sum(plan.image_tokens.value for plan in plans):
+        lines.append(_image_line(images, [plan.image_cost for plan in plans]))
+    if any(plan.kept_rows for plan in plans):
+        lines.append("Tokens per kept row assume that 72% of the requested texts are kept, as of recorded answers.")
     if any(plan.repairs.high for plan in plans):
         lines.append(
-            "The upper bounds hold one repair for every answer: a second request where the first answer does not fit."
+            "The upper bounds assume that no first answer is valid: each row of a shared request is then requested alone, "
+            "and each answer repaired once."
         )
     return lines
+
+
+def _image_line(tokens: float, costs: Sequence["EstimatedRange | None"]) -> str:
+    from pairwright.generators.llm.budget import format_usd
+
+    known = [cost.value for cost in costs if cost is not None]
+    cost = f", {format_usd(sum(known))}" if len(known) == len(costs) and any(known) else ""
+    return f"Images: {round(tokens):,} of the tokens in{cost}; --image-edge and --image-detail low send fewer."
 
 
 def _with_range(found: "EstimatedRange") -> str:

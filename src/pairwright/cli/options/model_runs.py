@@ -1,6 +1,6 @@
 """What every command that asks a model does with its options: cancel batches, print a plan, or run with a bar."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pairwright.cli.options.model import ModelOptions, ModelRunBar, cancelled_lines, plan_lines
@@ -18,7 +18,7 @@ def cancel_plan_or_run(
     access: "ModelAccess",
     unit: str,
     *,
-    plan: "Callable[[], StagePlan]",
+    plan: "Callable[[], StagePlan | Sequence[StagePlan]]",
     run: Callable[[ModelRunBar], Result],
     as_json: bool,
 ) -> Result | None:
@@ -28,7 +28,7 @@ def cancel_plan_or_run(
         asked: options of the model.
         access: how the model is reached.
         unit: what is sent, as the name of the bar.
-        plan: estimates the run.
+        plan: estimates the run: one stage, or several that run one after another.
         run: performs it.
         as_json: how a plan is printed.
     """
@@ -37,8 +37,9 @@ def cancel_plan_or_run(
         emit({"cancelled": ids}, cancelled_lines(ids), as_json=as_json)
         return None
     if asked.dry_run:
-        estimate = plan()
-        emit({"plan": [estimate.described()]}, plan_lines([estimate]), as_json=as_json)
+        planned = plan()
+        estimates = planned if isinstance(planned, Sequence) else [planned]
+        emit({"plan": [each.described() for each in estimates]}, plan_lines(estimates), as_json=as_json)
         return None
     bar = ModelRunBar(unit, asked.max_cost)
     result = run(bar)

@@ -46,6 +46,71 @@ def make_model(folder: Path, *, template: str | None = CHAT, seed: int = 0, cont
     return folder
 
 
+SEEING_CHAT = (
+    "{% for message in messages %}<|{{ message['role'] }}|>{% if message['content'] is string %}{{ message['content'] }}"
+    "{% else %}{% for part in message['content'] %}{% if part['type'] == 'image' %}<image>{% else %}{{ part['text'] }}"
+    "{% endif %}{% endfor %}{% endif %}<|end|>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def make_seeing_model(folder: Path, *, template: str | None = SEEING_CHAT, seed: int = 0, context: int = 4096) -> Path:
+    """Write a LLaVA with random weights into ``folder`` and return it; it reads images of 28 x 28 pixels as four tokens."""
+    import torch
+    from transformers import (
+        CLIPImageProcessorPil,
+        CLIPVisionConfig,
+        LlamaConfig,
+        LlavaConfig,
+        LlavaForConditionalGeneration,
+        LlavaProcessor,
+    )
+
+    tokenizer = make_tokenizer(template)
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
+    torch.manual_seed(seed)
+    text = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=context,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+        initializer_range=0.6,
+    )
+    vision = CLIPVisionConfig(
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        image_size=28,
+        patch_size=14,
+        initializer_range=0.6,
+    )
+    config = LlavaConfig(
+        text_config=text,
+        vision_config=vision,
+        image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
+        vision_feature_layer=-1,
+    )
+    LlavaForConditionalGeneration(config).save_pretrained(folder)
+    images = CLIPImageProcessorPil(size={"shortest_edge": 28}, crop_size={"height": 28, "width": 28})
+    make: Any = LlavaProcessor
+    processor = make(
+        image_processor=images,
+        tokenizer=tokenizer,
+        patch_size=14,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        image_token="<image>",  # noqa: S106 - not a secret
+        chat_template=template,
+    )
+    processor.save_pretrained(folder)
+    return folder
+
+
 def make_tokenizer(template: str | None = CHAT) -> Any:
     """Return a byte-level tokenizer of transformers, trained on `LINES`."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from pairwright.generators.conversations.llm_generator import WrittenConversation, WrittenTurn
+from pairwright.generators.listed_edits import NEGATIVES, Negative
 from pairwright.generators.llm.client.messages import Message, Reply, Request, Usage
 from pairwright.generators.llm.client.steps import run_step
 from pairwright.generators.llm.output.accepted_forms import ACCEPTED_FORMS, SYNONYMS
@@ -17,7 +18,7 @@ from pairwright.generators.llm.output.answers import Answer, request_answers
 from pairwright.generators.llm.output.lists import ListEntry, ListShape
 from pairwright.generators.llm.output.structured import TOLERATED_DEFECTS
 from pairwright.generators.llm_edits import Rewritten
-from pairwright.generators.llm_negatives import NEGATIVES_SHAPE, TYPES, Negative
+from pairwright.generators.llm_negatives import TYPES
 from pairwright.generators.sugarcrepe_workflow import Concepts
 from tests.example_counts import examples
 
@@ -45,7 +46,7 @@ def reply(text: str) -> Reply:
 def negatives(*said: str) -> Answer[list[ListEntry[Negative]]]:
     """Return what is read of these answers, all of which are used."""
     waiting = list(said)
-    [answer] = run_step(request_answers([REQUEST], NEGATIVES_SHAPE), lambda _: reply(waiting.pop(0)))
+    [answer] = run_step(request_answers([REQUEST], NEGATIVES), lambda _: reply(waiting.pop(0)))
     assert not waiting
     return answer
 
@@ -211,7 +212,7 @@ def test_names_and_types_come_from_the_model_of_the_answer(said: str) -> None:
 
 def test_a_numbered_list_that_is_cut_off_keeps_the_entries_before_the_cut() -> None:
     said = Reply("1. swap-object: A cat.\n2. add-object: A co", "length", "", Usage(1, 1), "m")
-    [answer] = run_step(request_answers([REQUEST], NEGATIVES_SHAPE), lambda _: said)
+    [answer] = run_step(request_answers([REQUEST], NEGATIVES), lambda _: said)
     assert texts(answer) == [("swap-object", "A cat.")]
     assert [entry.error.word for entry in answer.value or () if entry.error] == ["truncated"]
 

@@ -14,7 +14,9 @@ from functools import lru_cache
 from typing import Final
 
 from pairwright.generators.captions.caption import Caption
-from pairwright.generators.edits.additions.places import words_with_role
+from pairwright.generators.edits.constraints.knowledge import Knowledge
+from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
+from pairwright.generators.lexicon.addition_words import words_with_role
 from pairwright.generators.lexicon.attributes import concepts, opposites
 from pairwright.generators.lexicon.nouns import NounLexicon, flagged
 
@@ -93,3 +95,11 @@ def _is_plain(word: str) -> bool:
     found = concepts().get(word, ())
     described = bool(found) or any(word in pair for pair in opposites())
     return described and word not in {"mini", "miniature"} and all(name != "material" for name, _ in found)
+
+
+def is_unstated(edit: ProposedEdit, known: Knowledge) -> bool:
+    """Whether a positive adds something that neither the captions nor the boxes of the image state."""
+    words = edit.caption.words
+    if edit.target == "attribute":
+        return not all(words.said_with(edit.after, word) for word in edit.new.split())
+    return not StatedObjects(known.nouns, (edit.new,)).stated(edit.caption)

@@ -1,0 +1,98 @@
+"""Tags of a spaCy tagger with a windowed encoder (spaCy's ``HashEmbedCNN``), computed once for each distinct window.
+
+A layer of the encoder sees a token and its neighbours, so its output is the same wherever the same words stand in the
+same window. Captions share many windows, and a caption shares nearly all with its edits: half of the matrix products
+are saved for captions with their edits, a quarter for captions alone. The tags are those of the pipeline.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Doc
+    from thinc.model import Model
+
+Ids = npt.NDArray[np.int64]
+_EMBED = ["extract_features", "list2ragged", "with_array", "with_array", "ragged2list"]
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # an odd number, to mix hashes
+
+
+class DistinctWindowTagger:
+    """Predicts the tags of documents; made by `distinct_window_tagger`."""
+
+    def __init__(self, labels: Sequence[str], model: "Model[Any, Any]") -> None:
+        self._labels = labels
+        tok2vec, softmax = model.layers
+        (features, _, embed, mix, _), encoder = tok2vec.layers[0].layers, tok2vec.layers[1]
+        self._columns, self._pad = features.attrs["columns"], encoder.attrs["pad"]
+        self._embed, self._mix, self._softmax = embed.layers[0], mix.layers[0], softmax.layers[0]
+        self._windows = [block.layers[0].layers[1] for block in encoder.layers[0].layers]
+
+    def tags(self, docs: "Sequence[Doc]") -> list[list[str]]:
+        """Return the tag of each token of each document."""
+        lengths = [len(doc) for doc in docs]
+        if not sum(lengths):
+            return [[] for _ in docs]
+        words = np.concatenate([doc.to_array(self._columns) for doc in docs])
+        numbers, first = _distinct_rows(words)
+        vectors = self._mix.predict(self._embed.predict(words[first]))
+        vectors = np.concatenate([np.zeros((1, vectors.shape[1]), vectors.dtype), vectors])  # number 0: padding
+        at = np.arange(len(words)) + self._pad + np.repeat(np.arange(len(docs)) * self._pad, lengths)
+        ids = np.zeros(len(words) + self._pad * (len(docs) + 1), dtype=np.int64)
+        ids[at] = numbers + 1
+        for layer in self._windows:
+            ids, vectors = _windowed(ids, vectors, layer)
+        best = [self._labels[number] for number in self._softmax.predict(vectors).argmax(axis=1)]
+        found = [best[number] for number in ids[at].tolist()]
+        ends = np.cumsum(lengths).tolist()
+        return [found[end - length : end] for end, length in zip(ends, lengths, strict=True)]
+
+
+def distinct_window_tagger(nlp: "Language") -> DistinctWindowTagger | None:
+    """Return the tagger of a pipeline; None if its model has another structure."""
+    pipe = nlp.get_pipe("tagger")
+    model: Model[Any, Any] = pipe.model  # type: ignore[attr-defined]
+    return DistinctWindowTagger(pipe.labels, model) if _is_supported(nlp.pipe_names, model) else None  # type: ignore[attr-defined]
+
+
+def _is_supported(names: Sequence[str], model: "Model[Any, Any]") -> bool:
+    try:
+        tok2vec, softmax = model.layers
+        embed, encoder = tok2vec.layers
+        blocks = encoder.layers[0].layers
+        parts = [[layer.name for layer in block.layers[0].layers] for block in blocks]
+        widths = [block.layers[0].layers[0].attrs["window_size"] for block in blocks]
+    except (ValueError, IndexError, KeyError, AttributeError):
+        return False
+    return (
+        list(names) == ["tagger"]
+        and [layer.name.partition("(")[0] for layer in embed.layers] == _EMBED
+        and all(block.name.startswith("residual(") for block in blocks)
+        and all(len(part) == 2 and part[0] == "expand_window" for part in parts)
+        and widths == [1] * len(blocks)
+        and encoder.attrs.get("pad", 0) >= len(blocks)
+        and softmax.layers[0].name == "softmax"
+    )
+
+
+def _distinct_rows(rows: npt.NDArray[np.uint64]) -> tuple[Ids, Ids]:
+    """Return the number of each row among the distinct ones, and where each of them occurs first."""
+    keys = rows[:, 0] * _MIX
+    for column in rows[:, 1:].T:
+        keys = (keys ^ column) * _MIX
+    _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
+    return numbers, first
+
+
+def _windowed(ids: Ids, vectors: npt.NDArray[np.float32], layer: "Model[Any, Any]") -> tuple[Ids, Any]:
+    """Return the numbers of the windows around each position, and what a residual layer gives for each window."""
+    before, after = np.zeros_like(ids), np.zeros_like(ids)
+    before[1:], after[:-1] = ids[:-1], ids[1:]
+    keys = (before * len(vectors) + ids) * len(vectors) + after
+    _, first, numbers = np.unique(keys, return_index=True, return_inverse=True)
+    left, middle, right = (vectors[each[first]] for each in (before, ids, after))
+    return numbers, middle + layer.predict(np.concatenate([left, middle, right], axis=1))
