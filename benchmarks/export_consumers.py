@@ -96,7 +96,12 @@ def _open(consumer: Consumer, out: Path, cache: Path, scratch: Path) -> dict[str
     """
     peer = Peer(consumer.script, "-", consumer.pins)
     python = python_of(peer, cache)
-    env = {**environment_of(peer, cache), "OMP_NUM_THREADS": "1", "MODELSCOPE_CACHE": str(scratch / "modelscope")}
+    env = {
+        **environment_of(peer, cache),
+        "OMP_NUM_THREADS": "1",
+        "HF_HOME": str(scratch / "hf"),
+        "MODELSCOPE_CACHE": str(scratch / "modelscope"),
+    }
     env.pop("PYTHONPATH")  # a folder `datasets` of ours would stand in Hugging Face's place
     done = subprocess.run(
         [python, HERE / consumer.script, out, scratch, *consumer.arguments],
