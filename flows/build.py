@@ -16,6 +16,7 @@ from typing import Any
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.progress import use_listener
+from pairwright.datasets.remote.hub import check_hub, is_hub
 from pairwright.datasets.remote.object_store import is_remote, open_store
 from pairwright.datasets.version_switch import discard_staged_version, finish_switch
 from pairwright.flows.config.build import BuildConfig, dump_config, parse_config
@@ -41,10 +42,11 @@ from pairwright.flows.stage_selection import RequestedStageDone, StageSelection
 from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.stages.generate_with_model import has_failed_rows
 from pairwright.flows.stages.generating import generating_stages
+from pairwright.flows.state.hub_publishing import publish_to_hub
 from pairwright.flows.state.inputs import input_state, with_local_inputs
 from pairwright.flows.state.layout import COPIES
 from pairwright.flows.state.locks import build_lock
-from pairwright.flows.state.publishing import publish
+from pairwright.flows.state.publishing import PublishResult, publish
 from pairwright.flows.state.receipts import json_hash
 from pairwright.flows.state.versions import (
     IncrementBase,
@@ -178,16 +180,25 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
         base = _increment_base(checked, root, settings) if checked.incremental else None
         manifest = await (_build_increment(checked, base, settings) if base else _build_full(checked, root, settings))
         if checked.publish and not settings.selection.only:
-            published = await asyncio.to_thread(publish, root, manifest, checked.publish, checked.publish_keep)
+            published = await asyncio.to_thread(_publish, root, manifest, checked)
             settings.progress.note(published.summary)
         return manifest
+
+
+def _publish(root: Path, manifest: dict[str, Any], config: BuildConfig) -> PublishResult:
+    """Publish a finished build to the Hub or to a store."""
+    if is_hub(config.publish):
+        return publish_to_hub(root, manifest, config.publish)
+    return publish(root, manifest, config.publish, config.publish_keep)
 
 
 def _check_requirements(config: BuildConfig, root: Path) -> None:
     """Check what later stages need before any work."""
     if generating_stages(config):
         load_wordnet()
-    if config.publish:
+    if is_hub(config.publish):
+        check_hub(config.publish)
+    elif config.publish:
         open_store(config.publish)
     if config.retrieve and not is_remote(config.retrieve.queries):
         read_queries(Path(config.retrieve.queries))

@@ -1,4 +1,4 @@
-"""Training log: rows of metrics for CSV, console and TensorBoard, and the statistics they are computed from.
+"""Training log: rows of metrics for CSV, console and reporters, and the statistics they are computed from.
 
 A row is the mean over the steps since the previous row. On resume, rows after the checkpoint are removed, so the log of
 an interrupted run equals that of an uninterrupted one.
@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from pairwright.datasets.atomic_files import replace_atomically
-from pairwright.datasets.errors import MissingResourceError
 from pairwright.training.objectives.batch_embeddings import WeightedLoss
 from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.run_checkpoints import TrainingProgress
@@ -74,32 +73,6 @@ class CsvLog:
         with self._path.open("a", newline="", encoding="utf-8") as file:
             cells = {name: "" if value is None else f"{value:.6g}" for name, value in row.values().items()}
             csv.DictWriter(file, self._columns, restval="", lineterminator="\n").writerow(cells | {"step": row.step})
-
-
-class TensorBoardLog:
-    """TensorBoard log."""
-
-    def __init__(self, folder: Path, *, up_to: int) -> None:
-        """Create the log, or continue it after step ``up_to``.
-
-        Raises:
-            MissingResourceError: TensorBoard is not installed.
-        """
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise MissingResourceError(
-                "TensorBoard is not installed: pip install tensorboard, or remove --tensorboard."
-            ) from None
-        make: Any = SummaryWriter  # untyped
-        self._writer = make(str(folder), purge_step=up_to + 1)
-
-    def add(self, row: LogRow) -> None:
-        """Write a row and flush."""
-        for name, value in row.values().items():
-            if value is not None and name != "step":
-                self._writer.add_scalar(name, value, row.step)
-        self._writer.flush()
 
 
 def _read(path: Path) -> list[dict[str, str]]:

@@ -27,7 +27,7 @@ from pairwright.training.accelerate_setup import default_workers, start_processe
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_data_exists
 from pairwright.training.loading.samples import OnError
 from pairwright.training.loss_curves import write_curves
-from pairwright.training.metrics_log import CsvLog, LogRow, StepStatistics, TensorBoardLog
+from pairwright.training.metrics_log import CsvLog, LogRow, StepStatistics
 from pairwright.training.models.checkpoints import load_trained, save_trained
 from pairwright.training.models.clip import Clip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
@@ -37,6 +37,7 @@ from pairwright.training.objectives.distributed import Ranks
 from pairwright.training.out_of_memory import explain_out_of_memory
 from pairwright.training.recipes.method import PreparedMethod
 from pairwright.training.recipes.schema import Recipe
+from pairwright.training.reporters import open_reporters
 from pairwright.training.run_checkpoints import (
     OptimizerState,
     TrainingProgress,
@@ -64,7 +65,7 @@ class TrainingRun:
         resume: resume the run in ``out``.
         on_error: for broken samples and samples without image or caption: ``skip`` skips and counts them, ``stop`` ends the
             run.
-        board: also write a TensorBoard log.
+        report_to: names of `reporters.REPORTERS`, which get the log rows too.
         on_row: called with each log row.
         on_message: called with notes on incomplete data before the first step (skipped samples, missing texts, smaller
             batches), and with the first few samples skipped during training.
@@ -77,7 +78,7 @@ class TrainingRun:
     validation: str = ""
     resume: bool = False
     on_error: OnError = "skip"
-    board: bool = False
+    report_to: tuple[str, ...] = ()
     on_row: Callable[[LogRow], None] = field(default=lambda _: None)
     on_message: Callable[[str], None] = field(default=lambda _: None)
 
@@ -170,8 +171,14 @@ class _Trainer:
         with (
             explain_out_of_memory(lambda: _memory_helps(self.recipe, f"at step {self.progress.step + 1}")),
             open_step("training", self.steps - self.first, "steps") as self.bar,
+            open_reporters(
+                self.run.report_to if self.accelerator.is_main_process else (),
+                self.run.out,
+                {"model": self.run.model, "data": self.run.data, **self.recipe.model_dump(mode="json")},
+                self.progress.step,
+            ) as reporters,
         ):
-            writers = self._writers()
+            writers = [*self._writers(), *reporters]
             while not self.progress.ended:
                 self._epoch(writers)
         return self._finish()
@@ -214,10 +221,7 @@ class _Trainer:
         if not self.accelerator.is_main_process:
             return []
         parts = self.recipe.method.loss_parts()
-        writers = [CsvLog(self.run.out / "log.csv", parts, up_to=self.progress.step).add, self.run.on_row]
-        if self.run.board:
-            writers.append(TensorBoardLog(self.run.out / "tensorboard", up_to=self.progress.step).add)
-        return writers
+        return [CsvLog(self.run.out / "log.csv", parts, up_to=self.progress.step).add, self.run.on_row]
 
     def _epoch(self, writers: list[Callable[[LogRow], None]]) -> None:
         """Run the steps to the end of the epoch or of the run."""

@@ -9,7 +9,7 @@ Texts are in a table because readers of Croissant do not parse JSON inside an ar
 ``mlcroissant`` caches extracted files under a name made from a shard's path only: set a separate ``CROISSANT_CACHE`` for
 each dataset read on one machine.
 
-Source: MLCommons, Croissant Format Specification 1.0.
+Source: MLCommons, Croissant Format Specification 1.1.
 """
 
 import hashlib
@@ -22,6 +22,7 @@ import orjson
 
 from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.exports import parquet
+from pairwright.datasets.exports.croissant_rai import describe_responsible_ai
 from pairwright.datasets.exports.webdataset import list_shard_files, write_shard_folder
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.reports.dataset_card import front_matter
@@ -49,13 +50,16 @@ _SPDX = {
 _CONTEXT: dict[str, Any] = {
     "@language": "en",
     "@vocab": "https://schema.org/",
+    "arrayShape": "cr:arrayShape",
     "citeAs": "cr:citeAs",
     "column": "cr:column",
     "conformsTo": "dct:conformsTo",
+    "containedIn": "cr:containedIn",
     "cr": "http://mlcommons.org/croissant/",
     "data": {"@id": "cr:data", "@type": "@json"},
     "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
     "dct": "http://purl.org/dc/terms/",
+    "description": {"@container": "@language"},
     "equivalentProperty": "cr:equivalentProperty",
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "extract": "cr:extract",
@@ -65,10 +69,12 @@ _CONTEXT: dict[str, Any] = {
     "fileSet": "cr:fileSet",
     "format": "cr:format",
     "includes": "cr:includes",
+    "isArray": "cr:isArray",
     "isLiveDataset": "cr:isLiveDataset",
     "jsonPath": "cr:jsonPath",
     "key": "cr:key",
     "md5": "cr:md5",
+    "name": {"@container": "@language"},
     "parentField": "cr:parentField",
     "path": "cr:path",
     "rai": "http://mlcommons.org/croissant/RAI/",
@@ -121,12 +127,13 @@ def describe_croissant(manifest: Mapping[str, Any], table: Path, tars: Iterable[
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.0",
+        "conformsTo": ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"],
         "name": re.sub(r"[^A-Za-z0-9_-]+", "-", str(manifest.get("name", "dataset"))),
         "description": _describe_contents(manifest),
         **_license(manifest),
         **({"datePublished": str(manifest["created"])[:10]} if manifest.get("created") else {}),
         **({"version": f"{manifest['build']['number']}.0.0"} if manifest.get("build") else {}),
+        **describe_responsible_ai(manifest),
         "distribution": files,
         "recordSet": [_samples(), *([_images(ext)] if ext else [])],
     }

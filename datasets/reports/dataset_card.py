@@ -6,7 +6,8 @@ of each member, so that ``datasets.load_dataset`` infers nothing. A licence is n
 
 Manifest members used: ``name``, ``version``, ``created``, ``stages`` (name to unit, candidates, kept, rejected,
 seconds), ``contents`` (`count_contents`), ``shards`` (`summarize_shards`), ``config``, ``environment``, ``oracle``, and
-for a dataset with increments ``build``, ``increments`` and ``audit``. Missing members are omitted.
+for a dataset with increments ``build``, ``increments`` and ``audit``; ``tables`` (rows) for one in Parquet files. Missing
+members are omitted.
 
 huggingface_hub's card classes are not used: they would replace the one call of yaml.safe_dump and no other line here,
 reorder the keys, and add a base dependency of 20 MB on disk (with hf-xet) and 60 ms of import time.
@@ -219,6 +220,9 @@ def _audit(manifest: Mapping[str, Any]) -> str:
 
 def _loading(manifest: Mapping[str, Any]) -> str:
     shards = manifest.get("shards", {})
+    if tables := manifest.get("tables"):
+        code = 'from datasets import load_dataset\n\nrows = load_dataset("parquet", data_files="data/train-*.parquet", split="train")'
+        return f"## Loading\n\n{tables['rows']:,} rows in Parquet files.\n\n```python\n{code}\n```"
     if not shards.get("files"):
         return ""
     place = f"{shards.get('folder', 'shards')}/{shards.get('pattern', '*.tar')}"
@@ -229,6 +233,11 @@ def _loading(manifest: Mapping[str, Any]) -> str:
 
 
 def _limits(manifest: Mapping[str, Any]) -> str:
+    return "## Known limits\n\n" + "\n".join(f"- {limit}" for limit in list_limits(manifest))
+
+
+def list_limits(manifest: Mapping[str, Any]) -> list[str]:
+    """Return what is known to be wrong or unknown about a dataset, as sentences."""
     contents = manifest.get("contents", {})
     limits = [
         "English only; the texts were generated and checked automatically, not by a person.",
@@ -241,7 +250,7 @@ def _limits(manifest: Mapping[str, Any]) -> str:
         )
     if any(not source["license"] for source in contents.get("sources", [])):
         limits.append("Some sources state no licence: clarify that before you publish.")
-    return "## Known limits\n\n" + "\n".join(f"- {limit}" for limit in limits)
+    return limits
 
 
 def _reproduce(manifest: Mapping[str, Any]) -> str:
@@ -265,7 +274,7 @@ def front_matter(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "size_categories": [next((name for bound, name in _SIZES if samples < bound), "n>1B")],
         "task_categories": _tasks(contents),
         "tags": [
-            "webdataset",
+            *([] if manifest.get("tables") else ["webdataset"]),
             *(name.replace("_", "-") for name, count in contents.get("texts", {}).items() if count and name != "turns"),
         ],
     }
@@ -273,6 +282,9 @@ def front_matter(manifest: Mapping[str, Any]) -> dict[str, Any]:
         path = f"{shards.get('folder', 'shards')}/*.tar"
         front["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": path}]}]
         front["dataset_info"] = {"features": hub_features(str(shards.get("image_ext", "")))}
+    elif manifest.get("tables"):  # whose Parquet schema declares the features
+        path = "data/train-*.parquet"
+        front["configs"] = [{"config_name": "default", "data_files": [{"split": "train", "path": path}]}]
     return front
 
 

@@ -98,7 +98,7 @@ class Decisions:
 
 
 def read_decisions(path: Path) -> Decisions:
-    """Return the decisions in a file.
+    """Return the decisions in a file: lines of `review`, or the export of Label Studio (``.json``, `label_studio.py`).
 
     Raises:
         InputError: the file is missing, or a valid line is no decision.
@@ -106,6 +106,10 @@ def read_decisions(path: Path) -> Decisions:
     if not path.is_file():
         raise InputError("no such file", where=str(path), fix="Give a file that `pairwright review` wrote.")
     found = Decisions()
+    if path.suffix == ".json":
+        for decision in _read_export(path):
+            found.add(decision)
+        return found
     for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
         if not line.strip():
             continue
@@ -116,6 +120,18 @@ def read_decisions(path: Path) -> Decisions:
             continue
         found.add(_parse_decision(given, f"{path}:{number}"))
     return found
+
+
+def _read_export(path: Path) -> Iterable[Decision]:
+    from pairwright.filters.review.label_studio import parse_export
+
+    try:
+        tasks = orjson.loads(path.read_bytes())
+    except orjson.JSONDecodeError:
+        tasks = None
+    if not isinstance(tasks, list):
+        raise InputError("not a JSON list", where=str(path), fix="Give the JSON export of a Label Studio project.")
+    return parse_export(tasks, str(path))
 
 
 def _parse_decision(given: Any, place: str) -> Decision:

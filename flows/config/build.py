@@ -13,6 +13,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from pairwright.datasets.errors import ConfigError
+from pairwright.datasets.remote.hub import dataset_of, is_hub
 from pairwright.datasets.remote.object_store import is_remote, split_url
 from pairwright.flows.config.parsing import load_settings, validation_messages
 from pairwright.flows.config.sections import (
@@ -53,7 +54,7 @@ class BuildConfig(Section):
     shards: ShardsSection = ShardsSection()
     publish: str = Field(
         "",
-        description="URL to publish each version to, such as s3://bucket/birds; empty: none",
+        description="URL to publish each version to, such as s3://bucket/birds or hf://owner/birds; empty: none",
     )
     publish_keep: int = Field(
         2,
@@ -120,9 +121,11 @@ def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
     for url in (config.publish, config.input.path, config.input.image_root, config.input.instances):
         if is_remote(url):
             split_url(url)  # refuses URLs with a password
-    if config.publish and not is_remote(config.publish):
+    if is_hub(config.publish):
+        dataset_of(config.publish)  # refuses other URLs
+    elif config.publish and not is_remote(config.publish):
         raise ConfigError(
-            f"{where}: publish is {config.publish!r}. Give a URL such as s3://BUCKET/NAME or file:///PATH."
+            f"{where}: publish is {config.publish!r}. Give a URL such as s3://BUCKET/NAME, hf://OWNER/NAME or file:///PATH."
         )
     if config.refine and not (config.negatives or config.generators):
         raise ConfigError(f"{where}: refine requires hard negatives. Add a `negatives:` section.")

@@ -86,7 +86,7 @@ def publish(root: Path, manifest: Mapping[str, Any], url: str, keep: int = 2) ->
         raise StorageError(
             f"{store.url(top)}: not empty, and not a published dataset. Choose an empty folder: publishing overwrites files."
         )
-    files = _files_to_publish(root, manifest)
+    files = files_to_publish(root, manifest)
     version = _name_of(manifest, files)
     before = read_pointer(store, top)
     if not target.found:
@@ -108,7 +108,7 @@ def publish(root: Path, manifest: Mapping[str, Any], url: str, keep: int = 2) ->
     return PublishResult(version, folder, len(files), len(sent), len(copied), removed, size)
 
 
-def _files_to_publish(root: Path, manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def files_to_publish(root: Path, manifest: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return ``bytes`` and ``sha256`` of the files to publish by name, shards first."""
     files = {name: dict(entry) for name, entry in manifest["files"].items() if name.startswith("shards/")}
     for name in _PAGES:

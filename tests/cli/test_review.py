@@ -192,3 +192,20 @@ def test_rows_given_as_decisions_are_refused_and_left_alone(rows: Path) -> None:
     assert isinstance(error, InputError)
     assert "rows.jsonl:1: not a decision" in str(error)
     assert rows.read_bytes() == before
+
+
+def test_tasks_for_label_studio_come_back_as_decisions(rows: Path, tmp_path: Path) -> None:
+    from tests.datasets.sample_builders import picture
+
+    for name in COLOURS:
+        (tmp_path / f"{name}.jpg").write_bytes(picture())
+    tasks, runner = tmp_path / "tasks.json", CliRunner()
+    made = runner.invoke(app, ["review", str(rows), "--to-label-studio", str(tasks)])
+    assert made.output.startswith("4 tasks in ")
+    result = [{"from_name": "decision", "value": {"choices": ["reject"]}}]
+    done = [task | {"annotations": [{"completed_by": 3, "result": result}]} for task in json.loads(tasks.read_text())]
+    (tmp_path / "export.json").write_text(json.dumps(done))
+    report = runner.invoke(app, ["review", str(rows), "--report", str(tmp_path / "export.json"), "--json"])
+    assert json.loads(report.stdout)["bad"]["found"] == 4
+    wrong = runner.invoke(app, ["review", str(rows), "--to-label-studio", str(tasks), "--reviewer", "ann"])
+    assert isinstance(wrong.exception, UsageError)

@@ -44,7 +44,10 @@ def build(
     *,
     out: BuildOutOption = None,
     publish: Annotated[
-        str | None, output_option(metavar="URL", help="Upload the finished dataset, such as to s3://bucket/birds.")
+        str | None,
+        output_option(
+            metavar="URL", help="Upload the finished dataset, such as to s3://bucket/birds or hf://owner/birds."
+        ),
     ] = None,
     incremental: Annotated[
         bool | None,
@@ -83,6 +86,7 @@ def build(
       pairwright build build.yaml --incremental
       pairwright build build.yaml --out /shared/birds --runner ray --address 10.0.0.1:6379
     """
+    from pairwright.datasets.remote.hub import dataset_of, is_hub
     from pairwright.datasets.remote.object_store import split_url
     from pairwright.flows.config.build import load_config
     from pairwright.flows.stage_selection import StageSelection
@@ -101,7 +105,7 @@ def build(
     loaded = _with_limits(loaded, max_cost, max_requests)
     values = {"workers": workers, "incremental": incremental, "runner": runner, "address": address, "publish": publish}
     if publish is not None:
-        split_url(publish)
+        (dataset_of if is_hub(publish) else split_url)(publish)
     loaded = loaded.model_copy(update={name: value for name, value in values.items() if value is not None})
     progress = StageBars()
     progress.note(f"Building {loaded.name} in {folder}{start_message(no_prefect)} ...")

@@ -41,6 +41,10 @@ def review(
     apply_: Annotated[
         Path | None, typer.Option("--apply", metavar="DECISIONS", help="Write the rows as decided to --out and exit.")
     ] = None,
+    to_label_studio: Annotated[
+        Path | None,
+        typer.Option(metavar="TASKS", help="Write tasks for Label Studio (.json; its export is DECISIONS) and exit."),
+    ] = None,
     reviewer: Annotated[str, typer.Option(help="Name of the reviewer; for a report, whose decisions count.")] = "",
     sample: Annotated[int, typer.Option(min=0, help="Rows to review, sampled from each type (0 = all).")] = 0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the order; the same for all reviewers.")] = 0,
@@ -71,6 +75,7 @@ def review(
       pairwright review build/birds --report build/birds/review/decisions.jsonl
       pairwright review negatives.jsonl --apply negatives.jsonl.decisions.jsonl --out reviewed.jsonl
       pairwright review positives.jsonl --positives --reviewer ann
+      pairwright review negatives.jsonl --to-label-studio tasks.json
     """
     from pairwright.filters.review.positives import read_positives
     from pairwright.filters.review.rows import read_rows
@@ -81,8 +86,14 @@ def review(
         raise UsageError(
             "--seed, --port, --no-browser and --image-root do nothing with --report or --apply. Omit them."
         )
+    if to_label_studio and (report or apply_ or out or reviewer or port or no_browser):
+        raise UsageError(
+            "--to-label-studio takes only --sample, --seed, --positives and --image-root. Omit the others."
+        )
     rows = read_positives(input_, image_root) if positives else read_rows(input_, image_root, layout=layout)
-    if report is not None:
+    if to_label_studio is not None:
+        _write_tasks(rows, to_label_studio, sample=sample, seed=seed, as_json=as_json)
+    elif report is not None:
         _report(rows, report, reviewer, as_json=as_json)
     elif apply_ is not None and out is not None:
         refuse_overwriting(out, str(input_), str(apply_))
@@ -111,6 +122,18 @@ def _check(out: Path | None, report: Path | None, apply_: Path | None, *, sample
         raise UsageError("--sample does nothing with --report or --apply. Omit it.")
     if filters and apply_ is None:
         raise UsageError("--only-reviewed and --only-kept require --apply.")
+
+
+def _write_tasks(rows: "ReviewRows", out: Path, *, sample: int, seed: int, as_json: bool) -> None:
+    from pairwright.filters.review.label_studio import write_tasks
+
+    if out.suffix != ".json":
+        raise UsageError(f"{out}: tasks of Label Studio are a .json file.")
+    check_outputs(out)
+    count = write_tasks(rows, out, sample=sample, seed=seed)
+    config = out.with_suffix(".xml")
+    lines = [f"{count:,} tasks in {out}; labeling configuration in {config}"]
+    emit({"tasks": count, "out": str(out), "config": str(config)}, lines, as_json=as_json)
 
 
 def _serve(session: "ReviewSession", path: Path, port: int, *, browser: bool, as_json: bool) -> None:

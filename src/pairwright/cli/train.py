@@ -39,7 +39,9 @@ def train(
         Literal["skip", "stop"], input_option(help="Skip broken samples and count them, or stop.")
     ] = "skip",
     out: Annotated[Path, output_option(help="Folder of the run: model/, log.csv, checkpoints.")],
-    tensorboard: Annotated[bool, output_option("--tensorboard", help="Also write OUT/tensorboard.")] = False,
+    report_to: Annotated[
+        str, output_option("--report-to", metavar="NAMES", help="Also report to tensorboard, wandb, mlflow, trackio.")
+    ] = "",
     model: Annotated[str, typer.Option(help="Initial model: a folder or a hub name.")],
     changes: Annotated[
         list[str] | None,
@@ -64,12 +66,15 @@ def train(
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingResourceError(f"training requires {', '.join(missing)}: pip install 'pairwright[train]'")
+    reporters = tuple(filter(None, map(str.strip, report_to.split(","))))
     with open_step("loading PyTorch", unit=""):
         from transformers.utils import logging
 
+        from pairwright.training.reporters import check_reporters
         from pairwright.training.trainer import TrainingRun
         from pairwright.training.trainer import train as run
 
+    check_reporters(reporters)
     note_hub_models([model])
     logging.disable_progress_bar()  # of loading weights
     resumable_on_interrupt("--resume continues from the newest checkpoint")
@@ -81,7 +86,7 @@ def train(
         validation=validation,
         resume=resume,
         on_error=on_error,
-        board=tensorboard,
+        report_to=reporters,
         on_row=lambda row: note(_log_line(row)),
         on_message=note,
     )

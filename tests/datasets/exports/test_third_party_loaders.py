@@ -31,7 +31,14 @@ def read(path):
     dataset = mlcroissant.Dataset(jsonld=path)
     names = [record_set.uuid for record_set in dataset.metadata.record_sets]
     records = {name: [plain(row) for row in dataset.records(name)] for name in names}
-    return {"errors": sorted(dataset.metadata.issues.errors), **records}
+    about = dataset.metadata
+    return {
+        "errors": sorted(about.issues.errors),
+        "conforms": [about.conforms_to] if isinstance(about.conforms_to, str) else list(map(str, about.conforms_to)),
+        "limits": about.data_limitations,
+        "collection": about.data_collection,
+        **records,
+    }
 print(json.dumps([read(path) for path in sys.argv[1:]]))
 """
 
@@ -41,6 +48,17 @@ from datasets import load_dataset
 rows = load_dataset(sys.argv[1], split="train")
 first = rows[0]
 print(json.dumps({"rows": len(rows), "json": [row["json"] for row in rows], "size": list(first["jpg"].size)}))
+"""
+
+TABLES = """
+import json, sys
+from datasets import load_dataset
+hub, chats = (load_dataset(path, split="train") for path in sys.argv[1:])
+row = chats[0]
+print(json.dumps({
+    "captions": list(hub["caption"]), "size": list(hub[0]["image"].size), "negative": hub[0]["hard_negatives"][0]["text"],
+    "rows": len(chats), "images": [list(image.size) for image in row["images"]], "messages": row["messages"],
+}))
 """
 
 # The result is printed by then. Threads of these libraries that still run when Python takes itself apart end a busy machine's
@@ -77,6 +95,9 @@ def test_mlcroissant_validates_descriptions_and_reads_texts_and_images_by_them(t
     described = [tmp_path / name / "croissant.json" for name in ("out", "texts")]
     read, texts_alone = read_by(CROISSANT, described, tmp_path / "cache")
     assert read["errors"] == []
+    assert read["conforms"] == ["http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0"]
+    assert read["limits"][0].startswith("English only")
+    assert read["collection"] == "Captions and images of: test (CC BY 4.0, 12 samples)."
     rows = {row["key"]: row for row in read["samples"]}
     assert [row["key"] for row in read["samples"]] == [pair.key for pair in pairs]
     for pair in pairs:
@@ -100,3 +121,15 @@ def test_load_dataset_opens_the_folder_for_the_hub(tmp_path: Path) -> None:
     assert read["size"] == [32, 24]
     assert [row["caption"] for row in read["json"]] == [pair.caption for pair in pairs]
     assert read["json"][0]["hard_negatives"][0]["text"] == annotations[0].text
+
+
+@needed("datasets")
+def test_load_dataset_opens_parquet_folders_and_decodes_their_images(tmp_path: Path) -> None:
+    pairs, annotations = image_files(tmp_path / "pool", 12)
+    for name in ("hf-parquet", "trl"):
+        export(source_from_records(pairs, annotations), name, tmp_path / name)
+    read = read_by(TABLES, [tmp_path / "hf-parquet", tmp_path / "trl"], tmp_path / "cache")
+    assert read["captions"] == [pair.caption for pair in pairs]
+    assert read["negative"] == annotations[0].text
+    assert (read["rows"], read["size"], read["images"]) == (12, [32, 24], [[32, 24]])
+    assert [part["type"] for part in read["messages"][0]["content"]] == ["image", "text"]

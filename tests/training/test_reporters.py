@@ -1,0 +1,104 @@
+"""Reporters of the training log, each without a network; those that are not installed are skipped."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from pairwright.datasets.errors import MissingResourceError, UsageError
+
+pytest.importorskip("torch", reason="torch is an extra")
+
+from pairwright.training.metrics_log import LogRow
+from pairwright.training.reporters import check_reporters, open_reporters
+
+SETTINGS = {"name": "clip", "optimizer": {"lr": 0.1}}
+
+
+def row(step: int) -> LogRow:
+    return LogRow(step, step / 10, 5.0 - step, 1e-3, 1.0, 100.0, 0.0, parts={"image": 0.5})
+
+
+def report(name: str, out: Path, *steps: int, first: int = 0) -> None:
+    out.mkdir(exist_ok=True)
+    with open_reporters([name], out, SETTINGS, first) as (add,):
+        for step in steps:
+            add(row(step))
+
+
+def fail(out: Path, step: int) -> None:
+    with open_reporters(["mlflow"], out, SETTINGS, step - 1) as (add,):
+        add(row(step))
+        raise RuntimeError("no memory")
+
+
+def test_an_unknown_reporter_and_a_missing_package_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="Did you mean wandb"):
+        check_reporters(["wandbb"])
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(MissingResourceError, match="pip install mlflow trackio"):
+        check_reporters(["mlflow", "trackio"])
+
+
+def test_without_reporters_nothing_is_written(tmp_path: Path) -> None:
+    with open_reporters([], tmp_path, SETTINGS, 0) as found:
+        assert found == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tensorboard_has_the_values_and_a_resumed_run_replaces_later_steps(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    report("tensorboard", tmp_path / "run", 1, 2, 3)
+    report("tensorboard", tmp_path / "run", 2, first=1)
+    events = EventAccumulator(str(tmp_path / "run/tensorboard"))
+    events.Reload()
+    assert [(each.step, each.value) for each in events.Scalars("loss")] == [(1, 4.0), (2, 3.0)]
+    assert "loss_image" in events.Tags()["scalars"]
+
+
+@pytest.mark.slow
+def test_wandb_writes_offline_runs_of_one_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("wandb")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    report("wandb", tmp_path / "run", 1, 2)
+    report("wandb", tmp_path / "run", 3, first=2)
+    found = list((tmp_path / "run/wandb").glob("offline-run-*"))
+    assert len(found) == 2
+    number = (tmp_path / "run/reporting_id").read_text().strip()
+    assert all(folder.name.endswith(number) for folder in found)
+    assert all(any(folder.glob("*.wandb")) for folder in found)
+
+
+@pytest.mark.slow
+def test_mlflow_writes_a_database_and_a_resumed_run_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mlflow")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    report("mlflow", tmp_path / "run", 1, 2)
+    with pytest.raises(RuntimeError, match="no memory"):
+        fail(tmp_path / "run", 3)
+    with sqlite3.connect(tmp_path / "run/mlflow.db") as base:
+        assert base.execute("select step, value from metrics where key = 'loss' order by step").fetchall() == [
+            (1, 4.0),
+            (2, 3.0),
+            (3, 2.0),
+        ]
+        assert base.execute("select value from params where key = 'optimizer.lr'").fetchall() == [("0.1",)]
+        assert base.execute("select status from runs").fetchall() == [("FAILED",)]
+
+
+@pytest.mark.slow
+def test_trackio_writes_its_database_and_a_resumed_run_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRACKIO_DIR", str(tmp_path / "trackio"))
+    pytest.importorskip("trackio")
+    report("trackio", tmp_path / "run", 1, 2)
+    report("trackio", tmp_path / "run", 3, first=2)
+    with sqlite3.connect(tmp_path / "trackio/pairwright.db") as base:
+        assert base.execute("select distinct run_name from metrics").fetchall() == [
+            (f"run-{(tmp_path / 'run/reporting_id').read_text().strip()}",)
+        ]
+        assert base.execute("select step from metrics order by step").fetchall() == [(1,), (2,), (3,)]
