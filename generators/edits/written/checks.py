@@ -305,7 +305,9 @@ class EditChecks:
         return self._is_word(word) or any(self._has(token.lemma, pos) for pos in _OPEN)
 
     def _find_word(self, word: str) -> bool:
-        return any(self._has(base, pos) for base in {word, *_bases(word)} for pos in _OPEN)
+        return any(self._has(word, pos) for pos in _OPEN) or any(
+            self._has(base, pos) for base in _bases(word) for pos in _OPEN
+        )
 
     def _is_name(self, token: Token) -> bool:
         return token.tag in {"NNP", "NNPS"} and not self._pool.frequency(token.text.lower(), "NOUN")
