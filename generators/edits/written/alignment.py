@@ -92,7 +92,7 @@ def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Hunk]:
         return []
     if _have_nothing_in_common(words[start:end], new_words[start:new_end]):
         return [Hunk(start, end, start, new_end, tuple(range(start, end)), tuple(range(start, new_end)))]
-    return _hunks(_aligned(source[start:end], text[start:new_end], words[start:end], new_words[start:new_end]), start)
+    return list(_hunks_between(tuple(source[start:end]), tuple(text[start:new_end]), start))
 
 
 def _have_nothing_in_common(words: Sequence[str], new_words: Sequence[str]) -> bool:
@@ -101,14 +101,18 @@ def _have_nothing_in_common(words: Sequence[str], new_words: Sequence[str]) -> b
     return initials and (_OTHER_FORMS.isdisjoint(words) or _OTHER_FORMS.isdisjoint(new_words))
 
 
-def _aligned(
-    source: Sequence[Token], text: Sequence[Token], words: Sequence[str], new_words: Sequence[str]
-) -> list[Step]:
+@lru_cache(maxsize=64)  # a text is compared for its repairs, and as an edit of each type
+def _hunks_between(source: tuple[Token, ...], text: tuple[Token, ...], start: int) -> tuple[Hunk, ...]:
+    return tuple(_hunks(_aligned(source, text), start))
+
+
+def _aligned(source: Sequence[Token], text: Sequence[Token]) -> list[Step]:
     """Return the steps (words of the source, words of the text, same or not) of the cheapest alignment.
 
     The tables hold, from each pair of positions on, the least cost outside of a hunk and inside of one.
     """
     rows, columns = len(source), len(text)
+    words, new_words = [t.text.lower() for t in source], [t.text.lower() for t in text]
     inside, outside = [[0.0] * (columns + 1) for _ in range(rows + 1)], [[0.0] * (columns + 1) for _ in range(rows + 1)]
     choice = [[_END] * (columns + 1) for _ in range(rows + 1)]
     for i in range(rows, -1, -1):
