@@ -7,6 +7,7 @@ behind a preposition, or is one of a group, says nothing of its verb.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from pairwright.generators.edits.written.kinds import NOUNS
@@ -63,17 +64,17 @@ def corrections(source: Sequence[Token], text: Sequence[Token], thesaurus: Thesa
 
 def _slips(tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[Slip]:
     numbers: dict[int, bool] = {}  # of heads that a number word sets right
-    for at, token in enumerate(tokens[:-1]):
-        if token.tag not in {"DT", "CD", "JJ", "PDT"}:
+    words = [token.text.lower() for token in tokens]
+    last_plural = max((at for at, token in enumerate(tokens) if token.tag == "NNS"), default=-1)
+    for at, (word, following) in enumerate(pairwise(words)):
+        if word not in _NUMBERS or following == "of" or tokens[at].tag not in {"DT", "CD", "JJ", "PDT"}:
             continue
-        word = token.text.lower()
-        if word in _NUMBERS and tokens[at + 1].text.lower() != "of":
+        if at < last_plural or word not in _ONE or following in _COUNTED:
             slip = _of_noun(tokens, at, thesaurus)
             if slip is not None:
                 numbers[slip.at] = word in _MANY
                 yield slip
-    for at, token in enumerate(tokens):
-        word = token.text.lower()
+    for at, (token, word) in enumerate(zip(tokens, words, strict=True)):
         plural = _is_subject_plural(tokens, at, numbers) if word in _BE or token.tag in {"VBZ", "VBP"} else None
         if plural is not None and plural != (word in _PLURAL_VERBS if word in _BE else token.tag == "VBP"):
             right = _BE.get(word) or (token.lemma if plural else inflect(token.lemma, "VBZ"))
@@ -83,10 +84,7 @@ def _slips(tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[Slip]:
 
 def _of_noun(tokens: Sequence[Token], at: int, thesaurus: Thesaurus) -> Slip | None:
     """Return the slip of a noun behind the number word at ``at``."""
-    word, following = tokens[at].text.lower(), tokens[at + 1].text.lower()
-    if word in _ONE and following not in _COUNTED and all(token.tag != "NNS" for token in tokens[at + 1 :]):
-        return None
-    head = _head(tokens, at + 1, thesaurus)
+    word, following, head = tokens[at].text.lower(), tokens[at + 1].text.lower(), _head(tokens, at + 1, thesaurus)
     noun = tokens[head]
     form, lemma = noun.text.lower(), noun.lemma
     if word in {"a", "an"} and following in _COUNTED:

@@ -41,13 +41,15 @@ def spelled_as(
         is_known: whether the dictionary or the pool has a word.
         swap: whether the text should have the words of its source, so that any similar word is meant.
     """
-    words, new_words = ([_form(token) for token in tokens] for tokens in (source, text))
+    words, new_words = ([token.text.lower() for token in tokens] for tokens in (source, text))
     known, new_known = frozenset(words), frozenset(new_words)
-    old_only, new_only = known - new_known, new_known - known
+    both = ARTICLES if known & ARTICLES and new_known & ARTICLES else frozenset[str]()
+    old_only, new_only = known - new_known - both, new_known - known - both
     if not any(one[0] == other[0] or one[-1] == other[-1] for one in old_only for other in new_only):
         return text
-    split = any(f"{one}{other}" in new_known for one, other in pairwise(words))
-    joined = split or any(f"{one}{other}" in known for one, other in pairwise(new_words))
+    joined = any(
+        not other.isdisjoint(map("".join, pairwise(each))) for each, other in ((words, new_known), (new_words, known))
+    )
     if not joined and not any(_are_similar(one, other) for one in old_only for other in new_only):
         return text
     gone, new = _left_over(source, text)
