@@ -82,9 +82,9 @@ class SenseWeights:
     def _weigh(self, word: int, pos: str) -> tuple[int, list[tuple[int, float]]]:
         """Return the main sense (-1: none) and each sense's share of the counts."""
         senses = self._graph.senses(word, pos)
+        if len(senses) < 2:
+            return (senses[0], [(senses[0], 1.0)]) if senses else (-1, [])
         counts = self._graph.counts(word, pos)
-        if not senses:
-            return -1, []
         total = sum(counts)
         shares = [count / total if total else float(at < _UNCOUNTED_SENSES) for at, count in enumerate(counts)]
         best = self._main_noun(word, senses, counts) if pos == "NOUN" else 0

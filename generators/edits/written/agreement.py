@@ -7,6 +7,7 @@ behind a preposition, or is one of a group, says nothing of its verb.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 from pairwright.generators.edits.written.kinds import NOUNS
@@ -19,9 +20,14 @@ from pairwright.generators.lexicon.nouns import flagged
 _ONE, _MANY, _AMOUNTS = words_with("one"), words_with("many"), words_with("amount")
 _MEASURES, _COLLECTIVE, _INVARIANT = words_with("measure"), words_with("collective"), words_with("invariant")
 _VAGUE = words_with("vague") & _MANY
+_NUMBERS: Final = _ONE | _MANY
+_COUNTED: Final = _MANY - _AMOUNTS
+_ANY_NUMBER: Final = _COLLECTIVE | _INVARIANT
+_OF_GROUP: Final = _COLLECTIVE - {"one"}
 _MASS, _PLURAL_ONLY = flagged("mass"), flagged("plural_only")
 _OPENS_CLAUSE = words_with("opens_clause")
 _DESCRIBING: Final = frozenset({"JJ", "JJR", "JJS", "VBN", "VBG", "RB"})
+_BEFORE_NOUN: Final = _DESCRIBING | {"CD"}
 _CLAUSE: Final = frozenset({"VBD", "VBZ", "VBP", "MD", "WDT", "WP", "WRB", ":", "VB", "EX", "SYM", "``", "''", "-LRB-"})
 _SUBJECT: Final = NOUNS | {"DT", "PDT", "PRP$", "POS", "HYPH", "CD", "CC", ","} | _DESCRIBING
 _TAIL: Final = frozenset({"IN", "TO", "RP", "VBG", "VBN"})
@@ -58,15 +64,17 @@ def corrections(source: Sequence[Token], text: Sequence[Token], thesaurus: Thesa
 
 def _slips(tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[Slip]:
     numbers: dict[int, bool] = {}  # of heads that a number word sets right
-    for at, token in enumerate(tokens[:-1]):
-        word = token.text.lower()
-        if token.tag in {"DT", "CD", "JJ", "PDT"} and word in _ONE | _MANY and tokens[at + 1].text.lower() != "of":
+    words = [token.text.lower() for token in tokens]
+    last_plural = max((at for at, token in enumerate(tokens) if token.tag == "NNS"), default=-1)
+    for at, (word, following) in enumerate(pairwise(words)):
+        if word not in _NUMBERS or following == "of" or tokens[at].tag not in {"DT", "CD", "JJ", "PDT"}:
+            continue
+        if at < last_plural or word not in _ONE or following in _COUNTED:
             slip = _of_noun(tokens, at, thesaurus)
             if slip is not None:
                 numbers[slip.at] = word in _MANY
                 yield slip
-    for at, token in enumerate(tokens):
-        word = token.text.lower()
+    for at, (token, word) in enumerate(zip(tokens, words, strict=True)):
         plural = _is_subject_plural(tokens, at, numbers) if word in _BE or token.tag in {"VBZ", "VBP"} else None
         if plural is not None and plural != (word in _PLURAL_VERBS if word in _BE else token.tag == "VBP"):
             right = _BE.get(word) or (token.lemma if plural else inflect(token.lemma, "VBZ"))
@@ -79,7 +87,7 @@ def _of_noun(tokens: Sequence[Token], at: int, thesaurus: Thesaurus) -> Slip | N
     word, following, head = tokens[at].text.lower(), tokens[at + 1].text.lower(), _head(tokens, at + 1, thesaurus)
     noun = tokens[head]
     form, lemma = noun.text.lower(), noun.lemma
-    if word in {"a", "an"} and following in _MANY - _AMOUNTS:
+    if word in {"a", "an"} and following in _COUNTED:
         counted = following in _VAGUE or (head and noun.tag == "NNS" and lemma not in _MEASURES)  # "a two story house"
         return Slip(at, f"{word} {following}", "") if counted else None
     if not head or not form.isalpha() or lemma in _INVARIANT or lemma in _MASS or not thesaurus.has(lemma, "NOUN"):
@@ -110,7 +118,7 @@ def _head(tokens: Sequence[Token], start: int, thesaurus: Thesaurus) -> int:
             return 0
         if token.tag in NOUNS:
             first, head = first or at, at
-        elif head or token.tag not in _DESCRIBING | {"CD"} or (token.tag == "CD" and at > start):
+        elif head or token.tag not in _BEFORE_NOUN or (token.tag == "CD" and at > start):
             break
     behind = [token.tag for token in tokens[head + 1 : head + 3]]
     if len(behind) > 1 and behind[0] in _DESCRIBING and behind[1] in NOUNS:
@@ -139,7 +147,7 @@ def _is_subject_plural(tokens: Sequence[Token], verb: int, numbers: dict[int, bo
         return True if names and all(subject[at].text.lower() == "and" for at in joints) else None
     noun, opening = subject[-1], subject[0].text.lower()
     of_group = bool(rest) and rest[0].text.lower() == "of"  # a pack of wolves
-    if of_group or opening in _COLLECTIVE - {"one"} or _is_of_any_number(noun):
+    if of_group or opening in _OF_GROUP or _is_of_any_number(noun):
         return None
     return opening in _MANY or numbers.get(tail - 1, noun.tag == "NNS")
 
@@ -156,4 +164,4 @@ def _is_shown_plural(tokens: Sequence[Token], verb: int) -> bool | None:
 
 def _is_of_any_number(noun: Token) -> bool:
     uninflected = noun.tag == "NNS" and noun.text.lower() == noun.lemma
-    return uninflected or noun.lemma in _COLLECTIVE | _INVARIANT
+    return uninflected or noun.lemma in _ANY_NUMBER

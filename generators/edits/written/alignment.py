@@ -88,11 +88,22 @@ def differences(source: Sequence[Token], text: Sequence[Token]) -> list[Hunk]:
         start += 1
     while end > start and new_end > start and words[end - 1] == new_words[new_end - 1]:
         end, new_end = end - 1, new_end - 1
-    if start in {end, new_end}:
-        if end == new_end:
-            return []
+    if start == end == new_end:
+        return []
+    if _have_nothing_in_common(words[start:end], new_words[start:new_end]):
         return [Hunk(start, end, start, new_end, tuple(range(start, end)), tuple(range(start, new_end)))]
-    return _hunks(_aligned(source[start:end], text[start:new_end]), start)
+    return list(_hunks_between(tuple(source[start:end]), tuple(text[start:new_end]), start))
+
+
+def _have_nothing_in_common(words: Sequence[str], new_words: Sequence[str]) -> bool:
+    """Whether no word of one text may be, or agree with, one of the other."""
+    initials = {word[:1] for word in words}.isdisjoint(word[:1] for word in new_words)
+    return initials and (_OTHER_FORMS.isdisjoint(words) or _OTHER_FORMS.isdisjoint(new_words))
+
+
+@lru_cache(maxsize=64)  # a text is compared for its repairs, and as an edit of each type
+def _hunks_between(source: tuple[Token, ...], text: tuple[Token, ...], start: int) -> tuple[Hunk, ...]:
+    return tuple(_hunks(_aligned(source, text), start))
 
 
 def _aligned(source: Sequence[Token], text: Sequence[Token]) -> list[Step]:
@@ -101,17 +112,19 @@ def _aligned(source: Sequence[Token], text: Sequence[Token]) -> list[Step]:
     The tables hold, from each pair of positions on, the least cost outside of a hunk and inside of one.
     """
     rows, columns = len(source), len(text)
-    words = [token.text.lower() for token in text]
+    words, new_words = [t.text.lower() for t in source], [t.text.lower() for t in text]
     inside, outside = [[0.0] * (columns + 1) for _ in range(rows + 1)], [[0.0] * (columns + 1) for _ in range(rows + 1)]
     choice = [[_END] * (columns + 1) for _ in range(rows + 1)]
     for i in range(rows, -1, -1):
-        word = source[i].text.lower() if i < rows else ""
+        word = words[i] if i < rows else ""
+        first = word[:1]
         for j in range(columns, -1, -1):
             least, step = inf, _END
             if i < rows and j < columns:
-                if word == words[j]:
+                new = new_words[j]
+                if word == new:
                     least, step = outside[i + 1][j + 1], _SAME
-                elif agree(source[i], text[j]):
+                elif (first == new[:1] or word in _OTHER_FORMS) and agree(source[i], text[j]):
                     least, step = _AGREES + inside[i + 1][j + 1], _AGREEING
             if i < rows and (cost := _LEFT_OVER + inside[i + 1][j]) < least:
                 least, step = cost, _GONE

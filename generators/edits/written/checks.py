@@ -46,7 +46,8 @@ from pairwright.generators.language.spacy_import import import_lemminflect
 from pairwright.generators.language.tokens import Tagger, Token
 from pairwright.generators.lexicon.function_words import words_with
 
-_OPEN: Final = frozenset({"NOUN", "VERB", "ADJ", "ADV"})
+_OPEN: Final = ("ADJ", "ADV", "NOUN", "VERB")
+_NAMED: Final = frozenset({*_OPEN, "PROPN", "X"})
 _TWICE: Final = re.compile(r"\b(\w+)\s+\1\b", re.IGNORECASE)
 _OTHER_TYPE: Final = frozenset({"another_form", "another_target", "same_words", "other_words"})
 _READ: Final = frozenset({"", "same_meaning", "true_of_image"})  # of a text that is an edit of a type
@@ -299,12 +300,14 @@ class EditChecks:
     def _is_known(self, token: Token) -> bool:
         """Whether the dictionary or the pool has a word; those of closed classes are known to the tagger."""
         word = token.text.lower()
-        if token.pos not in _OPEN | {"PROPN", "X"} or word in _CLOSED:
+        if token.pos not in _NAMED or word in _CLOSED:
             return True
-        return self._is_word(word) or any(self._has(token.lemma, pos) for pos in sorted(_OPEN))
+        return self._is_word(word) or any(self._has(token.lemma, pos) for pos in _OPEN)
 
     def _find_word(self, word: str) -> bool:
-        return any(self._has(base, pos) for base in {word, *_bases(word)} for pos in sorted(_OPEN))
+        return any(self._has(word, pos) for pos in _OPEN) or any(
+            self._has(base, pos) for base in _bases(word) for pos in _OPEN
+        )
 
     def _is_name(self, token: Token) -> bool:
         return token.tag in {"NNP", "NNPS"} and not self._pool.frequency(token.text.lower(), "NOUN")
@@ -341,7 +344,8 @@ def _bases(word: str) -> frozenset[str]:
 
 def _is_clumsy(text: str, source: str) -> bool:
     """Whether a word stands twice in a row that does not in the source."""
-    return bool({found[0].lower() for found in _TWICE.finditer(text)} - {f[0].lower() for f in _TWICE.finditer(source)})
+    twice = {found[0].lower() for found in _TWICE.finditer(text)}
+    return bool(twice) and not twice <= {found[0].lower() for found in _TWICE.finditer(source)}
 
 
 def _bag(tokens: Sequence[Token]) -> Counter[str]:

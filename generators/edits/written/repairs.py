@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -40,8 +41,16 @@ def spelled_as(
         is_known: whether the dictionary or the pool has a word.
         swap: whether the text should have the words of its source, so that any similar word is meant.
     """
-    words, new_words = (frozenset(map(_form, tokens)) for tokens in (source, text))
-    if not any(_may_be_same(one, other) for one in words - new_words for other in new_words - words):
+    words, new_words = ([token.text.lower() for token in tokens] for tokens in (source, text))
+    known, new_known = frozenset(words), frozenset(new_words)
+    both = ARTICLES if known & ARTICLES and new_known & ARTICLES else frozenset[str]()
+    old_only, new_only = known - new_known - both, new_known - known - both
+    if not any(one[0] == other[0] or one[-1] == other[-1] for one in old_only for other in new_only):
+        return text
+    joined = any(
+        not other.isdisjoint(map("".join, pairwise(each))) for each, other in ((words, new_known), (new_words, known))
+    )
+    if not joined and not any(_are_similar(one, other) for one in old_only for other in new_only):
         return text
     gone, new = _left_over(source, text)
     hunks = differences(source, text)
@@ -61,9 +70,10 @@ def spelled_as(
     return made
 
 
-def _may_be_same(one: str, other: str) -> bool:
-    """Whether two words begin alike, or end alike as a part of a joined word and the whole."""
-    return one[0] == other[0] or one[-1] == other[-1]
+@lru_cache(maxsize=50_000)
+def _are_similar(one: str, other: str) -> bool:
+    """Whether one word may be another one, spelled otherwise."""
+    return one[0] == other[0] and SequenceMatcher(None, one, other).ratio() > _LEFT
 
 
 def _meant(token: Token, old: Sequence[Token], is_known: Callable[[Token], bool], *, swap: bool) -> Token | None:
@@ -88,12 +98,15 @@ def with_small_words(source: Sequence[Token], text: Sequence[Token], *, add: boo
         text: tokens of an addition, or of a swap.
         add: whether it is an addition, to which new small words belong.
     """
+    hunks = differences(source, text)
+    if add and not any(is_small(source[at]) for hunk in hunks for at in hunk.gone):
+        return text
     gone, new = _left_over(source, text)
     if not any(is_small(token) for token in source if _form(token) in gone) and (add or not new):
         return text
     words, removed = {token.text.lower() for token in source}, set[int]()
     inserted: dict[int, list[Token]] = {}
-    for hunk in differences(source, text):
+    for hunk in hunks:
         if add and all(is_small(text[at]) for at in hunk.new):
             continue
         for at in hunk.new if not add else ():

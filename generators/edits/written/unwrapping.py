@@ -19,6 +19,7 @@ from pairwright.generators.llm.output.boilerplate import starts_trailing_remark
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
 from pairwright.generators.llm.output.plain_text import TextShape, extract_text
 
+_PLAIN: Final = re.compile(r"[A-Za-z](?:-?[a-z0-9, ])*(?<=[a-z0-9])\.?")  # marks nothing, and nothing stands around it
 _LAYERS: Final = 4  # labels and remarks around one sentence
 _SIGNS: Final = frozenset({"Cf", "So"})  # what is not seen; pictures and ticks
 _NEXT_CAPTION: Final = re.compile(
@@ -82,6 +83,7 @@ _NOTHING: Final = frozenset(
 )
 
 
+@lru_cache(maxsize=1_000)  # the captions of an image are compared with each of its texts
 def sameness(text: str) -> str:
     """Return what two texts share when they differ in capitals, spacing and the final mark only."""
     return normalize_text(text).rstrip(" .!?,;:…")
@@ -95,12 +97,17 @@ def unwrapped(text: str, source: str, is_word: Callable[[str], bool]) -> str:
         source: the caption.
         is_word: whether a word in small letters is one.
     """
+    if not _PLAIN.fullmatch(text):
+        text = _without_marks(text, source, is_word)
+    said = text.lower().strip(" .!")
+    return "" if said in _NOTHING and said != source.lower().strip(" .!") else text
+
+
+def _without_marks(text: str, source: str, is_word: Callable[[str], bool]) -> str:
     text = _spelled_as(strip_control_tokens(strip_thinking(text)[0])[0].strip(), source)
     if not _is_marked(source):
         text = _sentence(_behind_source(text, source), source)
-    text = _unshouted(_unmarked(text, source), source, is_word)
-    said = text.lower().strip(" .!")
-    return "" if said in _NOTHING and said != source.lower().strip(" .!") else text
+    return _unshouted(_unmarked(text, source), source, is_word)
 
 
 @lru_cache(maxsize=64)  # a caption has several texts in a row
