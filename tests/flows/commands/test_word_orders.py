@@ -43,7 +43,10 @@ def test_each_order_has_the_words_of_the_caption_and_moves_those_of_its_kind(tmp
 
 def test_the_rows_of_a_caption_are_one_choice_and_the_seed_decides(tmp_path: Path) -> None:
     rows = made(tmp_path, CAPTION, "two cats")
-    assert [len({row["question"]["choice"] for row in rows if row["image"].endswith(f"{n}.jpg")}) for n in (0, 1)] == [1, 1]
+    assert [len({row["question"]["choice"] for row in rows if row["image"].endswith(f"{n}.jpg")}) for n in (0, 1)] == [
+        1,
+        1,
+    ]
     assert rows == made(tmp_path, CAPTION, "two cats")
     assert rows != made(tmp_path, CAPTION, "two cats", seed=1)
 
