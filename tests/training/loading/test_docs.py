@@ -17,7 +17,7 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "concepts" / "training-loa
 
 
 def test_the_example_of_a_loop_of_ones_own_runs(tmp_path: Path) -> None:
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    code, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     words = tokenizer(tmp_path)
     new_clip(load_tokenizer(words), ClipSizes(image=32, context=77)).network.save_pretrained(words)
     changes = {
