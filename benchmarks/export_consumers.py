@@ -31,7 +31,7 @@ class Consumer:
         format: value of ``--to``.
         script: in `consumers`.
         pins: what pip installs.
-        arguments: told to the script after the export and a scratch folder.
+        arguments: of the script, after the export and a scratch folder.
     """
 
     format: str

@@ -74,8 +74,8 @@ def run(verb: str, rows: Path, url: str, workers: int) -> Ran:
         command += ["--workers", str(workers)] if verb != "rationales" else []
         env = {**os.environ, "OPENAI_BASE_URL": url, "OPENAI_API_KEY": "benchmark", "OMP_NUM_THREADS": "1"}
         done = measured(command, env=env, log=Path(folder) / "log")
-        told = json.loads(done.stdout)["llm"]
-        rate = told.get("captions_per_second") or told["rows_per_second"]
+        summary = json.loads(done.stdout)["llm"]
+        rate = summary.get("captions_per_second") or summary["rows_per_second"]
         return Ran(done.wall, done.cpu, rate, out.read_bytes())  # other files name requests, hence the server's port
 
 

@@ -108,7 +108,7 @@ class CheckedLLMGenerator(_AskingGenerator, Protocol[Found]):
     """Generates annotations in two stages: ask a model about one pair, and check the answers for many pairs.
 
     ``Found`` is what the answers for a pair contain: a small value that can be pickled. `ask` runs on the event loop, as
-    `LLMGenerator.annotate`. `check` runs in worker processes, each of which constructs the generator anew, so neither of
+    `LLMGenerator.annotate`. `check` runs in worker processes, each of which constructs its own generator, so neither of
     them may depend on what the other one stores in the generator. `ask` needs no pool statistics: it may run before they
     are counted.
     """

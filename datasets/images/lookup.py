@@ -8,7 +8,7 @@ _ENDINGS = (".png", ".jpg", ".jpeg")
 def find_below(folder: Path, written: str) -> str:
     """Return the file below ``folder`` that has the longest end of a path in common with ``written``; empty if none.
 
-    ``/home/somebody/coco/val2017/7.jpg`` is found as ``coco/val2017/7.jpg``, ``val2017/7.jpg`` or ``7.jpg``. A name
+    ``/home/user/coco/val2017/7.jpg`` is found as ``coco/val2017/7.jpg``, ``val2017/7.jpg`` or ``7.jpg``. A name
     without an ending, such as Winoground's ``ex_0_img_0``, is found as .png, .jpg or .jpeg.
     """
     parts = [part for part in PurePosixPath(written.replace("\\", "/")).parts if part not in {"/", ".."}]

@@ -9,22 +9,23 @@
 
 import math
 import random
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
-from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
-from pairwright.filters.validation.llm_judge import FIRST, SECOND, parse_pick
-from pairwright.generators.llm.client.messages import Image, Reply, Request
+from pairwright.datasets.records import Pair, pair_key
+from pairwright.filters.validation.image_questions import ImageQuestions, Judged, RowRequests
+from pairwright.filters.validation.llm_judge import FIRST, SECOND, parse_pick, read_answer
+from pairwright.filters.validation.records import ValidationVerdict
+from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
-from pairwright.generators.llm.images import MessageImages, missing_image_reason
-from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
+from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.prompts.book import PromptBook
 
-VERSION: Final = 1
 NO_PROBABILITIES: Final = "no_probabilities"
 _TOP: Final = 20  # tokens whose log-probabilities are requested: the most that OpenAI's API allows
 _SMALLEST: Final = 1e-9  # probability of an answer that is not among the top tokens
@@ -45,91 +46,57 @@ class ChoiceRow:
         return Pair(key, self.caption, image=self.image)
 
 
-class _ImageRows:
-    """LLM generator (`protocols.LLMGenerator`) that returns one annotation per row, with the scores of its answers.
+class _Choices(ImageQuestions[ChoiceRow]):
+    """Generator whose annotations have the scores of a row's answers.
 
     Args:
-        book: the prompts; ``prompt`` of the class is used.
+        book: the prompts.
         model: model name.
-        images: encodes images for messages.
+        images: converts images for messages.
         rows: the rows; each pair represents one of them (`ChoiceRow.pair`).
     """
 
-    name: str
-    prompt: str
-    version = VERSION
     kind = "choice"
 
     def __init__(self, book: PromptBook, model: str, images: MessageImages, rows: Sequence[ChoiceRow]) -> None:
-        self._prompt = book.get(self.prompt)
-        self._model = model
-        self._images = images
-        self._rows = {row.pair.key: row for row in rows}
-
-    @property
-    def prompts(self) -> Sequence[str]:
-        """The prompt in use, as ``name@hash``."""
-        return [self._prompt.id]
+        super().__init__(book, model, images, {row.pair.key: row for row in rows})
 
     @property
     def pairs(self) -> list[Pair]:
         """The distinct rows as pairs."""
         return [row.pair for row in self._rows.values()]
 
-    def annotate(
+    def ask(
         self,
-        pair: Pair,
-        rng: random.Random,  # noqa: ARG002 - part of the protocol
-        *,
-        attempt: int = 0,
-    ) -> LLMStep[list[Annotation]]:
-        """Return the steps of a row, which end in its scores."""
-        row = self._rows[pair.key]
-        images = self._images.find(row.image)
-        if not images:
-            return [self._annotation(pair, {}, missing_image_reason(row.image), "")]
-        outcomes = yield self._requests(row, images, pair.key, attempt)
+        row: ChoiceRow,
+        requests: RowRequests,
+        rng: random.Random,  # noqa: ARG002 - nothing is drawn
+    ) -> LLMStep[Judged]:
+        """Send all requests of a row at once; no scores if one got no answer."""
+        outcomes = yield self._requests(row, requests)
         failed = [outcome.code for outcome in outcomes if isinstance(outcome, RequestError)]
-        keys = [outcome.key for outcome in outcomes if isinstance(outcome, Reply)]
         scores = {} if failed else self._scores(outcomes)
         reason = failed[0] if failed else "" if scores else NO_PROBABILITIES
-        return [self._annotation(pair, scores, reason, keys[0] if keys else "")]
+        return ValidationVerdict(reason, tuple(scores.items())), outcomes
 
-    def _requests(self, row: ChoiceRow, images: Sequence[Image], key: str, attempt: int) -> list[Request]:
-        raise NotImplementedError
+    @abstractmethod
+    def _requests(self, row: ChoiceRow, requests: RowRequests) -> list[Request]: ...
 
-    def _scores(self, outcomes: Sequence[RequestOutcome]) -> Mapping[str, float]:
-        raise NotImplementedError
-
-    def _annotation(self, pair: Pair, scores: Mapping[str, float], reason: str, request: str) -> Annotation:
-        origin = Origin(self.name, VERSION, 0, self._model, self._prompt.id, request)
-        return Annotation(
-            id=annotation_id(pair.key, self.kind, origin, "", ""),
-            key=pair.key,
-            kind=self.kind,
-            origin=origin,
-            source_text=pair.caption,
-            scores=dict(scores),
-            status="rejected" if reason else "kept",
-            reason=reason,
-        )
+    @abstractmethod
+    def _scores(self, outcomes: Sequence[RequestOutcome]) -> Mapping[str, float]: ...
 
 
-class CaptionChoice(_ImageRows):
+class CaptionChoice(_Choices):
     """Two requests a row; scores ``caption`` and ``negative``, the number of answers that name each, and ``turned``."""
 
     name, prompt = "caption-choice", "choose"
 
-    def _requests(self, row: ChoiceRow, images: Sequence[Image], key: str, attempt: int) -> list[Request]:
-        return [
-            self._prompt.request(
-                {"first": first, "second": second}, model=self._model, row=key, sample=attempt, images=images
-            )
-            for first, second in ((row.caption, row.negative), (row.negative, row.caption))
-        ]
+    def _requests(self, row: ChoiceRow, requests: RowRequests) -> list[Request]:
+        orders = (row.caption, row.negative), (row.negative, row.caption)
+        return [requests.request({"first": first, "second": second}) for first, second in orders]
 
     def _scores(self, outcomes: Sequence[RequestOutcome]) -> Mapping[str, float]:
-        picks = [parse_pick(_text(outcome)) for outcome in outcomes]
+        picks = [parse_pick(read_answer(outcome)) for outcome in outcomes]
         named = list(zip(picks, ((FIRST, SECOND), (SECOND, FIRST)), strict=True))
         return {
             "caption": float(sum(pick == caption for pick, (caption, _) in named)),
@@ -138,23 +105,15 @@ class CaptionChoice(_ImageRows):
         }
 
 
-class CaptionProbability(_ImageRows):
+class CaptionProbability(_Choices):
     """Four requests a row; scores ``caption``, ``negative``, and their priors: log-probabilities of yes."""
 
     name, prompt = "caption-probability", "shows-caption"
 
-    def _requests(self, row: ChoiceRow, images: Sequence[Image], key: str, attempt: int) -> list[Request]:
+    def _requests(self, row: ChoiceRow, requests: RowRequests) -> list[Request]:
         return [
-            self._prompt.request(
-                {"caption": text},
-                model=self._model,
-                row=key,
-                sample=attempt,
-                images=shown,
-                logprobs=True,
-                top_logprobs=_TOP,
-            )
-            for shown in (images, ())
+            requests.request({"caption": text}, see_image=see_image, logprobs=True, top_logprobs=_TOP)
+            for see_image in (True, False)
             for text in (row.caption, row.negative)
         ]
 
@@ -163,10 +122,6 @@ class CaptionProbability(_ImageRows):
         names = ("caption", "negative", "caption_prior", "negative_prior")
         scores = {name: score for name, score in zip(names, found, strict=True) if score is not None}
         return scores if len(scores) == len(names) else {}
-
-
-def _text(outcome: RequestOutcome) -> str:
-    return strip_control_tokens(strip_thinking(outcome.text)[0])[0] if isinstance(outcome, Reply) else ""
 
 
 def yes_log_probability(body: bytes) -> float | None:

@@ -13,25 +13,25 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id, pair_key
+from pairwright.datasets.records import Pair, pair_key
+from pairwright.filters.validation.image_questions import ImageQuestions, Judged, RowRequests
 from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
 from pairwright.generators.language.vocabulary import normalize_text
-from pairwright.generators.llm.client.messages import Reply, Request
+from pairwright.generators.llm.client.messages import Reply
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
-from pairwright.generators.llm.images import MessageImages, missing_image_reason
+from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.llm.output.json_parsing import strip_control_tokens, strip_thinking
 from pairwright.generators.prompts.book import PromptBook
 from pairwright.generators.rationales.multiple_answers import Mention, listed_answers
 
 NAME: Final = "judge"
-VERSION: Final = 1
 SCORE: Final = "judge"
 _POSITIVE, _NEGATIVE = "positive", "negative"
 
 
-class NegativeJudge:
-    """LLM generator (`protocols.LLMGenerator`) that returns one annotation per row, whose ``reason`` is the verdict.
+class NegativeJudge(ImageQuestions[ValidationRow]):
+    """Generator whose annotations have the verdict of `combine_answers`: two requests a row, one in each order.
 
     Args:
         book: the prompts; ``judge`` is used.
@@ -41,55 +41,21 @@ class NegativeJudge:
     """
 
     name = NAME
-    version = VERSION
-    kind = "verdict"
+    prompt = NAME
 
     def __init__(self, book: PromptBook, model: str, images: MessageImages, questions: Iterable[ValidationRow]) -> None:
-        self._prompt = book.get(NAME)
-        self._model = model
-        self._images = images
-        self._questions = {pair_for_row(question).key: question for question in questions}
+        super().__init__(book, model, images, {pair_for_row(question).key: question for question in questions})
 
-    @property
-    def prompts(self) -> Sequence[str]:
-        """The prompt in use, as ``name@hash``."""
-        return [self._prompt.id]
-
-    def annotate(
+    def ask(
         self,
-        pair: Pair,
-        rng: random.Random,  # noqa: ARG002 - part of the protocol
-        *,
-        attempt: int = 0,
-    ) -> LLMStep[list[Annotation]]:
-        """Return the steps of a row, which end in its verdict."""
-        question = self._questions[pair.key]
-        images = self._images.find(question.image)
-        if not images:
-            return [self._row(pair, ValidationVerdict(missing_image_reason(question.image)), "")]
-        orders = [(question.positive, question.negative), (question.negative, question.positive)]
-        requests: list[Request] = [
-            self._prompt.request(
-                {"first": first, "second": second}, model=self._model, row=pair.key, sample=attempt, images=images
-            )
-            for first, second in orders
-        ]
-        outcomes = yield requests
-        keys = [outcome.key for outcome in outcomes if isinstance(outcome, Reply)]
-        return [self._row(pair, combine_answers(question, outcomes), keys[0] if keys else "")]
-
-    def _row(self, pair: Pair, verdict: ValidationVerdict, request: str) -> Annotation:
-        origin = Origin(NAME, VERSION, 0, self._model, self._prompt.id, request)
-        return Annotation(
-            id=annotation_id(pair.key, self.kind, origin, "", ""),
-            key=pair.key,
-            kind=self.kind,
-            origin=origin,
-            source_text=pair.caption,
-            scores=dict(verdict.scores),
-            status="rejected" if verdict.reason else "kept",
-            reason=verdict.reason,
-        )
+        row: ValidationRow,
+        requests: RowRequests,
+        rng: random.Random,  # noqa: ARG002 - both orders are requested
+    ) -> LLMStep[Judged]:
+        """Request both orders."""
+        orders = [(row.positive, row.negative), (row.negative, row.positive)]
+        outcomes = yield [requests.request({"first": first, "second": second}) for first, second in orders]
+        return combine_answers(row, outcomes), outcomes
 
 
 def pair_for_row(question: ValidationRow) -> Pair:

@@ -10,17 +10,15 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
+from pairwright.filters.validation.image_questions import ImageQuestions, Judged, RowRequests
 from pairwright.filters.validation.llm_judge import FIRST, SECOND, pair_for_row, parse_pick, read_answer
 from pairwright.filters.validation.records import ValidationRow, ValidationVerdict
-from pairwright.generators.llm.client.messages import Image, Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
-from pairwright.generators.llm.images import MessageImages, missing_image_reason
+from pairwright.generators.llm.images import MessageImages
 from pairwright.generators.prompts.book import PromptBook
 
 NAME: Final = "mistakes"
-VERSION: Final = 1
 PROMPT: Final = "choose"
 SCORE: Final = "mistake"  # share of the orders in which the model chooses the negative: 0, 0.5 or 1
 CHOSE_FIRST: Final = "chose_first"  # 1 if the first answer chooses (1), else 0
@@ -33,8 +31,8 @@ REASONS: Final = {
 _POSITIVE, _NEGATIVE = "positive", "negative"
 
 
-class MistakeFinder:
-    """LLM generator (`protocols.LLMGenerator`) that returns one annotation per row, kept if the model is mistaken.
+class MistakeFinder(ImageQuestions[ValidationRow]):
+    """Generator whose annotations have the verdict of `combine_choices`: kept if the model is mistaken.
 
     Args:
         book: the prompts; ``choose`` is used.
@@ -44,54 +42,20 @@ class MistakeFinder:
     """
 
     name = NAME
-    version = VERSION
-    kind = "verdict"
+    prompt = PROMPT
 
     def __init__(self, book: PromptBook, model: str, images: MessageImages, questions: Iterable[ValidationRow]) -> None:
-        self._prompt = book.get(PROMPT)
-        self._model = model
-        self._images = images
-        self._questions = {pair_for_row(question).key: question for question in questions}
+        super().__init__(book, model, images, {pair_for_row(question).key: question for question in questions})
 
-    @property
-    def prompts(self) -> Sequence[str]:
-        """The prompt in use, as ``name@hash``."""
-        return [self._prompt.id]
-
-    def annotate(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[Annotation]]:
-        """Return the steps of a row: one request, and a second one after a wrong choice."""
-        question = self._questions[pair.key]
-        images = self._images.find(question.image)
-        if not images:
-            return [self._row(pair, ValidationVerdict(missing_image_reason(question.image)), "")]
+    def ask(self, row: ValidationRow, requests: RowRequests, rng: random.Random) -> LLMStep[Judged]:
+        """Request one order, and the other one after a wrong choice."""
         orders = [(_POSITIVE, _NEGATIVE), (_NEGATIVE, _POSITIVE)]
         rng.shuffle(orders)
-        [outcome] = yield [self._request(pair, question, orders[0], images, attempt)]
-        outcomes = [outcome]
-        if _choice(question, orders[0], outcome) == _NEGATIVE:
-            outcomes += yield [self._request(pair, question, orders[1], images, attempt)]
-        verdict = combine_choices(question, orders, outcomes)
-        return [self._row(pair, verdict, outcome.key if isinstance(outcome, Reply) else "")]
-
-    def _request(
-        self, pair: Pair, question: ValidationRow, order: tuple[str, str], images: Sequence[Image], attempt: int
-    ) -> Request:
-        first, second = _texts(question, order)
-        values = {"first": first, "second": second}
-        return self._prompt.request(values, model=self._model, row=pair.key, sample=attempt, images=images)
-
-    def _row(self, pair: Pair, verdict: ValidationVerdict, request: str) -> Annotation:
-        origin = Origin(NAME, VERSION, 0, self._model, self._prompt.id, request)
-        return Annotation(
-            id=annotation_id(pair.key, self.kind, origin, "", ""),
-            key=pair.key,
-            kind=self.kind,
-            origin=origin,
-            source_text=pair.caption,
-            scores=dict(verdict.scores),
-            status="rejected" if verdict.reason else "kept",
-            reason=verdict.reason,
-        )
+        asked = [requests.request(dict(zip(("first", "second"), _texts(row, order), strict=True))) for order in orders]
+        outcomes = [*(yield asked[:1])]
+        if _choice(row, orders[0], outcomes[0]) == _NEGATIVE:
+            outcomes += yield asked[1:]
+        return combine_choices(row, orders, outcomes), outcomes
 
 
 def combine_choices(

@@ -122,7 +122,7 @@ def is_said_relation(edit: ProposedEdit, known: Knowledge) -> bool:
 
 
 def is_said_deed(edit: ProposedEdit, known: Knowledge) -> bool:
-    """Whether another caption says that somebody does what the new relation says, and not what the old one does."""
+    """Whether another caption says that someone does what the new relation says, and not what the old one does."""
     del known
     return any(is_deed(key, edit.new, edit.old) for line in edit.caption.words.others for key in deeds_of(line))
 

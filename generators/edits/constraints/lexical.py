@@ -115,7 +115,7 @@ def deeds_of(line: tuple[str, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=100_000)
 def is_deed(said: str, new: str, old: str) -> bool:
-    """Whether a verb that a caption has may say what a new relation says somebody does, and not what the old one says."""
+    """Whether a verb of a caption may describe the action of a new relation, and not that of the old one."""
     lexicon = load_relations()
     one, other, before = lexicon.analyse(said), lexicon.analyse(new), lexicon.analyse(old)
     if one is None or other is None or before is None or not one.verb or not other.verb:

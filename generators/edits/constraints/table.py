@@ -231,8 +231,8 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
     ),
     Constraint(
         "done", "truth", "true_of_image", ("replace-relation",), image.is_said_deed,
-        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("somebody stands there",)),
-        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("somebody sits there",)),
+        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("someone stands there",)),
+        Example("a man [sitting on] a bench", "stand on", "replace-relation", ("someone sits there",)),
     ),
     Constraint(
         "placed", "truth", "true_of_image", ("replace-relation", "swap-object"), image.may_be_place,

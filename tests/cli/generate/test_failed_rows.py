@@ -79,8 +79,8 @@ def test_a_row_of_which_a_request_got_no_answer_failed_for_that_whatever_its_oth
 
     Path("c.csv").write_text("caption\nA red dog on a bed.\nA red dog sits near a tree.\n")
     with serve_in_thread(ServerApp(ServerScript(), answer=answer)) as server:
-        [told] = lines(server, "--variant", "workflow")
-    assert told.startswith("2 of 2 rows failed: 2 bad_request. See n.failed.jsonl; --retry-failed")
+        [message] = lines(server, "--variant", "workflow")
+    assert message.startswith("2 of 2 rows failed: 2 bad_request. See n.failed.jsonl; --retry-failed")
 
 
 def test_a_build_counts_rejected_rows_apart_from_failed_rows(server: Server) -> None:

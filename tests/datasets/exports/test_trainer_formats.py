@@ -40,9 +40,9 @@ def photo(tmp_path: Path) -> Path:
 @pytest.fixture
 def records(photo: Path) -> tuple[list[Pair], list[Annotation]]:
     """Return a pair with an image, a negative and a conversation, and a text-only pair with a conversation."""
-    shown, told = pair(0, image=str(photo)), pair(1)
+    shown, text_only = pair(0, image=str(photo)), pair(1)
     asked = "How many shapes?", "A red circle and others.", "Is there a star?", "No, there is no star."
-    return [shown, told], [negative(shown), conversation(shown, *asked), conversation(told)]
+    return [shown, text_only], [negative(shown), conversation(shown, *asked), conversation(text_only)]
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -53,12 +53,12 @@ def test_trl_rows_have_one_image_part_for_each_image(
     records: tuple[list[Pair], list[Annotation]], tmp_path: Path
 ) -> None:
     done = export_records(*records, "trl", tmp_path / "t")
-    shown, told = pl.read_parquet(tmp_path / "t/data/train-00000.parquet").to_dicts()
+    shown, text_only = pl.read_parquet(tmp_path / "t/data/train-00000.parquet").to_dicts()
     assert done.rows == 2
     assert [part["type"] for part in shown["messages"][0]["content"]] == ["image", "text"]
     assert shown["images"][0]["bytes"].startswith(b"\xff\xd8")
     assert shown["images"][0]["path"].endswith(".jpg")
-    assert (told["images"], told["messages"][0]["content"][0]["type"]) == ([], "text")
+    assert (text_only["images"], text_only["messages"][0]["content"][0]["type"]) == ([], "text")
     assert [message["role"] for message in shown["messages"]] == ["user", "assistant"] * 2
 
 
@@ -186,8 +186,8 @@ def test_hf_parquet_declares_its_features_and_has_the_texts(
     features = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
     assert features["image"] == {"_type": "Image"}
     assert list(features) == schema.names
-    shown, told = pl.read_parquet(tmp_path / "h/data/train-00000.parquet")["image"].to_list()
-    assert (shown["bytes"], told) == (picture(), None)
+    shown, text_only = pl.read_parquet(tmp_path / "h/data/train-00000.parquet")["image"].to_list()
+    assert (shown["bytes"], text_only) == (picture(), None)
     assert "path: data/train-*.parquet" in (tmp_path / "h/README.md").read_text()
 
 

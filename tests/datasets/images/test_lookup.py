@@ -10,7 +10,7 @@ from pairwright.datasets.images.lookup import find_below
 @pytest.mark.parametrize(
     ("written", "found"),
     [
-        ("/home/somebody/coco/val2017/7.jpg", "val2017/7.jpg"),
+        ("/home/user/coco/val2017/7.jpg", "val2017/7.jpg"),
         ("C:\\data\\val2017\\7.jpg", "val2017/7.jpg"),
         ("other/8.jpg", "8.jpg"),
         ("ex_0_img_0", "ex_0_img_0.png"),

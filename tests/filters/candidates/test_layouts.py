@@ -48,7 +48,7 @@ WHATSUP = {
     "caption_options": [f"A mug {where} a plate" for where in ("to the left of", "to the right of", "on", "under")],
 }
 NEGBENCH = {
-    "image_path": "/home/somebody/coco/val2017/7.jpg",
+    "image_path": "/home/user/coco/val2017/7.jpg",
     **{f"caption_{number}": text for number, text in enumerate(("a dog", "no dog", "a cat", "no cat, a dog"))},
     "correct_answer": "3",
     "correct_answer_template": "hybrid",

@@ -58,8 +58,8 @@ def called(server: Server, data: Path, *more: str) -> Any:
     return json.loads(done.stdout)
 
 
-def figures(told: Any) -> dict[str, float]:
-    (model,) = told["models"]
+def figures(summary: Any) -> dict[str, float]:
+    (model,) = summary["models"]
     return {one["measure"]: one["value"] for one in model["figures"] if one["part"] == "all"}
 
 
@@ -88,13 +88,13 @@ def test_a_choice_is_asked_in_both_orders_and_the_order_bias_is_told(folder: Pat
     plan = called(server, data, "--dry-run")["plan"][0]
     assert round(plan["requests"]["value"]) == 8
     assert server.stats()["requests"] == 0
-    told = called(server, data)
-    assert figures(told) == {
+    summary = called(server, data)
+    assert figures(summary) == {
         "accuracy": pytest.approx((1 + 1 + 0.5 + 0) / 4), "both orders": 0.5, "order decides": 0.25,
     }  # fmt: skip
-    assert told["models"][0]["counts"] == {"answers name no caption and are wrong": 2}
-    assert told["llm"]["requests"] == 8
-    assert figures(called(server, data)) == figures(told)
+    assert summary["models"][0]["counts"] == {"answers name no caption and are wrong": 2}
+    assert summary["llm"]["requests"] == 8
+    assert figures(called(server, data)) == figures(summary)
     assert server.stats()["requests"] == 8  # the second time from the cache
     assert called(server, data, "--limit", "2")["models"][0]["figures"][0]["n"] == 2
 
@@ -112,13 +112,13 @@ def test_the_probability_of_yes_is_told_with_and_without_the_prior_of_the_text(f
     group = {"id": 0, "image_0": "red", "image_1": "blue", "caption_0": "a red cup", "caption_1": "a blue cup"}
     path = folder / "examples.jsonl"
     path.write_text(json.dumps(group))
-    told = called(serve(answer), path, "--method", "probability")
+    summary = called(serve(answer), path, "--method", "probability")
     # Red image: 0.2 against 0.45; blue image: 0.9 against 0.1. Without priors: 1 against 1/2 in both.
-    assert figures(told) == {
+    assert figures(summary) == {
         "text": 0.0, "image": 1.0, "group": 0.0,
         "text (prior removed)": 1.0, "image (prior removed)": 1.0, "group (prior removed)": 1.0,
     }  # fmt: skip
-    assert told["llm"]["requests"] == 6  # four with an image, two texts without
+    assert summary["llm"]["requests"] == 6  # four with an image, two texts without
 
 
 def test_without_probabilities_a_line_says_what_to_do(folder: Path, serve: Serve) -> None:
@@ -134,9 +134,9 @@ def test_without_probabilities_a_line_says_what_to_do(folder: Path, serve: Serve
 def test_a_missing_image_is_counted(folder: Path, serve: Serve) -> None:
     data = rows(folder, "right one", "right two")
     data.write_text(data.read_text().replace("red.png", "gone.png", 1))
-    told = called(serve(choose), data)
-    assert told["models"][0]["counts"] == {"rows have no answer (no_image) and are left out": 1}
-    assert figures(told)["accuracy"] == 1.0
+    summary = called(serve(choose), data)
+    assert summary["models"][0]["counts"] == {"rows have no answer (no_image) and are left out": 1}
+    assert figures(summary)["accuracy"] == 1.0
 
 
 @pytest.mark.parametrize(

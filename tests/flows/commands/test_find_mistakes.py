@@ -92,7 +92,7 @@ def test_kept_are_the_negatives_that_the_model_chooses_in_both_orders_and_the_ju
     out = tmp_path / "hard.jsonl"
     with models(corpus, drawn) as server:
         call = [folder / "captions.jsonl", "--model", "vlm", "--base-url", server.url, "--out", out]
-        told = called(*call, "--judge-model", "judge")
+        summary = called(*call, "--judge-model", "judge")
         paid = server.stats()["requests"]
         first = out.read_bytes()
         again = called(*call, "--judge-model", "judge")
@@ -116,22 +116,22 @@ def test_kept_are_the_negatives_that_the_model_chooses_in_both_orders_and_the_ju
             else:
                 assert row["scores"]["mistake"] == {"model_correct": 0.0, "order_dependent": 0.5}[row["reason"]]
                 assert how != "content"
-    mistakes = told["by"]["mistakes"]
+    mistakes = summary["by"]["mistakes"]
     # One request a row, and a second one after a wrong choice.
     wrong = mistakes["kept"] + mistakes["rejected"]["order_dependent"]
     assert mistakes["requests"] == mistakes["answered"] + wrong
     assert mistakes["accuracy"] == round(mistakes["rejected"]["model_correct"] / mistakes["answered"], 4)
     assert 0.3 < mistakes["chose_first"] < 0.7
-    assert told["by"]["judge"]["rows"] == mistakes["kept"]
-    assert told["kept"] + sum(told["rejected"].values()) == told["in"]
+    assert summary["by"]["judge"]["rows"] == mistakes["kept"]
+    assert summary["kept"] + sum(summary["rejected"].values()) == summary["in"]
 
 
 def test_a_preference_for_a_position_is_no_mistake(corpus: Corpus, tmp_path: Path) -> None:
     folder, _ = corpus
     with models(corpus, lambda _: "position") as server:
         options = ["--model", "vlm", "--base-url", server.url, "--out", tmp_path / "hard.jsonl"]
-        told = called(folder / "captions.jsonl", *options, code=3)
-    assert told["by"]["mistakes"]["rejected"].keys() == {"model_correct", "order_dependent"}
+        summary = called(folder / "captions.jsonl", *options, code=3)
+    assert summary["by"]["mistakes"]["rejected"].keys() == {"model_correct", "order_dependent"}
     scored = [row for row in rows_of(tmp_path / "hard.jsonl") if row["scores"].get("mistake") is not None]
     assert {row["scores"]["chose_first"] for row in scored} == {1.0}
     # The orders are balanced: of a model without an opinion, half of the first answers are right.
@@ -156,8 +156,8 @@ def test_without_a_judge_a_review_is_suggested_and_true_negatives_are_left_to_it
         done = CliRunner().invoke(app, ["generate", "mistakes", *map(str, call)], catch_exceptions=False)
         assert f"pairwright review {out}" in done.stdout
         assert f"vlm: {len(true)} of {len(true)} negatives chosen in both orders" in done.stdout
-        told = called(*call, "--judge-model", "judge", code=3)
-    assert told["by"]["judge"]["rejected"]["true_of_image"] == len(true)
+        summary = called(*call, "--judge-model", "judge", code=3)
+    assert summary["by"]["judge"]["rejected"]["true_of_image"] == len(true)
 
 
 def test_a_plan_sends_nothing_and_writes_nothing(corpus: Corpus, tmp_path: Path) -> None:
@@ -198,8 +198,8 @@ def test_candidates_are_read_in_every_layout(corpus: Corpus, tmp_path: Path, nam
         given.write_text(sugarcrepe)
     with models(corpus, lambda _: "content") as server:
         call = [given, "--model", "vlm", "--base-url", server.url, "--out", tmp_path / "hard.jsonl"]
-        told = called(*call, "--image-root", folder, "--judge-model", "judge")
-    assert (told["in"], told["kept"]) == (1, 1)
+        summary = called(*call, "--image-root", folder, "--judge-model", "judge")
+    assert (summary["in"], summary["kept"]) == (1, 1)
     assert rows_of(tmp_path / "hard.jsonl")[0]["negative"] == negative
 
 

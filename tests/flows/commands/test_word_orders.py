@@ -19,9 +19,9 @@ def made(folder: Path, *captions: str, seed: int = 0) -> list[dict[str, Any]]:
     call = ["generate", "orders", str(folder / "captions.jsonl"), "--out", str(out), "--seed", str(seed), "--json"]
     done = CliRunner().invoke(app, call)
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
+    summary = json.loads(done.stdout)
     found = [json.loads(line) for line in out.read_text().splitlines()]
-    assert (told["captions"], told["rows"]) == (len(captions), len(found))
+    assert (summary["captions"], summary["rows"]) == (len(captions), len(found))
     return found
 
 

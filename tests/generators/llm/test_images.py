@@ -3,7 +3,7 @@
 import base64
 import io
 import pickle
-import time
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -131,17 +131,21 @@ def test_an_image_survives_a_process_boundary_and_takes_no_others_along() -> Non
 
 
 def test_threads_that_send_one_image_encode_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    images, data, encoded = MessageImages(edge=10), drawn(), list[str]()
-    encode = MessageImages._encode
+    images, data, encoded = MessageImages(edge=10), drawn((2000, 2000)), list[str]()
+    encode, ready = MessageImages._encode, threading.Barrier(8)
 
-    def slowly(self: MessageImages, data: bytes, where: str) -> str:
+    def counted(self: MessageImages, data: bytes, where: str) -> str:
         encoded.append(where)
-        time.sleep(0.02)
         return encode(self, data, where)
 
-    monkeypatch.setattr(MessageImages, "_encode", slowly)
+    def send(_: int) -> str:
+        image = images.of(data)
+        ready.wait(60)  # all threads encode at once
+        return image.data_url()
+
+    monkeypatch.setattr(MessageImages, "_encode", counted)
     with ThreadPoolExecutor(8) as threads:
-        urls = set(threads.map(lambda _: images.of(data).data_url(), range(16)))
+        urls = set(threads.map(send, range(8)))
     assert (len(urls), len(encoded)) == (1, 1)
 
 

@@ -25,11 +25,19 @@ def make_model(folder: Path, *, template: str | None = CHAT, seed: int = 0, cont
         context: tokens that it reads at most.
     """
     import torch
-    from transformers import LlamaConfig, LlamaForCausalLM
+    from transformers import LlamaForCausalLM
 
     tokenizer = make_tokenizer(template)
     torch.manual_seed(seed)
-    config = LlamaConfig(
+    LlamaForCausalLM(_language_config(tokenizer, context)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _language_config(tokenizer: Any, context: int) -> Any:
+    from transformers import LlamaConfig
+
+    return LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=32,
         intermediate_size=64,
@@ -41,9 +49,6 @@ def make_model(folder: Path, *, template: str | None = CHAT, seed: int = 0, cont
         bos_token_id=None,
         initializer_range=0.6,  # so that some tokens are far likelier than others
     )
-    LlamaForCausalLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 SEEING_CHAT = (
@@ -59,7 +64,6 @@ def make_seeing_model(folder: Path, *, template: str | None = SEEING_CHAT, seed:
     from transformers import (
         CLIPImageProcessorPil,
         CLIPVisionConfig,
-        LlamaConfig,
         LlavaConfig,
         LlavaForConditionalGeneration,
         LlavaProcessor,
@@ -68,18 +72,6 @@ def make_seeing_model(folder: Path, *, template: str | None = SEEING_CHAT, seed:
     tokenizer = make_tokenizer(template)
     tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
     torch.manual_seed(seed)
-    text = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=context,
-        eos_token_id=tokenizer.eos_token_id,
-        bos_token_id=None,
-        initializer_range=0.6,
-    )
     vision = CLIPVisionConfig(
         hidden_size=32,
         intermediate_size=64,
@@ -90,7 +82,7 @@ def make_seeing_model(folder: Path, *, template: str | None = SEEING_CHAT, seed:
         initializer_range=0.6,
     )
     config = LlavaConfig(
-        text_config=text,
+        text_config=_language_config(tokenizer, context),
         vision_config=vision,
         image_token_id=tokenizer.convert_tokens_to_ids("<image>"),
         vision_feature_layer=-1,
