@@ -100,7 +100,8 @@ class Normaliser:
         except RejectError as flaw:
             return [make_reject(row.place, flaw.reason, flaw.detail, row.fields)]
         except UnusableImageError as flaw:
-            return [make_reject(row.place, flaw.reason, f"{flaw.where}: {flaw.what}", row.fields)]
+            detail = flaw.what if flaw.where == row.place else f"{flaw.where}: {flaw.what}"
+            return [make_reject(row.place, flaw.reason, detail, row.fields)]
 
     def _candidates(self, row: InputRow) -> list[Pair | Reject]:
         plan = self._plan(row)

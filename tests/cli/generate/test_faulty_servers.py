@@ -158,7 +158,7 @@ def generated(verb: str, server: Awkward, ends: int = 0) -> tuple[str, dict[str,
     done = CliRunner().invoke(app, command)
     assert done.exit_code == ends, done.output
     said = " ".join(done.output.split())
-    paid = int(re.search(r" m: ([\d,]+) answers paid", said)[1])  # type: ignore[index]
+    paid = int(re.search(r" m: ([\d,]+) answers billed", said)[1])  # type: ignore[index]
     assert paid == server.answered
     again = CliRunner().invoke(app, [*command, "--json"])
     assert again.exit_code == ends

@@ -52,7 +52,7 @@ def test_tokens_that_the_server_does_not_count_are_estimated_in_every_bill(
         "1",
     )
     message = call("generate", "negatives", "captions.csv", *asked)
-    assert "3 answers paid" in message
+    assert "3 answers billed" in message
     assert "The server did not count the tokens of 2 of these answers: they are estimated." in message
     Path("llm-cache.sqlite").unlink()
     first = json.loads(call("generate", "negatives", "captions.csv", *asked, "--json"))["llm"]
@@ -102,7 +102,8 @@ def test_what_rows_with_equal_captions_share_is_paid_and_counted_once(
         assert printed[name] == first[name] == again["in_all"][name]
     assert printed["cost"] == pytest.approx(first["cost"]) == pytest.approx(again["in_all"]["cost"])
     assert (
-        f"{printed['shared']} requests were those of another row (equal texts) and share its answer: paid once" in shown
+        f"{printed['shared']} requests were those of another row (equal texts) and share its answer: billed once"
+        in shown
     )
 
 

@@ -294,6 +294,14 @@ FLAWS: dict[str, tuple[Callable[[Path], Path], str, str]] = {
 }
 
 
+def test_the_path_of_a_broken_image_is_printed_once(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(b"no image")
+    (tmp_path / "a.txt").write_text("a dog")
+    with pytest.raises(InputError) as caught:
+        list(read_pairs(ReadOptions(str(tmp_path))))
+    assert str(caught.value).count("a.jpg") == 1
+
+
 def test_spaces_around_column_names_are_ignored(tmp_path: Path) -> None:
     """A header `id, caption` was one without a caption, and the list of its columns looked as if it had one."""
     path = tmp_path / "pool.csv"

@@ -99,7 +99,7 @@ def test_a_choice_is_asked_in_both_orders_and_the_order_bias_is_told(folder: Pat
     assert called(server, data, "--limit", "2")["models"][0]["figures"][0]["n"] == 2
 
 
-def test_the_probability_of_yes_is_told_with_and_without_the_prior_of_the_text(folder: Path, serve: Serve) -> None:
+def test_the_probability_of_yes_is_given_with_and_without_the_prior_of_the_text(folder: Path, serve: Serve) -> None:
     # The model prefers what is said often: the negatives. With the prior removed it knows all groups.
     prior = {"a red cup": 0.2, "a blue cup": 0.9}
 
@@ -137,6 +137,15 @@ def test_a_missing_image_is_counted(folder: Path, serve: Serve) -> None:
     summary = called(serve(choose), data)
     assert summary["models"][0]["counts"] == {"rows have no answer (no_image) and are left out": 1}
     assert figures(summary)["accuracy"] == 1.0
+
+
+def test_a_plan_without_requests_says_why(folder: Path, serve: Serve) -> None:
+    data = rows(folder, "right one")
+    call = ["evaluate", "choices", "--data", str(data), "--model", "m", "--base-url", serve(choose).url, "--dry-run"]
+    line = "caption-choice: no row leads to a request. Check the images and the options."
+    assert line not in CliRunner().invoke(app, call).stdout
+    data.write_text(data.read_text().replace("red.png", "gone.png"))
+    assert line in CliRunner().invoke(app, call).stdout
 
 
 @pytest.mark.parametrize(

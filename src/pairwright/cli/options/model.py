@@ -213,6 +213,11 @@ def plan_lines(plans: Sequence["StagePlan"]) -> list[str]:
     models = sorted({model for plan in plans for model in plan.unpriced})
     if models:
         lines += ["", f"No price is known for {', '.join(models)}: give --price IN/OUT, or --prices FILE."]
+    lines += [
+        f"{plan.stage}: no row leads to a request. Check the images and the options."
+        for plan in plans
+        if plan.rows and not (plan.requests.value or plan.cached.value)
+    ]
     sampled = " and ".join(f"{count:,}" for count in sorted({plan.sampled for plan in plans}))
     lines += ["", f"Estimated from {sampled} sampled rows and expected answers; no requests were sent."]
     if images := sum(plan.image_tokens.value for plan in plans):
@@ -249,7 +254,7 @@ def cancelled_lines(ids: Sequence[str]) -> list[str]:
 
 
 def bill_lines(result: Mapping[str, Any]) -> list[str]:
-    """Return what a run has asked and paid."""
+    """Return the requests, tokens and cost of a run."""
     from pairwright.generators.llm.budget import format_usd
 
     bill = result["llm"]
@@ -257,11 +262,11 @@ def bill_lines(result: Mapping[str, Any]) -> list[str]:
     if bill["model"].startswith("local:"):
         return [f"{bill['model']}: {bill['requests']:,} answers written, {tokens}"]
     cost = "price unknown" if bill["cost"] is None else format_usd(bill["cost"])
-    lines = [f"{bill['model']}: {bill['requests']:,} answers paid, {tokens}, {cost}"]
+    lines = [f"{bill['model']}: {bill['requests']:,} answers billed, {tokens}, {cost}"]
     if bill.get("estimated"):
         lines.append(
             f"The server did not count the tokens of {bill['estimated']:,} of these answers: they are estimated."
         )
     if shared := bill["in_all"].get("shared"):
-        lines.append(f"{shared:,} requests were those of another row (equal texts) and share its answer: paid once.")
+        lines.append(f"{shared:,} requests were those of another row (equal texts) and share its answer: billed once.")
     return lines

@@ -40,16 +40,19 @@ def table(rows: Sequence[Sequence[object]]) -> list[str]:
 
 
 def type_table(types: Sequence[TypeCounts], whole: int, unit: str) -> list[str]:
-    """Return a table of the rows kept of each type, as a share of ``unit``, with the main reasons of rejection.
+    """Return a table of the rows kept of each type, with the main reasons of rejection.
+
+    Beside the number is its share of ``unit``, or the number per unit where a type has more rows than there are units.
 
     Args:
         types: name, number of kept rows and rejected rows by reason of each type.
         whole: number of ``unit``.
         unit: plural noun, such as "captions".
     """
-    head = f"of {unit}"
+    several = any(kept > whole for _, kept, _ in types)
+    head, form = (f"per {unit.removesuffix('s')}", ".2f") if several else (f"of {unit}", ".1%")
     rows: list[list[object]] = [["type", "kept", head]]
-    rows += [[kind, kept, f"{kept / whole if whole else 0:.1%}".rjust(len(head))] for kind, kept, _ in types]
+    rows += [[kind, kept, format(kept / whole if whole else 0, form).rjust(len(head))] for kind, kept, _ in types]
     first, *lines = wrapped_table(rows, ["mainly rejected", *(main_reasons(rejected) for _, _, rejected in types)])
     return [StyledLine(first, "faint"), *lines]
 

@@ -1,0 +1,17 @@
+"""Summaries of commands."""
+
+from pairwright.cli.output.summary import type_table
+
+
+def test_a_table_of_types_gives_a_share_of_captions_or_a_number_per_caption() -> None:
+    share = type_table([("add-object", 3, {"no_edit": 9}), ("swap-object", 0, {})], 12, "captions")
+    assert [line.split() for line in share] == [
+        ["type", "kept", "of", "captions", "mainly", "rejected"],
+        ["add-object", "3", "25.0%", "no_edit", "9"],
+        ["swap-object", "0", "0.0%"],
+    ]
+    number = type_table([("add-object", 23, {})], 12, "captions")
+    assert [line.split() for line in number] == [
+        ["type", "kept", "per", "caption", "mainly", "rejected"],
+        ["add-object", "23", "1.92"],
+    ]
