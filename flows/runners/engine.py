@@ -7,11 +7,11 @@ change the output.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pairwright.datasets.errors import PairwrightError, UsageError
@@ -24,6 +24,13 @@ from pairwright.flows.runners.process_pool import cores
 from pairwright.flows.runners.ray_pool import RayPool
 from pairwright.flows.stage_selection import StageSelection
 from pairwright.flows.state.receipts import Counts, Job, Receipt, run_job, total_counts, valid_receipt
+
+StageJobs = Sequence[Job] | Generator[Sequence[Job], tuple[Receipt, ...], Sequence[Job]]
+"""The jobs of a stage; or a generator of groups of jobs, each made from the receipts of the group before.
+
+The generator yields a group, is sent its receipts, and returns the last group. A stage that works part by part and then
+merges yields a job per part and returns the merging job.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,17 +63,27 @@ class Engine:
     max_task_runs: int
     workers: int
 
-    async def run_stage(self, name: str, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
-        """Run the jobs of a stage, in any order, and return their receipts in the order of ``jobs``.
+    async def run_stage(self, name: str, jobs: StageJobs) -> tuple[Receipt, ...]:
+        """Run the jobs of a stage and return their receipts in the order of the jobs, those of its last group first.
 
         Raises:
             RequestedStageDone: after the stage that ``--only`` names.
         """
-        self.selection.begin_stage(self.root, name, jobs, list(self.done))
-        self.progress.begin(name, len(jobs))
-        await self.artifacts.begin(name, len(jobs))
-        done = await asyncio.gather(*(self._batch(batch) for batch in job_batches(jobs, self.max_task_runs)))
-        receipts = tuple(receipt for batch in done for receipt in batch)
+        earlier: list[Receipt] = []
+        if isinstance(jobs, Generator):
+            group = next(jobs)
+            try:
+                while True:
+                    receipts = await self._group(name, group)
+                    earlier += receipts
+                    group = jobs.send(receipts)
+            except StopIteration as end:
+                last: Sequence[Job] = end.value
+        else:
+            last = jobs
+        receipts = await self._group(name, last)
+        # Counts and facts of a stage are those of its last group.
+        receipts += tuple(replace(each, counts=Counts(each.counts.unit), facts={}) for each in earlier)
         self.done[name] = receipts
         self.progress.end(name, counts_line(total_counts(receipts)))
         self.selection.end_stage(name)
@@ -79,6 +96,14 @@ class Engine:
             return self.pool.with_cores(cores_each), cores_each
         at_once = min(self.workers, jobs)
         return self.pool, max(1, cores() // at_once) if at_once > 1 else 0
+
+    async def _group(self, name: str, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
+        """Run independent jobs of a stage, in any order; return their receipts in the order of ``jobs``."""
+        self.selection.begin_stage(self.root, name, jobs, list(self.done))
+        self.progress.begin(name, len(jobs))
+        await self.artifacts.begin(name, len(jobs))
+        done = await asyncio.gather(*(self._batch(batch) for batch in job_batches(jobs, self.max_task_runs)))
+        return tuple(receipt for batch in done for receipt in batch)
 
     async def _batch(self, jobs: Sequence[Job]) -> list[Receipt]:
         """Run jobs as one task run."""

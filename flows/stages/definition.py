@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.runners.engine import Engine
+from pairwright.flows.runners.engine import Engine, StageJobs
 from pairwright.flows.state.layout import part_name
 from pairwright.flows.state.receipts import Job, JobResult, Receipt, json_hash
 from pairwright.flows.state.versions import IncrementBase
@@ -73,6 +73,7 @@ class StageRun:
         part: str = "all",
         settings: object = None,
         state: str = "",
+        after: Sequence[Receipt] = (),
         in_build_process: bool = False,
         multi_core: bool = False,
     ) -> Job:
@@ -84,10 +85,13 @@ class StageRun:
             part: that the job works on.
             settings: stated in the fingerprint instead of ``args``.
             state: of what the job reads from outside the build (`state/inputs.py`).
+            after: of earlier jobs of the stage whose outputs the job reads.
             in_build_process: as in `Job`.
             multi_core: as in `Job`.
         """
         stated = [repr(args) if settings is None else settings, state]
+        if after:
+            stated.append([receipt.digest for receipt in after])
         fingerprint = json_hash([self.name, part, stated, self.version])
         return Job(self.name, part, run, args, fingerprint, in_build_process, multi_core)
 
@@ -96,7 +100,7 @@ class StageRun:
         return [self.job(run, part, *args, part=part, state=state) for part in self.parts]
 
 
-JobBuilder = Callable[[StageRun], Sequence[Job]]
+JobBuilder = Callable[[StageRun], StageJobs]
 
 
 def _always(_: BuildConfig) -> bool:
