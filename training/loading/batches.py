@@ -28,7 +28,10 @@ class PairBatch:
         negatives: int64 (b, k, t), token ids of hard negatives; k is set by the recipe and may be 0.
         negatives_mask: bool (b, k), False where a row has no such negative.
         negatives_text_mask: bool (b, k, t), token mask of the negatives.
-        positives: int64 (b, k', t), hard positives; ``positives_mask`` and ``positives_text_mask`` likewise.
+        negatives_count: texts of ``negatives`` to embed in each row, from the first: those that there are, or k with texts
+            of fixed length. On the host, so that no step waits for the device to count them.
+        positives: int64 (b, k', t), hard positives; ``positives_mask``, ``positives_text_mask`` and ``positives_count``
+            likewise.
         groups: int64 (b,), equal for rows of one image within this batch.
         keys: sample keys, b of them.
         cut: texts of this batch that were truncated.
@@ -40,9 +43,11 @@ class PairBatch:
     negatives: Tensor
     negatives_mask: Tensor
     negatives_text_mask: Tensor
+    negatives_count: list[int]
     positives: Tensor
     positives_mask: Tensor
     positives_text_mask: Tensor
+    positives_count: list[int]
     groups: Tensor
     keys: list[str]
     cut: int

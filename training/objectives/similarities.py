@@ -4,7 +4,7 @@ Embeddings often are bfloat16, in which a cosine near 1 times a scale of 100 has
 float32 at least, also within autocast. Masked similarities are ``mask_value``: finite, so that no gradient becomes NaN
 where a whole row is masked.
 
-Nothing here communicates: gather embeddings and masks over the ranks first, then call an objective on the whole batch.
+Nothing here communicates; see `distributed.py`.
 """
 
 import torch
