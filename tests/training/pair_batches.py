@@ -7,8 +7,8 @@ from pairwright.training.loading.batches import PairBatch
 from tests.training import tiny_models
 
 
-def batch(rows: int = 5, negatives: int = 2, positives: int = 1, seed: int = 0) -> PairBatch:
-    """Return a batch whose rows have from none to all edited texts."""
+def batch(rows: int = 5, negatives: int = 2, positives: int = 1, seed: int = 0, *, fixed: bool = False) -> PairBatch:
+    """Return a batch whose rows have from none to all edited texts; ``fixed``: missing ones are to be embedded too."""
     rng = torch.Generator().manual_seed(seed)
     wrong, right = [row % (negatives + 1) for row in range(rows)], [(row + 1) % (positives + 1) for row in range(rows)]
     return PairBatch(
@@ -18,11 +18,11 @@ def batch(rows: int = 5, negatives: int = 2, positives: int = 1, seed: int = 0) 
         negatives=_words(rng, rows, negatives),
         negatives_mask=_first(wrong, negatives),
         negatives_text_mask=torch.ones(rows, negatives, 6, dtype=torch.bool),
-        negatives_count=wrong,
+        negatives_count=[negatives] * rows if fixed else wrong,
         positives=_words(rng, rows, positives),
         positives_mask=_first(right, positives),
         positives_text_mask=torch.ones(rows, positives, 6, dtype=torch.bool),
-        positives_count=right,
+        positives_count=[positives] * rows if fixed else right,
         groups=torch.arange(rows),
         keys=[str(row) for row in range(rows)],
         cut=0,

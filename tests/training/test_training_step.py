@@ -1,5 +1,7 @@
 """A step: cached gradients, device reads, precision, averaged weights."""
 
+import importlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +22,6 @@ from pairwright.training.recipes.pair_embeddings import join_rows, split_rows  #
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
 from pairwright.training.training_step import TrainingStep  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
-from tests.training.device_reads import DeviceReads  # noqa: E402
 from tests.training.pair_batches import batch  # noqa: E402
 
 RECIPES = ("clip", "negclip", "hp-hn", "fsc-clip", "siglip", "siglip-hn", "react")
@@ -45,7 +46,7 @@ def prepared(recipe: str, dropout: float = 0.0) -> tuple[Any, Any]:
     if recipe == "react":
         model = ReactClip(model, 2)
         with torch.no_grad():
-            for block in model.blocks.values():
+            for block in list[Any](model.blocks.values()):
                 block.gate_attention.fill_(0.5)
     train_only(model, "react" if recipe == "react" else "clip")
     for module in model.modules():
@@ -100,13 +101,33 @@ def step_of(recipe: str, *changes: str) -> Any:
 
 @pytest.mark.parametrize("chunk", [0, 2])
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_a_step_reads_nothing_from_the_device(recipe: str, chunk: int) -> None:
+def test_a_step_reads_nothing_from_the_device(monkeypatch: pytest.MonkeyPatch, recipe: str, chunk: int) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
     step = step_of(recipe, f"batches.chunk={chunk}", "ema=0.9", "optimizer.clip=1")
     step.take(batch(), 0)
-    with DeviceReads() as reads:
+    with importlib.import_module("device_reads").DeviceReads() as reads:
         step.take(batch(seed=1), 1)
     # On a CPU, AdamW reads its count of steps once for each parameter; "fused" on a GPU, it does not.
-    assert reads.found == ["_local_scalar_dense"] * len(step.state.optimizer.state)
+    assert reads.waits == ["_local_scalar_dense"] * len(step.state.optimizer.state)
+
+
+@pytest.mark.parametrize("recipe", ["negclip", "fsc-clip"])
+def test_a_compiled_model_is_one_graph_for_all_batches_of_fixed_lengths(
+    monkeypatch: pytest.MonkeyPatch, recipe: str
+) -> None:
+    counters = torch._dynamo.utils.counters
+    compile_module = torch.nn.Module.compile
+    # Tracing is what may break; the code generated from a graph is torch's.
+    monkeypatch.setattr(torch.nn.Module, "compile", lambda self: compile_module(self, backend="eager"))
+    torch._dynamo.reset()
+    counters.clear()
+    plain, compiled = step_of(recipe), step_of(recipe, "compile=true")
+    for seed in range(3):
+        given = batch(seed=seed, fixed=True)
+        expected = plain.take(batch(seed=seed), seed).total.loss
+        torch.testing.assert_close(compiled.take(given, seed).total.loss, expected, rtol=1e-4, atol=1e-5)
+    assert counters["stats"]["unique_graphs"] == 1
+    assert not counters["graph_break"]
 
 
 def test_the_average_of_weights_follows_them() -> None:

@@ -9,6 +9,7 @@ converts it to the batch on the training device.
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -158,11 +159,17 @@ def unpack(packed: PackedBatch[B], device: torch.device, mean: tuple[float, ...]
     batch = _map_tensors(packed.batch, to_device)
     if packed.pixels.dim() == 1:
         return batch
-    middle, spread = (255 * torch.tensor(values, device=device).view(3, 1, 1) for values in (mean, std))
+    middle, spread = (_channels(values, device) for values in (mean, std))
     images = to_device(packed.pixels).float().sub_(middle).div_(spread)
     if len(images) != len(packed.image_index):
         images = images[to_device(packed.image_index)]
     return replace(batch, images=images)  # type: ignore[call-arg]  # a batch with pixels has images
+
+
+@lru_cache(maxsize=8)
+def _channels(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """Return values in 0-1 for bytes of each channel, (3, 1, 1); cached, as a copy to a device waits for it."""
+    return 255 * torch.tensor(values, device=device).view(3, 1, 1)
 
 
 def _map_tensors(batch: B, change: Callable[[Tensor], Tensor]) -> B:

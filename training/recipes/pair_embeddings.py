@@ -100,7 +100,9 @@ def _join(parts: Sequence[Any]) -> Any:
 def _places(count: Sequence[int], edited: Tensor, device: torch.device) -> Tensor:
     """Return the flat places (row * k + number) of the texts to embed, int64."""
     taken = np.arange(edited.shape[1]) < np.asarray(count, dtype=np.int64)[:, None]
-    return torch.from_numpy(np.flatnonzero(taken)).to(device, non_blocking=True)
+    places = torch.from_numpy(np.flatnonzero(taken))
+    # A copy from memory that is not page-locked may wait for the device.
+    return (places.pin_memory() if device.type == "cuda" else places).to(device, non_blocking=True)
 
 
 def _put(rows: Tensor, places: Tensor, mask: Tensor) -> Tensor:

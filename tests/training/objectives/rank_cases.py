@@ -28,8 +28,8 @@ def _batch(rows: Rows) -> BatchEmbeddings:
     )
 
 
-def _wrong(rows: Rows) -> list[Tensor]:
-    return [rows[name] for name in ("images", "texts", "negatives", "negatives_mask")]
+def _wrong(rows: Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return rows["images"], rows["texts"], rows["negatives"], rows["negatives_mask"]
 
 
 def _fsc(rows: Rows, scale: Tensor, _: Tensor, ranks: Ranks) -> Tensor:
