@@ -25,6 +25,7 @@ class TextOptions:
     Attributes:
         tokenizer: name or folder for ``AutoTokenizer.from_pretrained``.
         max_tokens: per text, including start and end token.
+        fixed: pad the texts of pairs to ``max_tokens`` and embed missing ones too, so that all batches have one shape.
 
     Raises:
         UsageError: fewer than three tokens.
@@ -32,6 +33,7 @@ class TextOptions:
 
     tokenizer: str
     max_tokens: int = CONTEXT
+    fixed: bool = False
 
     def __post_init__(self) -> None:
         if self.max_tokens < 3:
