@@ -12,7 +12,7 @@ import yaml
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import StorageError, UsageError, describe_write_error
-from pairwright.training.recipes.schema import Recipe
+from pairwright.training.recipes.sections import RecipeSection
 
 _CHANGEABLE = {("batches", "workers"), ("log_every",), ("save_every",), ("save_openclip",)}  # may differ on resume
 
@@ -21,7 +21,7 @@ _CHANGEABLE = {("batches", "workers"), ("log_every",), ("save_every",), ("save_o
 class RunRequest:
     """Settings, model and data of a requested run."""
 
-    recipe: Recipe
+    recipe: RecipeSection
     model: str
     data: str
     validation: str

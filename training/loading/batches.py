@@ -80,52 +80,7 @@ class TripletBatch:
     cut: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationBatch:
-    """Images with a whole conversation each (LLaVA).
-
-    Attributes:
-        images: float32 (b, 3, h, w).
-        grids: as in `TripletBatch`.
-        texts: int64 (b, t), token ids; one of each row is the image token, which is replaced by the image's features.
-        text_mask: bool (b, t).
-        labels: int64 (b, t): the token itself in answers and their end tokens, `IGNORE_INDEX` elsewhere.
-        groups: int64 (b,), as in `PairBatch`.
-        keys: sample keys, one per row.
-        cut: truncated conversations.
-    """
-
-    images: Tensor
-    grids: tuple[tuple[int, int], ...]
-    texts: Tensor
-    text_mask: Tensor
-    labels: Tensor
-    groups: Tensor
-    keys: list[str]
-    cut: int
-
-
-@dataclass(frozen=True, slots=True)
-class RationaleBatch:
-    """Inputs and outputs of an encoder-decoder without images (Distilling step-by-step).
-
-    Attributes:
-        texts: int64 (b, t), inputs with the prefix of their task; ``text_mask`` is bool (b, t).
-        targets: int64 (b, s), outputs, padded with `IGNORE_INDEX`.
-        rationale: bool (b,), True if the output is the rationale, False if it is (or ends in) the label.
-        keys: sample keys, one per row.
-        cut: as in `PairBatch`.
-    """
-
-    texts: Tensor
-    text_mask: Tensor
-    targets: Tensor
-    rationale: Tensor
-    keys: list[str]
-    cut: int
-
-
-B = TypeVar("B", PairBatch, TripletBatch, ConversationBatch, RationaleBatch)
+B = TypeVar("B", PairBatch, TripletBatch)
 
 
 @dataclass(frozen=True, slots=True)

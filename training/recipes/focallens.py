@@ -89,19 +89,17 @@ class FocalLensMllmMethod(FocalLensMethod):
         """
         from pairwright.training.loading.tokenization import TextOptions
         from pairwright.training.loading.triplets import TripletCollator
-        from pairwright.training.models.llava import tokenizer_path
         from pairwright.training.models.trainable_parameters import train_only
         from pairwright.training.recipes.model_options import image_options
 
         lens = _open_model(model, self.target)
-        if self.tiles:
-            lens.llava.enable_tiles()
+        lens.tiles |= self.tiles
         train_only(lens, "focallens-mllm")
         for unused in lens.unused_parameters():  # distributed training would wait for its gradient
             unused.requires_grad_(False)
         new = self.target != ""
         instructions = TextOptions(
-            tokenizer_path(model if new else str(Path(model) / "llava")),
+            model if new else str(Path(model) / "llava"),
             recipe.batches.max_tokens or _INSTRUCTION_TOKENS,
         )
         answers = TextOptions(
@@ -109,13 +107,13 @@ class FocalLensMllmMethod(FocalLensMethod):
             min(recipe.batches.max_tokens or lens.target.context, lens.target.context),
         )
         rows = TripletCollator(self.turns, self.types, instructions)
-        return PreparedMethod(lens, rows, answers, image_options(lens.llava, recipe))
+        return PreparedMethod(lens, rows, answers, image_options(lens, recipe))
 
     def loss(self, model: nn.Module, batch: TripletBatch, ranks: Ranks) -> WeightedLoss:
         """Return the loss of the whole batch."""
-        from pairwright.training.models.llava import batch_grids
+        from pairwright.training.models.anyres import Grid
 
-        grids = batch_grids(batch.grids)
+        grids = [Grid(*one) for one in batch.grids] or None
         out: ClipOutput = model(batch.images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
         return self.answer_loss(out, batch, ranks)
 
@@ -132,7 +130,7 @@ def _hash_texts(texts: Tensor, mask: Tensor) -> Tensor:
 def _open_model(model: str, target: str) -> FocalLensMllm:
     from pairwright.training.models.clip import Clip
     from pairwright.training.models.focallens_mllm import FocalLensMllm
-    from pairwright.training.models.llava import Llava
+    from pairwright.training.models.generative import ImageTextModel
     from pairwright.training.models.registry import model_kind
 
     kind = model_kind(model)
@@ -140,11 +138,11 @@ def _open_model(model: str, target: str) -> FocalLensMllm:
         if target:
             raise UsageError(f"{model} is a FocalLens-MLLM with its own target: remove method.target.")
         return FocalLensMllm.load(model)
-    if kind != Llava.kind:
+    if kind != ImageTextModel.kind:
         raise UsageError(
-            f"{model} is a {kind}; this recipe requires a llava, as trained by "
+            f"{model} is a {kind}; this recipe requires a LLaVA, as trained by "
             "llava-align and llava-instruct, or a focallens-mllm."
         )
     if not target:
         raise UsageError(f"{model} has no target CLIP: pass --set method.target=PATH.")
-    return FocalLensMllm(Llava.load(model), Clip.load(target))
+    return FocalLensMllm.begin(model, Clip.load(target))

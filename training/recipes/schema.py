@@ -1,4 +1,6 @@
-"""The schema of a training recipe. Imports no torch.
+"""The schema of a recipe of our own training loop. Imports no torch.
+
+Recipes that transformers' Trainer runs are in `finetuning.settings`.
 
 `reading.py` reads recipes from YAML; the built-in ones are in this folder. Each method has only the settings that it uses,
 so a setting without effect is an unknown key.
@@ -12,7 +14,6 @@ from pairwright.training.recipes.clip import ClipMethod, TowerMethod
 from pairwright.training.recipes.focallens import FocalLensClipMethod, FocalLensMllmMethod
 from pairwright.training.recipes.fsc_clip import FscClipMethod
 from pairwright.training.recipes.hard_positives import HardPositivesMethod
-from pairwright.training.recipes.llava import LlavaMethod
 from pairwright.training.recipes.negclip import NegClipMethod
 from pairwright.training.recipes.react import ReactMethod
 from pairwright.training.recipes.sections import (
@@ -23,7 +24,6 @@ from pairwright.training.recipes.sections import (
     ScheduleSettings,
 )
 from pairwright.training.recipes.siglip import SiglipHnMethod, SiglipMethod
-from pairwright.training.recipes.step_by_step import StepByStepMethod
 
 # One line an objective: the class has its settings, batches and loss.
 RecipeMethod = (
@@ -36,8 +36,6 @@ RecipeMethod = (
     | ReactMethod
     | FocalLensClipMethod
     | FocalLensMllmMethod
-    | LlavaMethod
-    | StepByStepMethod
 )
 
 

@@ -1,0 +1,126 @@
+"""Samples of shards as a map-style data set for transformers' `Trainer`, in the order of our loader.
+
+An epoch is the permutation of `loading.sample_order`: shards in random order, shuffled within windows. The same seed gives
+the same samples per step with any number of processes and workers, and a resumed run continues at its step without reading
+the samples before it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch.utils.data import Dataset, Sampler
+
+from pairwright.datasets.errors import InputError, PairwrightError
+from pairwright.datasets.rejects import Reject
+from pairwright.training.loading.data_notes import check_usable
+from pairwright.training.loading.rationales import index_rationales
+from pairwright.training.loading.sample_order import SampleOrder
+from pairwright.training.loading.samples import OnError, SampleIndex, SampleJson, SampleSelection, StoredSample
+from pairwright.training.loading.shard_index import index_shards
+
+
+class RowCollator(Protocol):
+    """Collates samples to the inputs of a model."""
+
+    @property
+    def unit(self) -> str:
+        """Return the plural name of what epochs count."""
+
+    def lacks(self, body: SampleJson) -> str:
+        """Return the reason why a sample's JSON is not usable; empty if it is."""
+
+    def units(self, body: SampleJson) -> int:
+        """Return the number of rows of a usable sample."""
+
+    def lengths(self, body: SampleJson) -> list[int]:
+        """Return the length of each row in any unit."""
+
+    def __call__(self, samples: list[Any]) -> dict[str, Any]:
+        """Return the model's inputs with ``labels``, and ``skipped`` and ``cut``, which the trainer removes."""
+
+
+@dataclass(frozen=True)
+class ShardDataset(Dataset[Any]):
+    """Rows of shards by number.
+
+    Attributes:
+        index: of the samples.
+        lengths: of the rows, in characters.
+        on_error: ``stop`` raises on broken samples, ``skip`` leaves them out.
+    """
+
+    index: SampleIndex
+    lengths: list[int] = field(repr=False)
+    on_error: OnError = "skip"
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return sum(self.index.counts)
+
+    def __getitem__(self, number: int) -> StoredSample | Reject | PairwrightError:
+        """Return a sample; a reject or an error as a value: raised, torch would wrap it in a worker's traceback."""
+        try:
+            found = self.index.find(int(number))
+        except PairwrightError as error:
+            return error
+        return found.error() if isinstance(found, Reject) and self.on_error == "stop" else found
+
+
+def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:
+    """Index shards, or a ``.jsonl`` of rationale rows.
+
+    Raises:
+        InputError: no such shards, or no usable sample in them.
+        StorageError: a shard is damaged.
+    """
+    lengths: list[int] = []
+
+    def units(body: SampleJson) -> int:
+        lengths.extend(collator.lengths(body))
+        return collator.units(body)
+
+    if data.endswith(".jsonl"):
+        index: SampleIndex = index_rationales(Path(data), collator.lacks)
+    else:
+        index = index_shards(data, SampleSelection(collator.lacks, units, frozenset(), on_error))
+    check_usable(index, {}, data)
+    return ShardDataset(index, lengths, on_error)
+
+
+class EpochOrder(Sampler[int]):
+    """Row numbers in the order of an epoch.
+
+    Attributes:
+        epoch: of the next iteration; `trainers.RunCallback` sets it.
+    """
+
+    def __init__(self, counts: tuple[int, ...], window: int, seed: int) -> None:
+        self.epoch = 0
+        self._order = SampleOrder(counts, sum(counts), seed=seed, window=window)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self._order.samples
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._order.take(self.epoch, 0, 0).tolist())
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch; accelerate calls this where it finds the sampler."""
+        self.epoch = epoch
+
+
+def raise_or_keep(found: Reject | PairwrightError, on_error: OnError) -> Reject:
+    """Return a reject.
+
+    Raises:
+        PairwrightError: it is an error, or ``on_error`` is ``stop``.
+    """
+    if isinstance(found, Reject):
+        if on_error == "skip":
+            return found
+        raise found.error()
+    assert isinstance(found, PairwrightError | InputError)
+    raise found
