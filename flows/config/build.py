@@ -75,6 +75,10 @@ class BuildConfig(Section):
         "processes", description="where jobs run: on this machine or a Ray cluster; the output is the same"
     )
     address: str = Field("", description="HOST:PORT of the head of the Ray cluster; empty: the cluster of this machine")
+    host: str = Field(
+        "",
+        description="name or IP address of this machine for workers on others that ask a model; empty: its host name",
+    )
     tagger: str = Field("", description="spaCy pipeline; empty: the best one installed")
 
     @property

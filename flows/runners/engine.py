@@ -17,6 +17,7 @@ from pathlib import Path
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.llm.answer_service import LOOPBACK, AnswerService
 from pairwright.flows.prefect.artifacts import FlowArtifacts
 from pairwright.flows.prefect.task_runs import ReportedRuns, job_batches, run_as_task
 from pairwright.flows.progress import BuildProgress
@@ -49,6 +50,7 @@ class Engine:
         reported: counts the task runs.
         max_task_runs: of a stage.
         workers: processes of the pool, unless it is Ray's.
+        answers: sends the requests of jobs that ask a model.
     """
 
     root: Path
@@ -62,6 +64,7 @@ class Engine:
     reported: ReportedRuns
     max_task_runs: int
     workers: int
+    answers: AnswerService
 
     async def run_stage(self, name: str, jobs: StageJobs) -> tuple[Receipt, ...]:
         """Run the jobs of a stage and return their receipts in the order of the jobs, those of its last group first.
@@ -125,6 +128,9 @@ class Engine:
     async def _run(self, job: Job) -> Receipt:
         loop = asyncio.get_running_loop()
         pool = self.pool
+        if job.asks is not None:
+            await asyncio.to_thread(self.answers.start, job.asks)
+            job = replace(job, asks=None)  # it holds the address of the server
         if job.in_build_process:
             pool = self.local_pool
         elif job.multi_core:
@@ -185,12 +191,15 @@ async def open_engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
     """
     pool, local_pool, stop = _pool(root, config), ThreadPoolExecutor(1), threading.Event()
     workers = _workers(config)
+    answers = AnswerService(root, LOOPBACK if config.runner == "processes" else config.host, progress)
     try:
         yield Engine(
-            *(root, pool, progress, {}, local_pool, stop, selection, artifacts, reported, max_task_runs, workers)
+            *(root, pool, progress, {}, local_pool, stop, selection, artifacts, reported, max_task_runs, workers),
+            answers,
         )
     finally:
         stop.set()
+        answers.close()
         for each in (pool, local_pool):
             each.shutdown(wait=True, cancel_futures=True)
 

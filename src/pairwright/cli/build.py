@@ -184,6 +184,7 @@ def _model_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     bills = {name: stage["facts"]["llm"] for name, stage in manifest["stages"].items() if "llm" in stage["facts"]}
     if not bills:
         return []
+    from pairwright.flows.state.layout import failed_files
     from pairwright.generators.llm.budget import format_usd
     from pairwright.generators.llm.failed_rows import count_failed_rows
 
@@ -191,9 +192,10 @@ def _model_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     price = "price unknown" if cost["usd"] is None else format_usd(cost["usd"])
     lines = [f"Texts by models: {cost['requests']:,} answers, {cost['tokens']:,} tokens, {price}"]
     for name, bill in bills.items():
-        path = folder / "failed" / f"{name}.jsonl"
-        if bill["failed"] and path.exists():
-            lines += [f"{name}: {line}" for line in count_failed_rows(path).lines(str(path))]
+        files = failed_files(folder, name)
+        if bill["failed"] and files:
+            where = str(files[0]) if len(files) == 1 else f"{files[0].parent}/*.jsonl"
+            lines += [f"{name}: {line}" for line in count_failed_rows(*files).lines(where)]
     return lines
 
 
