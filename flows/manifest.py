@@ -54,7 +54,7 @@ def remove_leftovers(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns
     for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*", "failed/*/.*"]:
         for path in sorted(out.glob(pattern)):
             if path.is_file() and path.relative_to(out).as_posix() not in accounted:
-                path.unlink()
+                path.unlink(missing_ok=True)  # several processes may build parts
 
 
 def remove_stale_receipts(out: Path, done: Mapping[str, Sequence[Receipt]]) -> None:

@@ -32,6 +32,7 @@ from pairwright.flows.config.sections import (
     Section,
     ShardsSection,
 )
+from pairwright.flows.config.slurm import SlurmSection
 
 
 class BuildConfig(Section):
@@ -71,9 +72,10 @@ class BuildConfig(Section):
     )
     part_size: int = Field(5_000, ge=1, description="pairs per part, the unit of work and of resuming")
     workers: int = Field(0, ge=0, description="processes (0 = one per core); the output is the same")
-    runner: Literal["processes", "ray"] = Field(
-        "processes", description="where jobs run: on this machine or a Ray cluster; the output is the same"
+    runner: Literal["processes", "ray", "slurm"] = Field(
+        "processes", description="where jobs run: on this machine, a Ray or a Slurm cluster; the output is the same"
     )
+    slurm: SlurmSection = SlurmSection()
     address: str = Field("", description="HOST:PORT of the head of the Ray cluster; empty: the cluster of this machine")
     host: str = Field(
         "",

@@ -17,9 +17,11 @@ from pairwright.flows.llm.answer_messages import (
     ADDRESS_FILE,
     LineBuffer,
     LineWriter,
+    describe_error,
     describe_request,
     describe_schema,
     encode,
+    job_owner,
     read_error,
     read_reply,
 )
@@ -62,7 +64,7 @@ class ServiceModel:
     """Model that the service of the build answers; for one event loop, within an ``async with``.
 
     Attributes:
-        others_answered: whether a request of any job has got an answer; known after an error.
+        counts: answered requests of all jobs, and parts with unanswered ones; as of the latest error.
     """
 
     _loop: asyncio.AbstractEventLoop
@@ -76,7 +78,7 @@ class ServiceModel:
         self._stopped: RequestError | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
-        self.others_answered = False
+        self.counts = (0, 0)
 
     async def ask(self, request: Request) -> Reply:
         """Return the service's answer.
@@ -141,6 +143,9 @@ class ServiceModel:
         while self._link is None:
             with contextlib.suppress(OSError, ValueError, KeyError, TimeoutError):
                 address = orjson.loads((self._source.root / ADDRESS_FILE).read_bytes())
+                if "closed" in address:
+                    self._give_up()
+                    break
                 async with asyncio.timeout(_CONNECT_S):
                     _, self._link = await self._loop.create_connection(
                         lambda: _Link(self), address["host"], address["port"]
@@ -155,7 +160,13 @@ class ServiceModel:
 
     def _greet(self, link: "_Link", secret: str) -> None:
         source = self._source
-        hello = {"secret": secret, "stage": source.stage, "part": source.part, "of": source.rows_in_stage}
+        hello = {
+            "secret": secret,
+            "owner": job_owner(),
+            "stage": source.stage,
+            "part": source.part,
+            "of": source.rows_in_stage,
+        }
         link.write(encode(hello))
         for _, line in self._schemas.values():
             link.write(line)
@@ -189,14 +200,17 @@ class ServiceModel:
         elif "reply" in message:
             waiting.reply.set_result(read_reply(message["reply"]))
         else:
-            self.others_answered |= message["answered"]
+            self.counts = (message["counts"][0], message["counts"][1])
             waiting.reply.set_exception(read_error(message["error"]))
 
     async def _send_image(self, ticket: int, image: Image) -> None:
+        answer: dict[str, Any]
         try:
             answer = {"image": ticket, "url": await asyncio.to_thread(image.data_url)}
-        except (UnusableImageError, RequestError) as error:
-            answer = {"image": ticket, "error": str(error)}
+        except UnusableImageError as error:
+            answer = {"image": ticket, "error": describe_error(RequestError("bad_image", str(error)))}
+        except RequestError as error:
+            answer = {"image": ticket, "error": describe_error(error)}
         if self._link is not None:
             self._link.write(encode(answer))
 

@@ -5,6 +5,9 @@ is stored. Schemas travel once per connection.
 """
 
 import asyncio
+import multiprocessing
+import os
+import platform
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,6 +21,12 @@ ADDRESS_FILE = ".answers.json"  # in the build directory: host, port and secret 
 MAX_LINE = 2**28  # bytes of a message; images are base64
 
 _ERRORS = {error.__name__: error for error in (UsageError, ConfigError, StorageError, MissingResourceError)}
+
+
+def job_owner() -> str:
+    """Return the name of the build's process that this process works for, or is."""
+    parent = multiprocessing.parent_process()
+    return f"{platform.node()}:{parent.pid if parent else os.getpid()}"
 
 
 def encode(message: Mapping[str, Any]) -> bytes:

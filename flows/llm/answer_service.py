@@ -31,7 +31,6 @@ import orjson
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.file_locks import acquire_lock
-from pairwright.datasets.images.loading import UnusableImageError
 from pairwright.flows.llm.answer_messages import (
     ADDRESS_FILE,
     LineBuffer,
@@ -39,6 +38,8 @@ from pairwright.flows.llm.answer_messages import (
     describe_error,
     describe_reply,
     encode,
+    job_owner,
+    read_error,
     read_request,
 )
 from pairwright.flows.llm.model_access import ModelAccess
@@ -86,10 +87,12 @@ class AnswerService:
         host: name or IP address of this machine for workers on other machines; empty: its host name; `LOOPBACK`: all workers
             are on this machine.
         progress: receives messages and progress.
+        others_go_on: other processes build parts too: when the service ends, their jobs connect to its successor.
     """
 
-    def __init__(self, root: Path, host: str, progress: BuildProgress) -> None:
+    def __init__(self, root: Path, host: str, progress: BuildProgress, *, others_go_on: bool = False) -> None:
         self._root, self._host, self._progress = root, host, progress
+        self._others_go_on = others_go_on
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -97,7 +100,8 @@ class AnswerService:
         self._ready: Future[None] = Future()
         self._clients: set[_Connection] = set()
         self._stages: dict[str, _StageProgress] = {}
-        self.answered = False  # whether any request has got an answer
+        self.answered = 0  # requests
+        self.without_answer: set[str] = set()  # parts with requests that got none
 
     def start(self, access: ModelAccess) -> None:
         """Start the service, unless it runs; return when it serves, or when another process of this build does.
@@ -123,10 +127,14 @@ class AnswerService:
         if self._thread is not None:
             self._thread.join()
 
+    def remove_address(self) -> None:
+        """Remove the address of the closed service, when no job runs any more."""
+        if self._thread is not None and not self._others_go_on:
+            (self._root / ADDRESS_FILE).unlink(missing_ok=True)
+
     def _run(self, access: ModelAccess) -> None:
         try:
-            handle = os.open(self._root / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
-            with open(handle, "r+") as lock:
+            with (self._root / LOCK_FILE).open("a") as lock:
                 while not self._closing.is_set():
                     try:
                         acquire_lock(lock, self._root)
@@ -169,10 +177,13 @@ class AnswerService:
             await self._halt.wait()
             session.stop_sending()
             until = self._loop.time() + SHUTDOWN_GRACE_S
-            while self._loop.time() < until and any(client.asking for client in self._clients):
+            while self._loop.time() < until and any(client.asking for client in self._clients):  # noqa: ASYNC110 - few
                 await asyncio.sleep(WATCH_S / 5)
         finally:
-            path.unlink(missing_ok=True)
+            if self._others_go_on:
+                path.unlink(missing_ok=True)
+            else:
+                _write_private(path, {"closed": True})
             server.close()
             for client in list(self._clients):
                 await client.end()
@@ -185,6 +196,10 @@ class AnswerService:
         state.parts[part] = rows, failed, RequestTotals(*spent)
         if time.monotonic() - state.shown >= WATCH_S:
             self._progress.far(stage, state.snapshot(cost))
+
+    def ends_for(self, owner: str) -> bool:
+        """Return whether the end of the service is the end of the jobs of a build's process."""
+        return not (self._others_go_on and self._closing.is_set()) or owner == job_owner()
 
     def joined(self, client: "_Connection") -> None:
         """Add a connection."""
@@ -210,6 +225,10 @@ class _Connection(asyncio.Protocol):
         self._out: LineWriter | None = None
 
     @property
+    def _owner(self) -> str:
+        return str(self._hello["owner"]) if self._hello else ""
+
+    @property
     def asking(self) -> bool:
         """Whether requests of this connection are open."""
         return bool(self._tasks)
@@ -217,7 +236,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
         assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
-        self._transport = transport  # type: ignore[assignment] # uvloop's transports are no subclasses
+        self._transport = transport
         self._out = LineWriter(self._loop, transport.write)  # type: ignore[attr-defined]
         self._service.joined(self)
 
@@ -274,18 +293,26 @@ class _Connection(asyncio.Protocol):
             if "url" in message:
                 waiting.set_result(message["url"])
             else:
-                waiting.set_exception(UnusableImageError(message["error"]))
+                waiting.set_exception(read_error(message["error"]))
 
     async def _answer(self, number: int, described: dict[str, Any]) -> None:
         def open_image(position: int) -> Callable[[], str]:
-            return lambda: asyncio.run_coroutine_threadsafe(self._fetch(number, position), self._loop).result()
+            def fetch() -> str:  # in a thread
+                return asyncio.run_coroutine_threadsafe(self._fetch(number, position), self._loop).result()
+
+            return fetch
 
         try:
             reply = await self._model.ask(read_request(described, self._schemas, open_image))
-            self._service.answered = True
+            self._service.answered += 1
             answer = {"id": number, "reply": describe_reply(reply)}
         except PairwrightError as error:
-            answer = {"id": number, "error": describe_error(error), "answered": self._service.answered}
+            if not self._service.ends_for(self._owner):
+                return  # its job asks the next service
+            if self._hello:
+                self._service.without_answer.add(self._hello["part"])
+            counts = [self._service.answered, len(self._service.without_answer)]
+            answer = {"id": number, "error": describe_error(error), "counts": counts}
         assert self._out is not None
         self._out.write(encode(answer))
 
@@ -303,7 +330,6 @@ class _Connection(asyncio.Protocol):
 def _write_private(path: Path, content: dict[str, Any]) -> None:
     """Write a JSON file that only its owner can read."""
     temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(handle, "wb") as file:
-        file.write(orjson.dumps(content))
+    temporary.touch(0o600)
+    temporary.write_bytes(orjson.dumps(content))
     temporary.replace(path)

@@ -205,7 +205,9 @@ class ModelAccess:
 
     def without_address(self) -> "ModelAccess":
         """Return the access for jobs that a service answers: without the server's address, which may hold a password."""
-        section = self.section.model_copy(update={"endpoint": self.settings().cache_endpoint, "base_url": OPENAI, "transport": "auto"})
+        section = self.section.model_copy(
+            update={"endpoint": self.settings().cache_endpoint, "base_url": OPENAI, "transport": "auto"}
+        )
         return replace(self, section=section, bill=SpendingTotals())
 
     def _opened(self, say: Callable[[str], None]) -> ClientOpener | None:

@@ -41,7 +41,7 @@ def runs_per_stage(stages: int, of_parts: int) -> int:
 
 def job_batches(jobs: Sequence[Job], most: int) -> list[Sequence[Job]]:
     """Divide the jobs of a stage into at most ``most`` batches of consecutive jobs, equal in size except the last."""
-    size = -(-len(jobs) // most)
+    size = max(1, -(-len(jobs) // most))
     return [jobs[start : start + size] for start in range(0, len(jobs), size)]
 
 

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from pairwright.flows.progress import BuildProgress
     from pairwright.flows.stages.definition import StageRun
 
+_FAILING_PARTS = 3  # parts without any answer that end a build
+
 
 def model_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the job of a generating stage whose generator asks a model, over all parts."""
@@ -67,7 +69,7 @@ def model_part_jobs(run: "StageRun") -> Sequence[Job]:
         retry = run.retry_failed and failed.is_file()
         if retry:
             receipt_path(run.root, run.name, part).unlink(missing_ok=True)
-        job = ModelPart(stage, replace(served, retry_failed=retry), rows)
+        job = ModelPart(stage, replace(served, retry_failed=retry), rows, len(run.parts))
         jobs.append(run.job(job, part, part=part, settings=[*identity, images[part]], asks=access))
     return jobs
 
@@ -101,11 +103,13 @@ class ModelPart:
         stage: the generating stage.
         access: the model, without its address.
         rows_in_stage: selected pairs of all parts, for progress.
+        parts: number of parts.
     """
 
     stage: GeneratingStage
     access: ModelAccess
     rows_in_stage: int
+    parts: int
 
     def __call__(self, root: Path, part: str) -> JobResult:
         """Run the generator over the selected pairs of a part; the unit is an attempt.
@@ -128,8 +132,9 @@ class ModelPart:
             try:
                 run.run(task, task.rows(pairs), len(pairs), nullcontext(lambda _, rows: made.append(rows)))
             except MostlyFailingError:
-                # In a part of few rows that all failed; of all requests of the build, others were answered.
-                if run.done < len(pairs) or not service.others_answered:
+                # A part of few rows may fail as a whole; that the server answers nobody shows in more of them.
+                answered, failing_parts = service.counts
+                if run.done < len(pairs) or (not answered and failing_parts >= min(_FAILING_PARTS, self.parts)):
                     raise
             bill = {**run.bill(), "failed": run.failed.counts.total()}
         if not failed.stat().st_size:
