@@ -205,8 +205,7 @@ def replace_full(root: Path, done: Mapping[str, Sequence[Receipt]], manifest: Ma
     failed = _failed_files(staged)
     new = {name for name in (*outputs, *receipts, *failed) if not name.startswith(f"{DOWNLOADS}/")}
     steps: list[SwitchStep] = [(name, name) for name in sorted(new) if not (staged / name).is_symlink()]
-    outdated = set(_files_below(root, ["failed"])) - _failed_files(root)
-    old = {*_files_below(root, [*SWEPT, "receipts"]), *_increment_files(root), *outdated}
+    old = {*_files_below(root, [*SWEPT, "receipts", "failed"]), *_increment_files(root)}
     steps += [(REMOVE_STEP, name) for name in sorted(old - new)]
     switch_version(root, [*steps, *page_moves(manifest)])
 

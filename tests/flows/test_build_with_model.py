@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,18 +97,24 @@ def test_a_stage_that_was_stopped_asks_only_what_is_left(server: Server, tmp_pat
     assert contents(tmp_path / "out") == contents(tmp_path / "whole")
 
 
+def failed_reasons(out: Path) -> Counter[str]:
+    lines = (line for path in failed_files(out, "positives") for line in path.read_text().splitlines())
+    return Counter(json.loads(line)["reason"] for line in lines)
+
+
 def test_parts_whose_rows_all_fail_are_no_error_if_others_got_answers(server: Server, tmp_path: Path) -> None:
     config = config_of(tmp_path, llm={"model": "small", "price": "1/2", "max_retries": 0})
     server.change(faults={"500": 0.6}, seed=3)
     manifest = build(config, tmp_path / "out", prefect=False)
     failed = manifest["stages"]["positives"]["facts"]["llm"]["failed"]
     assert 0 < failed < len(CAPTIONS)
-    lines = [line for path in failed_files(tmp_path / "out", "positives") for line in path.read_text().splitlines()]
-    assert len(lines) == failed
+    reasons = failed_reasons(tmp_path / "out")
+    assert reasons.total() == failed
+    assert reasons["server_error"]
     server.change(faults={})
     retried = build(config, tmp_path / "out", prefect=False, retry_failed=True)
-    assert retried["stages"]["positives"]["facts"]["llm"]["failed"] == 0
-    assert not failed_files(tmp_path / "out", "positives")
+    assert "server_error" not in failed_reasons(tmp_path / "out")
+    assert retried["stages"]["positives"]["facts"]["llm"]["failed"] == failed_reasons(tmp_path / "out").total()
 
 
 def test_a_server_that_answers_nobody_ends_the_build(server: Server, tmp_path: Path) -> None:
