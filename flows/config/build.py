@@ -107,14 +107,27 @@ class BuildConfig(Section):
         return self.all_have_images and not self.shards.image_format and not self.retrieve
 
 
-def load_config(path: Path) -> BuildConfig:
+def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> BuildConfig:
     """Read and validate a build config.
+
+    Args:
+        path: the file.
+        overrides: settings in place of those of the file, as nested as there.
 
     Raises:
         ConfigError: when the file is missing or not YAML, or has an unknown key or an invalid value.
     """
     data = load_settings(path, "Write one with `pairwright init`.")
-    return _with_absolute_paths(parse_config(data, where=str(path)), path.parent.resolve())
+    return _with_absolute_paths(parse_config(_merged(data, overrides or {}), where=str(path)), path.parent.resolve())
+
+
+def _merged(data: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with others in their place; sections are merged key by key."""
+    merged = dict(data)
+    for name, value in overrides.items():
+        given = merged.get(name)
+        merged[name] = _merged(given, value) if isinstance(given, Mapping) and isinstance(value, Mapping) else value
+    return merged
 
 
 def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:
