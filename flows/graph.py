@@ -14,7 +14,7 @@ from pairwright.flows.stages.captions import captions_jobs
 from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.stages.fetch import fetch_jobs
 from pairwright.flows.stages.generate import generate_jobs
-from pairwright.flows.stages.generate_with_model import model_jobs
+from pairwright.flows.stages.generate_with_model import asks_by_part, model_jobs, model_part_jobs
 from pairwright.flows.stages.generating import generating_stages, quota_section
 from pairwright.flows.stages.incremental import (
     audit_jobs,
@@ -121,11 +121,18 @@ def stage_names(config: BuildConfig, *, incremental: bool = False) -> tuple[str,
 
 
 def _named(stage: Stage, config: BuildConfig) -> list[Stage]:
-    """Return the stages of an entry: one, or one per third-party generator; a model-based one is a single job."""
+    """Return the stages of an entry: one, or one per third-party generator."""
     names = [generator.name for generator in config.generators] if stage.name == THIRD_PARTY else [stage.name]
-    with_model = {each.name for each in generating_stages(config) if needs_model(each.generator)}
-    by_model = replace(stage, scope="set", full=model_jobs, incremental=model_jobs)
-    return [replace(by_model if name in with_model else stage, name=name) for name in names]
+    with_model = {each.name: each for each in generating_stages(config) if needs_model(each.generator)}
+    of_parts = replace(stage, full=model_part_jobs, incremental=model_part_jobs)
+    of_set = replace(stage, scope="set", full=model_jobs, incremental=model_jobs)
+
+    def variant(name: str) -> Stage:
+        if name not in with_model:
+            return stage
+        return of_parts if asks_by_part(config, with_model[name].options) else of_set
+
+    return [replace(variant(name), name=name) for name in names]
 
 
 async def run_stages(stages: Sequence[Stage], run: StageRun) -> bool:

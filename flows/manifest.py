@@ -51,10 +51,10 @@ def remove_leftovers(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns
         patterns: of the files to check; by default all folders that a build owns.
     """
     accounted = {output.path for receipts in done.values() for receipt in receipts for output in receipt.outputs}
-    for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*"]:
+    for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*", "failed/*/.*"]:
         for path in sorted(out.glob(pattern)):
             if path.is_file() and path.relative_to(out).as_posix() not in accounted:
-                path.unlink()
+                path.unlink(missing_ok=True)  # several processes may build parts
 
 
 def remove_stale_receipts(out: Path, done: Mapping[str, Sequence[Receipt]]) -> None:
@@ -220,7 +220,8 @@ def _merged(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     merged: dict[str, Any] = dict(facts[0])
     for later in facts[1:]:
         for name, value in later.items():
-            merged[name] = _added(merged.get(name), value)
+            # A bill has fractions of USD, and is unknown if one of its prices is.
+            merged[name] = _sum(merged[name], value) if name == "llm" else _added(merged.get(name), value)
     return merged
 
 

@@ -3,14 +3,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.runners.engine import Engine, StageJobs
 from pairwright.flows.state.layout import part_name
-from pairwright.flows.state.receipts import Job, JobResult, Receipt, json_hash
+from pairwright.flows.state.receipts import Job, JobResult, Receipt, json_hash, total_counts
 from pairwright.flows.state.versions import IncrementBase
 from pairwright.generators.llm.budget import SpendingTotals
+
+if TYPE_CHECKING:
+    from pairwright.flows.llm.model_access import ModelAccess
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,12 @@ class StageRun:
         return [part_name(number) for number in range(first, first + count)]
 
     @property
+    def selected_pairs(self) -> int:
+        """Number of the pairs that retrieval and fetching keep."""
+        stage = "fetch" if self.config.fetch else "retrieve" if self.config.retrieve else "pairs"
+        return total_counts(self.engine.done[stage]).kept
+
+    @property
     def base_state(self) -> str:
         """The state of the version that is added to; empty for a full build."""
         return self.base.state if self.base else ""
@@ -76,6 +85,7 @@ class StageRun:
         after: Sequence[Receipt] = (),
         in_build_process: bool = False,
         multi_core: bool = False,
+        asks: "ModelAccess | None" = None,
     ) -> Job:
         """Return a job with its fingerprint.
 
@@ -88,12 +98,13 @@ class StageRun:
             after: of earlier jobs of the stage whose outputs the job reads.
             in_build_process: as in `Job`.
             multi_core: as in `Job`.
+            asks: as in `Job`.
         """
         stated = [repr(args) if settings is None else settings, state]
         if after:
             stated.append([receipt.digest for receipt in after])
         fingerprint = json_hash([self.name, part, stated, self.version])
-        return Job(self.name, part, run, args, fingerprint, in_build_process, multi_core)
+        return Job(self.name, part, run, args, fingerprint, in_build_process, multi_core, asks)
 
     def job_per_part(self, run: Callable[..., JobResult], *args: object, state: str = "") -> list[Job]:
         """Return a job for each part, which gets its part before ``args``."""

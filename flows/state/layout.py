@@ -6,7 +6,7 @@ pairs/      pairs, in parts                rejected/   rejected rows of each sta
 index/      FAISS index and encoder        retrieval/  hits of the queries and the selected keys
 tokens/     tagged captions, in parts      statistics/ word counts of the captions
 downloads/  downloaded images              fetched/    table of the image of each pair
-failed/     rows that the model failed on, by stage
+failed/     rows that the model failed on, by stage and part
 drafts/     texts before balancing
 candidates/ texts before refinement        annotations/ kept texts, in parts
 rationales/ kept rationales, in parts
@@ -68,9 +68,15 @@ def rejected_path(root: Path, stage: str, part: str) -> Path:
     return root / "rejected" / f"{stage}-{part}.parquet"
 
 
-def failed_path(root: Path, stage: str) -> Path:
-    """Return the file of the rows that the model of ``stage`` failed on."""
-    return root / "failed" / f"{stage}.jsonl"
+def failed_path(root: Path, stage: str, part: str = "") -> Path:
+    """Return the file of the rows that the model of ``stage`` failed on; in a part, if the stage asks by part."""
+    return root / "failed" / stage / f"{part}.jsonl" if part else root / "failed" / f"{stage}.jsonl"
+
+
+def failed_files(root: Path, stage: str) -> list[Path]:
+    """Return the files that name the failed rows of ``stage``, in the order of the parts."""
+    whole = failed_path(root, stage)
+    return [path for path in (whole, *sorted(whole.with_suffix("").glob("[!.]*.jsonl"))) if path.is_file()]
 
 
 def annotations_path(root: Path, stage: str, part: str) -> Path:

@@ -15,13 +15,16 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.progress import attribute_steps_to
 from pairwright.datasets.records import compact_json
+
+if TYPE_CHECKING:
+    from pairwright.flows.llm.model_access import ModelAccess
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Job:
         fingerprint: of all that shapes its output.
         in_build_process: whether it runs in a thread of the build's own process.
         multi_core: whether it is the only job of its stage and uses several cores.
+        asks: the model whose requests the build's process sends for it; None: it asks none, or by itself.
     """
 
     stage: str
@@ -77,6 +81,7 @@ class Job:
     fingerprint: str
     in_build_process: bool = False
     multi_core: bool = False
+    asks: "ModelAccess | None" = None
 
 
 @dataclass(frozen=True)
