@@ -222,7 +222,9 @@ def test_a_model_is_asked_for_other_types_only_where_its_own_gave_nothing(server
     assert plan.rows == 1
 
 
-def test_captions_share_requests_also_where_other_types_are_asked_for(tmp_path: Path) -> None:
+def test_captions_share_requests_also_where_other_types_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing rewords "wooden"; so each caption is asked about again, for its relation or its thing."""
     things = ("bench", "chair", "table", "boat", "fence", "bridge", "door", "spoon")
     given = [
@@ -243,10 +245,10 @@ def test_captions_share_requests_also_where_other_types_are_asked_for(tmp_path: 
     rows = written(tmp_path / "rows.jsonl", given)
     request = TripleRequest(rows, tmp_path / "asked.jsonl", any_type=True)
     with serve_in_thread(ServerApp(ServerScript(), answer=answering)) as server:
-        access = ModelAccess(LLMSection(model="small", base_url=server.url), tmp_path / "cache.sqlite")
-        first = run_with_model(request, access, lambda _: None, lambda _: None)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        first = run_with_model(request, asking(tmp_path), lambda _: None, lambda _: None)
         sent = server.stats()["requests"]
-        again = run_with_model(request, access, lambda _: None, lambda _: None)
+        again = run_with_model(request, asking(tmp_path), lambda _: None, lambda _: None)
         assert server.stats()["requests"] == sent
     assert first["kept"] == again["kept"] == len(things)
     assert sent < len(things)
