@@ -17,7 +17,7 @@ from pairwright.generators.conversations.question_templates import (
     PromptTurns,
 )
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
-from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
+from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDIDATES
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.hnsw.options import IndexOptions
 
@@ -231,7 +231,10 @@ class NegativesSection(GeneratorMethodSection):
         "one-call", description="llm: all types in one answer, or SugarCrepe's find, propose and compose"
     )
     candidates: int = Field(
-        1, ge=1, description="llm: negatives of each type in one answer, for `pairwright refine --fix choose`"
+        1,
+        ge=1,
+        le=MAX_CANDIDATES,
+        description="llm: negatives of each type in one answer, for `pairwright refine --fix choose`",
     )
     captions_per_request: int = Field(CAPTIONS_PER_REQUEST, ge=1, description="llm: captions in one request, at most")
     see_image: bool = _SEE_IMAGE
