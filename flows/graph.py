@@ -89,7 +89,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("rationales", "explains negatives and true captions", (*_SELECTED, *_TEXTS), "row", "set",
           rationales_jobs, rationales_jobs, depends_on=_MODEL, applies=_has("rationales")),
     Stage("shards", "packs WebDataset shards", (*_SELECTED, *_TEXTS, "rationales"), "pair", "shard",
-          shards_jobs, shards_jobs, depends_on="the image files", leftovers=("shards/*.tar",)),
+          shards_jobs, shards_jobs, depends_on="the image files", leftovers=("shards/*.tar", "shards/*.index")),
     Stage("sizes", "writes sizes and checksums of the shards", ("shards",), "sample", "set",
           sizes_jobs, new_sizes_jobs),
     Stage("audit", "attacks all kept negatives, old and new", ("pairs", *_TEXTS), "negative", "set", None, audit_jobs,

@@ -14,14 +14,15 @@ from typing import Any
 from pairwright.datasets.atomic_files import replace_atomically, write_text
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.redaction import redact
-from pairwright.datasets.shards.content_counts import add_counts, count_contents
+from pairwright.datasets.shards.content_counts import add_counts
 from pairwright.datasets.version_switch import discard_staged_version, switch_version
 from pairwright.flows.config.build import BuildConfig, dump_config
 from pairwright.flows.config.sections import IndexSection
 from pairwright.flows.graph import STAGES
-from pairwright.flows.manifest import build_manifest, merge_manifests, samples_in, write_pages
+from pairwright.flows.manifest import build_manifest, merge_manifests, write_pages
 from pairwright.flows.runners.engine import Engine
 from pairwright.flows.stages.index import PRECOMPUTED
+from pairwright.flows.stages.shards import shard_contents
 from pairwright.flows.state.layout import DOWNLOADS
 from pairwright.flows.state.receipts import Receipt
 from pairwright.flows.state.versions import INCREMENTS, IncrementBase, page_moves, write_version
@@ -99,7 +100,7 @@ def finish_increment(config: BuildConfig, base: IncrementBase, engine: Engine, s
     new = build_manifest(config, done)
     destinations = dict(moves)
     new["files"] = {destinations.get(name, name): entry for name, entry in new["files"].items()}
-    new["contents"] = add_counts(base.manifest["contents"], count_contents(samples_in(root)))
+    new["contents"] = add_counts(base.manifest["contents"], shard_contents(done["shards"]))
     manifest = merge_manifests(base.manifest, new, number, state)
     write_pages(config, manifest, [root, base.root], root)
     write_text(root / "build.yaml", dump_config(config))

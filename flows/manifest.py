@@ -24,10 +24,10 @@ from pairwright.datasets.redaction import redact
 from pairwright.datasets.reports.build_report import ScorerGaps, write_report
 from pairwright.datasets.reports.dataset_card import render_card
 from pairwright.datasets.reports.sample_gallery import choose_samples
-from pairwright.datasets.shards.content_counts import count_contents
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import read_shard
 from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.stages.shards import shard_contents
 from pairwright.flows.state.code_versions import source_hash
 from pairwright.flows.state.layout import SWEPT
 from pairwright.flows.state.receipts import Receipt, total_counts
@@ -96,7 +96,7 @@ def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
     }
     if truth:
         manifest["oracle"] = truth(place)
-    manifest["contents"] = count_contents(samples_in(place))
+    manifest["contents"] = shard_contents(done["shards"])
     write_pages(config, manifest, [place], place)
     write_version(place, manifest)
     if place != root:

@@ -52,11 +52,12 @@ class Counts:
 
 @dataclass(frozen=True)
 class JobResult:
-    """Result of a job: the files that it wrote, its counts, and facts for the manifest."""
+    """Result of a job: the files that it wrote, its counts, facts for the manifest, and a handoff to later stages."""
 
     outputs: Sequence[Path]
     counts: Counts
     facts: Mapping[str, Any] = field(default_factory=dict)
+    handoff: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,7 @@ class Receipt:
     counts: Counts
     facts: Mapping[str, Any]
     seconds: float
+    handoff: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:
@@ -178,6 +180,7 @@ def run_job(root: Path, job: Job) -> Receipt:
         outputs=tuple(_describe(root, path) for path in result.outputs),
         counts=result.counts,
         facts=result.facts,
+        handoff=result.handoff,
         seconds=round(time.perf_counter() - started, 3),
     )
     write_bytes(receipt_path(root, job.stage, job.part), orjson.dumps(asdict(receipt), option=orjson.OPT_INDENT_2))
