@@ -59,8 +59,9 @@ def remove_leftovers(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns
 
 def remove_stale_receipts(out: Path, done: Mapping[str, Sequence[Receipt]]) -> None:
     """Remove the receipts of jobs that are not part of this build."""
+    named = {(stage, f"{receipt.part}.json") for stage, receipts in done.items() for receipt in receipts}
     for path in sorted((out / "receipts").glob("*/*")):
-        if path.name not in {f"{receipt.part}.json" for receipt in done.get(path.parent.name, ())}:
+        if (path.parent.name, path.name) not in named:
             path.unlink()
 
 

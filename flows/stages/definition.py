@@ -92,7 +92,8 @@ class StageRun:
         stated = [repr(args) if settings is None else settings, state]
         if after:
             stated.append([receipt.digest for receipt in after])
-        fingerprint = json_hash([self.name, part, stated, self.version])
+        function = getattr(run, "__name__", type(run).__name__)
+        fingerprint = json_hash([self.name, part, function, stated, self.version])
         return Job(self.name, part, run, args, fingerprint, in_build_process, multi_core)
 
     def job_per_part(self, run: Callable[..., JobResult], *args: object, state: str = "") -> list[Job]:
@@ -116,7 +117,7 @@ class Stage:
         about: what it makes, in half a sentence.
         inputs: names of the stages whose outputs it reads. Its jobs run again when one of these changes.
         unit: what it counts.
-        scope: what one job works on: a part of the pairs, the whole set, or a shard.
+        scope: what one job works on: a part of the pairs, the whole set, a shard, or first parts and then the set.
         full: builds its jobs in a full build; None where a full build does without it.
         incremental: builds its jobs in an incremental build; None where that does without it.
         depends_on: what else its jobs depend on, besides code and inputs; for the documentation.
@@ -132,7 +133,7 @@ class Stage:
     about: str
     inputs: tuple[str, ...]
     unit: str
-    scope: Literal["part", "set", "shard"]
+    scope: Literal["part", "set", "shard", "part, set"]
     full: JobBuilder | None
     incremental: JobBuilder | None
     depends_on: str = ""

@@ -8,7 +8,7 @@ from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.records import Pair
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, tokens_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult
+from pairwright.flows.state.receipts import Counts, Job, JobResult, contents_of
 from pairwright.generators.edits.edit_model import EditModel
 from pairwright.generators.edits.general_english import MIN_CAPTIONS
 from pairwright.generators.edits.learning import BALANCE_CAPTIONS, learn_edit_model, sample_slots
@@ -31,7 +31,7 @@ STATISTICS: Final[tuple[str, ...]] = (
 def tag_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the jobs of stage ``tag``; each depends on its own part only, so that appended input keeps the others."""
     config, state = run.config, _tagger_state(run.config.tagger)
-    content = {output.path: output.sha256 for receipt in run.receipts("pairs") for output in receipt.outputs}
+    content = contents_of(run.receipts("pairs"))
     return [
         run.job(
             *(tag_part, part, config.tagger, config.input.explode),

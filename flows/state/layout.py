@@ -7,7 +7,7 @@ index/      FAISS index and encoder        retrieval/  hits of the queries and t
 tokens/     tagged captions, in parts      statistics/ word counts of the captions
 downloads/  downloaded images              fetched/    table of the image of each pair
 failed/     rows that the model failed on, by stage
-drafts/     texts before balancing
+drafts/     texts before balancing          balance/    counts of the texts of each part, and which exceed the limits
 candidates/ texts before refinement        annotations/ kept texts, in parts
 rationales/ kept rationales, in parts
 shards/     WebDataset tars and sizes.json receipts/   finished jobs (receipts.py)
@@ -31,6 +31,7 @@ SWEPT = (
     "tokens",
     "statistics",
     "drafts",
+    "balance",
     "candidates",
     "annotations",
     "rationales",
@@ -81,6 +82,12 @@ def annotations_path(root: Path, stage: str, part: str) -> Path:
 def drafts_path(root: Path, stage: str, part: str) -> Path:
     """Return the file of a stage's annotations of a part before balancing."""
     return root / "drafts" / f"{stage}-{part}.parquet"
+
+
+def balance_path(root: Path, stage: str, what: str, part: str) -> Path:
+    """Return a file of a balancing stage: the ``rows`` of a part in brief, its ``rejects`` or ``counts``, or ``limits``."""
+    suffix = "parquet" if what in {"rows", "rejects"} else "json"
+    return root / "balance" / f"{stage}-{what}-{part}.{suffix}"
 
 
 def candidates_path(root: Path, stage: str, part: str) -> Path:

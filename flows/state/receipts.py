@@ -14,6 +14,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ class Receipt:
     facts: Mapping[str, Any]
     seconds: float
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Hash of the outputs' names and contents, part of the fingerprints of later jobs."""
         return json_hash([[output.path, output.sha256] for output in self.outputs])
@@ -117,6 +118,11 @@ def total_counts(receipts: Sequence[Receipt]) -> Counts:
     for receipt in receipts[1:]:
         counts += receipt.counts
     return counts
+
+
+def contents_of(receipts: Sequence[Receipt]) -> dict[str, str]:
+    """Return the SHA-256 of each output of ``receipts`` by its path in the build directory."""
+    return {output.path: output.sha256 for receipt in receipts for output in receipt.outputs}
 
 
 def receipt_path(root: Path, stage: str, part: str) -> Path:
