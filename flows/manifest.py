@@ -30,7 +30,7 @@ from pairwright.datasets.shards.webdataset import read_shard
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.state.code_versions import source_hash
 from pairwright.flows.state.layout import SWEPT
-from pairwright.flows.state.receipts import Receipt, total_counts
+from pairwright.flows.state.receipts import Receipt, count_parts, total_counts
 from pairwright.flows.state.versions import full_version_number, replace_full, write_version
 from pairwright.generators.language.vocabulary import FloatArray
 
@@ -86,7 +86,7 @@ def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
     remove_leftovers(place, done)
     remove_stale_receipts(place, done)
     manifest = build_manifest(config, done)
-    number, parts = full_version_number(root, manifest), done["pairs"][0].facts["parts"]
+    number, parts = full_version_number(root, manifest), count_parts(done)
     manifest["build"] = {
         "number": number,
         "kind": "full",

@@ -1,14 +1,14 @@
 """What a stage is (`Stage`, an entry of `flows/graph.py`), and what its jobs are made from (`StageRun`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.runners.engine import Engine, StageJobs
 from pairwright.flows.state.layout import part_name
-from pairwright.flows.state.receipts import Job, JobResult, Receipt, json_hash
+from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt, count_parts, json_hash
 from pairwright.flows.state.versions import IncrementBase
 from pairwright.generators.llm.budget import SpendingTotals
 
@@ -46,7 +46,7 @@ class StageRun:
     def parts(self) -> list[str]:
         """The names of the parts that the stage ``pairs`` wrote, in order."""
         first = len(self.base.parts) if self.base else 0
-        count = self.engine.done["pairs"][0].facts["parts"]
+        count = count_parts(self.engine.done)
         return [part_name(number) for number in range(first, first + count)]
 
     @property
@@ -99,6 +99,15 @@ class StageRun:
     def job_per_part(self, run: Callable[..., JobResult], *args: object, state: str = "") -> list[Job]:
         """Return a job for each part, which gets its part before ``args``."""
         return [self.job(run, part, *args, part=part, state=state) for part in self.parts]
+
+    def total_job(self, counts: Counts, facts: Mapping[str, Any], after: Sequence[Receipt]) -> Job:
+        """Return the last job of a stage whose earlier jobs did the work: it states the counts and facts of the stage."""
+        stated = [counts.unit, counts.candidates, counts.kept, dict(counts.rejected), dict(facts)]
+        return self.job(_state_totals, counts, dict(facts), settings=stated, after=after)
+
+
+def _state_totals(_: Path, counts: Counts, facts: Mapping[str, Any]) -> JobResult:
+    return JobResult([], counts, facts)
 
 
 JobBuilder = Callable[[StageRun], StageJobs]

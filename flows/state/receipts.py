@@ -100,6 +100,7 @@ class Receipt:
     counts: Counts
     facts: Mapping[str, Any]
     seconds: float
+    cpu: float = 0.0  # seconds of user and system time of its process
 
     @cached_property
     def digest(self) -> str:
@@ -123,6 +124,11 @@ def total_counts(receipts: Sequence[Receipt]) -> Counts:
 def contents_of(receipts: Sequence[Receipt]) -> dict[str, str]:
     """Return the SHA-256 of each output of ``receipts`` by its path in the build directory."""
     return {output.path: output.sha256 for receipt in receipts for output in receipt.outputs}
+
+
+def count_parts(done: Mapping[str, Sequence[Receipt]]) -> int:
+    """Return how many parts the stage ``pairs`` wrote, by the receipts of each stage."""
+    return sum(receipt.facts.get("parts", 0) for receipt in done["pairs"])
 
 
 def receipt_path(root: Path, stage: str, part: str) -> Path:
@@ -169,7 +175,7 @@ def run_job(root: Path, job: Job) -> Receipt:
         return done
     # While the job runs, its outputs match neither the old receipt nor the new one.
     receipt_path(root, job.stage, job.part).unlink(missing_ok=True)
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     with attribute_steps_to(job.stage, job.part):
         result = job.run(root, *job.args)
     receipt = Receipt(
@@ -180,6 +186,7 @@ def run_job(root: Path, job: Job) -> Receipt:
         counts=result.counts,
         facts=result.facts,
         seconds=round(time.perf_counter() - started, 3),
+        cpu=round(time.process_time() - cpu, 3),
     )
     write_bytes(receipt_path(root, job.stage, job.part), orjson.dumps(asdict(receipt), option=orjson.OPT_INDENT_2))
     return receipt
