@@ -30,7 +30,7 @@ from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.stages.shards import shard_contents
 from pairwright.flows.state.code_versions import source_hash
 from pairwright.flows.state.layout import SWEPT
-from pairwright.flows.state.receipts import Receipt, total_counts
+from pairwright.flows.state.receipts import Receipt, count_parts, total_counts
 from pairwright.flows.state.versions import full_version_number, replace_full, write_version
 from pairwright.generators.language.vocabulary import FloatArray
 
@@ -59,8 +59,9 @@ def remove_leftovers(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns
 
 def remove_stale_receipts(out: Path, done: Mapping[str, Sequence[Receipt]]) -> None:
     """Remove the receipts of jobs that are not part of this build."""
+    named = {(stage, f"{receipt.part}.json") for stage, receipts in done.items() for receipt in receipts}
     for path in sorted((out / "receipts").glob("*/*")):
-        if path.name not in {f"{receipt.part}.json" for receipt in done.get(path.parent.name, ())}:
+        if (path.parent.name, path.name) not in named:
             path.unlink()
 
 
@@ -85,7 +86,7 @@ def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
     remove_leftovers(place, done)
     remove_stale_receipts(place, done)
     manifest = build_manifest(config, done)
-    number, parts = full_version_number(root, manifest), done["pairs"][0].facts["parts"]
+    number, parts = full_version_number(root, manifest), count_parts(done)
     manifest["build"] = {
         "number": number,
         "kind": "full",

@@ -70,7 +70,11 @@ class BuildConfig(Section):
     incremental: bool = Field(
         default=False, description="add the pairs that are new since the last version; --full rebuilds all"
     )
-    part_size: int = Field(5_000, ge=1, description="pairs per part, the unit of work and of resuming")
+    part_size: int = Field(
+        0,
+        ge=0,
+        description="pairs per part, the unit of work and of resuming; 0: 8 times the square root of their number",
+    )
     workers: int = Field(0, ge=0, description="processes (0 = one per core); the output is the same")
     runner: Literal["processes", "ray", "slurm"] = Field(
         "processes", description="where jobs run: on this machine, a Ray or a Slurm cluster; the output is the same"

@@ -99,9 +99,10 @@ class IndexSection(Section):
         description="cosine from which a vector counts as a copy of another (1 = equal vectors only)",
     )
     shards: int = Field(
-        1,
-        ge=1,
-        description="parts of the index, built in parallel by `workers`; memory is that of the parts being built",
+        0,
+        ge=0,
+        description="parts of the index, built in parallel by `workers`; memory is that of the parts being built; "
+        "0: the square root of pairs / 4,096",
     )
 
     @field_validator("encoder")

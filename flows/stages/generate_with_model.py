@@ -14,7 +14,6 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config.sections import ShardsSection
@@ -28,9 +27,9 @@ from pairwright.flows.llm.row_run import RowRun, write_by_part
 from pairwright.flows.stages.generate import PartOutputs, generator_state, materials_of, stage_of_run
 from pairwright.flows.stages.generating import GeneratingStage
 from pairwright.flows.stages.shards import Packing, part_state
-from pairwright.flows.state.layout import failed_files, failed_path, pairs_path
+from pairwright.flows.state.layout import failed_files, failed_path
 from pairwright.flows.state.receipts import Job, JobResult, receipt_path
-from pairwright.flows.state.selection import selected_frame, selected_pairs, selection_mask
+from pairwright.flows.state.selection import selected_frame, selected_pairs
 from pairwright.generators.language.tagger import load_tagger
 from pairwright.generators.llm.local.folder import is_local
 from pairwright.generators.llm.runner import MostlyFailingError
@@ -174,7 +173,7 @@ class ModelStage:
         """
         stage, failed = self.stage, failed_path(root, self.stage.name)
         tagger = load_tagger()
-        sizes = {part: sum(selection_mask(root, PAIRS.read(pairs_path(root, part)), stage.selection)) for part in parts}
+        sizes = {part: selected_frame(root, part, stage.selection).height for part in parts}
         total = sum(sizes.values())
         passes = QuotaPasses(
             stage.options,

@@ -2,12 +2,14 @@
 
 build.yaml  manifest.json  README.md  report.html
 captions/   captions of images that have none
+scan/       keys of the pieces of the input
 pairs/      pairs, in parts                rejected/   rejected rows of each stage, in parts, with reasons
 index/      FAISS index and encoder        retrieval/  hits of the queries and the selected keys
 tokens/     tagged captions, in parts      statistics/ word counts of the captions
-downloads/  downloaded images              fetched/    table of the image of each pair
+chosen/     keys of the selected pairs, in parts
+downloads/  downloaded images              fetched/    table of the image of each pair, whole and in parts
 failed/     rows that the model failed on, by stage and part
-drafts/     texts before balancing
+drafts/     texts before balancing          balance/    counts of the texts of each part, and which exceed the limits
 candidates/ texts before refinement        annotations/ kept texts, in parts
 rationales/ kept rationales, in parts
 shards/     WebDataset tars and sizes.json receipts/   finished jobs (receipts.py)
@@ -24,13 +26,16 @@ COPIES = "remote"
 DOWNLOADS = "downloads"
 SWEPT = (
     "captions",
+    "scan",
     "pairs",
     "index",
     "retrieval",
+    "chosen",
     "fetched",
     "tokens",
     "statistics",
     "drafts",
+    "balance",
     "candidates",
     "annotations",
     "rationales",
@@ -89,6 +94,12 @@ def drafts_path(root: Path, stage: str, part: str) -> Path:
     return root / "drafts" / f"{stage}-{part}.parquet"
 
 
+def balance_path(root: Path, stage: str, what: str, part: str) -> Path:
+    """Return a file of a balancing stage: the ``rows`` of a part in brief, its ``rejects`` or ``counts``, or ``limits``."""
+    suffix = "parquet" if what in {"rows", "rejects"} else "json"
+    return root / "balance" / f"{stage}-{what}-{part}.{suffix}"
+
+
 def candidates_path(root: Path, stage: str, part: str) -> Path:
     """Return the file of a stage's annotations of a part before refinement."""
     return root / "candidates" / f"{stage}-{part}.parquet"
@@ -102,6 +113,16 @@ def rationales_path(root: Path, part: str) -> Path:
 def retrieved_keys_path(root: Path) -> Path:
     """Return the file of the keys of the retrieved pairs."""
     return root / "retrieval" / "keys.parquet"
+
+
+def chosen_path(root: Path, part: str) -> Path:
+    """Return the file of the retrieved pairs of a part: their keys, and excluded pairs with a reason."""
+    return root / "chosen" / f"{part}.parquet"
+
+
+def fetched_path(root: Path, part: str) -> Path:
+    """Return the file of the fetched images of a part; columns as `fetched_images_path`."""
+    return root / "fetched" / f"{part}.parquet"
 
 
 def fetched_images_path(root: Path) -> Path:

@@ -14,6 +14,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,8 +107,9 @@ class Receipt:
     facts: Mapping[str, Any]
     seconds: float
     handoff: Mapping[str, Any] = field(default_factory=dict)
+    cpu: float = 0.0  # seconds of user and system time of its process
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Hash of the outputs' names and contents, part of the fingerprints of later jobs."""
         return json_hash([[output.path, output.sha256] for output in self.outputs])
@@ -124,6 +126,16 @@ def total_counts(receipts: Sequence[Receipt]) -> Counts:
     for receipt in receipts[1:]:
         counts += receipt.counts
     return counts
+
+
+def contents_of(receipts: Sequence[Receipt]) -> dict[str, str]:
+    """Return the SHA-256 of each output of ``receipts`` by its path in the build directory."""
+    return {output.path: output.sha256 for receipt in receipts for output in receipt.outputs}
+
+
+def count_parts(done: Mapping[str, Sequence[Receipt]]) -> int:
+    """Return how many parts the stage ``pairs`` wrote, by the receipts of each stage."""
+    return sum(receipt.facts.get("parts", 0) for receipt in done["pairs"])
 
 
 def receipt_path(root: Path, stage: str, part: str) -> Path:
@@ -170,7 +182,7 @@ def run_job(root: Path, job: Job) -> Receipt:
         return done
     # While the job runs, its outputs match neither the old receipt nor the new one.
     receipt_path(root, job.stage, job.part).unlink(missing_ok=True)
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     with attribute_steps_to(job.stage, job.part):
         result = job.run(root, *job.args)
     receipt = Receipt(
@@ -182,6 +194,7 @@ def run_job(root: Path, job: Job) -> Receipt:
         facts=result.facts,
         handoff=result.handoff,
         seconds=round(time.perf_counter() - started, 3),
+        cpu=round(time.process_time() - cpu, 3),
     )
     write_bytes(receipt_path(root, job.stage, job.part), orjson.dumps(asdict(receipt), option=orjson.OPT_INDENT_2))
     return receipt
