@@ -220,7 +220,7 @@ def memory(recipes: list[str], ranks: list[int], batch: int) -> None:
 
 def main() -> None:
     """Print a table."""
-    workers = {"host-worker": host_worker, "memory-worker": memory_worker}
+    workers: dict[str, Callable[..., None]] = {"host-worker": host_worker, "memory-worker": memory_worker}
     if len(sys.argv) > 1 and sys.argv[1] in workers:
         workers[sys.argv[1]](*sys.argv[2:])
         return
