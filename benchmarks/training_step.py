@@ -143,9 +143,11 @@ def embeddings(rows: int, *, local: bool) -> Any:
 
     mask = torch.ones(rows, k, dtype=torch.bool)
     pairs = BatchEmbeddings(unit(width), unit(width), unit(k, width), mask, unit(k, width), mask)
-    words = torch.ones(rows, 1 + k, SIZES["tokens"], dtype=torch.bool)
-    features = LocalFeatures(unit(SIZES["patches"], width), unit(1 + k, SIZES["tokens"], width), words)
-    return PairEmbeddings(pairs, torch.tensor(50.0), torch.tensor(-5.0), features if local else None)
+    features = None
+    if local:
+        words = torch.ones(rows, 1 + k, SIZES["tokens"], dtype=torch.bool)
+        features = LocalFeatures(unit(SIZES["patches"], width), unit(1 + k, SIZES["tokens"], width), words)
+    return PairEmbeddings(pairs, torch.tensor(50.0), torch.tensor(-5.0), features)
 
 
 def gathered(pairs: Any, ranks: Any) -> Any:
