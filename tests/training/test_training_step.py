@@ -144,6 +144,13 @@ def test_only_trained_weights_are_averaged() -> None:
     assert not any(name.startswith("network.text_model") for name in WeightAverage(model, 0.9).weights)
 
 
+def test_a_validation_loss_in_parts_is_that_of_the_whole_batch() -> None:
+    whole, parts = step_of("fsc-clip"), step_of("fsc-clip", "batches.chunk=2")
+    expected = whole.validation_loss(batch())
+    torch.testing.assert_close(parts.validation_loss(batch()), expected)
+    torch.testing.assert_close(whole.take(batch(), 0).total.loss.detach(), expected)
+
+
 @pytest.mark.parametrize(
     ("recipe", "change", "said"),
     [
