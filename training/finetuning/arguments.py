@@ -127,5 +127,5 @@ def wrap_present_layers(arguments: TrainingArguments, model: nn.Module) -> None:
     layers = layers_to_wrap(model)
     if arguments.fsdp and isinstance(arguments.fsdp_config, dict):
         arguments.fsdp_config.setdefault("transformer_layer_cls_to_wrap", layers)
-        arguments.fsdp_plugin_args = arguments._process_fsdp_args()  # type: ignore[attr-defined]  # noqa: SLF001
+        arguments.fsdp_plugin_args = arguments._process_fsdp_args()  # noqa: SLF001
     os.environ.setdefault("FSDP_TRANSFORMER_CLS_TO_WRAP", ",".join(layers))

@@ -136,9 +136,8 @@ class ConversationCollator:
     def _lost(self, batch: dict[str, Tensor]) -> Tensor:
         """Return which rows have an image token, or all labels, beyond the limit, bool (b,)."""
         image = batch["input_ids"] == self.processor.image_token_id
-        return image[:, self.max_tokens :].any(dim=1) | (batch["labels"][:, : self.max_tokens] == IGNORE_INDEX).all(
-            dim=1
-        )
+        unlabelled: Tensor = (batch["labels"][:, : self.max_tokens] == IGNORE_INDEX).all(dim=1)
+        return image[:, self.max_tokens :].any(dim=1) | unlabelled
 
     def _truncate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         shape = batch["input_ids"].shape

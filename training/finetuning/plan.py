@@ -254,7 +254,7 @@ def _activations(network: Any, recipe: FinetuningRecipe, rows: int) -> float:
         merged = getattr(vision, "spatial_merge_size", 1) ** 2
         patches = rows * merged * _image_tokens(network.config)
         found += _stack(patches, depth, vision.hidden_size, checkpointing=recipe.gradient_checkpointing)
-    return precise * found + _LOGIT_BYTES * tokens * text.vocab_size
+    return float(precise * found + _LOGIT_BYTES * tokens * text.vocab_size)
 
 
 def _stack(tokens: int, layers: int, width: int, *, checkpointing: bool) -> float:

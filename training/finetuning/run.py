@@ -211,7 +211,7 @@ def _report(
         ended="early stop" if ended else "done",
         trained=sizes.trained,
         frozen=sizes.frozen,
-        unit=trainer.data_collator.unit,  # type: ignore[union-attr]
+        unit=trainer.data_collator.unit,
         samples=len(dataset),
         left_out=dict(dataset.index.left_out),
         skipped=dict(Counter(one.reason for one in skipped.values())),
