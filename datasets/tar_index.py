@@ -8,9 +8,12 @@ missing, followed by nothing but zeros. A file shorter than one header, even an 
 
 `find_member` finds a member through an index, cached for the most recently used tars.
 
+Tars in an object store are read by byte ranges (`remote/reading.py`).
+
 Limits: uncompressed tars only, as compressed ones have no random access.
 """
 
+import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,6 +22,7 @@ from typing import BinaryIO
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import Reject, RejectError, is_utf8_encodable, make_reject
+from pairwright.datasets.remote.reading import open_file
 
 BLOCK_SIZE = 512
 MAX_INDEXED_TARS = 4
@@ -32,53 +36,61 @@ EXTENSION_HEADER_TYPES = frozenset({b"L", b"K", b"x", b"g"})
 
 @dataclass(frozen=True, slots=True)
 class TarMember:
-    """A plain file in a tar: its name, offset and size."""
+    """A plain file in a tar: its name, offset and size, and the offset of its first header."""
 
     name: str
     offset: int
     size: int
+    start: int
 
 
 @dataclass(frozen=True, slots=True)
 class _TarEntry:
-    """A header with its extensions applied: name, type, offset and size of the member."""
+    """A header with its extensions applied: name, type, offset and size of the member, offset of the first header."""
 
     name: str
     kind: bytes
     offset: int
     size: int
+    start: int
 
 
-def iter_tar_members(path: Path) -> Iterator[TarMember | Reject]:
-    """Yield the members of an uncompressed tar in order, and rejects where the tar is damaged.
+def iter_tar_members(path: str | Path) -> Iterator[TarMember | Reject]:
+    """Yield the members of an uncompressed tar (a path or a URL) in order, and rejects where the tar is damaged.
 
     Raises:
         InputError: if the file cannot be opened, or does not start as a tar.
+        StorageError: if a store fails.
     """
     with open_tar(path) as handle:
-        length = path.stat().st_size
-        offset = 0
-        while True:
-            try:
-                entry = _next_entry(handle, offset, length)
-            except RejectError as flaw:
-                if offset == 0 and flaw.reason != "truncated_tar":
-                    fix = "Copy the shard again; unpack .tar.gz to .tar first."
-                    raise InputError("not an uncompressed tar", where=str(path), fix=fix) from None
-                yield make_reject(str(path), flaw.reason, flaw.detail)
-                return
-            if entry is None:
-                if _has_data_after_end(handle):
-                    detail = f"members follow the end mark at byte {offset}: overwritten with zeros, or two tars joined"
-                    yield make_reject(str(path), "broken_tar", detail)
-                return
-            if entry.offset + entry.size > length:
-                place = f"{path}::{entry.name}"
-                yield make_reject(place, "truncated_tar", "the tar breaks off inside this member")
-                return
-            if entry.kind != FOLDER_TYPE:
-                yield _member(path, entry)
-            offset = entry.offset + _padded_size(entry.size)
+        yield from iter_open_tar(handle, path)
+
+
+def iter_open_tar(handle: BinaryIO, path: str | Path) -> Iterator[TarMember | Reject]:
+    """Yield what `iter_tar_members` does; between two members, ``handle`` may be read elsewhere."""
+    length = handle.seek(0, io.SEEK_END)
+    offset = 0
+    while True:
+        try:
+            entry = _next_entry(handle, offset, length)
+        except RejectError as flaw:
+            if offset == 0 and flaw.reason != "truncated_tar":
+                fix = "Copy the shard again; unpack .tar.gz to .tar first."
+                raise InputError("not an uncompressed tar", where=str(path), fix=fix) from None
+            yield make_reject(str(path), flaw.reason, flaw.detail)
+            return
+        if entry is None:
+            if _has_data_after_end(handle):
+                detail = f"members follow the end mark at byte {offset}: overwritten with zeros, or two tars joined"
+                yield make_reject(str(path), "broken_tar", detail)
+            return
+        if entry.offset + entry.size > length:
+            place = f"{path}::{entry.name}"
+            yield make_reject(place, "truncated_tar", "the tar breaks off inside this member")
+            return
+        if entry.kind != FOLDER_TYPE:
+            yield _member(path, entry)
+        offset = entry.offset + _padded_size(entry.size)
 
 
 def _has_data_after_end(handle: BinaryIO) -> bool:
@@ -86,21 +98,21 @@ def _has_data_after_end(handle: BinaryIO) -> bool:
     return any(rest.strip(b"\0") for rest in iter(lambda: handle.read(_READ_BYTES), b""))
 
 
-def open_tar(path: Path) -> BinaryIO:
+def open_tar(path: str | Path) -> BinaryIO:
     """Return the tar ``path`` opened for reading at offsets.
 
     Raises:
         InputError: if it cannot be opened.
     """
     try:
-        return path.open("rb")
+        return open_file(path)
     except OSError as error:
         raise InputError(
             f"cannot be read ({error.strerror})", where=str(path), fix="Check the path and its permissions."
         ) from None
 
 
-def _member(path: Path, entry: _TarEntry) -> TarMember | Reject:
+def _member(path: str | Path, entry: _TarEntry) -> TarMember | Reject:
     place = f"{path}::{entry.name}"
     if not is_utf8_encodable(entry.name):
         return make_reject(place, "not_utf8", "the member's name is not UTF-8")
@@ -108,7 +120,7 @@ def _member(path: Path, entry: _TarEntry) -> TarMember | Reject:
         return make_reject(place, "unsafe_member_path", "the member's name leads outside the tar")
     if entry.kind not in REGULAR_FILE_TYPES:
         return make_reject(place, "not_a_file", "the member is a link, a device or sparse")
-    return TarMember(entry.name, entry.offset, entry.size)
+    return TarMember(entry.name, entry.offset, entry.size, entry.start)
 
 
 def _next_entry(handle: BinaryIO, offset: int, length: int) -> _TarEntry | None:
@@ -118,6 +130,7 @@ def _next_entry(handle: BinaryIO, offset: int, length: int) -> _TarEntry | None:
         RejectError: truncated_tar or broken_tar.
     """
     extended: dict[str, str] = {}
+    start = offset
     while True:
         handle.seek(offset)
         header = handle.read(BLOCK_SIZE)
@@ -133,7 +146,7 @@ def _next_entry(handle: BinaryIO, offset: int, length: int) -> _TarEntry | None:
         if kind not in EXTENSION_HEADER_TYPES:
             name = extended.get("path") or _name(header)
             size = _pax_size(extended, size)
-            return _TarEntry(name, b"S" if _is_sparse(extended) else kind, offset, size)
+            return _TarEntry(name, b"S" if _is_sparse(extended) else kind, offset, size, start)
         if size > LONG_NAME_LIMIT or offset + size > length:
             raise RejectError("truncated_tar", f"the tar breaks off in the extended header at byte {offset}")
         if kind == b"L":

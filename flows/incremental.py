@@ -14,14 +14,15 @@ from typing import Any
 from pairwright.datasets.atomic_files import replace_atomically, write_text
 from pairwright.datasets.errors import UsageError
 from pairwright.datasets.redaction import redact
-from pairwright.datasets.shards.content_counts import add_counts, count_contents
+from pairwright.datasets.shards.content_counts import add_counts
 from pairwright.datasets.version_switch import discard_staged_version, switch_version
 from pairwright.flows.config.build import BuildConfig, dump_config
 from pairwright.flows.config.sections import IndexSection
 from pairwright.flows.graph import STAGES
-from pairwright.flows.manifest import build_manifest, merge_manifests, samples_in, write_pages
+from pairwright.flows.manifest import build_manifest, merge_manifests, write_pages
 from pairwright.flows.runners.engine import Engine
 from pairwright.flows.stages.index import PRECOMPUTED
+from pairwright.flows.stages.shards import shard_contents
 from pairwright.flows.state.layout import DOWNLOADS
 from pairwright.flows.state.receipts import Receipt
 from pairwright.flows.state.versions import INCREMENTS, IncrementBase, page_moves, write_version
@@ -29,7 +30,18 @@ from pairwright.flows.state.versions import INCREMENTS, IncrementBase, page_move
 _LLM_LIMITS = ("max_concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries", "patience")
 _LLM_ACCESS = ("max_cost", "max_requests", "prices", "price", "cache", "batch", "base_url", "transport")
 _NO_EFFECT = frozenset(
-    {"workers", "runner", "address", "publish", "publish_keep", "copies_gib", "incremental", "part_size"}
+    {
+        "workers",
+        "runner",
+        "address",
+        "slurm",
+        "host",
+        "publish",
+        "publish_keep",
+        "copies_gib",
+        "incremental",
+        "part_size",
+    }
 )  # settings that do not change a text, score or image
 
 
@@ -88,7 +100,7 @@ def finish_increment(config: BuildConfig, base: IncrementBase, engine: Engine, s
     new = build_manifest(config, done)
     destinations = dict(moves)
     new["files"] = {destinations.get(name, name): entry for name, entry in new["files"].items()}
-    new["contents"] = add_counts(base.manifest["contents"], count_contents(samples_in(root)))
+    new["contents"] = add_counts(base.manifest["contents"], shard_contents(done["shards"]))
     manifest = merge_manifests(base.manifest, new, number, state)
     write_pages(config, manifest, [root, base.root], root)
     write_text(root / "build.yaml", dump_config(config))
@@ -140,5 +152,7 @@ def _destinations(done: Mapping[str, Sequence[Receipt]], number: int) -> list[tu
 
 def _destination(name: str, number: int) -> str:
     shared = name in {"retrieval/keys.parquet", "fetched/images.parquet"}
-    own = name.startswith(("index/", "retrieval/", "failed/")) or name.endswith("-all.parquet")
+    own = name.startswith(
+        ("index/", "retrieval/", "failed/", "rejected/index-", "statistics/index-plan")
+    ) or name.endswith("-all.parquet")
     return f"{INCREMENTS}/{number:04d}/{name}" if own and not shared else name

@@ -24,13 +24,13 @@ from pairwright.datasets.redaction import redact
 from pairwright.datasets.reports.build_report import ScorerGaps, write_report
 from pairwright.datasets.reports.dataset_card import render_card
 from pairwright.datasets.reports.sample_gallery import choose_samples
-from pairwright.datasets.shards.content_counts import count_contents
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import read_shard
 from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.stages.shards import shard_contents
 from pairwright.flows.state.code_versions import source_hash
 from pairwright.flows.state.layout import SWEPT
-from pairwright.flows.state.receipts import Receipt, total_counts
+from pairwright.flows.state.receipts import Receipt, count_parts, total_counts
 from pairwright.flows.state.versions import full_version_number, replace_full, write_version
 from pairwright.generators.language.vocabulary import FloatArray
 
@@ -51,16 +51,17 @@ def remove_leftovers(out: Path, done: Mapping[str, Sequence[Receipt]], *patterns
         patterns: of the files to check; by default all folders that a build owns.
     """
     accounted = {output.path for receipts in done.values() for receipt in receipts for output in receipt.outputs}
-    for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*"]:
+    for pattern in patterns or [*(f"{folder}/*" for folder in SWEPT), "failed/.*", "failed/*/.*"]:
         for path in sorted(out.glob(pattern)):
             if path.is_file() and path.relative_to(out).as_posix() not in accounted:
-                path.unlink()
+                path.unlink(missing_ok=True)  # several processes may build parts
 
 
 def remove_stale_receipts(out: Path, done: Mapping[str, Sequence[Receipt]]) -> None:
     """Remove the receipts of jobs that are not part of this build."""
+    named = {(stage, f"{receipt.part}.json") for stage, receipts in done.items() for receipt in receipts}
     for path in sorted((out / "receipts").glob("*/*")):
-        if path.name not in {f"{receipt.part}.json" for receipt in done.get(path.parent.name, ())}:
+        if (path.parent.name, path.name) not in named:
             path.unlink()
 
 
@@ -85,7 +86,7 @@ def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
     remove_leftovers(place, done)
     remove_stale_receipts(place, done)
     manifest = build_manifest(config, done)
-    number, parts = full_version_number(root, manifest), done["pairs"][0].facts["parts"]
+    number, parts = full_version_number(root, manifest), count_parts(done)
     manifest["build"] = {
         "number": number,
         "kind": "full",
@@ -96,7 +97,7 @@ def finish_build(  # noqa: PLR0913, PLR0917 - what a full build knows at its end
     }
     if truth:
         manifest["oracle"] = truth(place)
-    manifest["contents"] = count_contents(samples_in(place))
+    manifest["contents"] = shard_contents(done["shards"])
     write_pages(config, manifest, [place], place)
     write_version(place, manifest)
     if place != root:
@@ -220,7 +221,8 @@ def _merged(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     merged: dict[str, Any] = dict(facts[0])
     for later in facts[1:]:
         for name, value in later.items():
-            merged[name] = _added(merged.get(name), value)
+            # A bill has fractions of USD, and is unknown if one of its prices is.
+            merged[name] = _sum(merged[name], value) if name == "llm" else _added(merged.get(name), value)
     return merged
 
 

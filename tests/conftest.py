@@ -64,10 +64,11 @@ def real_data() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """No test reads the user's keys or Prefect database."""
+    """No test reads the user's keys, caches or Prefect database."""
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "PREFECT_API_URL", "PREFECT_PROFILE"):
         os.environ.pop(name, None)
     os.environ["PREFECT_HOME"] = str(tmp_path_factory.mktemp("prefect"))
+    os.environ["PAIRWRIGHT_CACHE"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture(scope="session")

@@ -72,7 +72,7 @@ def check_new_folder(out: Path) -> None:
 def _texts(data: str) -> Iterator[str]:
     index = index_shards(data)
     for number in range(sum(index.counts)):
-        sample = index.find(number)
+        sample = next(index.find([number]))
         if isinstance(sample, StoredSample):  # broken JSON adds no words
             yield sample.caption
             source = sample.body.get("provenance")

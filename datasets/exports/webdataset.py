@@ -9,10 +9,11 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.images.recoding import NO_RECODING
+from pairwright.datasets.shards.index import index_path
 from pairwright.datasets.shards.sample_source import SampleSource, drop_duplicates, load_image
 from pairwright.datasets.shards.webdataset import (
     CHECKSUMS_FILE,
@@ -51,9 +52,11 @@ def write_shard_folder(source: SampleSource, out: Path, options: ExportOptions) 
         seen: set[str] = set()
         copies = []
         for number, tar in enumerate(source.shards):
-            copies.append(replace(scan_shard(tar, seen), name=shard_name(number)))
+            found, index = scan_shard(tar, seen)
+            copies.append(replace(found, name=shard_name(number)))
             with replace_atomically(out / copies[-1].name) as temporary:
                 shutil.copyfile(tar, temporary)
+            write_bytes(index_path(out / copies[-1].name), index.encode())
         _remove_stale_shards(out, earlier, len(copies))
         return finish_shards(out, copies)
     samples = chain.from_iterable(map(read_shard, source.shards)) if source.shards else source.samples()
@@ -85,12 +88,15 @@ def _remove_stale_shards(out: Path, earlier: list[str], written: int) -> None:
     for name in earlier:
         if name not in kept:
             (out / name).unlink()
+            index_path(out / name).unlink(missing_ok=True)
 
 
 def list_shard_files(shards: ShardSet) -> tuple[Path, ...]:
-    """Return the files of a finished folder of shards: tars, sizes, checksums."""
+    """Return the files of a finished folder of shards: tars, their indexes, sizes, checksums."""
+    tars = [shards.folder / shard.name for shard in shards.shards]
     return (
-        *(shards.folder / shard.name for shard in shards.shards),
+        *tars,
+        *map(index_path, tars),
         shards.folder / SIZES_FILE,
         shards.folder / CHECKSUMS_FILE,
     )

@@ -15,7 +15,7 @@ from pairwright.datasets.images.loading import MAX_IMAGE_BYTES
 from pairwright.datasets.readers.input_rows import InputRowIterator
 from pairwright.datasets.readers.sample_files import SampleFile, build_sample_row, iter_failed_downloads
 from pairwright.datasets.rejects import Reject, make_reject
-from pairwright.datasets.tar_index import TarMember, iter_tar_members, open_tar
+from pairwright.datasets.tar_index import TarMember, iter_open_tar, open_tar
 
 
 def read_webdataset(path: Path) -> InputRowIterator:
@@ -34,7 +34,7 @@ def read_webdataset(path: Path) -> InputRowIterator:
 def _samples(path: Path) -> InputRowIterator:
     current, files = "", list[SampleFile]()
     with open_tar(path) as handle:
-        for found in iter_tar_members(path):
+        for found in iter_open_tar(handle, path):
             if isinstance(found, Reject):
                 yield found
                 continue

@@ -33,7 +33,9 @@ def count_exchanges(annotation: Annotation) -> int:
 
 
 @dataclass
-class _ContentCounts:
+class ContentCounts:
+    """Counts of samples as they are added."""
+
     samples: int = 0
     with_image: int = 0
     turns: int = 0
@@ -47,6 +49,7 @@ class _ContentCounts:
     makers: Counter[Origin] = field(default_factory=Counter)
 
     def add(self, sample: Sample) -> None:
+        """Count a sample."""
         self.samples += 1
         self.with_image += bool(sample.pair.image)
         self.image_exts[sample.image_ext] += 1
@@ -59,6 +62,27 @@ class _ContentCounts:
             self.turns += count_exchanges(annotation)
         self.makers.update(list_makers(sample))
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the counts, as `count_contents`."""
+        return {
+            "samples": self.samples,
+            "with_image": self.with_image,
+            "image_exts": {ext: count for ext, count in sorted(self.image_exts.items()) if ext},
+            "texts": {name: types.total() for name, types in self.types.items()}
+            | {"turns": self.turns, "rationales": self.rationales},
+            "samples_with": {name: self.having[name] for name in (*self.types, "rationales")},
+            "types": {name: dict(sorted(types.items())) for name, types in self.types.items()},
+            "sources": [
+                {"name": name, "license": license_, "samples": count}
+                for (name, license_), count in sorted(self.sources.items())
+            ],
+            "makers": [
+                {"generator": o.generator, "version": o.version, "seed": o.seed, "model": o.model, "prompt": o.prompt}
+                | {"samples": count}
+                for o, count in sorted(self.makers.items(), key=lambda item: astuple(item[0]))
+            ],
+        }
+
 
 def count_contents(samples: Iterable[Sample]) -> dict[str, Any]:
     """Return the counts of ``samples``.
@@ -69,27 +93,10 @@ def count_contents(samples: Iterable[Sample]) -> dict[str, Any]:
         (for each of the first three, type to count), ``sources`` (list of name, license, samples) and ``makers`` (list of
         generator, version, seed, model, prompt, samples), each sorted by name.
     """
-    counts = _ContentCounts()
+    counts = ContentCounts()
     for sample in track(samples, "counting texts", unit="samples"):
         counts.add(sample)
-    return {
-        "samples": counts.samples,
-        "with_image": counts.with_image,
-        "image_exts": {ext: count for ext, count in sorted(counts.image_exts.items()) if ext},
-        "texts": {name: types.total() for name, types in counts.types.items()}
-        | {"turns": counts.turns, "rationales": counts.rationales},
-        "samples_with": {name: counts.having[name] for name in (*counts.types, "rationales")},
-        "types": {name: dict(sorted(types.items())) for name, types in counts.types.items()},
-        "sources": [
-            {"name": name, "license": license_, "samples": count}
-            for (name, license_), count in sorted(counts.sources.items())
-        ],
-        "makers": [
-            {"generator": o.generator, "version": o.version, "seed": o.seed, "model": o.model, "prompt": o.prompt}
-            | {"samples": count}
-            for o, count in sorted(counts.makers.items(), key=lambda item: astuple(item[0]))
-        ],
-    }
+    return counts.as_dict()
 
 
 def add_counts(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Shards in the WebDataset layout: writing, finishing, finding and reading them.
 
-A dataset is a folder of ``00000.tar``, ``00001.tar`` ... without gaps, with ``sizes.json`` (tar to number of samples, for
-OpenCLIP-style loaders) and ``SHA256SUMS`` (for ``sha256sum -c``). Trainers take brace notation,
+A dataset is a folder of ``00000.tar``, ``00001.tar`` ... without gaps, each with an index (`index.py`), with ``sizes.json``
+(tar to number of samples, for OpenCLIP-style loaders) and ``SHA256SUMS`` (for ``sha256sum -c``). Trainers take brace notation,
 ``{00000..00009}.tar``. Equal samples in equal order give equal bytes; a shard is written atomically.
 
 A dataset has one image extension, or no images: loaders take the members of the first sample for those of every sample.
@@ -19,8 +19,9 @@ import orjson
 from pairwright.datasets.atomic_files import replace_atomically, write_bytes, write_text
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.images.loading import select_image_extensions
+from pairwright.datasets.shards.index import IndexBuilder, SampleContents, ShardIndex, describe_contents, index_path
 from pairwright.datasets.shards.samples import Sample, decode_members, describe_bad_key, encode_members, group_members
-from pairwright.datasets.shards.ustar import END_MARKER, encode_member, iter_members
+from pairwright.datasets.shards.ustar import BLOCK_SIZE, END_MARKER, encode_member, iter_members
 from pairwright.datasets.version_switch import complete_pending_switch
 
 SIZES_FILE = "sizes.json"
@@ -79,6 +80,7 @@ class _PackedSample:
     key: str
     image_ext: str
     chunks: tuple[bytes, ...]
+    contents: SampleContents
 
 
 def shard_name(number: int) -> str:
@@ -89,7 +91,7 @@ def shard_name(number: int) -> str:
 
 
 def write_shard(samples: Iterable[Sample], path: Path) -> ShardInfo:
-    """Write one shard atomically.
+    """Write one shard and its index (`index.py`), each atomically.
 
     Args:
         samples: in order; unique keys, one image extension (or no images).
@@ -144,8 +146,9 @@ def _pack_sample(sample: Sample) -> _PackedSample:
     key = sample.pair.key
     if describe_bad_key(key, key):
         raise UsageError(f"{describe_bad_key(key, key)}; pair_key makes such keys.")
-    chunks = [chunk for ext, data in encode_members(sample) for chunk in encode_member(f"{key}.{ext}", data)]
-    return _PackedSample(key, sample.image_ext, tuple(chunks))
+    members = dict(encode_members(sample))
+    chunks = [chunk for ext, data in members.items() for chunk in encode_member(f"{key}.{ext}", data)]
+    return _PackedSample(key, sample.image_ext, tuple(chunks), describe_contents(members, members["json"]))
 
 
 def _batch_samples(
@@ -172,17 +175,18 @@ def _batch_samples(
 def _write(packed: Iterable[_PackedSample], path: Path) -> ShardInfo:
     hasher, size = hashlib.sha256(), 0
     keys: set[str] = set()
-    image_ext = ""
-    with replace_atomically(path) as temporary:
-        with temporary.open("wb", buffering=_BUFFER) as handle:
-            for sample in packed:
-                image_ext = _check_packed_sample(sample, image_ext, keys, path)
-                block = b"".join(sample.chunks)
-                hasher.update(block)
-                size += handle.write(block)
-            hasher.update(END_MARKER)
-            size += handle.write(END_MARKER)
-        return ShardInfo(path.name, len(keys), size, hasher.hexdigest(), image_ext)
+    image_ext, index = "", IndexBuilder()
+    with replace_atomically(path) as temporary, temporary.open("wb", buffering=_BUFFER) as handle:
+        for sample in packed:
+            image_ext = _check_packed_sample(sample, image_ext, keys, path)
+            block = b"".join(sample.chunks)
+            hasher.update(block)
+            index.add(size, size + len(block), sample.contents)
+            size += handle.write(block)
+        hasher.update(END_MARKER)
+        size += handle.write(END_MARKER)
+    write_bytes(index_path(path), index.finish(size, hasher.hexdigest()).encode())
+    return ShardInfo(path.name, len(keys), size, hasher.hexdigest(), image_ext)
 
 
 def _check_packed_sample(sample: _PackedSample, image_ext: str, keys: set[str], path: Path) -> str:
@@ -217,7 +221,7 @@ def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None) -> S
     """
     found = list_numbered_shards(folder)
     if written is None:
-        written = [scan_shard(folder / name) for name in found]
+        written = [scan_shard(folder / name)[0] for name in found]
     shards = _write_side_files(folder, written, found)
     return ShardSet(folder, shards, format_brace_pattern(folder, len(shards)))
 
@@ -237,16 +241,17 @@ def _write_side_files(folder: Path, written: Sequence[ShardInfo], found: list[st
     return shards
 
 
-def append_shards(folder: Path, before: Path, image_ext: str) -> tuple[ShardSet, int]:
+def append_shards(folder: Path, before: Path, image_ext: str, new: Sequence[ShardInfo]) -> ShardSet:
     """Write ``sizes.json`` and ``SHA256SUMS`` for finished shards and new ones that follow them.
 
     Args:
         folder: with the new shards, numbered after the others; both files are written here.
         before: the finished folder; its shards are not read again.
         image_ext: of its images.
+        new: results of `write_shard` for the new shards.
 
     Returns:
-        All shards, as of ``before``, and the number of new samples.
+        All shards, as of ``before``.
 
     Raises:
         StorageError: a gap in the numbers, or missing or damaged metadata of ``before``.
@@ -261,10 +266,8 @@ def append_shards(folder: Path, before: Path, image_ext: str) -> tuple[ShardSet,
         raise StorageError(
             f"{before}: {SIZES_FILE} or {CHECKSUMS_FILE} does not list its shards ({error}). Build it again."
         ) from None
-    names = sorted(path.name for path in folder.glob("*.tar") if _NUMBERED.fullmatch(path.name))
-    new = [scan_shard(folder / name) for name in names]
-    shards = _write_side_files(folder, [*old, *new], sorted([*sums, *names]))
-    return ShardSet(before, shards, format_brace_pattern(before, len(shards))), sum(shard.count for shard in new)
+    shards = _write_side_files(folder, [*old, *new], sorted([*sums, *list_numbered_shards(folder)]))
+    return ShardSet(before, shards, format_brace_pattern(before, len(shards)))
 
 
 def _check_names(folder: Path, found: list[str], named: list[str]) -> None:
@@ -391,8 +394,8 @@ def read_shard(path: Path) -> Iterator[Sample]:
         yield decode_members(key, contents, str(path))
 
 
-def scan_shard(path: Path, seen: set[str] | None = None) -> ShardInfo:
-    """Return the metadata of a shard on disk by reading all of it; errors as in `read_members`.
+def scan_shard(path: Path, seen: set[str] | None = None) -> tuple[ShardInfo, ShardIndex]:
+    """Return the metadata and the index of a shard on disk by reading all of it; errors as in `read_members`.
 
     Args:
         path: of the shard.
@@ -402,14 +405,16 @@ def scan_shard(path: Path, seen: set[str] | None = None) -> ShardInfo:
         InputError: if one of its keys was seen.
     """
     seen = set() if seen is None else seen
-    count, image_ext = 0, ""
+    end, image_ext, builder = 0, "", IndexBuilder()
     for key, contents in read_members(path):
         if key in seen:
             raise InputError("a repeated key", where=f"{path}, sample {key}", fix=DUPLICATE_KEY_FIX)
         seen.add(key)
-        count += 1
         image_ext = next(iter(select_image_extensions(contents)), "")
-    return ShardInfo(path.name, count, path.stat().st_size, hash_file(path), image_ext)
+        start, end = end, end + sum(BLOCK_SIZE + len(data) + -len(data) % BLOCK_SIZE for data in contents.values())
+        builder.add(start, end, describe_contents(contents, contents.get("json", b"")))
+    index = builder.finish(path.stat().st_size, hash_file(path))
+    return ShardInfo(path.name, len(index.spans), index.size, index.sha256, image_ext), index
 
 
 def hash_file(path: Path) -> str:

@@ -14,7 +14,7 @@ import orjson
 import polars as pl
 
 from pairwright.datasets.atomic_files import write_bytes
-from pairwright.datasets.shards.webdataset import append_shards, summarize_shards
+from pairwright.datasets.shards.webdataset import CHECKSUMS_FILE, SIZES_FILE, ShardInfo, append_shards, summarize_shards
 from pairwright.filters.attacks.evidence import RowTexts
 from pairwright.filters.audit.hackability import run_audit
 from pairwright.filters.refinement.appended_rows import (
@@ -36,6 +36,7 @@ from pairwright.flows.stages.refine import (
     rows_of,
     scorers_state,
 )
+from pairwright.flows.stages.shards import written_shards
 from pairwright.flows.state.layout import annotations_path, candidates_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult, json_hash
 from pairwright.flows.state.versions import AUDIT, version_path
@@ -72,7 +73,8 @@ def refine_new_jobs(run: "StageRun") -> Sequence[Job]:
 def new_sizes_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the job of stage ``sizes`` in an incremental build."""
     base = run.increment_base
-    return [run.job(write_sizes, base.root, base.manifest["shards"]["image_ext"], state=base.state)]
+    written = written_shards(run.receipts("shards"))
+    return [run.job(write_sizes, base.root, base.manifest["shards"]["image_ext"], written, state=base.state)]
 
 
 def audit_jobs(run: "StageRun") -> Sequence[Job]:
@@ -168,8 +170,10 @@ def audit_all(  # noqa: PLR0913, PLR0917 - a job's arguments
     return JobResult([root / AUDIT], counts, {"audit": {name: report[name] for name in shown if name in report}})
 
 
-def write_sizes(root: Path, home: Path, image_ext: str) -> JobResult:
+def write_sizes(root: Path, home: Path, image_ext: str, new: Sequence[ShardInfo]) -> JobResult:
     """Write ``sizes.json`` and the checksums of all shards, old and new; the unit is a new sample."""
-    written, new = append_shards(root / "shards", home / "shards", image_ext)
-    outputs = sorted(path for path in (root / "shards").iterdir() if path.suffix != ".tar" and path.name[0] != ".")
-    return JobResult(outputs, Counts("sample", new, new), summarize_shards(written))
+    folder = root / "shards"
+    written = append_shards(folder, home / "shards", image_ext, new)
+    samples = sum(shard.count for shard in new)
+    outputs = [folder / CHECKSUMS_FILE, folder / SIZES_FILE]
+    return JobResult(outputs, Counts("sample", samples, samples), summarize_shards(written))

@@ -6,9 +6,10 @@ do not depend on the number of workers. An image that cannot be read is a reject
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -19,10 +20,15 @@ from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import EXAMPLES, REJECTS
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.shards.content_counts import ContentCounts, add_counts
+from pairwright.datasets.shards.index import index_path
 from pairwright.datasets.shards.sample_source import load_image
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import (
+    CHECKSUMS_FILE,
     MAX_SHARD_BYTES,
+    SIZES_FILE,
+    ShardInfo,
     finish_shards,
     shard_name,
     summarize_shards,
@@ -31,7 +37,7 @@ from pairwright.datasets.shards.webdataset import (
 from pairwright.flows.stages.generating import generating_stages, selection_of
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import kept_annotations, part_name, rationales_path, rejected_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult, json_hash
+from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt, json_hash
 from pairwright.flows.state.selection import PairSelection, selected_frame, selected_pairs
 
 if TYPE_CHECKING:
@@ -70,8 +76,13 @@ def shards_jobs(run: "StageRun") -> Sequence[Job]:
 
 
 def sizes_jobs(run: "StageRun") -> Sequence[Job]:
-    """Return the job of stage ``sizes`` in a full build."""
-    return [run.job(write_shard_sizes)]
+    """Return the job of stage ``sizes`` in a full build; it reads what the jobs of the shards hand over, not the shards."""
+    return [run.job(write_shard_sizes, written_shards(run.receipts("shards")))]
+
+
+def written_shards(receipts: Sequence[Receipt]) -> tuple[ShardInfo, ...]:
+    """Return what the jobs of stage ``shards`` wrote."""
+    return tuple(ShardInfo(**receipt.handoff["shard"]) for receipt in receipts)
 
 
 def plan_shards(
@@ -114,12 +125,27 @@ def write_one_shard(root: Path, number: int, slices: Sequence[Slice], packing: P
     """Write one shard; the unit is a pair."""
     path = root / "shards" / shard_name(number)
     rejects: list[Reject] = []
-    samples = _samples(root, slices, packing, rejects)
-    info = write_shard(samples, path)
+    contents = ContentCounts()
+    info = write_shard(_counted(_samples(root, slices, packing, rejects), contents), path)
     rejected = rejected_path(root, "shards", path.stem)
     REJECTS.write(rejects, rejected)
     reasons = dict(sorted(Counter(row.reason for row in rejects).items()))
-    return JobResult([path, rejected], Counts("pair", info.count + len(rejects), info.count, reasons))
+    counts = Counts("pair", info.count + len(rejects), info.count, reasons)
+    return JobResult(
+        [path, index_path(path), rejected], counts, handoff={"shard": asdict(info), "contents": contents.as_dict()}
+    )
+
+
+def _counted(samples: Iterable[Sample], contents: ContentCounts) -> Iterator[Sample]:
+    """Yield the samples, and count them as a reader of the shard would."""
+    for sample in samples:
+        contents.add(sample if sample.image is not None else replace(sample, pair=replace(sample.pair, image="")))
+        yield sample
+
+
+def shard_contents(receipts: Sequence[Receipt]) -> dict[str, Any]:
+    """Return the counts of what the jobs of stage ``shards`` packed, as `count_contents` of the shards would."""
+    return reduce(add_counts, (receipt.handoff["contents"] for receipt in receipts), ContentCounts().as_dict())
 
 
 def part_state(root: Path, part: str, packing: Packing) -> str:
@@ -145,17 +171,17 @@ def sample_bytes(image: str, section: "ShardsSection") -> int:
     return TEXT_BYTES + read_stored_size(image)
 
 
-def write_shard_sizes(root: Path) -> JobResult:
+def write_shard_sizes(root: Path, shards: Sequence[ShardInfo]) -> JobResult:
     """Write ``sizes.json`` and the checksums of all shards; the unit is a sample."""
     folder = root / "shards"
-    written = finish_shards(folder)
+    written = finish_shards(folder, shards)
     if not written.count:
         raise InputError(
             "no image could be read",
             where=str(folder),
             fix="See rejected/shards-*.parquet for the reasons, or set `images: false` under shards to pack texts only",
         )
-    outputs = sorted(path for path in folder.iterdir() if path.suffix != ".tar" and not path.name.startswith("."))
+    outputs = [folder / CHECKSUMS_FILE, folder / SIZES_FILE]
     return JobResult(outputs, Counts("sample", written.count, written.count), summarize_shards(written))
 
 

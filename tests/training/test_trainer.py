@@ -163,7 +163,7 @@ def test_the_loss_falls_and_so_does_each_part(given: Given, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("recipe", ["fsc-clip", pytest.param("clip", marks=pytest.mark.slow)])
 def test_a_killed_and_resumed_run_ends_with_the_same_weights_and_log(given: Given, tmp_path: Path, recipe: str) -> None:
-    changes = ("schedule.steps=14", "save_every=5", "log_every=2", "batches.crop=0.5")
+    changes = ("schedule.steps=14", "save_every=5", "log_every=2", "batches.crop=0.5", "ema=0.9", "batches.chunk=3")
     whole = run(recipe, *given, tmp_path / "whole", *changes)
 
     def kill(row: LogRow) -> None:
@@ -175,6 +175,9 @@ def test_a_killed_and_resumed_run_ends_with_the_same_weights_and_log(given: Give
     assert [path.name for path in (tmp_path / "killed" / "checkpoints").iterdir()] == ["step-00000005"]
     resumed = run(recipe, *given, tmp_path / "killed", *changes, "batches.workers=1", resume=True)
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
+    averages = [load_file(tmp_path / name / "model-ema" / "model.safetensors") for name in ("whole", "killed")]
+    assert equal(*averages)
+    assert not equal(averages[0], weights(tmp_path / "whole"))
     assert log(tmp_path / "whole") == log(tmp_path / "killed")
     assert resumed.loss == whole.loss
 
@@ -203,6 +206,19 @@ def test_lora_trains_few_parameters_and_leaves_a_plain_clip(given: Given, tmp_pa
     changed = {name for name in after if not torch.equal(after[name], before[name])}
     assert changed
     assert all("proj" in name or "fc" in name or "patch_embedding" in name for name in changed)
+
+
+def test_averaged_and_openclip_models_are_saved_beside_the_model(given: Given, tmp_path: Path) -> None:
+    run("negclip", *given, tmp_path, "method.lora.rank=2", "ema=0.5", "save_openclip=true")
+    trained = weights(tmp_path)
+    averaged = load_file(tmp_path / "model-ema" / "model.safetensors")
+    before = load_file(Path(given.model) / "model.safetensors")
+    assert averaged.keys() == trained.keys() == before.keys(), "low-rank matrices are merged"
+    name = "vision_model.encoder.layers.0.self_attn.q_proj.weight"
+    assert not torch.equal(averaged[name], trained[name])
+    openclip = load_file(tmp_path / "model-openclip" / "open_clip_model.safetensors")
+    rows = openclip["visual.transformer.resblocks.0.attn.in_proj_weight"]
+    assert torch.equal(rows[: len(trained[name])], trained[name])
 
 
 def test_a_locked_text_tower_does_not_change(given: Given, tmp_path: Path) -> None:
@@ -389,6 +405,8 @@ def test_two_processes_train_as_one_with_the_same_whole_batch(given: Given, tmp_
         changes.append(f"method.target={given.model}")
     run(recipe, given.data, model, tmp_path / "one", *changes)
     asked = ["train", recipe, "--data", given.data, "--model", model, "--out", str(tmp_path / "two"), "--json"]
+    if recipe == "fsc-clip":
+        changes.append("batches.chunk=3")
     small = ("batches.size=8", "batches.workers=0", "batches.crop=1", "schedule.warmup=0", "precision=fp32", *changes)
     finished = two_processes("pairwright", *asked, *(part for change in small for part in ("--set", change)))
     assert finished.returncode == 0, finished.stderr

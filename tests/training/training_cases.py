@@ -83,7 +83,12 @@ def run(recipe: str, data: str, model: str, out: Path, *changes: str, **named: A
 
 def two_processes(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a module in two processes that train together, by gloo."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", module]
+    return processes(2, module, *arguments)
+
+
+def processes(count: int, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a module in processes that train together, by gloo."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}", "-m", module]
     return subprocess.run(
         [*command, *arguments],
         cwd=Path(__file__).parents[2],

@@ -19,8 +19,7 @@ resuming stays exact.
 """
 
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypedDict
@@ -30,14 +29,14 @@ from torch.utils.data import DataLoader, Sampler
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.rejects import Reject
-from pairwright.datasets.shards.webdataset import find_shards
+from pairwright.datasets.shards.shard_files import locate_shards
 from pairwright.training.loading.batches import B, unpack
 from pairwright.training.loading.collation import Collator
 from pairwright.training.loading.data_notes import check_usable, data_notes
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.rationales import index_rationales, missing_file_message
 from pairwright.training.loading.sample_order import Ends, SampleOrder
-from pairwright.training.loading.samples import OnError, SampleCheck, SampleIndex, SampleJson, SampleSelection
+from pairwright.training.loading.samples import OnError, SampleIndex, SampleSelection
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.step_batches import StepBatches
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
@@ -117,7 +116,7 @@ class ShardLoader(Generic[B]):
         """Index the shards and check all options.
 
         Args:
-            data: a folder of shards, a tar, or a brace pattern; for `RationaleCollator` also a ``.jsonl`` of rationale rows.
+            data: a folder of shards, a tar, or a brace pattern, on disk or as a URL (``s3://``, ...); for `RationaleCollator` also a ``.jsonl`` of rationale rows.
             recipe: the collator.
             options: batch size, order, workers and ranks.
             texts: tokenization.
@@ -125,17 +124,16 @@ class ShardLoader(Generic[B]):
 
         Raises:
             InputError: no such shards, or no usable sample in them.
-            StorageError: a shard is damaged.
+            StorageError: a shard is damaged, or its store fails.
             UsageError: no tokenizer, or conflicting options.
         """
         load_tokenizer(texts.tokenizer)
         self.options, self._images, self.unit = options, images, recipe.unit
         self.skipped: dict[str, Reject] = {}
-        counted = _LackCounter(recipe.lacks)
-        checks: dict[str, SampleCheck | None] = {"each": recipe.lacks, "some": counted, "nothing": None}
-        selection = SampleSelection(checks[recipe.needs], recipe.units, recipe.members, options.on_error)
+        lacks = None if recipe.needs == "nothing" else recipe.lacks
+        selection = SampleSelection(lacks, recipe.needs == "each", recipe.units, recipe.members, options.on_error)
         self.index = _index(data, selection)
-        self.lacking: Mapping[str, int] = dict(counted.found)
+        self.lacking = self.index.lacking
         check_usable(self.index, self.lacking, data)
         self.order = SampleOrder(
             self.index.counts, options.batch_size, options.ranks, options.seed, options.window, options.ends
@@ -222,7 +220,7 @@ def check_data_exists(data: str) -> None:
         InputError: no such shard or file.
     """
     if not data.endswith(".jsonl"):
-        find_shards(Path(data))
+        locate_shards(data)
     elif not Path(data).is_file():
         raise missing_file_message(Path(data))
 
@@ -231,19 +229,6 @@ def _index(data: str, selection: SampleSelection) -> SampleIndex:
     if data.endswith(".jsonl"):
         return index_rationales(Path(data), selection.lacks)
     return index_shards(data, selection)
-
-
-class _LackCounter:
-    """Sample check that counts reasons and rejects no sample."""
-
-    def __init__(self, lacks: SampleCheck) -> None:
-        self._lacks = lacks
-        self.found: Counter[str] = Counter()
-
-    def __call__(self, body: SampleJson) -> str:
-        reason = self._lacks(body)
-        self.found.update([reason] if reason else [])
-        return ""
 
 
 def _explain_killed_workers(made: Iterable[Any]) -> Iterator[Any]:

@@ -22,7 +22,8 @@ import torch
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.rationales import StudentRows
 from pairwright.datasets.records import Example, Origin
-from pairwright.training.loading.samples import SampleCheck, SampleJson, StoredSample, read_span
+from pairwright.datasets.remote.reading import read_ranges
+from pairwright.training.loading.samples import SampleCheck, SampleJson, StoredSample
 from pairwright.training.loading.tokenization import IGNORE_INDEX, encode_by, pad_rows, tokenizer_padding_id
 
 ROWS = "student_rows"
@@ -54,14 +55,21 @@ class RationaleIndex:
         """Return a digest of the examples' positions; equal for a copy of the file."""
         return hashlib.sha256(repr(self.spans).encode()).hexdigest()[:16]
 
-    def find(self, number: int) -> StoredSample:
-        """Return the example with a number.
+    @property
+    def lacking(self) -> Mapping[str, int]:
+        """Return nothing: examples without usable rows are left out."""
+        return {}
+
+    def find(self, numbers: Sequence[int]) -> Iterator[StoredSample]:
+        """Yield the examples with these numbers.
 
         Raises:
             InputError: a line changed since it was indexed.
         """
-        rows = [_row(read_span(self.path, *span), str(self.path)) for span in self.spans[number]]
-        return StoredSample(rows[0]["id"], f"{self.path}, example {rows[0]['id']}", "", {ROWS: rows}, b"")
+        for number in numbers:
+            lines = read_ranges([(str(self.path), *span) for span in self.spans[number]])
+            rows = [_row(line, str(self.path)) for line in lines]
+            yield StoredSample(rows[0]["id"], f"{self.path}, example {rows[0]['id']}", "", {ROWS: rows}, b"")
 
 
 def index_rationales(path: Path, check: SampleCheck | None = None) -> RationaleIndex:

@@ -1,13 +1,9 @@
-"""Stored samples, the interface of their indexes, and file reads by position."""
+"""Stored samples, and the interface of their indexes."""
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from pairwright.datasets.errors import StorageError
 from pairwright.datasets.rejects import Reject
 
 SampleJson = Mapping[str, Any]
@@ -22,13 +18,16 @@ class SampleSelection:
     """Which samples are used, and how many units of an epoch each one is.
 
     Attributes:
-        lacks: check of a sample's JSON; None: JSON is not read, which is much faster.
+        lacks: check of a sample's JSON, of which only the outline may be given (`datasets/shards/sample_json.py`); None: all
+            samples are used.
+        required: skip samples that lack something; False: use them, and count them in ``SampleIndex.lacking``.
         units: number of units of a sample by its JSON; None: one per sample.
         members: required members besides the JSON: ``image``, ``caption``.
         on_error: ``skip`` skips and counts broken and incomplete samples, ``stop`` raises.
     """
 
     lacks: SampleCheck | None = None
+    required: bool = True
     units: Callable[[SampleJson], int] | None = None
     members: frozenset[str] = frozenset()
     on_error: OnError = "skip"
@@ -66,11 +65,15 @@ class SampleIndex(Protocol):
     def left_out(self) -> Mapping[str, int]:
         """Return the number of skipped samples by reason."""
 
+    @property
+    def lacking(self) -> Mapping[str, int]:
+        """Return the number of used samples that lack something, by reason."""
+
     def places(self) -> str:
         """Return a digest of the samples' positions; equal for copies of the files."""
 
-    def find(self, number: int) -> StoredSample | Reject:
-        """Return the sample with a number, or the reject if it is unusable.
+    def find(self, numbers: Sequence[int]) -> Iterator[StoredSample | Reject]:
+        """Yield the samples with these numbers, or the rejects of unusable ones, in order.
 
         Raises:
             PairwrightError: the file changed or is not readable any more.
@@ -83,44 +86,10 @@ def read_samples(samples: SampleIndex, numbers: Sequence[int]) -> list[StoredSam
     Raises:
         PairwrightError: a sample is unusable.
     """
-    return [_sample_or_raise(samples.find(int(number))) for number in numbers]
+    return [_sample_or_raise(found) for found in samples.find(numbers)]
 
 
 def _sample_or_raise(found: StoredSample | Reject) -> StoredSample:
     if isinstance(found, Reject):
         raise found.error()
     return found
-
-
-_OPEN_FILES = 64
-
-
-class _OpenFile:
-    """A file read by position: forked workers share the position of a handle."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = os.open(path, os.O_RDONLY)
-
-    def read(self, start: int, end: int) -> bytes:
-        return os.pread(self._file, end - start, start)
-
-    def __del__(self) -> None:
-        if hasattr(self, "_file"):
-            os.close(self._file)
-
-
-def read_span(path: Path, start: int, end: int) -> bytes:
-    """Return the bytes ``[start, end)`` of a file; the file stays open for the next call.
-
-    Raises:
-        StorageError: the file is gone or not readable.
-    """
-    try:
-        return _open_file(path).read(start, end)
-    except OSError as error:
-        raise StorageError(f"{path}: not readable any more ({error.strerror}). Restart the run.") from None
-
-
-@lru_cache(maxsize=_OPEN_FILES)
-def _open_file(path: Path) -> _OpenFile:
-    return _OpenFile(path)  # closed on eviction

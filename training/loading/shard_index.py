@@ -1,54 +1,56 @@
-"""Index of the byte range of each sample in a set of shards, for reading samples by number with webdataset.
+"""Numbered samples of a set of shards, on disk or in an object store, readable by number.
 
-Headers are read once, at the start. The byte range of a sample is a tar of one sample, which webdataset reads like any
-shard. So samples are readable in any order, and all shards that webdataset reads can be used for training: headers of
-`pairwright` shards are read quickly, those of others by Python's tarfile.
+The byte range of each sample comes from the index beside its shard (`datasets/shards/index.py`), or from one scan of the
+shard's headers. So samples are readable in any order, and all shards that webdataset reads can be used for training.
+The samples of a step are read together: those of a store by concurrent range requests, one per sample.
 
 The image of a sample is the member with an image extension, whatever precedes that extension in its name.
 
-Limits: local files, uncompressed tars. Memory: 16 bytes per sample; 20 per unit if samples have several.
+Limits: uncompressed tars. Memory: 16 bytes per sample; 20 per unit if samples have several.
 """
 
 import hashlib
 import io
-import mmap
 import tarfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 from webdataset.tariterators import group_by_keys, tar_file_expander
 
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.datasets.images.loading import select_image_extensions
 from pairwright.datasets.rejects import REASONS, Reject, RejectError, make_reject
-from pairwright.datasets.shards.ustar import BLOCK_SIZE, END_MARKER
-from pairwright.datasets.shards.webdataset import find_shards
-from pairwright.training.loading.samples import SampleSelection, StoredSample, read_span
+from pairwright.datasets.remote.reading import Range, read_ranges
+from pairwright.datasets.shards.index import SampleContents, ShardIndex, split_member_name
+from pairwright.datasets.shards.sample_json import parse_sample_json
+from pairwright.datasets.shards.shard_files import ShardFile, load_indexes, locate_shards
+from pairwright.datasets.shards.ustar import END_MARKER, iter_members
+from pairwright.training.loading.samples import SampleSelection, StoredSample
 
 
 @dataclass(frozen=True)
-class ShardIndex:
+class ShardSamples:
     """Numbered units of samples in a set of shards.
 
     Attributes:
-        paths: of the shards.
+        names: paths or URLs of the shards.
         spans: for each shard int64 (n, 2): byte range ``[start, end)`` of a unit's sample.
         units: for each shard int32 (n,): unit number within its sample; None: one per sample.
         left_out: skipped samples by reason.
+        lacking: used samples that lack something, by reason.
     """
 
-    paths: tuple[Path, ...]
+    names: tuple[str, ...]
     spans: tuple[npt.NDArray[np.int64], ...]
     units: tuple[npt.NDArray[np.int32], ...] | None
     left_out: Mapping[str, int]
+    lacking: Mapping[str, int]
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -67,38 +69,34 @@ class ShardIndex:
             digest.update(np.ascontiguousarray(spans, dtype="<i8").data)
         return digest.hexdigest()[:16]
 
-    def find(self, number: int) -> StoredSample | Reject:
-        """Return the sample with a number, or the reject if it is unusable.
+    def find(self, numbers: Sequence[int]) -> Iterator[StoredSample | Reject]:
+        """Yield the samples with these numbers, or the rejects of unusable ones, in order.
 
         Raises:
-            StorageError: the shard changed since it was indexed.
+            StorageError: a shard changed since it was indexed, or its store fails.
         """
+        places = [self._place(number) for number in numbers]
+        distinct = list(dict.fromkeys(span for span, _ in places))
+        data = dict(zip(distinct, read_ranges(distinct), strict=True))
+        for span, unit in places:
+            yield _sample(span, data[span], unit)
+
+    def _place(self, number: int) -> tuple[Range, int]:
         shard = int(np.searchsorted(self._ends, number, side="right"))
-        path = self.paths[shard]
         at = number - int(self._ends[shard] - len(self.spans[shard]))
         start, end = self.spans[shard][at].tolist()
-        part = {"url": str(path), "stream": io.BytesIO(read_span(path, start, end) + END_MARKER)}
-        try:
-            (members,) = group_by_keys(tar_file_expander([part]))
-        except (ValueError, tarfile.TarError) as error:
-            raise StorageError(f"{path}: no sample at byte {start} any more ({error}). Restart the run.") from None
-        return _sample(path, members, 0 if self.units is None else int(self.units[shard][at]))
+        return (self.names[shard], start, end), 0 if self.units is None else int(self.units[shard][at])
 
 
-_TEXTS = {
-    "hard_negatives": ("form", "target", "text"),
-    "hard_positives": ("form", "target", "text"),
-    "conversations": ("type",),
-    "rationales": ("task", "input", "label", "rationale", "split"),
-}
-"""Members of a sample's JSON that collators read: lists of objects with these string members."""
-
-
-def _sample(path: Path, members: dict[str, Any], unit: int) -> StoredSample | Reject:
-    key = members.pop("__key__")
-    where = f"{path}::{key}"
+def _sample(span: Range, data: bytes, unit: int) -> StoredSample | Reject:
+    name, start, _ = span
     try:
-        body = _object(members.get("json", b""))
+        key, members = _split_members(name, data + END_MARKER)
+    except (ValueError, tarfile.TarError) as error:
+        raise StorageError(f"{name}: no sample at byte {start} any more ({error}). Restart the run.") from None
+    where = f"{name}::{key}"
+    try:
+        body = parse_sample_json(members.get("json", b""))
     except RejectError as error:
         return make_reject(where, error.reason, error.detail)
     try:
@@ -109,56 +107,42 @@ def _sample(path: Path, members: dict[str, Any], unit: int) -> StoredSample | Re
     return StoredSample(key, where, caption, body, members[images[0]] if images else b"", unit)
 
 
-def _object(data: bytes) -> dict[str, Any]:
-    """Return the JSON object of a sample; an empty one without bytes.
+def _split_members(name: str, data: bytes) -> tuple[str, dict[str, Any]]:
+    """Return key and contents by extension of a tar of one sample; tars of other writers are read by webdataset.
 
     Raises:
-        RejectError: broken_json: not a JSON object, or a member that collators read has another shape.
+        ValueError, TarError: it is not one sample.
     """
     try:
-        body = orjson.loads(data or b"{}")
-    except orjson.JSONDecodeError as error:
-        raise RejectError("broken_json", str(error)) from None
-    if not isinstance(body, dict):
-        raise RejectError("broken_json", "not a JSON object")
-    for name, texts in _TEXTS.items():
-        _check_items(body.get(name, ()), name, texts)
-    for number, conversation in enumerate(body.get("conversations", ())):
-        _check_items(conversation.get("turns"), f"conversations[{number}].turns", ("role", "text"))
-    return body
+        found = [(*split_member_name(member), content) for member, content in iter_members(io.BytesIO(data), name)]
+    except StorageError:
+        (members,) = group_by_keys(tar_file_expander([{"url": name, "stream": io.BytesIO(data)}]))
+        return members.pop("__key__"), members
+    contents = {ext: content for key, ext, content in found if key}
+    (key,) = {key for key, *_ in found if key}
+    return key, contents
 
 
-def _check_items(items: Any, name: str, texts: Sequence[str]) -> None:
-    """Raise RejectError unless ``items`` is a list of objects with these strings; other members are ignored."""
-    if not isinstance(items, list | tuple):
-        raise RejectError("broken_json", f"{name} is not a list")
-    for number, item in enumerate(items):
-        if not isinstance(item, dict):
-            raise RejectError("broken_json", f"{name}[{number}] is not an object")
-        for text in texts:
-            if not isinstance(item.get(text), str):
-                raise RejectError("broken_json", f"{name}[{number}] has no string `{text}`")
-
-
-def index_shards(data: str | Path, selection: SampleSelection | None = None) -> ShardIndex:
-    """Return the index of the samples of a folder, a tar or a brace pattern.
+def index_shards(data: str | Path, selection: SampleSelection | None = None) -> ShardSamples:
+    """Return the samples of a folder, a tar or a brace pattern, local or as a URL.
 
     Args:
-        data: as in `find_shards`.
+        data: as in `locate_shards`.
         selection: which samples are used, and their units; None: all samples, one unit each.
 
     Raises:
         InputError: no such shard, or shards without a sample; a broken or incomplete sample with ``on_error`` ``stop``.
-        StorageError: a shard is damaged or not a tar.
+        StorageError: a shard is damaged or not a tar, or its store fails.
     """
-    paths = tuple(find_shards(Path(data)))
+    shards = locate_shards(str(data))
     sample_filter = _SampleFilter(selection or SampleSelection())
-    found = [_spans(path, sample_filter) for path in paths]
+    found = [sample_filter.select(shard, index) for shard, index in zip(shards, load_indexes(shards), strict=True)]
     if not sum(len(spans) for spans, _ in found) and not sample_filter.left_out:
         raise InputError("no samples", where=str(data), fix="Build shards with samples.")
     sample_filter.raise_rejects()
     units = tuple(own for _, own in found) if sample_filter.selection.units else None
-    return ShardIndex(paths, tuple(spans for spans, _ in found), units, dict(sample_filter.left_out))
+    names, spans = tuple(shard.name for shard in shards), tuple(spans for spans, _ in found)
+    return ShardSamples(names, spans, units, dict(sample_filter.left_out), dict(sample_filter.lacking))
 
 
 class _SampleFilter:
@@ -167,23 +151,52 @@ class _SampleFilter:
     def __init__(self, selection: SampleSelection) -> None:
         self.selection = selection
         self.left_out: Counter[str] = Counter()
+        self.lacking: Counter[str] = Counter()
         self._rejected: dict[str, str] = {}  # reason: first sample
         self._samples = 0
 
-    def units(self, found: "_FoundSample", path: Path) -> int:
-        """Return the number of units of a sample; 0: skipped."""
-        self._samples += 1
-        try:
-            body = self._body(found)
-        except RejectError as error:
-            self.left_out.update([error.reason])
-            self._rejected.setdefault(error.reason, f"{path}::{found.stem}")
-            return 0
+    def select(self, shard: ShardFile, index: ShardIndex) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Return the byte range of each unit's sample in a shard, and the unit's number within the sample."""
+        self._samples += len(index.spans)
+        counts = np.zeros(len(index.kinds), dtype=np.int64)
+        for number, contents in enumerate(index.kinds):
+            of_kind = np.flatnonzero(index.contents_of == number)
+            try:
+                counts[number] = self._count_units(contents, len(of_kind))
+            except RejectError as error:
+                self.left_out[error.reason] += len(of_kind)
+                self._rejected.setdefault(error.reason, _name_sample(shard, index, int(of_kind[0])))
+        units_of = counts[index.contents_of] if len(counts) else np.zeros(0, dtype=np.int64)
+        spans = np.repeat(index.spans, units_of, axis=0)
+        first = np.repeat(np.cumsum(units_of) - units_of, units_of)
+        return spans, (np.arange(len(spans)) - first).astype(np.int32)
+
+    def _count_units(self, contents: SampleContents, samples: int) -> int:
+        """Return the units of each of several samples with these contents; 0 if they lack something required.
+
+        Raises:
+            RejectError: they are broken or incomplete.
+        """
+        self._check(contents)
         lacks, units = self.selection.lacks, self.selection.units
-        if lacks and (reason := lacks(body)):
-            self.left_out.update([reason])
+        if lacks is None and units is None:
+            return 1
+        if contents.broken:
+            raise RejectError("broken_json", "broken JSON")
+        reason = lacks(contents.texts) if lacks else ""
+        if reason:
+            (self.left_out if self.selection.required else self.lacking)[reason] += samples
+        if reason and self.selection.required:
             return 0
-        return units(body) if units else 1
+        return units(contents.texts) if units else 1
+
+    def _check(self, contents: SampleContents) -> None:
+        if contents.duplicate:
+            raise RejectError("duplicate_member", "duplicate member")
+        if "image" in self.selection.members and not contents.image:
+            raise RejectError("missing_image", "no image")
+        if "caption" in self.selection.members and not contents.caption:
+            raise RejectError("missing_caption", "no .txt")
 
     def raise_rejects(self) -> None:
         """Raise InputError on broken and incomplete samples with ``on_error`` ``stop``."""
@@ -195,99 +208,11 @@ class _SampleFilter:
                 fix=f"{REASONS[reason]} To skip such samples: --on-error skip.",
             )
 
-    def _body(self, found: "_FoundSample") -> dict[str, Any]:
-        images = select_image_extensions(found.extensions)
-        if len(images) > 1 or found.twice:
-            raise RejectError("duplicate_member", "duplicate member")
-        if "image" in self.selection.members and not images:
-            raise RejectError("missing_image", "no image")
-        if "caption" in self.selection.members and "txt" not in found.extensions:
-            raise RejectError("missing_caption", "no .txt")
-        if self.selection.lacks is None and self.selection.units is None:
-            return {}
-        return _object(found.body)
 
-
-def _spans(path: Path, sample_filter: _SampleFilter) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Return the byte range of each unit's sample in a shard, and the unit's number within the sample."""
-    rows, units = list[tuple[int, int]](), list[int]()
-    with path.open("rb") as handle:
-        size = handle.seek(0, io.SEEK_END)
-        if not size:
-            raise StorageError(f"{path}: empty file. Write the shard again.")
-        with closing(mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)) as view:
-            for found in _samples(_members(view, path, size), view):
-                count = sample_filter.units(found, path)
-                rows += [(found.start, found.end)] * count
-                units += range(count) if sample_filter.selection.units else ()
-    return np.array(rows, dtype=np.int64).reshape(-1, 2), np.array(units, dtype=np.int32)
-
-
-_Member = tuple[str, int, int, int]  # name, first byte of its header(s), first byte and size of its data
-
-
-@dataclass(slots=True)
-class _FoundSample:
-    """A sample found in the headers: lower-case extensions of its members, and its byte range."""
-
-    stem: str
-    start: int
-    end: int = 0
-    body: bytes = b""
-    extensions: set[str] = field(default_factory=set)
-    twice: bool = False
-
-
-def _samples(members: Iterator[_Member], view: mmap.mmap) -> Iterator[_FoundSample]:
-    """Yield the samples: adjacent members with one stem."""
-    found: _FoundSample | None = None
-    for name, at, data, size in members:
-        folder, slash, file = name.rpartition("/")
-        base, dot, ext = file.partition(".")
-        if not base or not dot:  # webdataset ignores it too
-            continue
-        stem, ext = f"{folder}{slash}{base}", ext.lower()
-        if found is None or stem != found.stem:
-            if found is not None:
-                yield found
-            found = _FoundSample(stem, at)
-        found.end = data + size + -size % BLOCK_SIZE
-        found.twice |= ext in found.extensions
-        found.extensions.add(ext)
-        if ext == "json":
-            found.body = view[data : data + size]
-    if found is not None:
-        yield found
-
-
-def _members(view: mmap.mmap, path: Path, size: int) -> Iterator[_Member]:
-    at = 0
-    while header := view[at : at + BLOCK_SIZE].rstrip(b"\0"):
-        if header[156:157] != b"0" or header[257:262] != b"ustar" or header[345:]:
-            yield from _foreign_members(path, at)
-            return
-        try:
-            name, length = header[:100].rstrip(b"\0").decode(), int(header[124:135], 8)
-        except ValueError:
-            raise _damaged_shard(path, at) from None
-        if at + BLOCK_SIZE + length > size:
-            raise _damaged_shard(path, at)
-        yield name, at, at + BLOCK_SIZE, length
-        at += BLOCK_SIZE + length + -length % BLOCK_SIZE
-    if at >= size:
-        raise _damaged_shard(path, at)
-
-
-def _foreign_members(path: Path, after: int) -> Iterator[_Member]:
-    """Yield the members from byte ``after`` of a tar with other headers than ours."""
-    try:
-        with tarfile.open(path, "r:") as archive:
-            for member in archive:
-                if member.isreg() and member.offset >= after:
-                    yield member.name, member.offset, member.offset_data, member.size
-    except tarfile.TarError:
-        raise _damaged_shard(path, after) from None
-
-
-def _damaged_shard(path: Path, at: int) -> StorageError:
-    return StorageError(f"{path}: damaged, or not an uncompressed tar (at byte {at}). Write the shard again.")
+def _name_sample(shard: ShardFile, index: ShardIndex, number: int) -> str:
+    """Return shard and key of a sample, for messages."""
+    start, end = index.spans[number].tolist()
+    ((data),) = read_ranges([(shard.name, start, end)])
+    with tarfile.open(fileobj=io.BytesIO(data + END_MARKER), mode="r:") as archive:
+        names = [split_member_name(name)[0] for name in archive.getnames()]
+    return f"{shard.name}::{next(filter(None, names), '')}"

@@ -69,8 +69,8 @@ class StepBatches(Dataset[Any], Generic[B]):
         """
         prepared_images: dict[str, PreparedImage | Reject] = {}  # one per sample, also with several units
         found: dict[int, tuple[StoredSample, PreparedImage | None] | Reject] = {}
-        for number in sorted(set(numbers)):  # in file order
-            sample = self.index.find(number)
+        ordered = sorted(set(numbers))  # in file order
+        for number, sample in zip(ordered, self.index.find(ordered), strict=True):
             if isinstance(sample, Reject) or "image" not in self.recipe.members:
                 found[number] = sample if isinstance(sample, Reject) else (sample, None)
                 continue

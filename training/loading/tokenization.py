@@ -7,8 +7,10 @@ from its caption only after the limit is the same text for the model.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,6 +30,7 @@ class TextOptions:
     Attributes:
         tokenizer: name or folder for ``AutoTokenizer.from_pretrained``.
         max_tokens: per text, including start and end token.
+        fixed: pad the texts of pairs to ``max_tokens`` and embed missing ones too, so that all batches have one shape.
 
     Raises:
         UsageError: fewer than three tokens.
@@ -35,6 +38,7 @@ class TextOptions:
 
     tokenizer: str
     max_tokens: int = CONTEXT
+    fixed: bool = False
 
     def __post_init__(self) -> None:
         if self.max_tokens < 3:
@@ -86,13 +90,12 @@ def encode_by(texts: Sequence[str], tokenizer: Any, max_tokens: int) -> tuple[li
 
 def pad_rows(rows: Sequence[Sequence[int]], fill: int, width: int = 0) -> tuple[Tensor, Tensor]:
     """Return int64 (n, t) rows padded with ``fill``, and a bool (n, t) mask, False at padding; t is at least ``width``."""
-    width = max(width, max(map(len, rows), default=0))
-    ids = torch.full((len(rows), width), fill, dtype=torch.int64)
-    mask = torch.zeros((len(rows), width), dtype=torch.bool)
-    for place, row in enumerate(rows):
-        ids[place, : len(row)] = torch.tensor(row, dtype=torch.int64)
-        mask[place, : len(row)] = True
-    return ids, mask
+    lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+    width = max(width, int(lengths.max(initial=0)))
+    mask = np.arange(width) < lengths[:, None]
+    ids = np.full((len(rows), width), fill, dtype=np.int64)
+    ids[mask] = np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=int(lengths.sum()))
+    return torch.from_numpy(ids), torch.from_numpy(mask)
 
 
 def padding_id(options: TextOptions) -> int:

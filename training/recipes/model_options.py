@@ -19,7 +19,7 @@ def text_options(clip: Clip, model: str, recipe: Recipe) -> TextOptions:
     """
     most = recipe.batches.max_tokens or clip.context
     check_model_limits(clip.network.config, size=clip.pixels.size, max_tokens=most)
-    return TextOptions(model, most)
+    return TextOptions(model, most, recipe.compile)
 
 
 def image_options(model: Clip | FocalLensMllm, recipe: Recipe) -> ImageOptions:

@@ -98,7 +98,7 @@ def _messages(error: ValidationError, schema: type[BaseModel]) -> Iterator[str]:
             wrong = f"is {given!r}" if given else "is missing"
             yield f"`{place}.kind` {wrong}. {suggest_alternatives([given], kinds)}."
         elif problem["type"] == "value_error":
-            yield f"`{place}`: {problem['ctx']['error']}."
+            yield f"{f'`{place}`: ' if place else ''}{problem['ctx']['error']}."
         elif problem["type"] == "literal_error":
             known = _QUOTED.findall(problem["ctx"]["expected"])
             yield f"`{place}` is {problem['input']!r}. {suggest_alternatives([str(problem['input'])], known)}."

@@ -191,7 +191,7 @@ def test_finishing_writes_sizes_sums_and_the_pattern(shards: ShardSet) -> None:
     assert shards.pattern == str(shards.folder / "{00000..00002}.tar")
     assert summarize_shards(shards)["samples"] == 25
     assert finish_shards(shards.folder) == shards
-    assert scan_shard(shards.folder / "00002.tar") == shards.shards[2]
+    assert scan_shard(shards.folder / "00002.tar")[0] == shards.shards[2]
 
 
 def test_a_shard_ends_at_its_size_limit(tmp_path: Path) -> None:

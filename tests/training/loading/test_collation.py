@@ -66,6 +66,17 @@ def test_captions_and_edits_come_as_tokens_with_a_mask_where_a_row_has_none(give
         assert not batch.negatives_text_mask[row, int(has) :].any()
 
 
+def test_batches_of_fixed_lengths_have_one_shape_and_embed_missing_texts_too(given: Given) -> None:
+    recipe = PairCollator(negatives=2, positives=1)
+    found = list(loader(given.data, recipe, given.words, 20, fixed=True))
+    assert {each.texts.shape for each in found} == {(4, 20)}
+    assert {each.negatives.shape for each in found} == {(4, 2, 20)}
+    assert all((each.negatives_count, each.positives_count) == ([2] * 4, [1] * 4) for each in found)
+    usual = one_batch(given.data, recipe, given.words)
+    assert usual.negatives_count == usual.negatives_mask.sum(dim=1).tolist()
+    assert usual.positives_count == usual.positives_mask.sum(dim=1).tolist()
+
+
 def test_more_negatives_than_places_are_sampled_in_each_epoch_one_of_each_type_first(
     tmp_path: Path, given: Given
 ) -> None:

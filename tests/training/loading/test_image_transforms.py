@@ -3,6 +3,7 @@
 import io
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.loading.image_transforms import ImageOptions, load_pixels
+from pairwright.datasets.images.loading import UnusableImageError
+from pairwright.training.loading.image_transforms import ImageOptions, _crop_box, load_pixels
 
 
 def gradient(width: int, height: int, image_format: str = "PNG") -> bytes:
@@ -61,6 +63,61 @@ def test_large_jpegs_are_decoded_smaller_without_a_visible_difference() -> None:
     small = load_pixels(gradient(640, 480, "JPEG"), options, random.Random(1), "here").astype(int)
     exact = load_pixels(gradient(640, 480, "PNG"), options, random.Random(1), "here").astype(int)
     assert abs(small - exact).max() < 24
+
+
+def photo(seed: int, width: int, height: int, mode: str = "RGB", **how: Any) -> bytes:
+    """Return a JPEG of smooth random colors, as photos are."""
+    coarse = np.random.default_rng(seed).integers(0, 256, (6, 8, len(mode)), dtype=np.uint8)
+    image = Image.frombytes(mode, (8, 6), coarse.tobytes()).resize((width, height), Image.Resampling.BICUBIC)
+    out = io.BytesIO()
+    image.save(out, "JPEG", quality=90, **how)
+    return out.getvalue()
+
+
+JPEGS = {
+    "4:2:0": photo(1, 640, 480),
+    "4:4:4": photo(2, 333, 251, subsampling=0),
+    "progressive": photo(3, 500, 375, progressive=True),
+    "grey": photo(4, 400, 300, "L"),
+    "CMYK": photo(5, 320, 240, "CMYK"),
+    "small": photo(6, 40, 30),
+}
+
+
+@pytest.mark.parametrize("name", JPEGS)
+def test_pixels_do_not_depend_on_the_decoder(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("simplejpeg", reason="without it, Pillow decodes")
+    options = ImageOptions(64, crop=0.9)
+    fast = load_pixels(JPEGS[name], options, random.Random(3), "here")
+    monkeypatch.setattr("pairwright.training.loading.image_transforms.simplejpeg", None)
+    assert np.array_equal(fast, load_pixels(JPEGS[name], options, random.Random(3), "here"))
+
+
+@pytest.mark.parametrize("name", JPEGS)
+def test_random_crops_are_those_of_pillow_above_50_decibels(name: str) -> None:
+    options = ImageOptions(96, crop=0.999999)
+    ours = load_pixels(JPEGS[name], options, random.Random(3), "here").astype(float)
+    stored = Image.open(io.BytesIO(JPEGS[name]))
+    stored.draft("RGB", (97, 97))
+    whole = stored.convert("RGB")
+    theirs = whole.resize((96, 96), Image.Resampling.BICUBIC, box=_crop_box(*whole.size, 0.999999, random.Random(3)))
+    error = np.mean((ours - np.asarray(theirs).transpose(2, 0, 1)) ** 2)
+    assert error <= 255**2 / 10**5
+
+
+@pytest.mark.parametrize("broken", [JPEGS["4:2:0"][:5000], JPEGS["4:2:0"][:100], b"\xff\xd8\xff" + bytes(100)])
+def test_a_broken_jpeg_is_a_bad_image(broken: bytes) -> None:
+    with pytest.raises(UnusableImageError, match=r"decode|not an image") as caught:
+        load_pixels(broken, ImageOptions(32, crop=0.9), random.Random(0), "here")
+    assert caught.value.reason == "bad_image"
+
+
+def test_a_jpeg_with_bytes_after_its_end_is_read() -> None:
+    options = ImageOptions(32, crop=0.9)
+    padded, plain = (
+        load_pixels(data, options, random.Random(0), "here") for data in (JPEGS["4:2:0"] + b"more", JPEGS["4:2:0"])
+    )
+    assert np.array_equal(padded, plain)
 
 
 def test_a_mirrored_picture_grows_to_the_left() -> None:

@@ -7,9 +7,10 @@ import pytest
 pytest.importorskip("torch", reason="the folder's fixtures need torch")
 
 from pairwright.datasets.errors import ConfigError, PairwrightError, UsageError
+from pairwright.training.optimization import learning_rate_factor, warmup_steps
 from pairwright.training.recipes.names import recipe_names
 from pairwright.training.recipes.reading import read_recipe
-from pairwright.training.trainer import learning_rate_factor, warmup_steps
+from pairwright.training.recipes.sections import ScheduleSettings
 
 
 @pytest.mark.parametrize("name", recipe_names())
@@ -80,4 +81,4 @@ def test_the_rate_rises_in_a_line_and_falls_in_half_a_cosine_to_nothing() -> Non
 
 
 def test_a_warm_up_below_one_is_a_share_of_the_steps() -> None:
-    assert (warmup_steps(0.03, 200), warmup_steps(50, 200), warmup_steps(0, 200)) == (6, 50, 0)
+    assert tuple(warmup_steps(ScheduleSettings(warmup=share), 200) for share in (0.03, 50, 0)) == (6, 50, 0)

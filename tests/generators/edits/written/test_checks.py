@@ -444,6 +444,22 @@ def test_a_disagreement_that_no_form_mends_is_rejected() -> None:
     assert check_with_wordnet("A dog with a hat", "A dog with a glasses", "replace-object").reason == "not_grammatical"
 
 
+@pytest.mark.parametrize("kind", ["hard_negative", "hard_positive"])
+@pytest.mark.parametrize(
+    ("source", "text", "reason"),
+    [
+        ("A room with three couches", "A room with couple of couches", "not_grammatical"),
+        ("A man holding ten bananas", "A man holding large bunch of bananas", "not_grammatical"),
+        ("A room with pair of couches", "A room with couple of couches", ""),
+        ("A room with three couches", "A room with plenty of couches", ""),
+        ("Three dogs on a bed", "Group of dogs on a bed", ""),
+    ],
+)
+def test_a_group_behind_a_preposition_or_verb_needs_its_article(source: str, text: str, reason: str, kind: str) -> None:
+    found = check_with_wordnet(source, text, "replace-attribute", kind=kind)
+    assert (found.reason == "not_grammatical") == (reason == "not_grammatical")  # other reasons depend on the kind
+
+
 @pytest.mark.parametrize(
     ("source", "text", "asked"),
     [

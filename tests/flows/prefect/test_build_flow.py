@@ -32,7 +32,7 @@ def test_a_run_that_fails_calls_the_command_and_reports_the_failure_of_that(
     (tmp_path / "in.jsonl").write_text("no JSON\n")
     script = f"{TELL.replace('print(', 'open(sys.argv[1], chr(119)).write(').replace('import ', 'import sys, ')}; sys.exit(5)"
     command = [sys.executable, "-c", script, str(tmp_path / "notified.json")]
-    done = through_prefect("tests.flows.prefect.scheduled_flow_run", config, tmp_path / "out", *command)
+    done = through_prefect("tests.flows.prefect.build_flow_run", config, tmp_path / "out", *command)
     notified = json.loads((tmp_path / "notified.json").read_text())
     (log,) = (tmp_path / "out" / LOG_FOLDER).glob("*.log")
     assert notified["PAIRWRIGHT_RUN_STATE"] == "Failed"
@@ -58,7 +58,7 @@ def test_a_run_that_succeeds_logs_its_stages_and_calls_nothing(
         "import pathlib, sys; pathlib.Path(sys.argv[1]).touch()",
         str(tmp_path / "notified"),
     ]
-    done = through_prefect("tests.flows.prefect.scheduled_flow_run", config, tmp_path / "out", *command)
+    done = through_prefect("tests.flows.prefect.build_flow_run", config, tmp_path / "out", *command)
     (log,) = (tmp_path / "out" / LOG_FOLDER).glob("*.log")
     assert "Built night: 1 samples" in done.stderr
     assert done.stderr.count("Built night") == 1

@@ -1,7 +1,12 @@
-"""The flow of a scheduled build, which reads its config file each time.
+"""The flow of a build, for schedules, deployments and other flows: it reads its config file each time.
+
+    from pairwright.flows.prefect.build_flow import build_flow
+
+    build_flow.deploy("birds", work_pool_name="pairwright", entrypoint_type=EntrypointType.MODULE_PATH,
+                      parameters={"config": "/data/birds.yaml", "overrides": {"llm": {"max_cost": 5}}})
 
 `pairwright serve` runs it in child processes; a worker of a Prefect server runs it by the name
-``pairwright.flows.prefect.scheduled_flow.scheduled_build`` (see ``prefect.yaml``, written by `pairwright init --prefect`).
+``pairwright.flows.prefect.build_flow.build_flow`` (see ``prefect.yaml``, written by `pairwright init --prefect`).
 """
 
 import asyncio
@@ -17,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from pairwright.datasets.errors import PairwrightError, StorageError
 from pairwright.flows.build import build_in_flow
-from pairwright.flows.config.build import load_config
+from pairwright.flows.config.build import BuildConfig, load_config
 from pairwright.flows.prefect.api import FlowRunContext, State, TerminationSignal, flow
 from pairwright.flows.prefect.failure_command import run_failure_command
 from pairwright.flows.prefect.run_log import log_path, log_to_file
@@ -108,8 +113,8 @@ class _TerminationFilter(logging.Filter):
         return not (record.exc_info and isinstance(record.exc_info[1], TerminationSignal))
 
 
-def _absolute(out: str) -> Path:
-    return Path(out).absolute()
+def _build_folder(out: str, name: str) -> Path:
+    return (Path(out) if out else Path("build") / name).absolute()
 
 
 def run_on_failure(flow: "Flow[..., Any]", flow_run: "FlowRun", state: State[Any]) -> None:  # noqa: ARG001 - Prefect's hook
@@ -118,14 +123,15 @@ def run_on_failure(flow: "Flow[..., Any]", flow_run: "FlowRun", state: State[Any
     command = parameters.get("on_failure")
     if not command:
         return
-    log = log_path(_absolute(parameters["out"]), str(flow_run.id))
+    out = _failed_folder(parameters)
+    log = log_path(out, str(flow_run.id))
     facts = {
         "name": flow_run.name,
         "id": str(flow_run.id),
         "state": state.name or "",
         "error": state.message or "",
         "config": parameters["config"],
-        "out": parameters["out"],
+        "out": str(out),
         "log": str(log),
     }
     output, error = run_failure_command(command, facts)
@@ -135,6 +141,15 @@ def run_on_failure(flow: "Flow[..., Any]", flow_run: "FlowRun", state: State[Any
             _log.info("--on-failure %s wrote: %s", name, output)
         if error:
             LineProgress().note(f"pairwright: --on-failure: {name} {error}. Its output is in {log}.")
+
+
+def _failed_folder(parameters: Mapping[str, Any]) -> Path:
+    """Return the build directory of a failed run, whose config may be what is wrong."""
+    name = Path(parameters["config"]).stem
+    if not parameters.get("out"):
+        with suppress(PairwrightError):
+            name = load_config(Path(parameters["config"])).name
+    return _build_folder(parameters.get("out") or "", name)
 
 
 @contextmanager
@@ -147,27 +162,24 @@ def _log_or_stderr(log: Path) -> Iterator[None]:
 
 
 @flow(
-    name="pairwright-scheduled-build",
-    flow_run_name="{out}",
+    name="pairwright-build",
+    flow_run_name="{config}",
     persist_result=False,
     on_failure=[run_on_failure],
     on_crashed=[run_on_failure],
 )
-async def scheduled_build(
+async def build_flow(
     config: str,
-    out: str,
-    workers: int | None = None,
-    *,
-    incremental: bool | None = None,
+    out: str = "",
+    overrides: dict[str, Any] | None = None,
     on_failure: list[str] | None = None,  # noqa: ARG001 - read by `run_on_failure`
 ) -> dict[str, Any]:
     """Build a dataset by a config file.
 
     Args:
         config: path of the YAML file.
-        out: the build directory.
-        workers: processes; by default those of the config.
-        incremental: whether to build incrementally; by default as the config says.
+        out: the build directory; empty: ``build/NAME`` in the working directory.
+        overrides: settings in place of those of the file, as nested as there: ``{"llm": {"max_cost": 5}, "workers": 8}``.
         on_failure: words of the command to run when the run fails, see `failure_command.py`.
 
     Returns:
@@ -175,12 +187,14 @@ async def scheduled_build(
     """
     exit_with_server()
     logging.getLogger("asyncio").addFilter(_TerminationFilter())
-    lines, folder = LineProgress(), _absolute(out)
+    lines = LineProgress()
     with ExitStack() as stack:
         with _print_ending(lines):
+            loaded = load_config(Path(config), overrides or {})
+            folder = _build_folder(out, loaded.name)
             claim_folder(folder)
             stack.enter_context(log_to_file(log_path(folder, _run_id())))
-        return await _run_build(Path(config), out, {"workers": workers or None, "incremental": incremental}, lines)
+        return await _run_build(loaded, folder, lines)
 
 
 def _run_id() -> str:
@@ -190,15 +204,13 @@ def _run_id() -> str:
     return str(context.flow_run.id)
 
 
-async def _run_build(config: Path, out: str, changes: Mapping[str, Any], lines: LineProgress) -> dict[str, Any]:
+async def _run_build(config: BuildConfig, folder: Path, lines: LineProgress) -> dict[str, Any]:
     with _print_ending(lines):
-        loaded = load_config(config)
-        loaded = loaded.model_copy(update={name: value for name, value in changes.items() if value is not None})
-        lines.note(f"Building {loaded.name} in {out} ...")
-        manifest = await build_in_flow(loaded, _absolute(out), lines)
+        lines.note(f"Building {config.name} in {folder} ...")
+        manifest = await build_in_flow(config, folder, lines)
     shards = manifest["shards"]
     lines.note(
-        f"Built {loaded.name}: {manifest['stages']['sizes']['kept']:,} samples in {out}/shards/{shards['pattern']}"
+        f"Built {config.name}: {manifest['stages']['sizes']['kept']:,} samples in {folder}/shards/{shards['pattern']}"
     )
     return {
         name: {"candidates": stage["candidates"], "kept": stage["kept"]} for name, stage in manifest["stages"].items()

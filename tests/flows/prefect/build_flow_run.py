@@ -8,9 +8,9 @@ import sys
 from contextlib import suppress
 
 from pairwright.datasets.errors import PairwrightError
-from pairwright.flows.prefect.scheduled_flow import scheduled_build
+from pairwright.flows.prefect.build_flow import build_flow
 
 if __name__ == "__main__":
     config, out, *command = sys.argv[1:]
     with suppress(PairwrightError):
-        asyncio.run(scheduled_build(config=config, out=out, workers=1, on_failure=command or None))
+        asyncio.run(build_flow(config=config, out=out, overrides={"workers": 1}, on_failure=command or None))

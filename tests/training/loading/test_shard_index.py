@@ -1,0 +1,169 @@
+"""Indexes beside shards, and shards in a store: the same batches, whatever is read."""
+
+import json
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the trainer needs torch")
+pytest.importorskip("transformers", reason="the trainer's tokenizers are those of transformers")
+
+from pairwright.datasets.errors import InputError, StorageError  # noqa: E402 - behind the guard of torch
+from pairwright.datasets.shards.index import decode_index, index_path, scan_samples  # noqa: E402
+from pairwright.training.loading.conversations import ConversationCollator  # noqa: E402
+from pairwright.training.loading.pairs import PairCollator  # noqa: E402
+from pairwright.training.loading.rationales import RationaleCollator  # noqa: E402
+from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
+from tests.servers.s3 import BUCKET, s3_server  # noqa: E402
+from tests.training.loading.test_loader import same  # noqa: E402
+from tests.training.loading_cases import loader, shards, tokenizer  # noqa: E402
+
+COLLATORS = [
+    PairCollator(negatives=1, positives=1),
+    TripletCollator(),
+    ConversationCollator(image_token=-200),
+    RationaleCollator(),
+]
+
+
+class Given(NamedTuple):
+    """Shards, a copy of them without indexes, and a tokenizer."""
+
+    data: str
+    bare: str
+    words: str
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory: pytest.TempPathFactory) -> Given:
+    """Of 23 samples in five shards."""
+    folder, other = tmp_path_factory.mktemp("indexed"), tmp_path_factory.mktemp("bare")
+    data, bare = shards(folder), shards(other)
+    for path in (other / "shards").glob("*.index"):
+        path.unlink()
+    return Given(data, bare, tokenizer(folder))
+
+
+@pytest.fixture(scope="module")
+def s3(given: Given) -> Iterator[Any]:
+    """A bucket with the shards: ``shards/``, ``bare/`` without indexes, and ``published/`` as a build publishes them."""
+    pytest.importorskip("moto", reason="moto is not installed (extra `s3server`)")
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed (extra `remote`)")
+    with s3_server():
+        files = s3fs.S3FileSystem(use_listings_cache=False)
+        for source, to in ((given.data, "shards"), (given.bare, "bare"), (given.data, "published/versions/1/shards")):
+            for path in Path(source).parent.iterdir():
+                files.put_file(str(path), f"{BUCKET}/{to}/{path.name}")
+        files.pipe_file(f"{BUCKET}/published/current.json", json.dumps({"versions": ["1"]}).encode())
+        yield files
+
+
+def test_each_shard_has_an_index_of_its_samples(given: Given) -> None:
+    for tar in sorted(Path(given.data).parent.glob("*.tar")):
+        written = decode_index(index_path(tar).read_bytes())
+        scanned = scan_samples(tar)
+        assert written is not None
+        assert written.spans.tolist() == scanned.spans.tolist()
+        assert [written.contents[each] for each in written.contents_of] == [
+            scanned.contents[each] for each in scanned.contents_of
+        ]
+        assert (written.size, len(written.sha256)) == (tar.stat().st_size, 64)
+
+
+@pytest.mark.parametrize("recipe", COLLATORS, ids=lambda recipe: type(recipe).__name__)
+def test_batches_are_the_same_with_and_without_indexes(given: Given, recipe: Any) -> None:
+    indexed, scanned = (loader(data, recipe, given.words) for data in (given.data, given.bare))
+    assert indexed.index.left_out == scanned.index.left_out
+    assert indexed.lacking == scanned.lacking
+    assert indexed.state_dict() == scanned.state_dict()
+    assert all(same(*both) for both in zip(indexed, scanned, strict=True))
+
+
+def test_with_an_index_no_header_of_the_tar_is_read_at_the_start(tmp_path: Path, given: Given) -> None:
+    path = Path(shards(tmp_path, count=4, in_each=100))
+    path.write_bytes(bytes(path.stat().st_size))
+    one = loader(str(path), PairCollator(), given.words)
+    assert one.index.counts == (4,)
+    with pytest.raises(StorageError, match="Restart"):
+        list(one)
+
+
+def test_an_index_that_does_not_fit_its_shard_is_ignored(tmp_path: Path, given: Given) -> None:
+    few, many = Path(shards(tmp_path / "few", 4, 100)), Path(shards(tmp_path / "many", 9, 100))
+    index_path(many).write_bytes(index_path(few).read_bytes())
+    assert loader(str(many), PairCollator(), given.words).index.counts == (9,)
+    index_path(many).write_bytes(b"no index")
+    assert loader(str(many), PairCollator(), given.words).index.counts == (9,)
+
+
+def test_an_index_with_another_checksum_than_its_folder_lists_is_ignored(tmp_path: Path, given: Given) -> None:
+    path = Path(shards(tmp_path, 4, 100))
+    sums = path.parent / "SHA256SUMS"
+    sums.write_text("0" * 64 + "  00000.tar\n")
+    path.write_bytes(bytes(path.stat().st_size))
+    with pytest.raises(InputError, match="no samples"):
+        loader(str(path), PairCollator(), given.words)
+
+
+def test_a_scanned_shard_is_scanned_once(tmp_path: Path, given: Given, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAIRWRIGHT_CACHE", str(tmp_path / "cache"))
+    first = loader(given.bare, PairCollator(), given.words).state_dict()
+    kept = sorted((tmp_path / "cache" / "shard-index").iterdir())
+    assert len(kept) == 5
+    before = [path.stat().st_mtime_ns for path in kept]
+    assert loader(given.bare, PairCollator(), given.words).state_dict() == first
+    assert [path.stat().st_mtime_ns for path in kept] == before
+
+
+@pytest.mark.parametrize(
+    ("place", "workers"), [("shards", 2), ("shards/{00000..00004}.tar", 0), ("bare", 0), ("published", 0)]
+)
+def test_shards_in_a_bucket_give_the_batches_of_the_disk(s3: Any, given: Given, place: str, workers: int) -> None:
+    recipe = PairCollator(negatives=1)
+    near = loader(given.data, recipe, given.words)
+    far = loader(f"s3://{BUCKET}/{place}", recipe, given.words, workers=workers)
+    assert far.state_dict() == near.state_dict()
+    assert all(same(*both) for both in zip(far, near, strict=True))
+
+
+def test_a_run_that_began_on_disk_resumes_from_the_bucket(s3: Any, given: Given) -> None:
+    near = loader(given.data, PairCollator(), given.words)
+    batches = list(near)
+    far = loader(f"s3://{BUCKET}/shards", PairCollator(), given.words)
+    far.load_state_dict({**near.state_dict(), "epoch": 0, "step": 3})
+    assert all(same(*both) for both in zip(far, batches[3:], strict=True))
+
+
+def test_a_shard_that_is_replaced_in_the_bucket_is_reported(s3: Any, tmp_path: Path, given: Given) -> None:
+    path = Path(shards(tmp_path, 6, 100))
+    s3.put_file(str(path), f"{BUCKET}/other/00000.tar")
+    one = loader(f"s3://{BUCKET}/other", PairCollator(), given.words)
+    s3.pipe_file(f"{BUCKET}/other/00000.tar", path.read_bytes()[:5000])
+    with pytest.raises(StorageError, match=r"other/00000\.tar"):
+        list(one)
+
+
+@pytest.mark.parametrize("place", ["nothing", "shards/{00000..00009}.tar", "empty"])
+def test_missing_shards_of_a_bucket_are_reported_at_the_start(s3: Any, given: Given, place: str) -> None:
+    s3.pipe_file(f"{BUCKET}/empty/notes.txt", b"no shard")
+    with pytest.raises(InputError, match=r"no such file|no \.tar"):
+        loader(f"s3://{BUCKET}/{place}", PairCollator(), given.words)
+
+
+def test_tars_of_other_writers_are_read_from_a_bucket(s3: Any, tmp_path: Path, given: Given) -> None:
+    deep = "a/very/" + "long/" * 30
+    with (
+        tarfile.open(Path(given.data).parent / "00000.tar") as ours,
+        tarfile.open(tmp_path / "00000.tar", "w", format=tarfile.PAX_FORMAT) as theirs,
+    ):
+        for member in ours:
+            data = ours.extractfile(member)
+            member.name = deep + member.name
+            theirs.addfile(member, data)
+    s3.put_file(str(tmp_path / "00000.tar"), f"{BUCKET}/pax/00000.tar")
+    near, far = (loader(data, PairCollator(), given.words) for data in (str(tmp_path), f"s3://{BUCKET}/pax"))
+    assert [batch.keys for batch in near] == [batch.keys for batch in far]
+    assert all(key.startswith(deep) for batch in near for key in batch.keys)
