@@ -115,7 +115,6 @@ def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> d
         "prediction_loss_only": True,
         "remove_unused_columns": False,
         "disable_tqdm": True,
-        "train_sampling_strategy": "group_by_length" if recipe.batches.group_by_length else "random",
         "project": _PROJECT,
         "run_name": out.name,
         "use_cpu": not torch.accelerator.is_available(),

@@ -58,9 +58,10 @@ class ConversationCollator:
         """Return the number of conversations of a sample."""
         return len(select_conversations(body, self.types))
 
-    def lengths(self, body: SampleJson) -> list[int]:
-        """Return the number of characters of each conversation, by which rows of similar length are found."""
-        return [sum(len(turn["text"]) for turn in each["turns"]) for each in select_conversations(body, self.types)]
+    def length(self, sample: StoredSample) -> int:
+        """Return the number of characters of a conversation."""
+        turns = select_conversations(sample.body, self.types)[sample.unit]["turns"]
+        return sum(len(turn["text"]) for turn in turns)
 
     def __call__(self, samples: Sequence[Found]) -> dict[str, Any]:
         """Return the model's inputs with ``labels``, ``skipped`` (rejects and errors) and ``cut`` (truncated rows)."""

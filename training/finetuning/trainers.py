@@ -26,6 +26,7 @@ class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow trans
 
     Attributes:
         order: sampler of the training rows.
+        lengths: of the training rows, in characters, if batches have rows of similar length.
         skipped: reason and detail of skipped samples by place, of this process.
         cut: truncated rows, of this process.
     """
@@ -33,15 +34,16 @@ class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow trans
     order: EpochOrder
     train_dataset: ShardDataset
 
-    def __init__(self, *arguments: Any, order: EpochOrder, **named: Any) -> None:
+    def __init__(self, *arguments: Any, order: EpochOrder, lengths: Sequence[int] | None = None, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self.lengths = lengths
         self.order, self.skipped, self.cut = order, dict[str, Reject](), 0
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:  # noqa: ARG002 - interface of Trainer
-        if self.args.train_sampling_strategy != "group_by_length":
+        if self.lengths is None:
             return self.order
         size = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
-        return LengthGroupedSampler(size, lengths=self.train_dataset.lengths)
+        return LengthGroupedSampler(size, lengths=list(self.lengths))
 
     def _get_num_items_in_batch(self, batch_samples: list[Any], device: torch.device) -> Any:
         found = super()._get_num_items_in_batch(batch_samples, device)
