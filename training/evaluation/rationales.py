@@ -175,7 +175,7 @@ def _generate(subject: OpenedModel, inputs: Sequence[str], batch: int, longest: 
         cut += lost
         input_ids, mask = pad_rows(ids, padding_id(options))
         with torch.inference_mode():
-            inputs = {"input_ids": input_ids.to(device), "attention_mask": mask.long().to(device)}
-            generated = model.answer(inputs, most=longest)
+            batch_inputs = {"input_ids": input_ids.to(device), "attention_mask": mask.long().to(device)}
+            generated = model.answer(batch_inputs, most=longest)
         texts += tokenizer.batch_decode(generated, skip_special_tokens=True)
     return texts, cut

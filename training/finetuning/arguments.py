@@ -115,7 +115,6 @@ def _our_arguments(recipe: FinetuningRecipe, out: Path, *, validated: bool) -> d
         "prediction_loss_only": True,
         "remove_unused_columns": False,
         "disable_tqdm": True,
-        "train_sampling_strategy": "group_by_length" if recipe.batches.group_by_length else "random",
         "project": _PROJECT,
         "run_name": out.name,
         "use_cpu": not torch.accelerator.is_available(),
@@ -127,5 +126,5 @@ def wrap_present_layers(arguments: TrainingArguments, model: nn.Module) -> None:
     layers = layers_to_wrap(model)
     if arguments.fsdp and isinstance(arguments.fsdp_config, dict):
         arguments.fsdp_config.setdefault("transformer_layer_cls_to_wrap", layers)
-        arguments.fsdp_plugin_args = arguments._process_fsdp_args()  # type: ignore[attr-defined]  # noqa: SLF001
+        arguments.fsdp_plugin_args = arguments._process_fsdp_args()  # noqa: SLF001
     os.environ.setdefault("FSDP_TRANSFORMER_CLS_TO_WRAP", ",".join(layers))

@@ -58,9 +58,10 @@ class ConversationCollator:
         """Return the number of conversations of a sample."""
         return len(select_conversations(body, self.types))
 
-    def lengths(self, body: SampleJson) -> list[int]:
-        """Return the number of characters of each conversation, by which rows of similar length are found."""
-        return [sum(len(turn["text"]) for turn in each["turns"]) for each in select_conversations(body, self.types)]
+    def length(self, sample: StoredSample) -> int:
+        """Return the number of characters of a conversation."""
+        turns = select_conversations(sample.body, self.types)[sample.unit]["turns"]
+        return sum(len(turn["text"]) for turn in turns)
 
     def __call__(self, samples: Sequence[Found]) -> dict[str, Any]:
         """Return the model's inputs with ``labels``, ``skipped`` (rejects and errors) and ``cut`` (truncated rows)."""
@@ -136,9 +137,8 @@ class ConversationCollator:
     def _lost(self, batch: dict[str, Tensor]) -> Tensor:
         """Return which rows have an image token, or all labels, beyond the limit, bool (b,)."""
         image = batch["input_ids"] == self.processor.image_token_id
-        return image[:, self.max_tokens :].any(dim=1) | (batch["labels"][:, : self.max_tokens] == IGNORE_INDEX).all(
-            dim=1
-        )
+        unlabelled: Tensor = (batch["labels"][:, : self.max_tokens] == IGNORE_INDEX).all(dim=1)
+        return image[:, self.max_tokens :].any(dim=1) | unlabelled
 
     def _truncate(self, batch: dict[str, Tensor]) -> dict[str, Tensor]:
         shape = batch["input_ids"].shape

@@ -5,20 +5,22 @@ the same samples per step with any number of processes and workers, and a resume
 the samples before it.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from torch.utils.data import Dataset, Sampler
 
-from pairwright.datasets.errors import InputError, PairwrightError
+from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.rejects import Reject
 from pairwright.training.loading.data_notes import check_usable
 from pairwright.training.loading.rationales import index_rationales
 from pairwright.training.loading.sample_order import SampleOrder
 from pairwright.training.loading.samples import OnError, SampleIndex, SampleJson, SampleSelection, StoredSample
 from pairwright.training.loading.shard_index import index_shards
+
+_READ_TOGETHER = 256
 
 
 class RowCollator(Protocol):
@@ -34,8 +36,8 @@ class RowCollator(Protocol):
     def units(self, body: SampleJson) -> int:
         """Return the number of rows of a usable sample."""
 
-    def lengths(self, body: SampleJson) -> list[int]:
-        """Return the length of each row in any unit."""
+    def length(self, sample: StoredSample) -> int:
+        """Return the number of characters of a row."""
 
     def __call__(self, samples: list[Any]) -> dict[str, Any]:
         """Return the model's inputs with ``labels``, and ``skipped`` and ``cut``, which the trainer removes."""
@@ -47,12 +49,10 @@ class ShardDataset(Dataset[Any]):
 
     Attributes:
         index: of the samples.
-        lengths: of the rows, in characters.
         on_error: ``stop`` raises on broken samples, ``skip`` leaves them out.
     """
 
     index: SampleIndex
-    lengths: list[int] = field(repr=False)
     on_error: OnError = "skip"
 
     def __len__(self) -> int:
@@ -60,12 +60,17 @@ class ShardDataset(Dataset[Any]):
         return sum(self.index.counts)
 
     def __getitem__(self, number: int) -> StoredSample | Reject | PairwrightError:
-        """Return a sample; a reject or an error as a value: raised, torch would wrap it in a worker's traceback."""
+        """Return a sample; see `__getitems__`."""
+        return self.__getitems__([number])[0]
+
+    def __getitems__(self, numbers: Sequence[int]) -> list[StoredSample | Reject | PairwrightError]:
+        """Return the samples of a batch; rejects and errors as values: raised, torch would wrap them in a traceback."""
         try:
-            found = self.index.find(int(number))
+            found = list(self.index.find(numbers))
         except PairwrightError as error:
-            return error
-        return found.error() if isinstance(found, Reject) and self.on_error == "stop" else found
+            return [error]
+        stop = self.on_error == "stop"
+        return [each.error() if isinstance(each, Reject) and stop else each for each in found]
 
 
 def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:
@@ -75,18 +80,22 @@ def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -
         InputError: no such shards, or no usable sample in them.
         StorageError: a shard is damaged.
     """
-    lengths: list[int] = []
-
-    def units(body: SampleJson) -> int:
-        lengths.extend(collator.lengths(body))
-        return collator.units(body)
-
     if data.endswith(".jsonl"):
         index: SampleIndex = index_rationales(Path(data), collator.lacks)
     else:
-        index = index_shards(data, SampleSelection(collator.lacks, units, frozenset(), on_error))
+        index = index_shards(data, SampleSelection(collator.lacks, collator.units, on_error=on_error))
     check_usable(index, {}, data)
-    return ShardDataset(index, lengths, on_error)
+    return ShardDataset(index, on_error)
+
+
+def read_lengths(dataset: ShardDataset, collator: RowCollator, numbers: Sequence[int]) -> dict[int, int]:
+    """Return the characters of rows by number; reads their samples. Unusable samples have 0."""
+    found: dict[int, int] = {}
+    for start in range(0, len(numbers), _READ_TOGETHER):
+        some = numbers[start : start + _READ_TOGETHER]
+        for number, sample in zip(some, dataset.__getitems__(some), strict=False):
+            found[number] = collator.length(sample) if isinstance(sample, StoredSample) else 0
+    return found
 
 
 class EpochOrder(Sampler[int]):
@@ -118,9 +127,8 @@ def raise_or_keep(found: Reject | PairwrightError, on_error: OnError) -> Reject:
     Raises:
         PairwrightError: it is an error, or ``on_error`` is ``stop``.
     """
-    if isinstance(found, Reject):
-        if on_error == "skip":
-            return found
+    if isinstance(found, PairwrightError):
+        raise found
+    if on_error == "stop":
         raise found.error()
-    assert isinstance(found, PairwrightError | InputError)
-    raise found
+    return found

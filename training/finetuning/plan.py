@@ -22,7 +22,7 @@ from torch import nn
 from pairwright.datasets.errors import UsageError
 from pairwright.training.finetuning.arguments import divide_batch
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.dataset import RowCollator, open_dataset
+from pairwright.training.finetuning.dataset import RowCollator, open_dataset, read_lengths
 from pairwright.training.finetuning.networks import choose_trained, layers_to_wrap, sketch_network
 from pairwright.training.finetuning.settings import ConversationMethod, FinetuningRecipe, StepByStepMethod
 from pairwright.training.loading.rationales import RationaleCollator
@@ -31,6 +31,7 @@ from pairwright.training.models.trainable_parameters import count_parameters
 
 _GB = 10**9
 _CHARACTERS_PER_TOKEN = 4
+_SAMPLED_ROWS = 500
 _ADAM_BYTES = 8  # two moments in float32
 _LAYER_BYTES, _CHECKPOINT_BYTES = 34, 2  # per token and unit of width, in 16 bits
 _LOGIT_BYTES = 10  # 16 bits, their float32 copy, and its gradient
@@ -129,10 +130,12 @@ def make_plan(recipe: FinetuningRecipe, data: str, model: str) -> FinetuningPlan
     network: Any = choose_trained(sketch, recipe.method)
     sizes, gpus = count_parameters(network), recipe.hardware.gpus
     batch = divide_batch(recipe, gpus)
-    dataset = open_dataset(data, _text_collator(recipe))
+    collator = _text_collator(recipe)
+    dataset = open_dataset(data, collator)
+    some = range(0, len(dataset), max(1, len(dataset) // _SAMPLED_ROWS))
+    characters = statistics.fmean(read_lengths(dataset, collator, some).values())
     image_tokens = _image_tokens(network.config) if isinstance(recipe.method, ConversationMethod) else 0
-    text_tokens = round(statistics.fmean(dataset.lengths) / _CHARACTERS_PER_TOKEN) if dataset.lengths else 0
-    tokens = max(1, min(recipe.batches.max_tokens, text_tokens + image_tokens))
+    tokens = max(1, min(recipe.batches.max_tokens, round(characters / _CHARACTERS_PER_TOKEN) + image_tokens))
     rows = len(dataset)
     steps = recipe.schedule.steps or recipe.schedule.epochs * -(-rows // recipe.batches.size)
     flop = tokens * recipe.batches.size * _flop_per_token(sizes.trained, sizes.frozen, recipe)
@@ -254,7 +257,7 @@ def _activations(network: Any, recipe: FinetuningRecipe, rows: int) -> float:
         merged = getattr(vision, "spatial_merge_size", 1) ** 2
         patches = rows * merged * _image_tokens(network.config)
         found += _stack(patches, depth, vision.hidden_size, checkpointing=recipe.gradient_checkpointing)
-    return precise * found + _LOGIT_BYTES * tokens * text.vocab_size
+    return float(precise * found + _LOGIT_BYTES * tokens * text.vocab_size)
 
 
 def _stack(tokens: int, layers: int, width: int, *, checkpointing: bool) -> float:

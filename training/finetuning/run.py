@@ -29,7 +29,7 @@ from pairwright.datasets.progress import open_step
 from pairwright.datasets.rejects import Reject
 from pairwright.training.finetuning.arguments import training_arguments, wrap_present_layers
 from pairwright.training.finetuning.conversations import ConversationCollator
-from pairwright.training.finetuning.dataset import EpochOrder, RowCollator, ShardDataset, open_dataset
+from pairwright.training.finetuning.dataset import EpochOrder, RowCollator, ShardDataset, open_dataset, read_lengths
 from pairwright.training.finetuning.log import write_log
 from pairwright.training.finetuning.networks import Network, choose_trained, open_network, stop_tokens
 from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
@@ -131,6 +131,7 @@ def _trainer(run: FinetuningRun, arguments: TrainingArguments, network: Network,
         "data_collator": collator,
         "processing_class": network.processor,
         "order": EpochOrder(dataset.index.counts, recipe.batches.window, recipe.seed),
+        "lengths": _all_lengths(dataset, collator, arguments) if recipe.batches.group_by_length else None,
     }
     if isinstance(recipe.method, StepByStepMethod):
         several = recipe.method.objectives == "multi-task"
@@ -142,6 +143,13 @@ def _trainer(run: FinetuningRun, arguments: TrainingArguments, network: Network,
     if recipe.early_stop:
         trainer.add_callback(EarlyStoppingCallback(recipe.early_stop.patience))
     return trainer
+
+
+def _all_lengths(dataset: ShardDataset, collator: RowCollator, arguments: TrainingArguments) -> list[int]:
+    """Return the lengths of all rows; each process reads its share."""
+    own = range(arguments.process_index, len(dataset), arguments.world_size)
+    found = dict(gather_object(list(read_lengths(dataset, collator, own).items())))
+    return [found[number] for number in range(len(dataset))]
 
 
 def _train_to_end(run: FinetuningRun, trainer: ShardTrainer) -> None:
@@ -211,7 +219,7 @@ def _report(
         ended="early stop" if ended else "done",
         trained=sizes.trained,
         frozen=sizes.frozen,
-        unit=trainer.data_collator.unit,  # type: ignore[union-attr]
+        unit=trainer.data_collator.unit,
         samples=len(dataset),
         left_out=dict(dataset.index.left_out),
         skipped=dict(Counter(one.reason for one in skipped.values())),

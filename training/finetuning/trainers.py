@@ -21,11 +21,12 @@ from pairwright.training.objectives.step_by_step import WrittenTexts, written_lo
 _PARTS = ("label", "rationale")
 
 
-class ShardTrainer(Trainer):
+class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow transformers
     """A `Trainer` whose epochs follow our order, and which records skipped samples and truncated rows.
 
     Attributes:
         order: sampler of the training rows.
+        lengths: of the training rows, in characters, if batches have rows of similar length.
         skipped: reason and detail of skipped samples by place, of this process.
         cut: truncated rows, of this process.
     """
@@ -33,15 +34,16 @@ class ShardTrainer(Trainer):
     order: EpochOrder
     train_dataset: ShardDataset
 
-    def __init__(self, *arguments: Any, order: EpochOrder, **named: Any) -> None:
+    def __init__(self, *arguments: Any, order: EpochOrder, lengths: Sequence[int] | None = None, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        self.lengths = lengths
         self.order, self.skipped, self.cut = order, dict[str, Reject](), 0
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:  # noqa: ARG002 - interface of Trainer
-        if self.args.train_sampling_strategy != "group_by_length":
+        if self.lengths is None:
             return self.order
         size = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
-        return LengthGroupedSampler(size, lengths=self.train_dataset.lengths)
+        return LengthGroupedSampler(size, lengths=list(self.lengths))
 
     def _get_num_items_in_batch(self, batch_samples: list[Any], device: torch.device) -> Any:
         found = super()._get_num_items_in_batch(batch_samples, device)
@@ -65,7 +67,7 @@ class ShardTrainer(Trainer):
     def _issue_warnings_after_load(self, load_result: Any) -> None:
         """Raise StorageError on weights that the checkpoint lacks, on which `Trainer` only warns."""
         names: dict[int, list[str]] = {}
-        for name, parameter in self.model.named_parameters(remove_duplicate=False):  # type: ignore[union-attr]
+        for name, parameter in self.model.named_parameters(remove_duplicate=False):
             names.setdefault(id(parameter), []).append(name)
         missing = set(load_result.missing_keys)
         if lost := [each[0] for each in names.values() if missing.issuperset(each)]:
@@ -76,10 +78,11 @@ class ShardTrainer(Trainer):
             found = raise_or_keep(each, self.train_dataset.on_error)
             self.skipped[publishable_image_name(found.place)] = found
         self.cut += inputs.pop("cut", 0)
-        return super()._prepare_inputs(inputs)
+        # A cache of keys would be extended again where FSDP computes a layer's activations once more.
+        return {**super()._prepare_inputs(inputs), "use_cache": False}
 
 
-class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):
+class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
     """L_label + lambda L_rationale (Hsieh, eq. 2.1, 2.3 and 2.4), each the mean over the examples of the whole batch.
 
     Attributes:
@@ -148,7 +151,7 @@ class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):
         return ~rationale, rationale
 
 
-class RunCallback(TrainerCallback):
+class RunCallback(TrainerCallback):  # type: ignore[misc]
     """Order of the epochs, progress, and the log of a run."""
 
     def __init__(

@@ -151,9 +151,9 @@ class RationaleCollator:
         """Return 1: all rows of an example are in one batch."""
         return 1
 
-    def lengths(self, body: SampleJson) -> list[int]:
-        """Return the number of characters of a sample's texts."""
-        return [sum(len(row["input"]) + len(row["output"]) for row in self.rows("", body))]
+    def length(self, sample: StoredSample) -> int:
+        """Return the number of characters of an example's texts."""
+        return sum(len(row["input"]) + len(row["output"]) for row in self.rows(sample.key, sample.body))
 
     def __call__(self, samples: Sequence[Any]) -> dict[str, Any]:
         """Return the model's inputs with ``labels``, and ``rationale``, bool (b,): the output is a rationale.

@@ -3,7 +3,7 @@
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -91,7 +91,7 @@ def train(
         _print_plan(settings, data, model, as_json=as_json)
         return
     resumable_on_interrupt("--resume continues from the newest checkpoint")
-    named = {
+    named: dict[str, Any] = {
         "validation": validation,
         "resume": resume,
         "on_error": on_error,

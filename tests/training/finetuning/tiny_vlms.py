@@ -58,7 +58,7 @@ def tokenizer(end: str = "</s>") -> PreTrainedTokenizerFast:
     """Return a tokenizer of `WORDS`, split at spaces."""
     from tokenizers import Tokenizer, models, pre_tokenizers
 
-    words = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token="<unk>"))
+    words = Tokenizer(models.WordLevel({word: number for number, word in enumerate(WORDS)}, unk_token=_SPECIAL[3]))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     names = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": end, "unk_token": _SPECIAL[3]}
     return PreTrainedTokenizerFast(tokenizer_object=words, additional_special_tokens=_SPECIAL[4:], **names)

@@ -43,7 +43,7 @@ def test_a_change_reaches_a_setting_within_a_section() -> None:
         (
             "clip",
             "method.kind=clap",
-            "`method.kind` is 'clap'. Did you mean clip? There are: clip, focallens-clip, focallens-mllm",
+            "`method.kind` is 'clap'. Did you mean clip? There are: clip, conversations, focallens-clip",
         ),
         ("llava-instruct", "method.frezee=[]", "unknown key `method.frezee`. Did you mean `freeze`?"),
         ("step-by-step", "batches.crop=1", "unknown key `batches.crop`"),
