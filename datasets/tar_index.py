@@ -15,7 +15,7 @@ Limits: uncompressed tars only, as compressed ones have no random access.
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -249,15 +249,25 @@ def _open_stored(path: str, _process: int) -> _StoredTar:
 
 
 def _stored_members(path: Path) -> dict[str, TarMember]:
-    """Return the members of a tar in a store: from the cache, else by streaming it once."""
-    found = path.stat()
-    place = cache_folder("tar-index") / f"{cache_key(str(path), found.st_size, found.st_mtime_ns)}.json"
+    """Return the members of a tar in a store: those that were kept, else by streaming it once."""
     with suppress(OSError, ValueError, TypeError):
-        return {name: TarMember(name, *numbers) for name, *numbers in orjson.loads(place.read_bytes())}
-    members = {each.name: each for each in iter_tar_members(path) if isinstance(each, TarMember)}
-    with suppress(OSError):
-        write_bytes(place, orjson.dumps([[each.name, each.offset, each.size, each.start] for each in members.values()]))
-    return members
+        return {name: TarMember(name, *numbers) for name, *numbers in orjson.loads(_place(path).read_bytes())}
+    members = [each for each in iter_tar_members(path) if isinstance(each, TarMember)]
+    keep_members(path, members)
+    return {each.name: each for each in members}
+
+
+def keep_members(path: Path, members: Iterable[TarMember]) -> None:
+    """Keep the members of a whole tar in a store, so that `find_member` does not stream it; nothing for a local tar."""
+    if isinstance(path, StorePath):
+        rows = [[each.name, each.offset, each.size, each.start] for each in members]
+        with suppress(OSError):  # a read-only home
+            write_bytes(_place(path), orjson.dumps(rows))
+
+
+def _place(path: Path) -> Path:
+    found = path.stat()
+    return cache_folder("tar-index") / f"{cache_key(str(path), found.st_size, found.st_mtime_ns)}.json"
 
 
 def find_member(path: Path, name: str) -> TarMember | None:
