@@ -142,7 +142,7 @@ class ShardLoader(Generic[B]):
         self._places = self.index.places()
         self.epoch = self.step = 0
         self._sampler = _StepSampler()
-        self.batches = StepBatches(
+        self.batches: StepBatches[B] = StepBatches(
             self.index, self.order, recipe, texts, images, options.seed, options.rank, options.on_error
         )
         self._loader: DataLoader[Any] = DataLoader(

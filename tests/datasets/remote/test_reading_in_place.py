@@ -23,7 +23,8 @@ from pairwright.datasets.remote.store_path import StorePath
 from tests.datasets.sample_builders import picture
 from tests.servers.s3 import BUCKET, s3_server
 
-COUNT = 5
+COLORS = ("red", "green", "blue", "white", "black")
+COUNT = len(COLORS)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,7 @@ def write_csv(path: Path) -> None:
 
 
 def write_parquet(path: Path) -> None:
-    images = [{"bytes": picture(number), "path": f"{number}.jpg"} for number in range(COUNT)]
+    images = [{"bytes": picture(COLORS[number]), "path": f"{number}.jpg"} for number in range(COUNT)]
     parquet.write_table(
         pa.Table.from_pylist([{**row, "image": image} for row, image in zip(rows(), images, strict=True)]), path
     )
@@ -60,7 +61,7 @@ def write_parquet(path: Path) -> None:
 def write_tar(path: Path) -> None:
     with tarfile.open(path, "w") as tar:
         for number, row in enumerate(rows()):
-            for ext, data in (("jpg", picture(number)), ("txt", row["caption"].encode())):
+            for ext, data in (("jpg", picture(COLORS[number])), ("txt", row["caption"].encode())):
                 member = tarfile.TarInfo(f"{row['key']}.{ext}")
                 member.size = len(data)
                 tar.addfile(member, BytesIO(data))
