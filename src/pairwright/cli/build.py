@@ -60,7 +60,10 @@ def build(
         str, typer.Option(metavar="I/N", help="Run share I of N of the jobs, as one of several processes.")
     ] = "",
     wait: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="With --part: wait so long for what other parts make.")
+        float,
+        typer.Option(
+            min=0, metavar="SECONDS", help="With --part: wait so long for what other parts make (0 = end at once)."
+        ),
     ] = 0.0,
     finish: Annotated[bool, typer.Option("--finish", help="Wait for running parts, then build what is left.")] = False,
     dry_run: Annotated[

@@ -1,5 +1,6 @@
 """Jobs as array tasks of a simulated Slurm: killed ones run again, and a build has the bytes of one machine."""
 
+import json
 import os
 import signal
 import subprocess
@@ -16,6 +17,10 @@ from pairwright.datasets.errors import MissingResourceError, PairwrightError, Us
 from pairwright.flows.build import build
 from pairwright.flows.config.slurm import SlurmSection
 from pairwright.flows.runners.slurm_pool import RETRIES, SlurmPool, task_script
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import serve_in_thread
+from pairwright.generators.plausible_model.model import PlausibleModel
 from tests.flows.conftest import checked, settings
 from tests.flows.runners.test_ray_pool import contents
 from tests.servers.slurm import Slurm, simulated_slurm
@@ -134,6 +139,30 @@ def test_a_build_with_killed_tasks_has_the_bytes_of_one_machine(slurm: Slurm, co
     section = {"poll_seconds": 0.2, "cpus": 2, "array": 3}
     build(checked({**whole, "workers": 0, "runner": "slurm", "slurm": section}), tmp_path / "two", prefect=False)
     assert not slurm.unkilled()
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_a_stage_that_asks_a_model_runs_in_tasks_and_killed_ones_ask_nothing_twice(
+    slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captions = [
+        f"A {colour} {what} sits on a bed." for colour in ("red", "blue", "grey") for what in ("dog", "cat", "cow")
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"caption": text}) + "\n" for text in captions))
+    given = {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "part_size": 2, "host": "127.0.0.1"}
+    given |= {"positives": {"method": "llm"}, "llm": {"model": "small", "requests_per_minute": 600}}
+    on_slurm = {"runner": "slurm", "slurm": {"poll_seconds": 0.2, "array": 2}}
+    with serve_in_thread(ServerApp(ServerScript(latency_ms=50), answer=PlausibleModel())) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        build(checked({**given, "positives": None, "llm": None}), tmp_path / "two", prefect=False)
+        slurm.kill_next("start", "work", "work")
+        manifest = build(checked({**given, **on_slurm}), tmp_path / "two", prefect=False)
+        stats = server.stats()
+        assert stats["bodies"]["answered_again"] == 0
+        assert manifest["stages"]["positives"]["facts"]["llm"]["in_all"]["answers"] == stats["bodies"]["answered"]
+        build(checked({**given, "workers": 1}), tmp_path / "one", prefect=False)
+        assert server.stats()["bodies"]["answered_again"] == stats["bodies"]["answered"]  # its cache is another one
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
 
 
