@@ -105,8 +105,8 @@ def build(
     from pairwright.flows.config.build import load_config
     from pairwright.flows.stage_selection import Share, StageSelection
 
-    if finish and part:
-        raise UsageError("--part and --finish are mutually exclusive.")
+    if part and (finish or retry_failed):
+        raise UsageError(f"--part and {'--finish' if finish else '--retry-failed'} are mutually exclusive.")
     share = Share.parse(part, wait) if part else None
     if dry_run:
         from pairwright.flows.graph import stage_names
