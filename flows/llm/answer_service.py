@@ -25,7 +25,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -244,9 +244,8 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
-        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
-        self._transport = transport
-        self._out = LineWriter(self._loop, transport.write)  # type: ignore[attr-defined]
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are of other classes
+        self._out = LineWriter(self._loop, self._transport.write)
         self._service.joined(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
@@ -326,7 +325,8 @@ class _Connection(asyncio.Protocol):
         ticket = len(self._images) + 1
         while ticket in self._images:
             ticket += 1
-        self._images[ticket] = waiting = self._loop.create_future()
+        waiting: asyncio.Future[str] = self._loop.create_future()
+        self._images[ticket] = waiting
         self._out.write(encode({"fetch": ticket, "id": number, "position": position}))
         return await waiting
 

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,6 +153,10 @@ def _cancel(array: Path) -> None:
 
 
 if __name__ == "__main__":
-    {"sbatch": _sbatch, "schedule": _schedule, "squeue": _squeue, "scancel": _scancel}[sys.argv[1]](
-        Path(sys.argv[2]), *sys.argv[3:]
-    )
+    commands: dict[str, Callable[..., None]] = {
+        "sbatch": _sbatch,
+        "schedule": _schedule,
+        "squeue": _squeue,
+        "scancel": _scancel,
+    }
+    commands[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])
