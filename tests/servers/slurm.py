@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+Moment = Literal["start", "work"]
+
 AT_ONCE = 2
 _TICK = 0.02
 
@@ -27,7 +29,7 @@ class Slurm:
     bin: Path
     state: Path
 
-    def kill_next(self, *moments: Literal["start", "work"]) -> None:
+    def kill_next(self, *moments: Moment) -> None:
         """Kill the next tasks, one per moment: at their start, or when their array has its first result."""
         (self.state / "kills").write_text("\n".join(moments))
 

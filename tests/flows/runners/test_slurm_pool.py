@@ -23,7 +23,7 @@ from pairwright.generators.llm.testing.serving import serve_in_thread
 from pairwright.generators.plausible_model.model import PlausibleModel
 from tests.flows.conftest import checked, settings
 from tests.flows.runners.test_ray_pool import contents
-from tests.servers.slurm import Slurm, simulated_slurm
+from tests.servers.slurm import Moment, Slurm, simulated_slurm
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slurm]:
 def pool_of(root: Path, **section: object) -> tuple[SlurmPool, list[str]]:
     root.mkdir(exist_ok=True)
     notes: list[str] = []
-    return SlurmPool(root, SlurmSection(**{"poll_seconds": 0.2, **section}), "test", notes.append), notes
+    return SlurmPool(root, SlurmSection(**{"poll_seconds": 0.1, **section}), "test", notes.append), notes
 
 
 def test_jobs_run_in_tasks_and_killed_tasks_are_submitted_again(slurm: Slurm, tmp_path: Path) -> None:
@@ -60,7 +60,8 @@ def test_an_error_of_a_job_is_raised_and_not_tried_again(slurm: Slurm, tmp_path:
 
 
 def test_a_task_that_always_dies_ends_the_build_with_the_path_of_its_log(slurm: Slurm, tmp_path: Path) -> None:
-    slurm.kill_next(*["start"] * (RETRIES + 1))
+    moments: list[Moment] = ["start"] * (RETRIES + 1)
+    slurm.kill_next(*moments)
     pool, _ = pool_of(tmp_path / "build")
     with pool, pytest.raises(PairwrightError, match=f"ended {RETRIES + 1} times without a result.*log-0.txt"):
         pool.submit(add, 1, 1).result(120)
@@ -85,7 +86,7 @@ def test_arrays_of_a_killed_build_are_cancelled_by_the_next_one(slurm: Slurm, tm
     code += "SlurmPool(Path(sys.argv[1]), SlurmSection(), 'x', print).submit(time.sleep, 600).result()"
     (tmp_path / "build").mkdir()
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "build")]) as killed:
-        while not (slurm.running() and list((tmp_path / "build" / ".slurm").glob("*/id"))):
+        while not (slurm.running() and any((tmp_path / "build" / ".slurm").glob("*/id"))):
             time.sleep(0.02)
         killed.send_signal(signal.SIGKILL)
     assert slurm.running()
