@@ -115,10 +115,17 @@ class Knowledge:
         return _names(self._forms(noun) | {noun, plural_of(noun), head, plural_of(head)})
 
     def _find_own_mentions(self, noun: str) -> Names:
-        """Return the names by which the edited caption itself mentions a noun, strictly: it tells two things apart."""
+        """Return the names by which the edited caption itself mentions a noun, strictly.
+
+        A text that names two things tells them apart ("a skateboard and a scooter"), even if another captioner takes one
+        for the other; but one of them may be a kind of the other ("two boats", "a kayak").
+        """
         wide = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
-        wide = frozenset(word for word in wide if word != noun and not self.may_be_called(noun, word))
+        wide = frozenset(word for word in wide if word != noun and not self._is_kind_or_synonym(noun, word))
         return _names(self._forms(noun) - wide - {plural_of(word) for word in wide} | same_forms(noun))
+
+    def _is_kind_or_synonym(self, noun: str, word: str) -> bool:
+        return self.may_be_called(noun, word) and self.related(noun, word, "NOUN")
 
     def _find_forms(self, noun: str) -> frozenset[str]:
         """Return the forms of all words that would make a noun true: synonyms, loosely same words, and kinds of it."""
