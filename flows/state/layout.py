@@ -9,6 +9,7 @@ downloads/  downloaded images              fetched/    table of the image of eac
 failed/     rows that the model failed on, by stage
 drafts/     texts before balancing
 candidates/ texts before refinement        annotations/ kept texts, in parts
+refinement/ scores and verdicts, in parts
 rationales/ kept rationales, in parts
 shards/     WebDataset tars and sizes.json receipts/   finished jobs (receipts.py)
 remote/     copies of inputs in an object store
@@ -32,6 +33,7 @@ SWEPT = (
     "statistics",
     "drafts",
     "candidates",
+    "refinement",
     "annotations",
     "rationales",
     "rejected",
