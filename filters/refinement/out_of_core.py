@@ -112,7 +112,7 @@ def assign_folds(folder: Path, parts: Sequence[str], options: RefineOptions) -> 
     write_bytes(folder / _WORDS, orjson.dumps(words))
     files = [folder / _WORDS]
     for part, groups, excluding, once, number in zip(parts, group_of, excluded, first, numbers, strict=True):
-        texts = _load_all(folder, f"texts-{part}")
+        texts = _load_all(folder, f"texts-{part}", ("caption_form", "caption_group", "row_group"))
         own = fold_of[groups]
         folds = excluding[texts["caption_form"]] | _bits(own[texts["caption_group"]])
         arrays = {
@@ -156,7 +156,7 @@ def score_part(folder: Path, part: str, folds: Iterable[int]) -> list[Path]:
         folds: that have models.
     """
     texts, assigned = _read_texts(folder, part)
-    rows = _load_all(folder, f"texts-{part}")
+    rows = _load_all(folder, f"texts-{part}", ("positive", "negative"))
     gaps = np.full((len(rows["positive"]), len(SCORERS)), np.nan)
     for fold in sorted({*folds} & {*np.unique(assigned["row_fold"]).tolist()}):
         members = np.flatnonzero(assigned["row_fold"] == fold)
