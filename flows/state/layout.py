@@ -12,6 +12,7 @@ answers/    keys and tokens of the answers that a stage uses, in parts
 failed/     rows that the model failed on, by stage and part
 drafts/     texts before balancing          balance/    counts of the texts of each part, and which exceed the limits
 candidates/ texts before refinement        annotations/ kept texts, in parts
+refinement/ scores and verdicts, in parts
 rationales/ kept rationales, in parts
 shards/     WebDataset tars and sizes.json receipts/   finished jobs (receipts.py)
 remote/     copies of inputs in an object store
@@ -39,6 +40,7 @@ SWEPT = (
     "balance",
     "candidates",
     "answers",
+    "refinement",
     "annotations",
     "rationales",
     "rejected",
