@@ -168,10 +168,7 @@ def score_part(folder: Path, part: str, folds: Iterable[int]) -> list[Path]:
         for column, name in enumerate(SCORERS):
             found = scores[name][place[positive]] - scores[name][place[negative]]
             gaps[members, column] = np.round(found, DECIMALS)
-    path = folder / f"gaps-{part}.npy"
-    with replace_atomically(path) as temporary, temporary.open("wb") as handle:
-        np.save(handle, gaps)
-    return [path]
+    return [_save_array(folder, f"gaps-{part}", gaps)]
 
 
 def balance_parts(folder: Path, parts: Sequence[str], options: RefineOptions) -> tuple[list[Path], dict[str, Any]]:
@@ -180,7 +177,7 @@ def balance_parts(folder: Path, parts: Sequence[str], options: RefineOptions) ->
     Raises:
         UsageError: ids repeat.
     """
-    gaps = [np.load(folder / f"gaps-{part}.npy", mmap_mode="r") for part in parts]
+    gaps = [_map_array(folder, f"gaps-{part}") for part in parts]
     rows = [_load_all(folder, f"texts-{part}", ("positive", "negative", "row_type", "types")) for part in parts]
     types = [_unpack(each["types"]) for each in rows]
     names = sorted(set().union(*types))
@@ -199,18 +196,14 @@ def balance_parts(folder: Path, parts: Sequence[str], options: RefineOptions) ->
         np.concatenate([np.zeros(0, np.bool_), *(each["positive"] == each["negative"] for each in rows)]),
         options,
     )
-    files = [folder / f"verdicts-{part}.npy" for part in parts]
-    start = 0
-    for path, gap in zip(files, gaps, strict=True):
-        with replace_atomically(path) as temporary, temporary.open("wb") as handle:
-            np.save(handle, outcome.codes[start : start + len(gap)])
-        start += len(gap)
+    codes = np.split(outcome.codes, np.cumsum([len(each) for each in gaps])[:-1]) if parts else []
+    files = [_save_array(folder, f"verdicts-{part}", own) for part, own in zip(parts, codes, strict=True)]
     return files, outcome.as_json()
 
 
 def read_verdicts(folder: Path, part: str) -> pl.DataFrame:
     """Return ``id``, the gap of each scorer and ``reason`` (empty for kept rows) of the rows of a part."""
-    gaps, codes = np.load(folder / f"gaps-{part}.npy"), np.load(folder / f"verdicts-{part}.npy")
+    gaps, codes = _map_array(folder, f"gaps-{part}"), _map_array(folder, f"verdicts-{part}")
     columns = {name: gaps[:, column] for column, name in enumerate(SCORERS)}
     reasons = pl.Series(REASONS, dtype=pl.String).gather(codes)
     return pl.DataFrame({"id": _read_strings(folder, part, "ids"), **columns, "reason": reasons})
@@ -322,6 +315,19 @@ def _save(folder: Path, name: str, arrays: dict[str, Any]) -> Path:
     with replace_atomically(path) as temporary, temporary.open("wb") as handle:
         np.savez(handle, **arrays)
     return path
+
+
+def _save_array(folder: Path, name: str, array: npt.NDArray[Any]) -> Path:
+    path = folder / f"{name}.npy"
+    with replace_atomically(path) as temporary, temporary.open("wb") as handle:
+        np.save(handle, array)
+    return path
+
+
+def _map_array(folder: Path, name: str) -> npt.NDArray[Any]:
+    # The array stays on disk.
+    found: npt.NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+    return found
 
 
 def _load(folder: Path, name: str, array: str) -> npt.NDArray[Any]:
