@@ -96,6 +96,7 @@ def measure(verb: str, rows: Path, folder: Path, given: argparse.Namespace) -> b
     """Measure a verb in all cases and print a row for each; return its output."""
     count = sum(1 for _ in rows.open("rb"))
     tape, few = folder / f"{verb}.tape.jsonl", first_lines(rows, count // 4, folder / f"{verb}.few.jsonl")
+    record(verb, few, tape)  # its last request may be about fewer captions
     output = record(verb, rows, tape)
     for latency in given.latency:
         for workers in given.workers if verb != "rationales" else [1]:

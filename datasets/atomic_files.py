@@ -9,6 +9,7 @@ import glob
 import os
 import platform
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -112,3 +113,20 @@ def write_bytes(path: Path, data: bytes) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write ``text`` as UTF-8 to ``path`` atomically."""
     write_bytes(path, text.encode())
+
+
+def link_or_copy(source: Path, path: Path) -> None:
+    """Make ``path`` a hard link to the file ``source`` atomically, or a copy where the file system has no links.
+
+    For files that are only ever replaced as a whole, as all files of this module are: one of the two names can be
+    replaced without a change of the other.
+    """
+    source = source.resolve()
+    if path.exists() and not path.is_symlink() and path.samefile(source):
+        return  # renaming one link onto another of the same file does nothing and would leave the temporary one
+    with replace_atomically(path) as temporary:
+        temporary.unlink(missing_ok=True)
+        try:
+            os.link(source, temporary)
+        except OSError:
+            shutil.copyfile(source, temporary)

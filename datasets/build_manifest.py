@@ -68,16 +68,18 @@ def describe_finished_stages(folder: Path) -> str:
 
 
 def _count_parts(folder: Path) -> int:
+    receipts = folder / RECEIPTS_FOLDER / PAIRS_FOLDER
     try:
-        return int(orjson.loads((folder / RECEIPTS_FOLDER / PAIRS_FOLDER / "all.json").read_bytes())["facts"]["parts"])
+        return int(orjson.loads((receipts / "all.json").read_bytes())["facts"]["parts"])  # of an increment
     except (OSError, ValueError, LookupError, TypeError):
-        return 0
+        return sum(path.stem.isdigit() for path in receipts.glob("*.json"))
 
 
 def _describe_stage(name: str, done: Sequence[Path], parts: int) -> str:
-    if done[0].stem == "all" or name == "shards":  # one job, or a number of jobs that the parts do not give
+    numbered = sum(path.stem.isdigit() for path in done)
+    if not numbered or name == "shards":  # one job, or a number of jobs that the parts do not give
         return name
-    return name if len(done) >= parts else f"{name} {len(done)} of {parts} parts"
+    return name if numbered >= parts else f"{name} {numbered} of {parts} parts"
 
 
 def _unfinished_message(folder: Path) -> str:

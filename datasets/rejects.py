@@ -81,6 +81,7 @@ REASONS = {
     "extreme_aspect_ratio": "Raise --max-aspect, or crop the image.",
     "timed_out": "Raise --timeout, or fetch again with more --retries.",
     "too_long": "Raise --max-words, or cut the caption.",
+    "too_many_tokens": "Raise batches.max_tokens, or shorten the conversation.",
     "too_short": "Lower --min-words, or write a longer caption.",
     "truncated_tar": "Copy or write the shard again; its end is missing.",
     "unknown_host": "Check the host name and the name server, then fetch again.",

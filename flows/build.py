@@ -14,11 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.errors import PairwrightError, StorageError, UsageError
 from pairwright.datasets.progress import use_listener
 from pairwright.datasets.remote.hub import check_hub, is_hub
 from pairwright.datasets.remote.object_store import is_remote, open_store
-from pairwright.datasets.version_switch import discard_staged_version, finish_switch
+from pairwright.datasets.version_switch import (
+    JOURNAL_FILE,
+    STAGING_FOLDER,
+    discard_staged_version,
+    finish_switch,
+)
 from pairwright.flows.config.build import BuildConfig, dump_config, parse_config
 from pairwright.flows.config.vocabulary import config_with_vocabulary
 from pairwright.flows.graph import run_stages, stage_names, stages_of
@@ -38,14 +43,14 @@ from pairwright.flows.prefect.task_runs import ReportedRuns, runs_per_stage
 from pairwright.flows.progress import BuildProgress, SilentProgress
 from pairwright.flows.runners.engine import Engine, open_engine
 from pairwright.flows.signals import BuildTerminated, SigtermHandler
-from pairwright.flows.stage_selection import RequestedStageDone, StageSelection
+from pairwright.flows.stage_selection import OtherPartsLeft, RequestedStageDone, Share, StageSelection
 from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.stages.generate_with_model import has_failed_rows
 from pairwright.flows.stages.generating import generating_stages
 from pairwright.flows.state.hub_publishing import publish_to_hub
 from pairwright.flows.state.inputs import input_state, with_local_inputs
 from pairwright.flows.state.layout import COPIES
-from pairwright.flows.state.locks import build_lock
+from pairwright.flows.state.locks import build_lock, part_lock, setup_lock
 from pairwright.flows.state.publishing import PublishResult, publish
 from pairwright.flows.state.receipts import json_hash
 from pairwright.flows.state.versions import (
@@ -68,6 +73,7 @@ class _RunSettings:
     truth: Truth | None = None
     retry_failed: bool = False
     selection: StageSelection = field(default_factory=StageSelection)
+    wait: bool = False
     reported: ReportedRuns = field(default_factory=ReportedRuns)
 
 
@@ -84,6 +90,7 @@ def build(  # noqa: PLR0913 - keywords
     prefect: bool = True,
     retry_failed: bool = False,
     selection: StageSelection | None = None,
+    wait: bool = False,
 ) -> dict[str, Any]:
     """Build a dataset, or resume a build.
 
@@ -95,16 +102,18 @@ def build(  # noqa: PLR0913 - keywords
         prefect: run as a Prefect flow; otherwise no server is started or told.
         retry_failed: retry the rows that a model failed on.
         selection: the stages to run; by default those that are not done.
+        wait: wait for processes that build in this folder.
 
     Returns:
-        The manifest. With ``selection.only``: ``stages`` so far and ``place``, the folder with their files.
+        The manifest. With ``selection.only`` or ``selection.share``: ``stages`` so far and ``place``, the folder with their
+        files; with the latter also ``left``, an `OtherPartsLeft`, or None if all jobs of all shares are done.
 
     Raises:
         PairwrightError: for an error of the user, the data or the machine.
     """
     if prefect:
         refuse_broken_prefect()
-    settings = _RunSettings(progress or SilentProgress(), truth, retry_failed, selection or StageSelection())
+    settings = _RunSettings(progress or SilentProgress(), truth, retry_failed, selection or StageSelection(), wait)
     settings.selection.check(stage_names(config))  # before Prefect starts
     token = _SETTINGS.set(settings)
     try:
@@ -175,7 +184,9 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
     checked, message = config_with_vocabulary(checked)
     if message:
         settings.progress.note(message)
-    with build_lock(root):
+    if settings.selection.share is not None:
+        return await _build_share(checked, root, settings, settings.selection.share)
+    with build_lock(root, wait=settings.wait):
         finish_switch(root)
         base = _increment_base(checked, root, settings) if checked.incremental else None
         manifest = await (_build_increment(checked, base, settings) if base else _build_full(checked, root, settings))
@@ -204,6 +215,28 @@ def _check_requirements(config: BuildConfig, root: Path) -> None:
         read_queries(Path(config.retrieve.queries))
     if config.model_stages and not (root / "receipts").exists():  # a resumed build may need no more requests
         model_access_for_build(config.llm, root, SpendingTotals(), seed=config.seed).check()
+
+
+async def _build_share(config: BuildConfig, root: Path, settings: _RunSettings, share: Share) -> dict[str, Any]:
+    """Run a share of the jobs, while other processes run others; the manifest is left to a build of all."""
+    stages = stages_of(config)
+    artifacts = FlowArtifacts(config.name, [])
+    with part_lock(root, str(share)):
+        with setup_lock(root):
+            if (root / STAGING_FOLDER / JOURNAL_FILE).exists():
+                raise StorageError(f"{root}: a new version is being put in place. Complete it with --finish.")
+            if config.incremental and finished_manifest(root):
+                raise UsageError("--part requires a full build. Add --full, or build the increment without --part.")
+            local = with_local_inputs(config, root / COPIES)
+            folder = full_build_folder(root)
+            write_text(folder / "build.yaml", dump_config(config))
+        async with _engine(folder, config, stages, artifacts, settings) as engine:
+            left: OtherPartsLeft | None = None
+            try:
+                await run_stages(stages, StageRun(local, engine, root))
+            except OtherPartsLeft as others:
+                left = others
+        return {"stages": stage_facts(engine.done), "place": str(folder), "left": left}
 
 
 async def _build_full(config: BuildConfig, root: Path, settings: _RunSettings) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from pairwright.flows.stages.captions import captions_jobs
 from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.stages.fetch import fetch_jobs
 from pairwright.flows.stages.generate import generate_jobs
-from pairwright.flows.stages.generate_with_model import model_jobs
+from pairwright.flows.stages.generate_with_model import asks_by_part, model_jobs, model_part_jobs
 from pairwright.flows.stages.generating import generating_stages, quota_section
 from pairwright.flows.stages.incremental import (
     audit_jobs,
@@ -23,15 +23,17 @@ from pairwright.flows.stages.incremental import (
     new_sizes_jobs,
     refine_new_jobs,
 )
-from pairwright.flows.stages.index import index_jobs, retrieve_jobs
+from pairwright.flows.stages.index import index_jobs
 from pairwright.flows.stages.new_pairs import new_pairs_jobs
 from pairwright.flows.stages.pairs import pairs_jobs
 from pairwright.flows.stages.rationales import rationales_jobs
 from pairwright.flows.stages.refine import refine_jobs
+from pairwright.flows.stages.retrieve import retrieve_jobs
 from pairwright.flows.stages.shards import shards_jobs, sizes_jobs
-from pairwright.flows.stages.tag import STATISTICS, tag_jobs, words_jobs
+from pairwright.flows.stages.tag import tag_jobs
+from pairwright.flows.stages.words import STATISTICS, words_jobs
 from pairwright.flows.state.code_versions import code_hash, package_versions
-from pairwright.flows.state.receipts import json_hash
+from pairwright.flows.state.receipts import json_hash, total_counts
 from pairwright.generators.registry import needs_model
 
 THIRD_PARTY = "generators"  # an entry for one stage per third-party generator, which has its name
@@ -55,18 +57,18 @@ def _limits_conversations(config: BuildConfig) -> bool:
 STAGES: tuple[Stage, ...] = (
     Stage("captions", "writes captions of images that have none", (), "attempt", "set", captions_jobs, captions_jobs,
           depends_on="the input files, the model, prompts and parameters", applies=_has("captions")),
-    Stage("pairs", "reads and checks the input", ("captions",), "row", "set", pairs_jobs, new_pairs_jobs,
-          depends_on="the input files", leftovers=("pairs/*", "rejected/pairs-*")),
-    Stage("index", "builds the FAISS index", ("pairs",), "pair", "set", index_jobs, index_jobs,
+    Stage("pairs", "reads and checks the input", ("captions",), "row", "part, set", pairs_jobs, new_pairs_jobs,
+          depends_on="the input files", leftovers=("scan/*", "pairs/*", "rejected/pairs-*")),
+    Stage("index", "builds the FAISS index", ("pairs",), "pair", "part, set", index_jobs, index_jobs,
           depends_on="the checkpoint or the precomputed vectors",
           applies=_has("index_section"), applies_incrementally=_has("retrieve")),
-    Stage("retrieve", "selects the pairs that queries find", ("pairs", "index"), "pair", "set",
+    Stage("retrieve", "selects the pairs that queries find", ("pairs", "index"), "pair", "part, set",
           retrieve_jobs, retrieve_jobs, depends_on="the queries and the excluded data", applies=_has("retrieve")),
     Stage("fetch", "downloads images", ("pairs", "retrieve"), "pair", "set", fetch_jobs, fetch_jobs,
           depends_on="the excluded data", applies=_has("fetch")),
     Stage("tag", "tags captions", ("pairs",), "caption", "part", tag_jobs, tag_jobs,
           depends_on="the tagger", own_part=True),
-    Stage("words", "counts the words of the pool and learns its edit model", ("pairs", "tag"), "caption", "set", words_jobs, None,
+    Stage("words", "counts the words of the pool and learns its edit model", ("pairs", "tag"), "caption", "part, set", words_jobs, None,
           frozen=STATISTICS, leftovers=("statistics/*",)),
     Stage("negatives", "writes hard negatives", _MATERIALS, "attempt", "part", generate_jobs, generate_jobs,
           depends_on=_MODEL, applies=_has("negatives")),
@@ -76,11 +78,11 @@ STAGES: tuple[Stage, ...] = (
           depends_on=_MODEL, applies=_has("conversations")),
     Stage(THIRD_PARTY, "runs a third-party generator, whose name it has", _MATERIALS, "attempt", "part",
           generate_jobs, generate_jobs, depends_on="the package of the generator", applies=_has("generators")),
-    Stage("balance", "applies quotas to negatives", ("negatives",), "negative", "set", balance_jobs, balance_jobs,
+    Stage("balance", "applies quotas to negatives", ("negatives",), "negative", "part, set", balance_jobs, balance_jobs,
           applies=_has("negatives")),
-    Stage("balance-positives", "applies quotas to positives", ("positives",), "positive", "set",
+    Stage("balance-positives", "applies quotas to positives", ("positives",), "positive", "part, set",
           balance_jobs, balance_jobs, applies=_has("positives")),
-    Stage("balance-conversations", "applies quotas to conversations", ("conversations",), "conversation", "set",
+    Stage("balance-conversations", "applies quotas to conversations", ("conversations",), "conversation", "part, set",
           balance_jobs, balance_jobs, applies=_limits_conversations),
     Stage("freeze", "saves the scorers of the last full build", (), "caption", "set", None, freeze_jobs,
           depends_on="the last full build", applies=_has("refine"), in_base=True),
@@ -121,11 +123,18 @@ def stage_names(config: BuildConfig, *, incremental: bool = False) -> tuple[str,
 
 
 def _named(stage: Stage, config: BuildConfig) -> list[Stage]:
-    """Return the stages of an entry: one, or one per third-party generator; a model-based one is a single job."""
+    """Return the stages of an entry: one, or one per third-party generator."""
     names = [generator.name for generator in config.generators] if stage.name == THIRD_PARTY else [stage.name]
-    with_model = {each.name for each in generating_stages(config) if needs_model(each.generator)}
-    by_model = replace(stage, scope="set", full=model_jobs, incremental=model_jobs)
-    return [replace(by_model if name in with_model else stage, name=name) for name in names]
+    with_model = {each.name: each for each in generating_stages(config) if needs_model(each.generator)}
+    of_parts = replace(stage, full=model_part_jobs, incremental=model_part_jobs)
+    of_set = replace(stage, scope="set", full=model_jobs, incremental=model_jobs)
+
+    def variant(name: str) -> Stage:
+        if name not in with_model:
+            return stage
+        return of_parts if asks_by_part(config, with_model[name].options) else of_set
+
+    return [replace(variant(name), name=name) for name in names]
 
 
 async def run_stages(stages: Sequence[Stage], run: StageRun) -> bool:
@@ -149,9 +158,9 @@ async def run_stages(stages: Sequence[Stage], run: StageRun) -> bool:
         inputs = [] if stage.own_part else [receipt.digest for receipt in receipts]
         version = json_hash([code_hash(build_jobs.__module__), package_versions(), inputs])
         jobs = build_jobs(replace(run, engine=engine, name=stage.name, version=version))
-        (pairs, *_) = await engine.run_stage(stage.name, jobs)
+        receipts = await engine.run_stage(stage.name, jobs)
         if stage.leftovers:
             remove_leftovers(run.root, run.engine.done, *stage.leftovers)
-        if stage.name == "pairs" and run.base and not pairs.counts.kept:
+        if stage.name == "pairs" and run.base and not total_counts(receipts).kept:
             return False
     return True

@@ -30,7 +30,18 @@ from pairwright.flows.state.versions import INCREMENTS, IncrementBase, page_move
 _LLM_LIMITS = ("max_concurrency", "requests_per_minute", "tokens_per_minute", "timeout", "max_retries", "patience")
 _LLM_ACCESS = ("max_cost", "max_requests", "prices", "price", "cache", "batch", "base_url", "transport")
 _NO_EFFECT = frozenset(
-    {"workers", "runner", "address", "publish", "publish_keep", "copies_gib", "incremental", "part_size"}
+    {
+        "workers",
+        "runner",
+        "address",
+        "slurm",
+        "host",
+        "publish",
+        "publish_keep",
+        "copies_gib",
+        "incremental",
+        "part_size",
+    }
 )  # settings that do not change a text, score or image
 
 
@@ -141,5 +152,7 @@ def _destinations(done: Mapping[str, Sequence[Receipt]], number: int) -> list[tu
 
 def _destination(name: str, number: int) -> str:
     shared = name in {"retrieval/keys.parquet", "fetched/images.parquet"}
-    own = name.startswith(("index/", "retrieval/", "failed/")) or name.endswith("-all.parquet")
+    own = name.startswith(
+        ("index/", "retrieval/", "failed/", "rejected/index-", "statistics/index-plan")
+    ) or name.endswith("-all.parquet")
     return f"{INCREMENTS}/{number:04d}/{name}" if own and not shared else name

@@ -11,7 +11,7 @@ class BuildProgress(Protocol):
     """Listener of a build."""
 
     def begin(self, stage: str, jobs: int) -> None:
-        """Begin a stage of so many jobs."""
+        """Begin a stage of so many jobs; called for each of its groups of jobs."""
         ...
 
     def advance(self, stage: str, *, reused: bool) -> None:

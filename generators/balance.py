@@ -257,6 +257,29 @@ class BalanceReport:
             place = edit.before_span[0] / max(len(row.source_text), 1)
             places[min(int(place * POSITION_BINS), POSITION_BINS - 1)] += 1
 
+    def as_counts(self) -> dict[str, Any]:
+        """Return all counts as JSON values, for `add_counts`."""
+        return {
+            "asked": self.asked,
+            "made": self.made,
+            "kept": self.tally.kept,
+            "rejected": self.tally.rejected,
+            "words": self.words,
+            "places": {kind: {str(at): count for at, count in each.items()} for kind, each in self.places.items()},
+        }
+
+    def add_counts(self, counts: Mapping[str, Any]) -> None:
+        """Add the counts of another report, from `as_counts`."""
+        self.asked.update(counts["asked"])
+        self.made.update(counts["made"])
+        self.tally.kept.update(counts["kept"])
+        for kind, reasons in counts["rejected"].items():
+            self.tally.rejected[kind].update(reasons)
+        for kind, words in counts["words"].items():
+            self.words[kind].update(words)
+        for kind, places in counts["places"].items():
+            self.places[kind].update({int(at): count for at, count in places.items()})
+
     def as_json(self) -> dict[str, Any]:
         """Return, for each type, its counts, words and places.
 

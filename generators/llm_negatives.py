@@ -27,7 +27,7 @@ from pairwright.generators.language.sources import Pool
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.listed_edits import BOTH_SIDES, NEGATIVE_TYPES, NEGATIVES, SEEN_NEGATIVES, ListedEdits
 from pairwright.generators.llm.client.steps import LLMStep
-from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
+from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDIDATES
 from pairwright.generators.llm.images import MessageImages, missing_image_reason
 from pairwright.generators.llm.output.answers import request_answers
 from pairwright.generators.llm_edits import AnnotationBuilder, EditCandidate, PairRequests
@@ -49,7 +49,7 @@ class LLMNegativeOptions:
     Attributes:
         types: of `TYPES`.
         per_type: answers for each caption.
-        candidates: negatives of each type in one answer.
+        candidates: negatives of each type in one answer, at most `MAX_CANDIDATES`.
         both_sides: pair each negative with a hard positive, see `llm_edits.AnnotationBuilder`.
         variant: of `VARIANTS`.
         captions_per_request: captions in one request, at most; one if the model sees the image.
@@ -80,7 +80,7 @@ class LLMNegatives:
         images: reads images for messages; used only with ``see_image``.
 
     Raises:
-        UsageError: an unknown type or variant, or less than one negative a type.
+        UsageError: an unknown type or variant, less than one negative a type, or more than `MAX_CANDIDATES`.
     """
 
     name = NAME
@@ -105,6 +105,8 @@ class LLMNegatives:
             if (count := getattr(self.options, name)) < 1:
                 raise UsageError(f"{name} must be at least 1, not {count}.")
         chosen = self.options
+        if chosen.candidates > MAX_CANDIDATES:
+            raise UsageError(f"candidates must be at most {MAX_CANDIDATES}, not {chosen.candidates}.")
         if chosen.variant == "workflow" and (chosen.candidates > 1 or chosen.both_sides):
             raise UsageError("candidates and both_sides require the variant one-call.")
         if chosen.see_image and (chosen.variant == "workflow" or chosen.both_sides):

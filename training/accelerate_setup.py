@@ -7,9 +7,10 @@ also passes its config. Unsupported launch settings raise `UsageError`. Processe
 import os
 from collections.abc import Mapping
 
+import torch
 from accelerate import Accelerator, PartialState  # type: ignore[import-untyped]
 from accelerate.state import AcceleratorState  # type: ignore[import-untyped]
-from accelerate.utils import DistributedType  # type: ignore[import-untyped]
+from accelerate.utils import DistributedDataParallelKwargs, DistributedType  # type: ignore[import-untyped]
 
 from pairwright.datasets.errors import UsageError
 
@@ -31,7 +32,8 @@ def start_processes(precision: str) -> Accelerator:
     """Join the process group that this process was launched into, if any.
 
     Args:
-        precision: fp32, bf16 or fp16.
+        precision: auto, fp32, bf16 or fp16. auto: what accelerate's config asks for, else bf16 on a GPU that has it, else
+            fp32. With all but fp32, a GPU multiplies what stays float32 as TF32.
 
     Raises:
         UsageError: accelerate's config asks for an unsupported feature (sharded models, gradient accumulation, another
@@ -42,7 +44,10 @@ def start_processes(precision: str) -> Accelerator:
     cpu = _join_process_group(started)
     AcceleratorState._reset_state()  # noqa: SLF001 - a second run would keep the first one's precision
     try:
-        accelerator = Accelerator(mixed_precision="no" if precision == "fp32" else precision, cpu=cpu)
+        mixed = _mixed_precision(precision)
+        # Parameters alone differ after a step. Buffers are constants: nothing to broadcast.
+        parallel = DistributedDataParallelKwargs(broadcast_buffers=False, gradient_as_bucket_view=True)
+        accelerator = Accelerator(mixed_precision=mixed, cpu=cpu, kwargs_handlers=[parallel])
     except ValueError as error:
         raise UsageError(f"precision {precision}: {str(error).splitlines()[0]} Set precision to fp32.") from None
     if accelerator.num_processes != started:
@@ -53,9 +58,22 @@ def start_processes(precision: str) -> Accelerator:
         )
     if accelerator.distributed_type in _SHARDED_TYPES:
         raise _sharding_error(accelerator.distributed_type.value)
-    if precision == "fp16" and accelerator.device.type == "cpu":
+    if mixed == "fp16" and accelerator.device.type == "cpu":
         raise UsageError("fp16 requires a GPU. Set precision to fp32 or bf16.")
+    if accelerator.device.type == "cuda":
+        torch.set_float32_matmul_precision("highest" if precision == "fp32" else "high")
+        torch.backends.cudnn.allow_tf32 = precision != "fp32"
     return accelerator
+
+
+def _mixed_precision(precision: str) -> str:
+    """Return accelerate's name of a precision: no, bf16 or fp16."""
+    if precision != "auto":
+        return "no" if precision == "fp32" else precision
+    launched = os.environ.get("ACCELERATE_MIXED_PRECISION", "no")
+    if launched in {"bf16", "fp16"}:
+        return launched
+    return "bf16" if PartialState().device.type == "cuda" and torch.cuda.is_bf16_supported() else "no"
 
 
 def default_workers(processes: int) -> int:
@@ -105,10 +123,11 @@ def _refuse_config(settings: Mapping[str, str], precision: str) -> None:
     if (steps := settings.get("ACCELERATE_GRADIENT_ACCUMULATION_STEPS", "1")) not in {"1", ""}:
         raise UsageError(
             f"accelerate's config asks for gradient_accumulation_steps {steps}, which is not supported: a contrastive "
-            "loss compares all rows of a batch. Set it to 1 and choose batches.size."
+            "loss compares all rows of a batch. Set it to 1; batches.chunk divides a large batches.size into passes that "
+            "fit in memory, with the same gradients."
         )
     asked = settings.get("ACCELERATE_MIXED_PRECISION", "no")
-    if asked not in {"no", "", precision}:
+    if precision != "auto" and asked not in {"no", "", precision}:
         raise UsageError(
             f"accelerate's config asks for mixed precision {asked}, the recipe sets {precision}. Pass --set "
             f"precision={asked}, or launch with --mixed_precision no."

@@ -62,7 +62,8 @@ def curves_page(name: str, rows: Sequence[dict[str, str]]) -> str:
         ("epochs", f"{float(last['epoch']):g}"),
         ("last loss", last["loss"]),
     ]
-    numbers.append(("samples a second", f"{float(last['samples_per_second']):,.0f}"))
+    if last.get("samples_per_second"):
+        numbers.append(("samples a second", f"{float(last['samples_per_second']):,.0f}"))
     body = (key if validated else "") + f'<div class="plots">{"".join(plots)}</div>'
     note = f"{len(rows):,} rows of log.csv; each is the mean over the steps since the previous row."
     return render_page(

@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -98,10 +97,10 @@ class StepStatistics:
         """Stop waiting for data."""
         self._waited += time.perf_counter() - self._waiting_since
 
-    def add(self, total: WeightedLoss, norm: Any, samples: int, rate: float) -> None:
+    def add(self, total: WeightedLoss, norm: Tensor, samples: int, rate: float) -> None:
         """Add a finished step and start waiting for the next batch."""
         self._losses.append(total.loss.detach())
-        self._norms.append(torch.as_tensor(norm).detach())
+        self._norms.append(norm)
         for name, part in total.parts.items():
             self._parts.setdefault(name, []).append(part.detach())
         self._samples += samples
@@ -143,5 +142,5 @@ class StepStatistics:
 
 
 def _mean(values: list[Tensor], ranks: Ranks) -> float:
-    # A gathered loss is equal on all ranks; otherwise the mean over ranks is the loss.
+    # The loss of a batch is the mean over ranks.
     return (ranks.total(torch.stack(values).mean()) / ranks.count).item()

@@ -5,10 +5,13 @@
     OUT/checkpoints/step-00000500/
         trained.safetensors       trained parameters; the frozen ones are those of the initial model
         optimizer.pt              state of AdamW, and of the gradient scaler under fp16
+        average.safetensors       with ema: the averaged weights
         state.json                counters and loader position; written last, before the folder is renamed
     OUT/best.safetensors          with early stop: the trained parameters with the lowest validation loss
     OUT/skipped.jsonl             samples that could not be used, if any
     OUT/model/                    the finished model
+    OUT/model-ema/                with ema: the same with averaged weights
+    OUT/model-openclip/           with save_openclip: OUT/model in OpenCLIP's layout
 
 Only the newest checkpoint is kept. No random state is stored: each step seeds its generator from (seed, step, rank).
 """
@@ -22,15 +25,21 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import StorageError
 from pairwright.datasets.records import compact_json
 from pairwright.training.loading.loader import LoaderState
-from pairwright.training.models.checkpoints import load_trained, save_trained
+from pairwright.training.models.checkpoints import (
+    copy_weights,
+    load_trained,
+    read_weights,
+    save_trained,
+    save_weights,
+)
 
-_STATE, _WEIGHTS, _OPTIMIZER = "state.json", "trained.safetensors", "optimizer.pt"
+_STATE, _WEIGHTS, _OPTIMIZER, _AVERAGE = "state.json", "trained.safetensors", "optimizer.pt", "average.safetensors"
 
 
 @dataclass(slots=True)
@@ -61,23 +70,34 @@ class TrainingProgress:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizerState:
-    """Objects with state besides the weights: the optimizer, and under fp16 the gradient scaler."""
+class RunState:
+    """Objects that a checkpoint restores.
 
+    Attributes:
+        model: not wrapped.
+        optimizer: of its trained parameters.
+        scaler: gradient scaler under fp16; None otherwise.
+        average: averaged weights by parameter name; empty without ema.
+    """
+
+    model: nn.Module
     optimizer: Any
-    scaler: Any = field(default=None)
+    scaler: Any = None
+    average: Mapping[str, Tensor] = field(default_factory=dict)
 
 
-def save_checkpoint(out: Path, model: nn.Module, running: OptimizerState, progress: TrainingProgress) -> Path:
+def save_checkpoint(out: Path, state: RunState, progress: TrainingProgress) -> Path:
     """Write a checkpoint atomically and remove older ones."""
     folder = out / "checkpoints" / f"step-{progress.step:08d}"
     temporary = folder.with_name(f".{folder.name}.tmp")
     for stale in (temporary, folder):
         shutil.rmtree(stale, ignore_errors=True)
     temporary.mkdir(parents=True)
-    save_trained(model, temporary / _WEIGHTS)
-    scaler = running.scaler.state_dict() if running.scaler else None
-    torch.save({"optimizer": running.optimizer.state_dict(), "scaler": scaler}, temporary / _OPTIMIZER)
+    save_trained(state.model, temporary / _WEIGHTS)
+    if state.average:
+        save_weights(state.average, temporary / _AVERAGE)
+    scaler = state.scaler.state_dict() if state.scaler else None
+    torch.save({"optimizer": state.optimizer.state_dict(), "scaler": scaler}, temporary / _OPTIMIZER)
     with (temporary / _STATE).open("w", encoding="utf-8") as file:
         file.write(json.dumps(asdict(progress)) + "\n")
         file.flush()
@@ -94,27 +114,29 @@ def newest_checkpoint(out: Path) -> Path | None:
     return max(_checkpoints(out), default=None)
 
 
-def load_checkpoint(folder: Path, model: nn.Module, running: OptimizerState) -> TrainingProgress:
-    """Load a checkpoint into a model with the same trained parameters.
+def load_checkpoint(folder: Path, state: RunState) -> TrainingProgress:
+    """Load a checkpoint into a model with the same trained parameters, and into its optimizer.
 
     Raises:
         StorageError: the checkpoint is damaged.
         UsageError: it belongs to another model.
     """
-    load_trained(model, folder / _WEIGHTS)
+    load_trained(state.model, folder / _WEIGHTS)
+    if state.average:
+        copy_weights(state.average, read_weights(folder / _AVERAGE), folder / _AVERAGE)
     try:
         states = torch.load(folder / _OPTIMIZER, map_location="cpu", weights_only=True)
         progress = TrainingProgress(**json.loads((folder / _STATE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         raise StorageError(f"{folder} cannot be read ({error}). Remove the run folder and start again.") from None
-    running.optimizer.load_state_dict(states["optimizer"])
-    if running.scaler and states["scaler"]:
-        running.scaler.load_state_dict(states["scaler"])
+    state.optimizer.load_state_dict(states["optimizer"])
+    if state.scaler and states["scaler"]:
+        state.scaler.load_state_dict(states["scaler"])
     return progress
 
 
 def save_model(model: Any, folder: Path) -> None:
-    """Write the finished model atomically."""
+    """Write a model with a method ``save`` atomically."""
     temporary = folder.with_name(f".{folder.name}.tmp")
     for stale in (temporary, folder):
         shutil.rmtree(stale, ignore_errors=True)

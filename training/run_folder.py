@@ -12,16 +12,16 @@ import yaml
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import StorageError, UsageError, describe_write_error
-from pairwright.training.recipes.schema import Recipe
+from pairwright.training.recipes.sections import RecipeSection
 
-_CHANGEABLE = {("batches", "workers"), ("log_every",), ("save_every",)}  # may differ on resume
+_CHANGEABLE = {("batches", "workers"), ("log_every",), ("save_every",), ("save_openclip",)}  # may differ on resume
 
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
     """Settings, model and data of a requested run."""
 
-    recipe: Recipe
+    recipe: RecipeSection
     model: str
     data: str
     validation: str

@@ -1,36 +1,37 @@
 """Training loop: steps of AdamW over shard batches, on one or several processes, until the schedule or early stop ends it.
 
 accelerate handles processes, precision and gradient scaling; the model and the loss come from the recipe's method
-(`recipes/`). Each step is seeded from (seed, step, rank) and a checkpoint records the next batch, so a resumed run ends
-with the same weights as an uninterrupted one (on the same machine with the same number of processes).
+(`recipes/`), the update from `training_step.py`. Each step is seeded from (seed, step, rank) and a checkpoint records the
+next batch, so a resumed run ends with the same weights as an uninterrupted one (on the same machine with the same number
+of processes).
 
-Not covered: gradient accumulation, over which contrastive losses do not add up; sharded models.
+Not covered: gradient accumulation, over which contrastive losses do not add up (`gradient_cache.py` instead); sharded
+models.
 """
 
 import json
 import math
 from collections import Counter
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
 
 from pairwright.datasets.atomic_files import write_text
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.images.loading import publishable_image_name
 from pairwright.datasets.progress import open_step
-from pairwright.datasets.rng import make_rng
 from pairwright.training.accelerate_setup import default_workers, start_processes
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader, check_data_exists
 from pairwright.training.loading.samples import OnError
 from pairwright.training.loss_curves import write_curves
 from pairwright.training.metrics_log import CsvLog, LogRow, StepStatistics
-from pairwright.training.models.checkpoints import load_trained, save_trained
+from pairwright.training.models.checkpoints import copy_weights, load_trained, save_trained
 from pairwright.training.models.clip import Clip
-from pairwright.training.models.focallens_mllm import FocalLensMllm
+from pairwright.training.models.openclip_checkpoint import save_openclip
 from pairwright.training.models.registry import model_folder
 from pairwright.training.models.trainable_parameters import count_parameters
 from pairwright.training.objectives.distributed import Ranks
@@ -39,7 +40,6 @@ from pairwright.training.recipes.method import PreparedMethod
 from pairwright.training.recipes.schema import Recipe
 from pairwright.training.reporters import open_reporters
 from pairwright.training.run_checkpoints import (
-    OptimizerState,
     TrainingProgress,
     load_checkpoint,
     newest_checkpoint,
@@ -48,6 +48,7 @@ from pairwright.training.run_checkpoints import (
     write_skipped,
 )
 from pairwright.training.run_folder import RunRequest, check_run_folder, lock_run_folder, write_run_description
+from pairwright.training.training_step import TrainingStep
 
 _MAX_SKIP_MESSAGES = 5
 
@@ -144,20 +145,24 @@ class _Trainer:
         if bool(run.validation) != bool(run.recipe.early_stop):
             raise UsageError("`early_stop` and --validation require each other: set both or neither.")
         self.accelerator = start_processes(run.recipe.precision)
-        self.ranks = Ranks(self.accelerator.process_index, self.accelerator.num_processes)
+        size, count = run.recipe.batches.size, self.accelerator.num_processes
+        if size % count:
+            raise UsageError(f"batches.size {size} is not divisible by {count} processes: set it to a multiple.")
+        self.ranks = Ranks(self.accelerator.process_index, count, size // count)
         asked = RunRequest(run.recipe, run.model, run.data, run.validation)
         check_run_folder(run.out, asked, resume=run.resume)
         for data in filter(None, (run.data, run.validation)):
             check_data_exists(data)  # before loading a large model
         torch.manual_seed(run.recipe.seed)
         prepared = run.recipe.method.prepare(run.recipe, model_folder(run.model))
-        self.model = prepared.model
         self.loader = self._loader(run.data, prepared, validation=False)
         self.validation_loader = self._loader(run.validation, prepared, validation=True) if run.validation else None
         self.progress = TrainingProgress()
-        self.optimizer = _optimizer(self.model, run.recipe)
+        self.statistics = StepStatistics()
+        self.step = TrainingStep(run.recipe, prepared.model, self.accelerator, self.ranks)
         self.steps = run.recipe.schedule.steps or run.recipe.schedule.epochs * len(self.loader)
-        self._prepare()
+        self._resume()
+        self.step.start(self.steps)
         self.accelerator.wait_for_everyone()  # all checks passed on all ranks
         if self.accelerator.is_main_process:
             self.lock = lock_run_folder(run.out)
@@ -183,28 +188,18 @@ class _Trainer:
                 self._epoch(writers)
         return self._finish()
 
-    def _prepare(self) -> None:
-        self.model.to(self.accelerator.device)
+    def _resume(self) -> None:
         if folder := newest_checkpoint(self.run.out) if self.run.resume else None:
-            # Before the model and the optimizer are wrapped.
-            self.progress = load_checkpoint(folder, self.model, OptimizerState(self.optimizer, self.accelerator.scaler))
+            self.progress = load_checkpoint(folder, self.step.state)
             assert self.progress.loader is not None
             if not self.accelerator.is_main_process:
                 self.progress.cut = 0  # the checkpoint holds the sum over ranks
             self.loader.load_state_dict(self.progress.loader)
-        self.wrapped: nn.Module = self.accelerator.prepare_model(self.model)
-        self.stepping: Any = self.accelerator.prepare_optimizer(self.optimizer)
-        self.running = OptimizerState(self.optimizer, self.accelerator.scaler)
-        self.statistics = StepStatistics()
 
     def _loader(self, data: str, prepared: PreparedMethod, *, validation: bool) -> ShardLoader[Any]:
         batches = self.recipe.batches
-        if batches.size % self.ranks.count:
-            raise UsageError(
-                f"batches.size {batches.size} is not divisible by {self.ranks.count} processes: set it to a multiple."
-            )
         options = LoadingOptions(
-            batch_size=batches.size // self.ranks.count,
+            batch_size=self.ranks.rows,
             seed=self.recipe.seed,
             window=0 if validation else batches.window,
             ends="even" if validation else batches.ends,
@@ -231,7 +226,7 @@ class _Trainer:
         self.statistics.start_waiting()
         for batch in self.loader:
             self.statistics.stop_waiting()
-            self._step(batch)
+            self._train_on(batch)
             self.bar.reach(self.progress.step - self.first)
             self.progress.ended = "done" if self.progress.step >= self.steps else ""
             validation = self._validate() if self._validation_is_due() else None
@@ -245,29 +240,13 @@ class _Trainer:
             if self.progress.ended:
                 return
 
-    def _step(self, batch: Any) -> None:
-        step = self.progress.step
-        torch.manual_seed(make_rng(self.recipe.seed, step, "step", str(self.ranks.rank)).getrandbits(63))
-        rate = self.recipe.optimizer.lr * learning_rate_factor(step, self._warmup(), self.steps)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        self.wrapped.train()
-        total = self.recipe.method.loss(self.wrapped, batch, self.ranks)
-        self.accelerator.backward(total.loss)
-        trained = [one for one in self.model.parameters() if one.requires_grad]
-        norm = self.accelerator.clip_grad_norm_(trained, self.recipe.optimizer.clip or math.inf)
-        self.stepping.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        if isinstance(self.model, Clip | FocalLensMllm):
-            self.model.limit_scale()
+    def _train_on(self, batch: Any) -> None:
+        result = self.step.take(batch, self.progress.step)
         self.progress.step += 1
         self.progress.loader = self.loader.state_dict()
         self.progress.cut += batch.cut
         self._note_skipped()
-        self.statistics.add(total, norm, len(batch.keys), rate)
-
-    def _warmup(self) -> int:
-        return warmup_steps(self.recipe.schedule.warmup, self.steps)
+        self.statistics.add(result.total, result.norm, len(batch.keys), result.rate)
 
     def _validation_is_due(self) -> bool:
         """Return whether to validate after this step."""
@@ -280,20 +259,14 @@ class _Trainer:
         """Return the mean loss on the validation data and update early stop."""
         assert self.validation_loader is not None
         assert self.recipe.early_stop is not None
-        self.wrapped.eval()
-        losses = []
-        with torch.no_grad():
-            for batch in self.validation_loader:
-                value = self.recipe.method.loss(self.wrapped, batch, self.ranks).loss
-                # A gathered loss is equal on all ranks; otherwise the mean over ranks is the loss.
-                losses.append(self.ranks.total(value) / self.ranks.count)
+        losses = [self.step.validation_loss(batch) for batch in self.validation_loader]
         self._note_skipped()
         self.validation_loader.epoch = 0  # the same edited texts at every validation
         found = torch.stack(losses).mean().item()
         if self.progress.best is None or found < self.progress.best:
             self.progress.best, self.progress.waited = found, 0
             if self.accelerator.is_main_process:
-                save_trained(self.model, self.run.out / "best.safetensors")
+                save_trained(self.step.model, self.run.out / "best.safetensors")
         else:
             self.progress.waited += 1
             if self.progress.waited >= self.recipe.early_stop.patience:
@@ -302,7 +275,7 @@ class _Trainer:
         return found
 
     def _row(self, validation: float | None) -> LogRow:
-        scale = getattr(self.model, "scale", None)
+        scale = getattr(self.step.model, "scale", None)
         row = self.statistics.row(self.progress, self.progress.step / len(self.loader), self.ranks, scale, validation)
         if not math.isfinite(row.loss):
             raise PairwrightError(
@@ -329,7 +302,7 @@ class _Trainer:
         self.progress.skipped = self.ranks.merge(self.progress.skipped)
         if self.accelerator.is_main_process:
             self.progress.seconds += self.statistics.lap()
-            save_checkpoint(self.run.out, self.model, self.running, replace(self.progress, cut=cut))
+            save_checkpoint(self.run.out, self.step.state, replace(self.progress, cut=cut))
         self.accelerator.wait_for_everyone()
 
     def _total_cut(self) -> int:
@@ -337,7 +310,7 @@ class _Trainer:
 
     def _finish(self) -> TrainingReport:
         cut = self._total_cut()
-        sizes = count_parameters(self.model)
+        sizes = count_parameters(self.step.model)
         folder = self.run.out / "model"
         main = self.accelerator.is_main_process
         report = TrainingReport(
@@ -359,51 +332,36 @@ class _Trainer:
             main=main,
         )
         if main:
-            if self.progress.best is not None:
-                load_trained(self.model, self.run.out / "best.safetensors")
-            save_model(self.recipe.method.finish(self.model), folder)
+            self._save_models(folder)
             write_text(self.run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
             write_curves(self.run.out)
             write_skipped(self.run.out, self.progress.skipped)
         self.accelerator.wait_for_everyone()
         return report
 
-
-def _optimizer(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """Return AdamW over the trained parameters; those with fewer than two dimensions have no weight decay, as in OpenCLIP."""
-    trained, settings = [one for one in model.parameters() if one.requires_grad], recipe.optimizer
-    groups = [
-        {"params": [one for one in trained if one.dim() >= 2], "weight_decay": settings.weight_decay},
-        {"params": [one for one in trained if one.dim() < 2], "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(groups, lr=settings.lr, betas=settings.betas, eps=settings.eps)
+    def _save_models(self, folder: Path) -> None:
+        model, finish = self.step.model, self.recipe.method.finish
+        if average := self.step.state.average:
+            averaged = deepcopy(model)
+            copy_weights(dict(averaged.named_parameters()), {**dict(model.named_parameters()), **average}, folder)
+            save_model(finish(averaged), folder.with_name("model-ema"))
+        if self.progress.best is not None:
+            load_trained(model, self.run.out / "best.safetensors")
+        finished = finish(model)
+        save_model(finished, folder)
+        if self.recipe.save_openclip:
+            assert isinstance(finished, Clip)
+            save_openclip(finished, folder.with_name("model-openclip"))
 
 
 def _memory_helps(recipe: Recipe, when: str) -> str:
     known = type(recipe.method).model_fields
+    chunk = "a smaller batches.chunk (rows per pass), " if recipe.method.splits_rows else ""
     lora = ", method.lora" if "lora" in known else ""
     smaller = ", a smaller method.negatives" if "negatives" in known else ""
     tiles = ", method.tiles=false" if getattr(recipe.method, "tiles", False) else ""
     return (
-        f"{when}, with batches.size {recipe.batches.size} and precision {recipe.precision}. Try a smaller "
+        f"{when}, with batches.size {recipe.batches.size} and precision {recipe.precision}. Try {chunk}a smaller "
         f"batches.size, precision bf16, a smaller batches.max_tokens{smaller}{tiles}{lora}, or more processes. "
         "Then choose another --out."
     )
-
-
-def warmup_steps(warmup: float, steps: int) -> int:
-    """Return the number of warm-up steps: ``warmup`` itself, or that share of ``steps`` if below 1."""
-    return math.ceil(warmup * steps) if warmup < 1 else int(warmup)
-
-
-def learning_rate_factor(step: int, warmup: int, steps: int) -> float:
-    """Return the fraction of the full learning rate at a step, 0-1: linear warm-up, then half a cosine down to 0.
-
-    Args:
-        step: from 0.
-        warmup: warm-up steps; the first has 1 / warmup.
-        steps: of the whole run.
-    """
-    if step < warmup:
-        return (step + 1) / warmup
-    return (1 + math.cos(math.pi * min(1.0, (step - warmup) / max(1, steps - warmup)))) / 2

@@ -12,14 +12,21 @@ from pairwright.datasets.rejects import RejectError, make_reject
 _LIST_OF_ROWS = re.compile(rb"\s*\[\s*(?:\{|$)")
 
 
-def read_jsonl(path: Path, option_names: OptionNames = COMMAND_LINE) -> InputRowIterator:
+def read_jsonl(
+    path: Path, option_names: OptionNames = COMMAND_LINE, stretch: tuple[int, int, int] = (0, 0, 0)
+) -> InputRowIterator:
     """Yield the rows of a JSON Lines file; places are ``file:line``.
+
+    Args:
+        path: of the file.
+        option_names: how messages name options.
+        stretch: only the lines of a stretch, as in `text_files.iter_lines`.
 
     Raises:
         InputError: if the file cannot be read, or is a JSON list.
     """
-    first = True
-    for number, line in iter_lines(path):
+    first = stretch[0] == 0
+    for number, line in iter_lines(path, stretch):
         if line.isspace():
             continue
         if first and _LIST_OF_ROWS.match(line):

@@ -40,7 +40,7 @@ class KeySet:
         Returns:
             One boolean per key: true if it was added by an earlier call, or occurs earlier in ``keys``.
         """
-        prints = _hash_prefixes(keys)
+        prints = hash_prefixes(keys)
         order = np.argsort(prints, kind="stable")
         ordered = prints[order]
         repeated = np.zeros(len(prints), dtype=np.bool_)
@@ -63,6 +63,7 @@ class KeySet:
         self._runs.append(run)
 
 
-def _hash_prefixes(keys: Sequence[str]) -> HashPrefixes:
+def hash_prefixes(keys: Sequence[str]) -> HashPrefixes:
+    """Return the first 64 bits of each key, uint64 (n,)."""
     digits = bytes.fromhex("".join([key[:16] for key in keys]))
     return np.frombuffer(digits, dtype=">u8").astype(np.uint64)

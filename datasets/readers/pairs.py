@@ -13,7 +13,7 @@ Memory: one batch, and 8 bytes per key (`key_set.py`); COCO files are held in me
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -105,6 +105,11 @@ def read_pairs(options: ReadOptions) -> Iterator[ReadBatch]:
         UsageError: immediately, for invalid options.
         InputError: immediately for missing inputs; while iterating, for flaws (see the module's docstring).
     """
+    return _collect_batches(options, locate_inputs(options))
+
+
+def locate_inputs(options: ReadOptions) -> list[LocatedInput]:
+    """Return the files of the inputs, after a check of the options; errors as in `read_pairs`."""
     check_column_mapping(options.columns, options.option_names)
     for name, value, known in (
         ("on_error", options.on_error, get_args(ErrorPolicy)),
@@ -123,11 +128,11 @@ def read_pairs(options: ReadOptions) -> Iterator[ReadBatch]:
     located = [locate_input(written, options.format, options.option_names) for written in inputs]
     if options.instances and any(one.format != "coco" for one in located):
         raise UsageError("`instances` requires COCO captions; other formats contain their boxes.")
-    return _collect_batches(options, located)
+    return located
 
 
 @dataclass
-class _BatchCollector:
+class BatchCollector:
     """Collects candidates into batches; finds repeated keys and applies the policy."""
 
     policy: ErrorPolicy
@@ -138,6 +143,8 @@ class _BatchCollector:
     kept: int = 0
     first: Reject | None = None
     reasons: Counter[str] = field(default_factory=Counter)
+    places: list[str] = field(default_factory=list)  # of the pairs of the last batch
+    pairs_before: list[int] = field(default_factory=list)  # each reject of the last batch
 
     def is_fatal(self, flaw: Reject) -> bool:
         """Return whether a flaw ends the reading."""
@@ -152,6 +159,7 @@ class _BatchCollector:
         waiting, self.waiting = self.waiting, []
         batch = ReadBatch([], [], +self.formats)
         self.formats.clear()
+        self.places, self.pairs_before = [], []
         for item in self._without_repeats(waiting):
             if isinstance(item, Pair):
                 batch.pairs.append(item)
@@ -160,6 +168,7 @@ class _BatchCollector:
             if self.is_fatal(flaw):
                 raise flaw.error(self.option_names)
             batch.rejects.append(flaw)
+            self.pairs_before.append(len(batch.pairs))
             self.first = self.first or flaw
             self.reasons[flaw.reason] += 1
         self.kept += len(batch.pairs)
@@ -168,7 +177,7 @@ class _BatchCollector:
     def _without_repeats(self, waiting: list[tuple[str, Pair] | Reject]) -> Iterator[Pair | Reject]:
         placed = [item for item in waiting if isinstance(item, tuple)]
         repeated = self.seen.add([pair.key for _, pair in placed])
-        again = {at: key for at in repeated.nonzero()[0].tolist() if (key := _make_row_key(placed[at][1]))}
+        again = {at: key for at in repeated.nonzero()[0].tolist() if (key := make_row_key(placed[at][1]))}
         apart = {at for at, seen in zip(again, self.seen.add(list(again.values())), strict=True) if not seen}
         at = -1
         for item in waiting:
@@ -176,13 +185,14 @@ class _BatchCollector:
                 yield item
                 continue
             at += 1
-            if at in apart:
-                yield replace(item[1], key=again[at])
+            if repeated[at] and at not in apart:
+                yield duplicate_reject(*item)
             else:
-                yield _duplicate_reject(*item) if repeated[at] else item[1]
+                self.places.append(item[0])
+                yield replace(item[1], key=again[at]) if at in apart else item[1]
 
 
-def _make_row_key(pair: Pair) -> str:
+def make_row_key(pair: Pair) -> str:
     """Return another key for an image inside a table that is identified by its caption only, else empty.
 
     Two images may have the same caption; all but the first get a key that includes their row.
@@ -192,14 +202,16 @@ def _make_row_key(pair: Pair) -> str:
     return pair_key(pair.source, publishable_image_name(pair.image), pair.caption)
 
 
-def _duplicate_reject(place: str, pair: Pair) -> Reject:
+def duplicate_reject(place: str, pair: Pair) -> Reject:
+    """Return the reject for a pair whose key came before."""
     who = pair.source_id or pair.image
     detail = f"{who!r} came before with the same caption" if who else "the same caption came before"
     reason = "candidate_row" if json.loads(pair.meta).keys() >= CANDIDATE_COLUMNS else "duplicate_key"
     return replace(make_reject(place, reason, detail, pair.caption), source=pair.source)
 
 
-def _no_pairs_error(first: Reject, reasons: Counter[str], option_names: OptionNames) -> InputError:
+def no_pairs_error(first: Reject, reasons: Counter[str], option_names: OptionNames) -> InputError:
+    """Return the error of an input without a valid row; ``first`` is its first reject."""
     counts = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
     return InputError(
         f"no valid row ({counts}); the first is {first.reason}: {first.detail}",
@@ -209,7 +221,7 @@ def _no_pairs_error(first: Reject, reasons: Counter[str], option_names: OptionNa
 
 
 def _collect_batches(options: ReadOptions, located: list[LocatedInput]) -> Iterator[ReadBatch]:
-    screen = _BatchCollector(options.on_error, options.option_names)
+    screen = BatchCollector(options.on_error, options.option_names)
     empty = True
     for one in located:
         for place, candidate in _iter_candidates(options, one, screen.formats):
@@ -227,76 +239,116 @@ def _collect_batches(options: ReadOptions, located: list[LocatedInput]) -> Itera
     if screen.waiting:
         yield screen.close()
     if screen.first and not screen.kept:
-        raise _no_pairs_error(screen.first, screen.reasons, options.option_names)
+        raise no_pairs_error(screen.first, screen.reasons, options.option_names)
 
 
 def _iter_candidates(
     options: ReadOptions, one: LocatedInput, formats: Counter[str]
 ) -> Iterator[tuple[str, Pair | Reject]]:
     """Yield (place, candidate) of one input and count ``formats``; flaws of whole files are raised."""
-    option_names = options.option_names
+    normaliser = make_normaliser(options, one, formats)
+    rows = 0
+    for file in one.files:
+        watch = CaptionPresence(options.option_names)
+        yield from iter_file_candidates(options, one, normaliser, file, select_reader(options, one.format)(file), watch)
+        watch.end()
+        rows += watch.rows
+    if rows:
+        check_mapped_columns(options, normaliser.unmatched_columns, one.files[-1])
+
+
+def make_normaliser(options: ReadOptions, one: LocatedInput, formats: Counter[str]) -> Normaliser:
+    """Return what makes pairs of the rows of one input, and counts ``formats``."""
     rules = NormaliserOptions(
         options.columns,
         options.explode,
         options.verify_images,
         options.box_unit,
         options.source,
-        option_names,
+        options.option_names,
         options.max_caption,
         options.without_caption,
     )
     root = Path(options.image_root).absolute() if options.image_root else one.root
-    normaliser = Normaliser(rules, ImageRoot(root, bool(options.image_root)), one.name, formats)
+    return Normaliser(rules, ImageRoot(root, bool(options.image_root)), one.name, formats)
+
+
+def iter_file_candidates(  # noqa: PLR0913, PLR0917 - what reading a file needs
+    options: ReadOptions,
+    one: LocatedInput,
+    normaliser: Normaliser,
+    file: Path,
+    rows: InputRowIterator,
+    watch: "CaptionPresence",
+) -> Iterator[tuple[str, Pair | Reject]]:
+    """Yield (place, candidate) of the ``rows`` of a file, or of a stretch of it."""
     fixed = READERS.get(one.format).fixed_columns
     name = options.source or one.name
-    rows = 0
-    for file in one.files:
-        watch = _CaptionPresence(option_names)
-        for row in _select_reader(options, one.format)(file):
-            for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
-                watch.look(candidate, fixed=fixed)
-                if isinstance(candidate, Reject):
-                    yield candidate.place, replace(candidate, source=name)
-                else:
-                    yield row.place, candidate
-            if isinstance(row, InputRow):  # columns are unknown if no row can be read
-                rows += 1
-                if fixed:
-                    _check_mapped_columns(normaliser, file)
-        watch.end()
-    if rows:
-        _check_mapped_columns(normaliser, one.files[-1])
+    for row in rows:
+        for candidate in [row] if isinstance(row, Reject) else normaliser.candidates(row):
+            watch.look(candidate, fixed=fixed)
+            if isinstance(candidate, Reject):
+                yield candidate.place, replace(candidate, source=name)
+            else:
+                yield row.place, candidate
+        if isinstance(row, InputRow):  # columns are unknown if no row can be read
+            watch.rows += 1
+            if fixed:
+                check_mapped_columns(options, normaliser.unmatched_columns, file)
 
 
-def _select_reader(options: ReadOptions, format_: str) -> Callable[[Path], InputRowIterator]:
+def select_reader(options: ReadOptions, format_: str) -> Callable[[Path], InputRowIterator]:
+    """Return the reader of a format for these options."""
     if options.instances:
         return partial(read_coco, instances=Path(options.instances))
     return partial(read_jsonl, option_names=options.option_names) if format_ == "jsonl" else READERS.get(format_).read
 
 
-def _check_mapped_columns(normaliser: Normaliser, file: Path) -> None:
-    if normaliser.unmatched_columns:
-        unmatched = ", ".join(sorted(normaliser.unmatched_columns))
-        fix = f"Correct {normaliser.rules.option_names.option('columns')}."
-        raise InputError(f"no row has a column {unmatched}", where=str(file), fix=fix)
+def check_mapped_columns(options: ReadOptions, unmatched: Collection[str], file: Path) -> None:
+    """Check that each mapped column occurs.
+
+    Raises:
+        InputError: for the ``unmatched`` ones.
+    """
+    if unmatched:
+        fix = f"Correct {options.option_names.option('columns')}."
+        raise InputError(f"no row has a column {', '.join(sorted(unmatched))}", where=str(file), fix=fix)
 
 
 @dataclass
-class _CaptionPresence:
-    """Distinguishes a file without any caption from one in which some rows have none."""
+class CaptionPresence:
+    """Distinguishes a file without any caption from one in which some rows have none.
+
+    Attributes:
+        option_names: how messages name options.
+        first: the first candidate without a caption.
+        others: whether there are other candidates.
+        rows: number of rows that could be read.
+    """
 
     option_names: OptionNames
     first: Reject | None = None
     others: bool = False
+    rows: int = 0
 
     def look(self, candidate: Pair | Reject, *, fixed: bool) -> None:
+        """Look at a candidate; ``fixed``: all rows have the same columns.
+
+        Raises:
+            InputError: if no row of a file with fixed columns can have a caption.
+        """
         if isinstance(candidate, Pair) or candidate.reason not in MISSING_CAPTION_REASONS:
             self.others = True
-        elif fixed:  # all rows have the same columns
+        elif fixed:
             raise candidate.error(self.option_names, whole_file=True)
         else:
             self.first = self.first or candidate
 
     def end(self) -> None:
+        """End the file.
+
+        Raises:
+            InputError: if no row of it has a caption.
+        """
         if self.first and not self.others:
             raise self.first.error(self.option_names, whole_file=True)

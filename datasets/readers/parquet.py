@@ -22,8 +22,12 @@ from pairwright.datasets.remote.reading import open_table
 BATCH_ROWS = 4096
 
 
-def read_parquet(path: Path) -> InputRowIterator:
+def read_parquet(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> InputRowIterator:
     """Yield the rows of a Parquet file; places are ``file:row N``, from 1.
+
+    Args:
+        path: of the file.
+        stretch: only the row groups from ``start`` to before ``stop`` (0 for all), and the number of rows before.
 
     Raises:
         InputError: two columns have one name, or the file could not be read for an external reason.
@@ -31,11 +35,12 @@ def read_parquet(path: Path) -> InputRowIterator:
     import pyarrow as pa
     from pyarrow import parquet
 
-    number, rows = 0, 0
+    start, stop, number = stretch
+    rows = 0
     try:
         with parquet.ParquetFile(open_table(path)) as file:
             columns, rows = classify_columns(path, file), file.metadata.num_rows
-            for batch in _batches(file, columns.read):
+            for batch in _batches(file, columns.read, range(start, stop or file.num_row_groups)):
                 for values in batch:
                     number += 1
                     place = f"{path}:row {number}"
@@ -52,11 +57,11 @@ def read_parquet(path: Path) -> InputRowIterator:
         yield make_reject(place, "broken_parquet", what + left)
 
 
-def _batches(file: Any, read: list[str]) -> Iterator[Iterable[dict[str, Any] | None]]:
+def _batches(file: Any, read: list[str], groups: range) -> Iterator[Iterable[dict[str, Any] | None]]:
     if not read:  # image columns only: there would be no batch
-        yield ({} for _ in range(file.metadata.num_rows))
+        yield ({} for group in groups for _ in range(file.metadata.row_group(group).num_rows))
         return
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=read):
+    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=read, row_groups=list(groups)):
         yield _values(_stringify_dates(batch))
 
 

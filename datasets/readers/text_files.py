@@ -32,22 +32,29 @@ _ARCHIVES = {
 }
 
 
-def iter_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def iter_lines(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> Iterator[tuple[int, bytes]]:
     """Yield (line number from 1, line with its end) of a file that may be gzipped.
 
     A line longer than `MAX_LINE` is cut to its first `MAX_LINE` + 1 bytes; the rest is skipped.
 
+    Args:
+        path: of the file.
+        stretch: of a file that is not gzipped, only the lines that begin at a byte from ``start`` to before ``stop``,
+            and the number of lines before; a ``stop`` of 0 is the end of the file.
+
     Raises:
         InputError: if the file cannot be read to its end, or is UTF-16.
     """
-    number = 0
+    start, stop, number = stretch
     try:
         with open_text(path) as handle:
-            while line := handle.readline(MAX_LINE + 1):
+            if start:
+                handle.seek(start - 1)
+                _skip_line(handle)
+            while (not stop or handle.tell() < stop) and (line := handle.readline(MAX_LINE + 1)):
                 number += 1
-                piece = line
-                while len(piece) > MAX_LINE and not piece.endswith(b"\n"):
-                    piece = handle.readline(MAX_LINE + 1)
+                if len(line) > MAX_LINE and not line.endswith(b"\n"):
+                    _skip_line(handle)
                 yield number, strip_bom(line, path) if number == 1 else line
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(
@@ -55,6 +62,31 @@ def iter_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             where=f"{path}:{number + 1}",
             fix="Copy the file again.",
         ) from None
+
+
+def _skip_line(handle: BinaryIO) -> None:
+    """Skip the rest of a line, which may be longer than memory."""
+    while (piece := handle.readline(MAX_LINE + 1)) and not piece.endswith(b"\n"):
+        pass
+
+
+def count_line_starts(path: Path, start: int, stop: int) -> int:
+    """Return how many lines begin at a byte from ``start`` to before ``stop`` of a file that is not compressed.
+
+    Raises:
+        InputError: if the file cannot be read.
+    """
+    count = int(start == 0)
+    try:
+        with path.open("rb") as handle:
+            handle.seek(max(0, start - 1))
+            left = stop - 1 - max(0, start - 1)
+            while left > 0 and (data := handle.read(min(left, MAX_LINE))):
+                count += data.count(b"\n")
+                left -= len(data)
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", where=str(path), fix="Copy the file again.") from None
+    return count
 
 
 def open_text(path: Path) -> BinaryIO:

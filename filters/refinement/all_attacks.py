@@ -225,10 +225,11 @@ def _select_scorers(scorers: Sequence[GapScorer], without: Sequence[str]) -> tup
 
 
 def _find_small_types(types: Sequence[str], slots: Sequence[str], rows: Sequence[int]) -> set[str]:
-    # Types with too few rows to train and test an attack; none if all types are.
+    # Types with too few rows to train and test an attack; none if they hold most rows, since the others would stand for
+    # little of the set (of 50 captions, additions alone would be left, which length detects).
     size = Counter(kind for kind, _ in {(types[row], slots[row]) for row in rows})
     few = {kind for kind, number in size.items() if number < MIN_ROWS}
-    return few if len(few) < len(size) else set()
+    return few if 2 * sum(size[kind] for kind in few) < size.total() else set()
 
 
 def _keep_one_row_per_slot(reasons: Sequence[str], slots: Sequence[str], ids: Sequence[str]) -> list[str]:

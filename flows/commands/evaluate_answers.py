@@ -112,8 +112,8 @@ def _read_answers(
     kinds = dict.fromkeys(given, ANSWERS_KIND)
     if models := [name for name in request.models if name not in given]:
         from pairwright.training.evaluation.evaluated_models import open_models
+        from pairwright.training.evaluation.image_answers import generate_answers
         from pairwright.training.evaluation.images import image_sizes
-        from pairwright.training.evaluation.llava_answers import generate_answers
         from pairwright.training.evaluation.tasks import identify_models
         from pairwright.training.out_of_memory import explain_out_of_memory
 

@@ -1,9 +1,10 @@
 """An LLM generator over any input, without a build: ``pairwright generate --method llm``.
 
 The input is read once before the first request, so that a broken row stops the run before it costs anything and the
-remaining time is known. Word statistics are counted while the first requests are under way, and answers are checked in
-worker processes (`flows.llm.check_workers`); the rows do not depend on their number. Rows are written to ``OUT.partial``, which is renamed to OUT when it is complete and kept when the
-run is stopped (Ctrl-C, budget, unreachable server). Answers are in the cache: the same command continues the run.
+remaining time is known. Word statistics are counted while the first requests are under way, unless an earlier run over the
+same captions saved them, and answers are checked in worker processes (`flows.llm.check_workers`); the rows do not depend
+on their number. Rows are written to ``OUT.partial``, which is renamed to OUT when it is complete and kept when the run is
+stopped (Ctrl-C, budget, unreachable server). Answers are in the cache: the same command continues the run.
 """
 
 from collections.abc import Callable, Mapping
@@ -78,7 +79,9 @@ def run_llm_generator(
     ):
         check_pool(request)
         tagger = load_tagger()
-        materials = in_background(lambda: access.materials(load_materials(request, processes, note), tagger))
+        materials = in_background(
+            lambda: access.materials(load_materials(request, processes, note, access.cache), tagger)
+        )
         for number, options in enumerate(passes):
             if number:
                 note(f"Asking about further pairs to replace rejected answers: {passes.missing_text()}.")
@@ -125,7 +128,7 @@ def plan_llm_generator(request: GenerateRequest, access: ModelAccess, note: Call
 
     def materials() -> LLMMaterials:
         with OrderedPool(request.workers) as processes:
-            return access.materials(load_materials(request, processes, note), load_tagger())
+            return access.materials(load_materials(request, processes, note, access.cache), load_tagger())
 
     keys = (pair.key for batch in read_pairs(request.read) for pair in batch.pairs)
     options = restrict_to_counts(request.options, keys, request.seed)

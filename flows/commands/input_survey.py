@@ -26,7 +26,7 @@ from pairwright.datasets.readers.normaliser import VerifyImages
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import RejectError
-from pairwright.flows.stages.pairs import image_format_of
+from pairwright.flows.stages.scan import image_format_of
 
 ROWS, PAIRS = 200, 20_000
 _CHECKED_IMAGES = 50  # whose files are checked

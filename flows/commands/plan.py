@@ -11,6 +11,7 @@ from typing import Any
 from pairwright.datasets.readers.pairs import read_pairs
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.graph import stage_names
+from pairwright.flows.stages.scan import default_part_size
 from pairwright.flows.stages.shards import plan_shards, sample_bytes
 from pairwright.flows.state.inputs import read_options, with_local_inputs
 from pairwright.flows.state.layout import COPIES
@@ -35,6 +36,7 @@ class BuildPlan:
     parts: int
     shards: int
     bytes: int
+    part_size: int
 
     def described(self) -> dict[str, Any]:
         """Return the plan as JSON."""
@@ -58,5 +60,6 @@ def estimate_build(config: BuildConfig, out: Path) -> BuildPlan:
             sizes += [sample_bytes(pair.image, config.shards)] * (1 if pair.caption else captions)
         refused += len(batch.rejects)
     shards = plan_shards([("all", sizes)], config.shards.samples, config.shards.megabytes * 2**20)
-    parts = -(-len(sizes) // config.part_size)
-    return BuildPlan(stage_names(config), len(sizes), refused, parts, len(shards), sum(sizes))
+    part_size = config.part_size or default_part_size(len(sizes))
+    parts = -(-len(sizes) // part_size)
+    return BuildPlan(stage_names(config), len(sizes), refused, parts, len(shards), sum(sizes), part_size)

@@ -16,7 +16,7 @@ from pairwright.flows.stages.captions import uncaptioned_images
 from pairwright.flows.stages.generating import generating_stages, selection_of
 from pairwright.flows.stages.rationales import STAGE, TASK
 from pairwright.flows.state.inputs import read_options
-from pairwright.flows.state.layout import fetched_images_path, retrieved_keys_path
+from pairwright.flows.state.layout import chosen_path, fetched_path
 from pairwright.flows.state.selection import selected_pairs
 from pairwright.generators.edits.general_english import GeneralEnglish
 from pairwright.generators.language.tagger import load_tagger
@@ -91,9 +91,10 @@ def _plan_rationales(config: BuildConfig, sample: RowSample[Pair], access: Model
 
 def _selected_pairs(config: BuildConfig, out: Path) -> Iterator[Pair]:
     selection = selection_of(config)
-    table = {"retrieved": retrieved_keys_path, "fetched": fetched_images_path}.get(selection)
-    if table is not None and table(out).exists():
-        for path in sorted((out / "pairs").glob("*.parquet")):
+    table = {"retrieved": chosen_path, "fetched": fetched_path}.get(selection)
+    parts = sorted((out / "pairs").glob("*.parquet"))
+    if table is not None and parts and all(table(out, path.stem).exists() for path in parts):
+        for path in parts:
             yield from selected_pairs(out, path.stem, selection)
         return
     options = read_options(config.input, without_caption=config.captions is not None)

@@ -1,76 +1,95 @@
 """Evaluation triples whose positives a model writes: ``pairwright generate triples --method llm``.
 
-A row of the session is a caption, however many negatives it has. The first request asks for the types of its negatives;
-if a negative has no positive then and other types are allowed, further requests ask for those. Captions whose negatives
-are all rejected, or have no type to ask for, are skipped. Answers are in the cache: the same command continues a stopped
-run.
+Captions are asked about in passes. The first pass asks for the types of their negatives; if a negative has no positive
+then and other types are allowed, a further pass asks for those, too. Answers are in the cache, so a pass sends only the
+requests that are new, and the same command continues a stopped run. Captions whose negatives are all rejected, or have no
+type to ask for, are skipped.
 """
 
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.flows.commands.triples import NAME, CaptionGroup, TripleRequest, TripleResults, TripleRows
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.llm.pair_task import PairTask
-from pairwright.flows.llm.row_run import run_rows
+from pairwright.flows.llm.row_run import RowRun, failed_rows_path
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.cost_estimate import StagePlan
+from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
 from pairwright.generators.llm.session import Snapshot
+from pairwright.generators.llm_edits import EditCandidate
 from pairwright.generators.llm_positives import NAME as MAKER
-from pairwright.generators.llm_positives import TYPES, VERSION
-from pairwright.generators.protocols import AnyLLMGenerator, steps_of_pair
+from pairwright.generators.llm_positives import TYPES, VERSION, LLMPositives
 from pairwright.generators.registry import LLMMaterials, build_llm_generator
 from pairwright.generators.triples import TriplePositive, kept_positives
 
+Rounds = Mapping[str, Sequence[tuple[str, ...]]]
+"""By the key of a caption: the types of its first request, of the second one, and so on."""
+
 
 class MissingPositives:
-    """Generator (`protocols.LLMGenerator`) of the positives for the negatives of a caption.
+    """Generator (`protocols.CheckedLLMGenerator`) of the positives for the negatives of captions.
 
     Args:
-        work: decides which positive a negative gets.
         materials: resources of the generator.
-        groups: the captions to ask about.
+        rounds: what is asked about each caption.
     """
 
     name = f"llm-{NAME}"
     version = VERSION
     kind = "hard_positive"
+    captions_per_request = CAPTIONS_PER_REQUEST
 
-    def __init__(self, work: TripleRows, materials: LLMMaterials, groups: Iterable[CaptionGroup]) -> None:
-        self._work = work
-        self._groups = {group.caption.pair.key: group for group in groups}
-        self._maker = lru_cache(maxsize=None)(
-            lambda types: build_llm_generator(MAKER, materials, {"types": types})  # a maker of these types
-        )
+    def __init__(self, materials: LLMMaterials, rounds: Rounds) -> None:
+        self._rounds = rounds
+        self._maker = lru_cache(maxsize=None)(partial(_maker, materials))
 
     @property
     def prompts(self) -> Sequence[str]:
         """The prompts of all types, each as ``name@hash``."""
-        maker: AnyLLMGenerator = self._maker(TYPES)
-        return maker.prompts
+        return self._maker(TYPES).prompts
 
-    def annotate(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[Annotation]]:
-        """Return the step of a caption, which returns one annotation per requested type."""
-        group, rows = self._groups[pair.key], list[Annotation]()
-        asked: set[str] = set()
-        while types := _next_types(self._work, group, rows, asked):
-            asked.update(types)
-            rows += yield from steps_of_pair(self._maker(types), pair, rng, attempt=attempt)
-        return rows
+    def ask(self, pair: Pair, rng: random.Random, *, attempt: int = 0) -> LLMStep[list[list[EditCandidate]]]:
+        """Return the steps of a caption, which end in the candidates of each round."""
+        found = []
+        for types in self._rounds[pair.key]:
+            found.append((yield from self._maker(types).ask(pair, rng, attempt=attempt)))  # noqa: PERF401 - a generator
+        return found
+
+    def check(self, batch: Sequence[tuple[Pair, Sequence[Sequence[EditCandidate]]]]) -> list[list[Annotation]]:
+        """Return one annotation per requested type of each caption."""
+        waiting: defaultdict[tuple[str, ...], list[tuple[int, Sequence[EditCandidate]]]] = defaultdict(list)
+        for at, (pair, rounds) in enumerate(batch):
+            for types, found in zip(self._rounds[pair.key], rounds, strict=True):
+                waiting[types].append((at, found))
+        made: list[list[Annotation]] = [[] for _ in batch]
+        for types, of_types in waiting.items():
+            checked = self._maker(types).check([(batch[at][0], found) for at, found in of_types])
+            for (at, _), rows in zip(of_types, checked, strict=True):
+                made[at] += rows
+        return made
 
 
-def _next_types(work: TripleRows, group: CaptionGroup, rows: Sequence[Annotation], asked: set[str]) -> tuple[str, ...]:
+def _maker(materials: LLMMaterials, types: tuple[str, ...]) -> LLMPositives:
+    made = build_llm_generator(MAKER, materials, {"types": types})
+    assert isinstance(made, LLMPositives)
+    return made
+
+
+def _next_types(
+    work: TripleRows, group: CaptionGroup, rows: Sequence[Annotation], asked: Collection[str]
+) -> tuple[str, ...]:
     """Return the types to request next for rows without a positive; empty if none are left."""
     found = work.chosen(group, by_type(rows))
     wanted: set[str] = set()
     for row, negative in group.usable:
         if not isinstance(found[row], TriplePositive):
-            left = (set(types) - asked for types in work.triples.rounds(negative.type))
+            left = (set(types) - {*asked} for types in work.triples.rounds(negative.type))
             wanted |= next((types for types in left if types), set())
     return tuple(kind for kind in TYPES if kind in wanted)
 
@@ -83,8 +102,10 @@ def by_type(rows: Iterable[Annotation]) -> dict[str, list[TriplePositive]]:
     return offered
 
 
-def _groups_to_ask(work: TripleRows, groups: Iterable[CaptionGroup]) -> list[CaptionGroup]:
-    return [group for group in groups if _next_types(work, group, (), set())]
+def _first_rounds(work: TripleRows, groups: Iterable[CaptionGroup]) -> dict[str, list[tuple[str, ...]]]:
+    """Return the types of the first request about each caption; captions with the same types come together."""
+    types = ((group.caption.pair.key, _next_types(work, group, (), ())) for group in groups)
+    return {key: [first] for key, first in sorted(types, key=lambda each: each[1]) if first}
 
 
 def run_with_model(
@@ -106,19 +127,29 @@ def run_with_model(
     """
     access.check()
     rows, results = TripleRows(request, note), TripleResults()
-    groups = [group for batch in rows.batches() for group in batch]
-    for group in groups:
+    groups = {group.caption.pair.key: group for batch in rows.batches() for group in batch}
+    for group in groups.values():
         results.add(group, rows.chosen(group, {}))
-    to_ask = {group.caption.pair.key: group for group in _groups_to_ask(rows, groups)}
-    task = _task(request, rows, access, to_ask.values())
+    rounds = _first_rounds(rows, groups.values())
+    written: dict[str, list[Annotation]] = {}
 
     def add(pair: Pair, annotations: list[Annotation]) -> None:
-        results.add(to_ask[pair.key], rows.chosen(to_ask[pair.key], by_type(annotations)))
+        written[pair.key] = annotations
 
-    pairs = task.rows(group.caption.pair for group in to_ask.values())
-    run = run_rows(
-        access, task, pairs, len(to_ask), nullcontext(add), out=request.out, note=note, watch=watch, unit="captions"
-    )
+    with RowRun(access, failed_rows_path(request.out), note, watch) as run:
+        unasked = True
+        while unasked:
+            task = _task(request, rows, access, rounds)
+            pairs = task.rows(groups[key].caption.pair for key in rounds)
+            run.run(task, pairs, len(rounds), nullcontext(add), unit="captions")
+            unasked = False
+            for key, asked in rounds.items():
+                if more := _next_types(rows, groups[key], written[key], {kind for types in asked for kind in types}):
+                    asked.append(more)
+                    unasked = True
+    run.note_failures()
+    for key, annotations in written.items():
+        results.add(groups[key], rows.chosen(groups[key], by_type(annotations)))
     return {**rows.finish(results), "llm": run.bill(), "failed": run.failures()}
 
 
@@ -130,11 +161,11 @@ def plan_with_model(request: TripleRequest, access: ModelAccess, note: Callable[
     """
     access.settings()  # reports invalid settings before any work
     rows = TripleRows(request, note)
-    groups = _groups_to_ask(rows, (group for batch in rows.batches() for group in batch))
-    task = _task(request, rows, access, groups)
-    return task.estimate(group.caption.pair for group in groups)
+    groups = {group.caption.pair.key: group for batch in rows.batches() for group in batch}
+    rounds = _first_rounds(rows, groups.values())
+    return _task(request, rows, access, rounds).estimate(groups[key].caption.pair for key in rounds)
 
 
-def _task(request: TripleRequest, rows: TripleRows, access: ModelAccess, groups: Iterable[CaptionGroup]) -> PairTask:
-    generator = MissingPositives(rows, access.materials(rows.materials, rows.tagger), groups)
+def _task(request: TripleRequest, rows: TripleRows, access: ModelAccess, rounds: Rounds) -> PairTask:
+    generator = MissingPositives(access.materials(rows.materials, rows.tagger), rounds)
     return PairTask(generator, access, request.seed, {"any_type": request.any_type})

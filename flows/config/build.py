@@ -32,6 +32,7 @@ from pairwright.flows.config.sections import (
     Section,
     ShardsSection,
 )
+from pairwright.flows.config.slurm import SlurmSection
 
 
 class BuildConfig(Section):
@@ -69,12 +70,21 @@ class BuildConfig(Section):
     incremental: bool = Field(
         default=False, description="add the pairs that are new since the last version; --full rebuilds all"
     )
-    part_size: int = Field(5_000, ge=1, description="pairs per part, the unit of work and of resuming")
-    workers: int = Field(0, ge=0, description="processes (0 = one per core); the output is the same")
-    runner: Literal["processes", "ray"] = Field(
-        "processes", description="where jobs run: on this machine or a Ray cluster; the output is the same"
+    part_size: int = Field(
+        0,
+        ge=0,
+        description="pairs per part, the unit of work and of resuming; 0: 8 times the square root of their number",
     )
+    workers: int = Field(0, ge=0, description="processes (0 = one per core); the output is the same")
+    runner: Literal["processes", "ray", "slurm"] = Field(
+        "processes", description="where jobs run: on this machine, a Ray or a Slurm cluster; the output is the same"
+    )
+    slurm: SlurmSection = SlurmSection()
     address: str = Field("", description="HOST:PORT of the head of the Ray cluster; empty: the cluster of this machine")
+    host: str = Field(
+        "",
+        description="name or IP address of this machine for workers on others that ask a model; empty: its host name",
+    )
     tagger: str = Field("", description="spaCy pipeline; empty: the best one installed")
 
     @property
@@ -101,14 +111,27 @@ class BuildConfig(Section):
         return self.all_have_images and not self.shards.image_format and not self.retrieve
 
 
-def load_config(path: Path) -> BuildConfig:
+def load_config(path: Path, overrides: Mapping[str, Any] | None = None) -> BuildConfig:
     """Read and validate a build config.
+
+    Args:
+        path: the file.
+        overrides: settings in place of those of the file, as nested as there.
 
     Raises:
         ConfigError: when the file is missing or not YAML, or has an unknown key or an invalid value.
     """
     data = load_settings(path, "Write one with `pairwright init`.")
-    return _with_absolute_paths(parse_config(data, where=str(path)), path.parent.resolve())
+    return _with_absolute_paths(parse_config(_merged(data, overrides or {}), where=str(path)), path.parent.resolve())
+
+
+def _merged(data: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with others in their place; sections are merged key by key."""
+    merged = dict(data)
+    for name, value in overrides.items():
+        given = merged.get(name)
+        merged[name] = _merged(given, value) if isinstance(given, Mapping) and isinstance(value, Mapping) else value
+    return merged
 
 
 def parse_config(data: Mapping[str, Any], *, where: str) -> BuildConfig:

@@ -17,7 +17,7 @@ from pairwright.generators.conversations.question_templates import (
     PromptTurns,
 )
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
-from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
+from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDIDATES
 from pairwright.indexes.fetching.options import FetchOptions
 from pairwright.indexes.hnsw.options import IndexOptions
 
@@ -99,9 +99,10 @@ class IndexSection(Section):
         description="cosine from which a vector counts as a copy of another (1 = equal vectors only)",
     )
     shards: int = Field(
-        1,
-        ge=1,
-        description="parts of the index, built in parallel by `workers`; memory is that of the parts being built",
+        0,
+        ge=0,
+        description="parts of the index, built in parallel by `workers`; memory is that of the parts being built; "
+        "0: the square root of pairs / 4,096",
     )
 
     @field_validator("encoder")
@@ -231,7 +232,10 @@ class NegativesSection(GeneratorMethodSection):
         "one-call", description="llm: all types in one answer, or SugarCrepe's find, propose and compose"
     )
     candidates: int = Field(
-        1, ge=1, description="llm: negatives of each type in one answer, for `pairwright refine --fix choose`"
+        1,
+        ge=1,
+        le=MAX_CANDIDATES,
+        description="llm: negatives of each type in one answer, for `pairwright refine --fix choose`",
     )
     captions_per_request: int = Field(CAPTIONS_PER_REQUEST, ge=1, description="llm: captions in one request, at most")
     see_image: bool = _SEE_IMAGE

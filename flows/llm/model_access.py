@@ -10,7 +10,7 @@ retried or paced, its tokens are free, and JSON is requested in the prompt.
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
@@ -20,12 +20,14 @@ from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.datasets.records import compact_json
 from pairwright.flows.config.build import load_config
 from pairwright.flows.config.sections import LLMSection
+from pairwright.flows.llm.answer_client import ServiceModel
 from pairwright.flows.llm.attention_calibration import AttentionCalibration
 from pairwright.flows.llm.context import Context
 from pairwright.flows.state.receipts import json_hash
 from pairwright.generators.language.tokens import Tagger
 from pairwright.generators.llm.batch.model import batch_client, cancel_batches, ledger_path
 from pairwright.generators.llm.budget import Budget, SpendingTotals
+from pairwright.generators.llm.client.base_url import OPENAI
 from pairwright.generators.llm.client.factory import require_api_key
 from pairwright.generators.llm.client.messages import Request as LLMRequest
 from pairwright.generators.llm.client.messages import Usage
@@ -67,6 +69,7 @@ class ModelAccess:
         bill: what the run has paid so far; limits apply to all of it.
         context: context of the rows; None: none.
         calibrated: calibration of a local model's attention to the context; None: none.
+        service: answers the requests in place of this process, with its cache and within its limits.
     """
 
     section: LLMSection
@@ -76,6 +79,7 @@ class ModelAccess:
     bill: SpendingTotals = field(default_factory=SpendingTotals, compare=False)
     context: Context | None = None
     calibrated: AttentionCalibration | None = None
+    service: ServiceModel | None = field(default=None, compare=False)
 
     @cached_property
     def local(self) -> LocalFolder | None:
@@ -153,6 +157,8 @@ class ModelAccess:
         Raises:
             PairwrightError: settings, prices or limits cannot work.
         """
+        if self.service is not None:
+            return self._session_of_service(self.service, stop)
         self.check()
         section, prices = self.section, self.prices()
         refusals = RefusedParts(say) if self.local is None else None
@@ -184,6 +190,25 @@ class ModelAccess:
             say=say,
             stop=stop,
         )
+
+    def _session_of_service(self, service: ServiceModel, stop: Event | None) -> Session:
+        prices = self.prices()
+        return Session(
+            self.settings(),
+            cache=None,
+            served=lambda: service,
+            inside=[lambda model: Budget(model, prices, self.bill)],  # without limits: those are the service's
+            cost=lambda: self.bill.cost,
+            watch=service.report,
+            stop=stop,
+        )
+
+    def without_address(self) -> "ModelAccess":
+        """Return the access for jobs that a service answers: without the server's address, which may hold a password."""
+        section = self.section.model_copy(
+            update={"endpoint": self.settings().cache_endpoint, "base_url": OPENAI, "transport": "auto"}
+        )
+        return replace(self, section=section, bill=SpendingTotals())
 
     def _opened(self, say: Callable[[str], None]) -> ClientOpener | None:
         if self.local is not None:

@@ -1,7 +1,8 @@
 """The task of an LLM generator over pairs.
 
 A row failed when its step raised an error, when a request got no answer, or when nothing was kept for a reason that lies
-in the answers: such a row can be retried. A caption without anything to edit did not fail.
+in the answers: such a row can be retried. A caption without anything to edit did not fail, nor did a row about which a
+model gave its verdict, whatever that is.
 """
 
 from collections import Counter
@@ -10,7 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
-from pairwright.datasets.errors import PairwrightError
 from pairwright.datasets.records import Annotation, Origin, Pair, annotation_id
 from pairwright.flows.llm.answer_checks import AnswerChecks, completed
 from pairwright.flows.llm.context import ModelRow
@@ -20,15 +20,15 @@ from pairwright.generators.llm.client.request_errors import REQUEST_ERROR_CODES
 from pairwright.generators.llm.client.steps import LLMStep, gather, map_requests
 from pairwright.generators.llm.cost_estimate import RowSample, StagePlan, sample_rows
 from pairwright.generators.llm.grouping import group_steps
-from pairwright.generators.llm.runner import RowResult, concerns_all_rows
+from pairwright.generators.llm.runner import RowResult, run_item
 from pairwright.generators.protocols import AnyLLMGenerator, CheckedLLMGenerator, pair_rng
 
 FINAL_REASONS = frozenset(
     {"no_edit", "no_candidate", "no_and", "no_image", "image_url", "no_context", "no_positive", "over_quota"}
-    | {"model_correct", "order_dependent"}
 )  # reasons that lie in the caption or the settings, so that another answer would not help
 
 
+VERDICT = "verdict"  # kind of the annotations that are a verdict on a row
 KEPT_SHARE = 0.72  # of the texts of recorded answers, as in docs/concepts/costs-and-cache.md
 _GROUPS_PER_EARLY_END = 4  # about: costs a tenth of the size of a group
 
@@ -79,9 +79,9 @@ class PairTask:
         if len(pairs) == 1:
             return [(yield from self._ask(pairs[0], attempts[0]))]
         # Retried pairs remain in the request of the first attempt, which then is in the cache, and are asked again alone.
-        first = yield from group_steps([_or_error(self._ask(pair, 0)) for pair in pairs])
+        first = yield from group_steps([run_item(self._ask(pair, 0)) for pair in pairs])
         again = [at for at, attempt in enumerate(attempts) if attempt]
-        steps = (_or_error(self._ask(pairs[at], attempts[at])) for at in again)
+        steps = (run_item(self._ask(pairs[at], attempts[at])) for at in again)
         retried = yield from gather(*(map_requests(step, partial(replace, resample=True)) for step in steps))
         return [dict(zip(again, retried, strict=True)).get(at, found) for at, found in enumerate(first)]
 
@@ -98,10 +98,8 @@ class PairTask:
         if done.error is not None:
             return [self._rejected(item, done.error_code)], done.error_code
         rows = done.result or []
-        unanswered = done.unanswered
-        if unanswered and self._at_once > 1:  # of the requests of several pairs
-            unanswered = sum(row.reason in REQUEST_ERROR_CODES for row in rows)
-        return rows, _failure_reason(rows, unanswered)
+        judged = self.generator.kind == VERDICT and not done.unanswered
+        return rows, "" if judged else _failure_reason(rows, done.unanswered)
 
     def _rejected(self, pair: Pair, reason: str) -> Annotation:
         generator = self.generator
@@ -120,16 +118,6 @@ class PairTask:
         plan = estimate_rows(self.generator.name, self.rows(sample.items), sample.total, self.access)
         texts: int = getattr(self.generator, "texts_per_pair", 0)
         return replace(plan, kept_rows=plan.rows * texts * KEPT_SHARE) if texts else plan
-
-
-def _or_error(step: LLMStep[Any]) -> LLMStep[Any]:
-    """Run a step of a group; return its error if it concerns this pair alone."""
-    try:
-        return (yield from step)
-    except PairwrightError as error:
-        if concerns_all_rows(error):
-            raise
-        return error
 
 
 def _groups(pairs: Iterable[Pair], most: int) -> Iterator[list[Pair]]:

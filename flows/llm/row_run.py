@@ -26,7 +26,7 @@ from pairwright.flows.llm.context import ContextProvider, ModelRow
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.generators.llm.client.steps import LLMStep
 from pairwright.generators.llm.failed_rows import FailedRows
-from pairwright.generators.llm.runner import LLMRow, RequestTotals, RowResult
+from pairwright.generators.llm.runner import ItemResult, LLMRow, RequestTotals, RowResult
 from pairwright.generators.llm.session import Snapshot
 
 Item = TypeVar("Item")
@@ -179,8 +179,8 @@ class RowRun:
                 row, attempts = pending.popleft()
             results = [None] * len(row.items) if done.error is not None else done.result or ()
             for name, item, result, own in zip(row.names, row.items, results, attempts, strict=True):
-                error = result if isinstance(result, PairwrightError) else done.error
-                ended = replace(done, result=None if error else result, error=error, attempt=own)
+                alone = replace(done, result=result, attempt=own)
+                ended = result.in_row(done, own) if isinstance(result, ItemResult) else alone
                 yield FinishedItem(name, item, ended)
 
     def _stop_message(self, total: int, unit: str, partial: Path | None) -> str:

@@ -82,11 +82,11 @@ class ScheduleRequest:
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of the flow."""
+        overrides = {"workers": self.workers, "incremental": self.incremental}
         return {
             "config": str(self.config.resolve()),
             "out": str(self.out.resolve()),
-            "workers": self.workers,
-            "incremental": self.incremental,
+            "overrides": {name: value for name, value in overrides.items() if value is not None},
             "on_failure": list(self.on_failure) or None,
         }
 
@@ -160,7 +160,7 @@ def _check_next_run(timetable: Timetable) -> bool:
 @contextmanager
 def _mark_child_processes() -> Iterator[None]:
     """Pass the id of this process to the processes of runs."""
-    from pairwright.flows.prefect.scheduled_flow import SERVER_PROCESS_VARIABLE
+    from pairwright.flows.prefect.build_flow import SERVER_PROCESS_VARIABLE
 
     os.environ[SERVER_PROCESS_VARIABLE] = str(os.getpid())
     try:
@@ -171,12 +171,12 @@ def _mark_child_processes() -> Iterator[None]:
 
 async def _serve(name: str, served: ScheduleRequest, timetable: Timetable, schedule: Any) -> None:
     from pairwright.flows.prefect import runner as prefect
-    from pairwright.flows.prefect.scheduled_flow import scheduled_build
+    from pairwright.flows.prefect.build_flow import build_flow
 
     strategies = prefect.ConcurrencyLimitStrategy
     collision = strategies.ENQUEUE if timetable.late == "wait" else strategies.CANCEL_NEW
     deployment = prefect.RunnerDeployment.from_flow(
-        flow=scheduled_build,
+        flow=build_flow,
         name=name,
         schedule=schedule,
         paused=False,
@@ -187,7 +187,7 @@ async def _serve(name: str, served: ScheduleRequest, timetable: Timetable, sched
         tags=["pairwright"],
     )
     async with prefect.get_client() as client:
-        await _cancel_stale_runs(client, f"{scheduled_build.name}/{name}", served)
+        await _cancel_stale_runs(client, f"{build_flow.name}/{name}", served)
     runner = prefect.GracefulRunner(
         name=f"pairwright-{name}", limit=None, query_seconds=timetable.poll_seconds, prefetch_seconds=0
     )

@@ -11,12 +11,15 @@ build has to record them first: `wait_until_recorded`.
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from pairwright.datasets.errors import StorageError
 from pairwright.datasets.progress import open_step
 from pairwright.flows.prefect.preflight import in_flow_run
 from pairwright.flows.state.receipts import Job
 
 MAX_TASK_RUNS = 200  # of a build, about
+RETRIES, RETRY_SECONDS = 2, 10  # of a task run that failed because of a disk; its finished jobs are not repeated
 _IDLE_SECONDS = 30.0  # without a newly recorded state until waiting ends
 _POLL_SECONDS = 0.2
 
@@ -41,7 +44,7 @@ def runs_per_stage(stages: int, of_parts: int) -> int:
 
 def job_batches(jobs: Sequence[Job], most: int) -> list[Sequence[Job]]:
     """Divide the jobs of a stage into at most ``most`` batches of consecutive jobs, equal in size except the last."""
-    size = -(-len(jobs) // most)
+    size = max(1, -(-len(jobs) // most))
     return [jobs[start : start + size] for start in range(0, len(jobs), size)]
 
 
@@ -70,8 +73,22 @@ async def run_as_task(
     context = FlowRunContext.get()
     reported.flow_run = str(context.flow_run.id) if context and context.flow_run else ""
     reported.started += 1
+    tags = {"pairwright", batch[0].stage, *(["model"] if batch[0].asks is not None else [])}
     # Prefect copies and hashes the arguments of a task; this one has none.
-    await task(name=batch[0].stage, task_run_name=name, cache_policy=NO_CACHE)(run)()
+    await task(
+        name=batch[0].stage,
+        task_run_name=name,
+        tags=tags,
+        cache_policy=NO_CACHE,
+        retries=RETRIES,
+        retry_delay_seconds=RETRY_SECONDS,
+        retry_condition_fn=_is_of_storage,
+    )(run)()
+
+
+def _is_of_storage(task: Any, run: Any, state: Any) -> bool:  # noqa: ARG001 - as Prefect calls it
+    """Return whether a task run failed because of a disk, such as a shared one that is away for a moment."""
+    return isinstance(state.result(raise_on_failure=False), OSError | StorageError)
 
 
 def wait_until_recorded(reported: ReportedRuns, note: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""Execution of jobs: as Prefect task runs (`prefect/task_runs.py`), in a pool of processes or on a Ray cluster.
+"""Execution of jobs, as Prefect task runs (`prefect/task_runs.py`), in processes, on Ray or on Slurm.
 
 Prefect shows the progress; receipts decide what has to run. Processes are spawned: threads are no use, since tagging
 holds Python's lock, and a forked process would inherit the threads of polars and FAISS. The number of processes does not
@@ -7,23 +7,35 @@ change the output.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pairwright.datasets.errors import PairwrightError, UsageError
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config.build import BuildConfig
+from pairwright.flows.llm.answer_service import LOOPBACK, AnswerService
 from pairwright.flows.prefect.artifacts import FlowArtifacts
 from pairwright.flows.prefect.task_runs import ReportedRuns, job_batches, run_as_task
 from pairwright.flows.progress import BuildProgress
 from pairwright.flows.runners.process_pool import cores
 from pairwright.flows.runners.ray_pool import RayPool
-from pairwright.flows.stage_selection import StageSelection
+from pairwright.flows.runners.slurm_pool import SlurmPool
+from pairwright.flows.stage_selection import Share, StageSelection
 from pairwright.flows.state.receipts import Counts, Job, Receipt, run_job, total_counts, valid_receipt
+
+StageJobs = Sequence[Job] | Generator[Sequence[Job], tuple[Receipt, ...], Sequence[Job]]
+"""The jobs of a stage; or a generator of groups of jobs, each made from the receipts of the group before.
+
+The generator yields a group, is sent its receipts, and returns the last group. A stage that works part by part and then
+merges yields a job per part and returns the merging job.
+"""
+
+_POLL_S = 1.0  # between two looks for the receipts of other shares
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,7 @@ class Engine:
         reported: counts the task runs.
         max_task_runs: of a stage.
         workers: processes of the pool, unless it is Ray's.
+        answers: sends the requests of jobs that ask a model.
     """
 
     root: Path
@@ -55,30 +68,69 @@ class Engine:
     reported: ReportedRuns
     max_task_runs: int
     workers: int
+    answers: AnswerService
 
-    async def run_stage(self, name: str, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
-        """Run the jobs of a stage, in any order, and return their receipts in the order of ``jobs``.
+    async def run_stage(self, name: str, jobs: StageJobs) -> tuple[Receipt, ...]:
+        """Run the jobs of a stage and return their receipts in the order of the jobs, those of its last group first.
 
         Raises:
             RequestedStageDone: after the stage that ``--only`` names.
+            OtherPartsLeft: when jobs of other shares are not done.
         """
-        self.selection.begin_stage(self.root, name, jobs, list(self.done))
-        self.progress.begin(name, len(jobs))
-        await self.artifacts.begin(name, len(jobs))
-        done = await asyncio.gather(*(self._batch(batch) for batch in job_batches(jobs, self.max_task_runs)))
-        receipts = tuple(receipt for batch in done for receipt in batch)
+        earlier: list[Receipt] = []
+        if isinstance(jobs, Generator):
+            group = next(jobs)
+            try:
+                while True:
+                    receipts = await self._group(name, group)
+                    earlier += receipts
+                    group = jobs.send(receipts)
+            except StopIteration as end:
+                last: Sequence[Job] = end.value
+        else:
+            last = jobs
+        receipts = await self._group(name, last)
+        # Counts and facts of a stage are those of its last group.
+        receipts += tuple(replace(each, counts=Counts(each.counts.unit), facts={}) for each in earlier)
         self.done[name] = receipts
         self.progress.end(name, counts_line(total_counts(receipts)))
         self.selection.end_stage(name)
         return receipts
 
+    async def _receipts_of_all(self, stage: str, jobs: Sequence[Job], share: Share) -> tuple[Receipt, ...]:
+        """Return the receipts of all shares of a stage, when they are there."""
+        until = time.monotonic() + share.wait
+        found: list[Receipt | None] = [None] * len(jobs)
+        while True:
+            found = [known or valid_receipt(self.root, job) for known, job in zip(found, jobs, strict=True)]
+            left = share.left(stage, [receipt is not None for receipt in found])
+            if left is None:
+                return tuple(receipt for receipt in found if receipt is not None)
+            if time.monotonic() >= until:
+                raise left
+            await asyncio.sleep(_POLL_S)
+
     def pool_for(self, jobs: int) -> tuple[Executor, int]:
         """Return a pool for so many jobs while no others run, and the cores per job (0 = unlimited)."""
+        if isinstance(self.pool, SlurmPool):
+            return self.pool.alone(), self.pool.cpus
         if isinstance(self.pool, RayPool):
             cores_each = self.pool.cores_each(jobs)
             return self.pool.with_cores(cores_each), cores_each
         at_once = min(self.workers, jobs)
         return self.pool, max(1, cores() // at_once) if at_once > 1 else 0
+
+    async def _group(self, name: str, jobs: Sequence[Job]) -> tuple[Receipt, ...]:
+        """Run independent jobs of a stage, in any order; return their receipts in the order of ``jobs``."""
+        self.selection.begin_stage(self.root, name, jobs, list(self.done))
+        self.progress.begin(name, len(jobs))
+        await self.artifacts.begin(name, len(jobs))
+        share = self.selection.share
+        own = [job for position, job in enumerate(jobs) if share is None or share.has(position)]
+        done = await asyncio.gather(*(self._batch(batch) for batch in job_batches(own, self.max_task_runs)))
+        if share is not None:
+            return await self._receipts_of_all(name, jobs, share)
+        return tuple(receipt for batch in done for receipt in batch)
 
     async def _batch(self, jobs: Sequence[Job]) -> list[Receipt]:
         """Run jobs as one task run."""
@@ -100,6 +152,9 @@ class Engine:
     async def _run(self, job: Job) -> Receipt:
         loop = asyncio.get_running_loop()
         pool = self.pool
+        if job.asks is not None:
+            await asyncio.to_thread(self.answers.start, job.asks)
+            job = replace(job, asks=None)  # it holds the address of the server
         if job.in_build_process:
             pool = self.local_pool
         elif job.multi_core:
@@ -123,13 +178,17 @@ def _retrieve_exception(job: "asyncio.Future[Receipt]") -> None:
         job.exception()
 
 
-def _pool(root: Path, config: BuildConfig) -> Executor:
+def _pool(root: Path, config: BuildConfig, note: Callable[[str], None]) -> Executor:
     if config.runner == "ray":
         if config.workers:
             raise UsageError(
                 "`workers` is for processes on this machine. Set the jobs per Ray node with `ray start --num-cpus`."
             )
         return RayPool(root, config.address)
+    if config.runner == "slurm":
+        if config.workers:
+            raise UsageError("`workers` is for processes on this machine. Set `cpus` and `array` under `slurm`.")
+        return SlurmPool(root, config.slurm, config.name, note)
     if config.address:
         raise UsageError("`address` requires `runner: ray` (--runner ray).")
     workers = _workers(config)
@@ -158,16 +217,23 @@ async def open_engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
         UsageError: for settings of another runner.
         MissingResourceError: when Ray is not installed.
     """
-    pool, local_pool, stop = _pool(root, config), ThreadPoolExecutor(1), threading.Event()
+    pool, local_pool, stop = _pool(root, config, progress.note), ThreadPoolExecutor(1), threading.Event()
     workers = _workers(config)
+    # Other shares of the build may run on other machines.
+    on_this_machine = config.runner == "processes" and selection.share is None
+    host = LOOPBACK if on_this_machine else config.host
+    answers = AnswerService(root, host, progress, others_go_on=selection.share is not None)
     try:
         yield Engine(
-            *(root, pool, progress, {}, local_pool, stop, selection, artifacts, reported, max_task_runs, workers)
+            *(root, pool, progress, {}, local_pool, stop, selection, artifacts, reported, max_task_runs, workers),
+            answers,
         )
     finally:
         stop.set()
+        answers.close()
         for each in (pool, local_pool):
             each.shutdown(wait=True, cancel_futures=True)
+        answers.remove_address()
 
 
 def counts_line(counts: Counts) -> str:

@@ -13,17 +13,16 @@ of the build and wait for the jobs.
 """
 
 import os
-import platform
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from pairwright.datasets.atomic_files import write_text
-from pairwright.datasets.errors import MissingResourceError, PairwrightError, StorageError, UsageError
+from pairwright.datasets.errors import MissingResourceError, PairwrightError, UsageError
+from pairwright.flows.runners.node_checks import SHARED_MARK, check_node
 from pairwright.flows.state.code_versions import package_versions, source_hash
 from pairwright.indexes.hnsw.faiss_files import limit_faiss_threads
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 _RETRIES = 5  # of a job whose worker or node is lost
 _END_SECONDS = 10.0
 _CONNECT_SECONDS = 10.0
-SHARED_MARK = ".shared"  # file in the build directory, by which a worker checks that it sees the same folder
 
 
 def ray_module() -> Any:
@@ -201,29 +199,10 @@ def _run_on_node(  # noqa: PLR0913, PLR0917 - as Ray hands them over
     A `PairwrightError` is returned as a value, without Ray's traceback.
     """
     try:
-        _check(root, mark, source, tuple(packages))
+        check_node(root, mark, source, tuple(packages))
         if cores == 1:  # Ray sets one thread
             return run(*args)
         with limit_faiss_threads(cores):
             return run(*args)
     except PairwrightError as error:
         return error
-
-
-@lru_cache(maxsize=8)
-def _check(root: Path, mark: str, source: str, packages: tuple[str, ...]) -> None:
-    node = platform.node()
-    found = root / SHARED_MARK
-    if not found.is_file() or found.read_text() != mark:
-        raise StorageError(
-            f"{root}: node {node} does not see this build directory. Choose an --out on a shared disk of all nodes."
-        )
-    if source_hash() != source:
-        raise UsageError(
-            f"node {node} runs another version of pairwright than the build. Install the same version on all nodes."
-        )
-    other = sorted(set(packages) - set(package_versions()))
-    if other:
-        raise UsageError(
-            f"node {node} has another version of {', '.join(other)}. Install the same version on all nodes."
-        )

@@ -1,16 +1,19 @@
 """What a stage is (`Stage`, an entry of `flows/graph.py`), and what its jobs are made from (`StageRun`)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.runners.engine import Engine
+from pairwright.flows.runners.engine import Engine, StageJobs
 from pairwright.flows.state.layout import part_name
-from pairwright.flows.state.receipts import Job, JobResult, Receipt, json_hash
+from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt, count_parts, json_hash, total_counts
 from pairwright.flows.state.versions import IncrementBase
 from pairwright.generators.llm.budget import SpendingTotals
+
+if TYPE_CHECKING:
+    from pairwright.flows.llm.model_access import ModelAccess
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,14 @@ class StageRun:
     def parts(self) -> list[str]:
         """The names of the parts that the stage ``pairs`` wrote, in order."""
         first = len(self.base.parts) if self.base else 0
-        count = self.engine.done["pairs"][0].facts["parts"]
+        count = count_parts(self.engine.done)
         return [part_name(number) for number in range(first, first + count)]
+
+    @property
+    def selected_pairs(self) -> int:
+        """Number of the pairs that retrieval and fetching keep."""
+        stage = "fetch" if self.config.fetch else "retrieve" if self.config.retrieve else "pairs"
+        return total_counts(self.engine.done[stage]).kept
 
     @property
     def base_state(self) -> str:
@@ -73,8 +82,10 @@ class StageRun:
         part: str = "all",
         settings: object = None,
         state: str = "",
+        after: Sequence[Receipt] = (),
         in_build_process: bool = False,
         multi_core: bool = False,
+        asks: "ModelAccess | None" = None,
     ) -> Job:
         """Return a job with its fingerprint.
 
@@ -84,19 +95,33 @@ class StageRun:
             part: that the job works on.
             settings: stated in the fingerprint instead of ``args``.
             state: of what the job reads from outside the build (`state/inputs.py`).
+            after: of earlier jobs of the stage whose outputs the job reads.
             in_build_process: as in `Job`.
             multi_core: as in `Job`.
+            asks: as in `Job`.
         """
         stated = [repr(args) if settings is None else settings, state]
-        fingerprint = json_hash([self.name, part, stated, self.version])
-        return Job(self.name, part, run, args, fingerprint, in_build_process, multi_core)
+        if after:
+            stated.append([receipt.digest for receipt in after])
+        function = getattr(run, "__name__", type(run).__name__)
+        fingerprint = json_hash([self.name, part, function, stated, self.version])
+        return Job(self.name, part, run, args, fingerprint, in_build_process, multi_core, asks)
 
     def job_per_part(self, run: Callable[..., JobResult], *args: object, state: str = "") -> list[Job]:
         """Return a job for each part, which gets its part before ``args``."""
         return [self.job(run, part, *args, part=part, state=state) for part in self.parts]
 
+    def total_job(self, counts: Counts, facts: Mapping[str, Any], after: Sequence[Receipt]) -> Job:
+        """Return the last job of a stage whose earlier jobs did the work: it states the counts and facts of the stage."""
+        stated = [counts.unit, counts.candidates, counts.kept, dict(counts.rejected), dict(facts)]
+        return self.job(_state_totals, counts, dict(facts), settings=stated, after=after)
 
-JobBuilder = Callable[[StageRun], Sequence[Job]]
+
+def _state_totals(_: Path, counts: Counts, facts: Mapping[str, Any]) -> JobResult:
+    return JobResult([], counts, facts)
+
+
+JobBuilder = Callable[[StageRun], StageJobs]
 
 
 def _always(_: BuildConfig) -> bool:
@@ -112,7 +137,7 @@ class Stage:
         about: what it makes, in half a sentence.
         inputs: names of the stages whose outputs it reads. Its jobs run again when one of these changes.
         unit: what it counts.
-        scope: what one job works on: a part of the pairs, the whole set, or a shard.
+        scope: what one job works on: a part of the pairs, the whole set, a shard, or first parts and then the set.
         full: builds its jobs in a full build; None where a full build does without it.
         incremental: builds its jobs in an incremental build; None where that does without it.
         depends_on: what else its jobs depend on, besides code and inputs; for the documentation.
@@ -128,7 +153,7 @@ class Stage:
     about: str
     inputs: tuple[str, ...]
     unit: str
-    scope: Literal["part", "set", "shard"]
+    scope: Literal["part", "set", "shard", "part, set"]
     full: JobBuilder | None
     incremental: JobBuilder | None
     depends_on: str = ""

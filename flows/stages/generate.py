@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ def generate_part(root: Path, part: str, stage: GeneratingStage) -> JobResult:
     outputs = PartOutputs(root, stage)
     pairs = PAIRS.read(pairs_path(root, part))
     tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
-    flagged = zip(pairs, tokens, selection_mask(root, pairs, stage.selection), strict=True)
+    flagged = zip(pairs, tokens, selection_mask(root, part, pairs, stage.selection), strict=True)
     selected = (
         (pair, words) for pair, words, chosen in track(flagged, "writing texts", len(pairs), "captions") if chosen
     )
@@ -101,9 +102,15 @@ def generate_part(root: Path, part: str, stage: GeneratingStage) -> JobResult:
 
 
 def materials_of(root: Path, seed: int) -> Materials:
-    """Return the resources of a build's generators."""
-    wordnet = load_wordnet()
+    """Return the resources of a build's generators, which a process keeps for its next part."""
     path = statistics_path(root)
+    files = [file for file in (path, *EditModel.files(path.parent)) if file.is_file()]
+    return _load_materials(path, seed, file_state(files))
+
+
+@lru_cache(maxsize=1)
+def _load_materials(path: Path, seed: int, _state: str) -> Materials:
+    wordnet = load_wordnet()
     pool = pool_or_general_english(PoolStatistics.load(path), wordnet)
     return Materials(wordnet, pool, seed, EditModel.beside(path))
 

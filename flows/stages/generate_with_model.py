@@ -1,58 +1,198 @@
-"""Generating stages that use a model: one job over all parts, in the build process, with one session.
+"""Generating stages that use a model: a job per part, whose requests the build's `AnswerService` sends.
 
-A killed stage starts again from the first row; earlier answers come from the cache and are not billed again.
+A killed job starts again from its first row; earlier answers come from the cache and are not billed again.
+
+Three kinds of stages are one job over all parts, in the build's process: conversations with ``counts``, whose passes need
+the counts of all parts; the Batch API, whose batches should be few and large; and local models.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pairwright.datasets.record_tables import PAIRS
+import polars as pl
+
+from pairwright.datasets.atomic_files import replace_atomically
+from pairwright.datasets.records import Annotation
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config.sections import ShardsSection
 from pairwright.flows.llm.answer_checks import CHECKED_AT_ONCE, completed
+from pairwright.flows.llm.answer_client import AnswerSource, ServiceModel
 from pairwright.flows.llm.check_workers import CheckWorkers
 from pairwright.flows.llm.model_access import ModelAccess, model_access_for_build
 from pairwright.flows.llm.pair_task import PairTask
-from pairwright.flows.llm.quotas import QuotaPasses
+from pairwright.flows.llm.quotas import QuotaPasses, restrict_to_counts
 from pairwright.flows.llm.row_run import RowRun, write_by_part
 from pairwright.flows.stages.generate import PartOutputs, generator_state, materials_of, stage_of_run
 from pairwright.flows.stages.generating import GeneratingStage
 from pairwright.flows.stages.shards import Packing, part_state
-from pairwright.flows.state.layout import failed_path, pairs_path
-from pairwright.flows.state.receipts import Job, JobResult, receipt_path
-from pairwright.flows.state.selection import selected_frame, selected_pairs, selection_mask
+from pairwright.flows.state.layout import answers_path, failed_files, failed_path
+from pairwright.flows.state.receipts import Counts, Job, JobResult, merged_facts, receipt_path, total_counts
+from pairwright.flows.state.selection import selected_frame, selected_pairs
 from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.llm.client.messages import Usage
+from pairwright.generators.llm.local.folder import is_local
+from pairwright.generators.llm.runner import MostlyFailingError
 from pairwright.generators.registry import build_llm_generator
 
 if TYPE_CHECKING:
+    from pairwright.flows.config.build import BuildConfig
     from pairwright.flows.progress import BuildProgress
+    from pairwright.flows.runners.engine import StageJobs
     from pairwright.flows.stages.definition import StageRun
+
+_FAILING_PARTS = 3  # parts without any answer that end a build
 
 
 def model_jobs(run: "StageRun") -> Sequence[Job]:
-    """Return the job of a generating stage whose generator asks a model."""
+    """Return the job of a generating stage whose generator asks a model, over all parts."""
     stage, parts = stage_of_run(run), run.parts
     access = build_model_access(run)
-    packing = Packing((), ShardsSection(images=bool(stage.options.get("see_image"))), stage.selection)
-    images = [part_state(run.root, part, packing) for part in parts]
-    settings = [repr(stage), access.stage_identity(), parts, generator_state(stage.generator), images]
+    settings = [repr(stage), access.stage_identity(), parts, generator_state(stage.generator), _images(run, stage)]
     engine = run.engine
     pool = engine.pool if isinstance(engine.pool, WorkerProcesses) else None
     job = ModelStage(stage, access, engine.progress, engine.stop, pool, engine.workers)
     return [run.job(job, parts, settings=settings, in_build_process=True)]
 
 
+def model_part_jobs(run: "StageRun") -> "StageJobs":
+    """Return the jobs of a generating stage whose generator asks a model: one per part, then one that adds up their bills."""
+    stage = stage_of_run(run)
+    access = model_access_for_build(run.config.llm, run.home, run.bill, seed=run.config.seed)
+    identity = [repr(stage), access.stage_identity(), generator_state(stage.generator)]
+    served = access.without_address()
+    rows = run.selected_pairs
+    jobs = []
+    for part, images in zip(run.parts, _images(run, stage), strict=True):
+        retry = run.retry_failed and failed_path(run.root, stage.name, part).is_file()
+        if retry:
+            receipt_path(run.root, run.name, part).unlink(missing_ok=True)
+        job = ModelPart(stage, replace(served, retry_failed=retry), rows, len(run.parts))
+        jobs.append(run.job(job, part, part=part, settings=[*identity, images], asks=access))
+    done = yield jobs
+    facts = {receipt.part: receipt.facts for receipt in done}
+    totals = ModelTotals(stage.name, facts, total_counts(done), served)
+    return [run.job(totals, settings=[facts], after=done)]
+
+
+def asks_by_part(config: "BuildConfig", options: object) -> bool:
+    """Return whether a generating stage that uses a model has a job per part."""
+    limited = isinstance(options, dict) and options.get("counts")
+    return config.llm is not None and not (limited or config.llm.batch or is_local(config.llm.model))
+
+
+def _images(run: "StageRun", stage: GeneratingStage) -> list[str]:
+    """Return the states of the images of each part that the model sees."""
+    packing = Packing((), ShardsSection(images=bool(stage.options.get("see_image"))), stage.selection)
+    return [part_state(run.root, part, packing) for part in run.parts]
+
+
 def build_model_access(run: "StageRun") -> ModelAccess:
-    """Return the model of a stage; if its failed rows are to be retried, its receipt is removed."""
+    """Return the model of a stage that is one job; if its failed rows are to be retried, its receipt is removed."""
     retry = run.retry_failed and has_failed_rows(run.root, run.name)
     access = model_access_for_build(run.config.llm, run.home, run.bill, seed=run.config.seed, retry_failed=retry)
     if retry:
         receipt_path(run.root, run.name, "all").unlink(missing_ok=True)
     return access
+
+
+@dataclass(frozen=True)
+class ModelPart:
+    """The job of a part.
+
+    Attributes:
+        stage: the generating stage.
+        access: the model, without its address.
+        rows_in_stage: selected pairs of all parts, for progress.
+        parts: number of parts.
+    """
+
+    stage: GeneratingStage
+    access: ModelAccess
+    rows_in_stage: int
+    parts: int
+
+    def __call__(self, root: Path, part: str) -> JobResult:
+        """Run the generator over the selected pairs of a part; the unit is an attempt.
+
+        Rows are written as by `stages.generate.generate_part`; ``failed/`` names the failed rows, if there are any.
+
+        Raises:
+            PairwrightError: what stopped the job.
+        """
+        stage, failed = self.stage, failed_path(root, self.stage.name, part)
+        service = ServiceModel(AnswerSource(root, stage.name, part, self.rows_in_stage))
+        access = replace(self.access, service=service)
+        pairs = list(selected_pairs(root, part, stage.selection))
+        options = restrict_to_counts(stage.options, (), stage.seed)  # without `counts`, which are empty
+        materials = access.materials(materials_of(root, stage.seed), load_tagger())
+        generator = build_llm_generator(stage.generator, materials, options)
+        task = PairTask(generator, access, stage.seed, stage.options)
+        made: list[list[Annotation]] = []
+        with RowRun(access, failed, _ignore, service.report) as run:
+            try:
+                run.run(task, task.rows(pairs), len(pairs), nullcontext(lambda _, rows: made.append(rows)))
+            except MostlyFailingError:
+                # A part of few rows may fail as a whole; that the server answers nobody shows in more of them.
+                answered, failing_parts = service.counts
+                if run.done < len(pairs) or (not answered and failing_parts >= min(_FAILING_PARTS, self.parts)):
+                    raise
+            bill = {**run.bill(), "failed": run.failed.counts.total()}
+        if not failed.stat().st_size:
+            failed.unlink()
+        used = answers_path(root, stage.name, part)
+        _write_used(used, service.used)
+        outputs = PartOutputs(root, stage, [used, *([failed] if failed.exists() else [])])
+        outputs.write(part, made)
+        return outputs.result(generator, llm=bill)
+
+
+def _write_used(path: Path, used: Mapping[str, tuple[int, int]]) -> None:
+    """Write keys and tokens of answers, in the order of the keys."""
+    rows = sorted((bytes.fromhex(key), *tokens) for key, tokens in used.items())
+    frame = pl.DataFrame(rows, {"key": pl.Binary, "prompt": pl.Int64, "completion": pl.Int64}, orient="row")
+    with replace_atomically(path) as temporary:
+        frame.write_parquet(temporary)
+
+
+@dataclass(frozen=True)
+class ModelTotals:
+    """The last job of a stage: the counts of its parts, and their bills.
+
+    Attributes:
+        stage: name of the stage.
+        facts: of each part.
+        counts: of all parts.
+        access: the model, for prices.
+    """
+
+    stage: str
+    facts: Mapping[str, Mapping[str, Any]]
+    counts: Counts
+    access: ModelAccess
+
+    def __call__(self, root: Path) -> JobResult:
+        """Return counts and facts of the stage; ``in_all`` counts an answer that several parts use (equal captions) once."""
+        merged = merged_facts([*self.facts.values()])
+        used = pl.scan_parquet([answers_path(root, self.stage, part) for part in self.facts]).unique("key")
+        totals = (
+            used.select(pl.len().alias("answers"), pl.col("prompt", "completion").sum()).collect().row(0, named=True)
+        )
+        bill, summed = merged["llm"], merged["llm"]["in_all"]
+        price = self.access.prices().find(self.access.model)
+        usage = Usage(totals["prompt"], totals["completion"], bill["cached_tokens"])
+        in_all = {
+            "answers": totals["answers"],
+            "shared": summed["answers"] + summed["shared"] - totals["answers"],
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "cost": price.cost(usage) if price is not None else None,
+        }
+        return JobResult([], self.counts, {**merged, "llm": {**bill, "in_all": in_all}})
 
 
 @dataclass(frozen=True)
@@ -85,7 +225,7 @@ class ModelStage:
         """
         stage, failed = self.stage, failed_path(root, self.stage.name)
         tagger = load_tagger()
-        sizes = {part: sum(selection_mask(root, PAIRS.read(pairs_path(root, part)), stage.selection)) for part in parts}
+        sizes = {part: selected_frame(root, part, stage.selection).height for part in parts}
         total = sum(sizes.values())
         passes = QuotaPasses(
             stage.options,
@@ -119,5 +259,8 @@ class ModelStage:
 
 def has_failed_rows(root: Path, stage: str) -> bool:
     """Return whether an earlier run of ``stage`` left failed rows."""
-    path = failed_path(root, stage)
-    return path.exists() and path.stat().st_size > 0
+    return any(path.stat().st_size for path in failed_files(root, stage))
+
+
+def _ignore(_: str) -> None:
+    """Ignore a message: the service passes on those that matter."""

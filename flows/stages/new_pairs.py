@@ -19,6 +19,7 @@ from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
 from pairwright.flows.stages.pairs import Intake, reject_without_image
+from pairwright.flows.stages.scan import default_part_size
 from pairwright.flows.state.inputs import input_state
 from pairwright.flows.state.layout import pairs_path, part_name, rejected_path
 from pairwright.flows.state.receipts import Counts, Job, JobResult
@@ -56,7 +57,7 @@ def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> 
             pair with an image among pairs without.
     """
     reading = _NewPairReading(_known_pairs(home, known), _known_rejects(home))
-    options, part_size = intake.options, intake.part_size
+    options = intake.options
     with_images = _has_images(home, known) if intake.all_have_images else None
     for batch in intake.batches(root):
         other = [pair for pair in batch.pairs if with_images not in (None, bool(pair.image))]
@@ -65,6 +66,7 @@ def read_new_pairs(root: Path, home: Path, known: list[str], intake: Intake) -> 
         reading.pairs([pair for pair in batch.pairs if with_images in (None, bool(pair.image))])
         reading.rejects([*batch.rejects, *map(reject_without_image, other)])
     fresh, facts = reading.end()
+    part_size = intake.part_size or default_part_size(len(fresh))
     outputs: list[Path] = []
     for number, start in enumerate(range(0, len(fresh), part_size), len(known)):
         part = part_name(number)

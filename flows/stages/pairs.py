@@ -1,34 +1,42 @@
 """Stage ``pairs``: reads the input into parts of checked pairs and of rejected rows.
 
+The pieces of the input are read independently (`scan.py`); one job finds keys that several pieces have and numbers the
+pairs; then each part is written from the pieces that it lies in. Parts have the same content for any pieces.
+
 All samples of a dataset have the same members. Where images are packed, this stage therefore reports pairs without an
 image among pairs with one, and images of mixed or unsupported formats unless they are recoded, before any other work.
 Formats are told by file names (in a table, by bytes); the bytes of files are checked when they are packed.
 """
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.images.loading import IMAGE_SUFFIXES, is_table_cell, is_url
 from pairwright.datasets.images.recoding import IMAGE_EXTENSIONS
 from pairwright.datasets.progress import open_step
 from pairwright.datasets.readers.pairs import ReadBatch, ReadOptions, read_pairs
+from pairwright.datasets.readers.pieces import Piece, PieceSummary, check_pieces, plan_pieces
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.flows.config.build import BuildConfig
-from pairwright.flows.state.inputs import input_state, read_options
+from pairwright.flows.stages.scan import PieceSource, count_piece_lines, number_pairs, repeats_path, scan_piece
+from pairwright.flows.state.inputs import file_state, files_state, read_options
 from pairwright.flows.state.layout import captions_path, pairs_path, part_name, rejected_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult
+from pairwright.flows.state.receipts import Counts, Job, JobResult, Receipt, json_hash
 
 if TYPE_CHECKING:
+    from pairwright.flows.runners.engine import StageJobs
     from pairwright.flows.stages.definition import StageRun
 
 MISSING_IMAGE = "missing_image"
-_SAME = {"jpeg": "jpg", "tiff": "tif"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,7 @@ class Intake:
 
     Attributes:
         options: of the reader.
-        part_size: pairs per part.
+        part_size: pairs per part; 0 for `scan.default_part_size`.
         all_have_images: whether each pair needs an image if one has an image.
         single_image_format: whether all images have to be of one format, since they are packed unchanged.
         captioned: whether stage ``captions`` wrote the pairs of the images without a caption.
@@ -64,57 +72,158 @@ class Intake:
             yield ReadBatch(list(PAIRS.read(captions_path(root))), [])
 
 
-def pairs_jobs(run: "StageRun") -> Sequence[Job]:
-    """Return the job of stage ``pairs`` in a full build."""
-    return [run.job(read_input, Intake.of(run.config), state=input_state(run.config.input))]
-
-
-def read_input(root: Path, intake: Intake) -> JobResult:
-    """Read the whole input and write its parts; the unit is a row.
+def pairs_jobs(run: "StageRun") -> "StageJobs":
+    """Return the jobs of stage ``pairs`` in a full build: the scan of each piece, the numbering, and the parts.
 
     Raises:
-        InputError: for a broken row, or a pair without an image among pairs with one, if the options say stop; when no
-            pair is left; for images of mixed or unsupported formats.
+        InputError: for what the whole input lacks, such as a valid row; for images of mixed or unsupported formats, or
+            a pair without an image among pairs with one if the options say stop.
     """
-    options = intake.options
-    outputs: list[Path] = []
-    reasons: Counter[str] = Counter()
-    formats: Counter[str] = Counter()
-    kept = without_image = 0
-    for number, (pairs, rejects) in enumerate(_parts(intake.batches(root), intake.part_size, formats)):
-        part = part_name(number)
-        PAIRS.write(pairs, pairs_path(root, part))
-        REJECTS.write(rejects, rejected_path(root, "pairs", part))
-        outputs += [pairs_path(root, part), rejected_path(root, "pairs", part)]
-        kept += len(pairs)
-        without_image += sum(not pair.image for pair in pairs)
-        formats.update(filter(None, (image_format_of(pair.image) for pair in pairs)))
-        reasons.update(row.reason for row in rejects)
+    intake = Intake.of(run.config)
+    pieces = plan_pieces(intake.options)
+    divided = [piece for piece in pieces if piece.divided]
+    counted = (yield [_lines_job(run, number, piece) for number, piece in enumerate(divided)]) if divided else ()
+    sources = _sources(intake, pieces, counted)
+    states = [_piece_state(run.config, source) for source in sources]
+    scanned = yield [
+        run.job(scan_piece, source, part=f"scan-{source.name}", state=state)
+        for source, state in zip(sources, states, strict=True)
+    ]
+    scans = [each.facts for each in scanned]
+    summaries = [PieceSummary.from_json(scan["summary"]) for scan in scans]
+    check_pieces(intake.options, pieces, summaries[: len(pieces)])
+    contents = json_hash([scan["content"] for scan in scans])
+    (numbered,) = yield [run.job(number_pairs, sources, intake.part_size, part="numbers", state=contents)]
+    reject_images = _check_images(intake, scans, numbered.facts)
+    return list(_part_jobs(run, sources, scans, numbered.facts, reject_images=reject_images))
+
+
+def _lines_job(run: "StageRun", number: int, piece: Piece) -> Job:
+    state = file_state([Path(piece.stretches[0].file)])
+    return run.job(count_piece_lines, piece, part=f"lines-{part_name(number)}", state=state)
+
+
+def _sources(intake: Intake, pieces: Sequence[Piece], counted: Sequence[Receipt]) -> list[PieceSource]:
+    lines, before = iter(counted), Counter[str]()
+    sources = []
+    for number, piece in enumerate(pieces):
+        file = piece.stretches[0].file
+        sources.append(PieceSource(part_name(number), intake.options, piece, before[file], intake.captioned))
+        before[file] += next(lines).facts["lines"] if piece.divided else 0
+    if intake.captioned:
+        sources.append(PieceSource(part_name(len(pieces)), intake.options, None))
+    return sources
+
+
+def _piece_state(config: BuildConfig, source: PieceSource) -> str:
+    """Return the state of the files that a piece is read from."""
+    files = [Path(stretch.file) for stretch in source.piece.stretches] if source.piece else []
+    return files_state(files, config.input.instances)
+
+
+def _check_images(intake: Intake, scans: Sequence[Mapping[str, Any]], numbers: Mapping[str, Any]) -> bool:
+    """Return whether pairs without an image have to be rejected, after the checks of formats and of missing images."""
+    options, formats = intake.options, Counter[str]()
+    for scan in scans:
+        formats.update(scan["image_formats"])
     if intake.single_image_format and formats and len(formats.keys() & set(IMAGE_EXTENSIONS)) != 1:
         raise _mixed_formats(formats, str(options.input))
-    if intake.all_have_images and 0 < without_image < kept:
-        if options.on_error == "stop":
-            raise _missing_images(without_image, kept, str(options.input))
-        _reject_without_image(outputs)
-        kept -= without_image
-        reasons[MISSING_IMAGE] += without_image
-    counts = Counts("row", kept + reasons.total(), kept, dict(sorted(reasons.items())))
-    return JobResult(outputs, counts, {"parts": len(outputs) // 2})
+    without_image = sum(scan["without_image"] for scan in scans) - numbers["repeats_without_image"]
+    if not (intake.all_have_images and 0 < without_image < numbers["pairs"]):
+        return False
+    if options.on_error == "stop":
+        raise _missing_images(without_image, numbers["pairs"], str(options.input))
+    return True
 
 
-def _parts(batches: Iterable[ReadBatch], size: int, formats: Counter[str]) -> Iterator[tuple[list[Pair], list[Reject]]]:
-    pairs: list[Pair] = []
-    rejects: list[Reject] = []
-    for batch in batches:
-        pairs += batch.pairs
-        rejects += batch.rejects
-        for name, count in batch.formats.items():
-            formats[_SAME.get(name, name)] += count
-        while len(pairs) >= size or len(rejects) >= size:
-            yield pairs[:size], rejects
-            pairs, rejects = pairs[size:], []
-    if pairs or rejects:
-        yield pairs, rejects
+def _part_jobs(
+    run: "StageRun",
+    sources: Sequence[PieceSource],
+    scans: Sequence[Mapping[str, Any]],
+    numbers: Mapping[str, Any],
+    *,
+    reject_images: bool,
+) -> Iterator[Job]:
+    """Yield the job of each part."""
+    offsets = [0, *accumulate(scan["pairs"] for scan in scans)]
+    starts = numbers["starts"]
+    for number, (start, stop) in enumerate(zip(starts, [*starts[1:], None], strict=True)):
+        first = max(0, bisect_left(offsets, start) - 1)  # the piece before may end with rejected rows
+        end = len(sources) if stop is None else bisect_left(offsets, stop)
+        span = PartSpan(start, stop, tuple(sources[first:end]), tuple(offsets[first:end]))
+        contents = [scan["content"] for scan in scans[first:end]]
+        state = json_hash([contents, numbers["repeats"].get(str(number), "")])
+        yield run.job(write_part, part_name(number), span, reject_images, part=part_name(number), state=state)
+
+
+@dataclass(frozen=True)
+class PartSpan:
+    """The pairs of a part.
+
+    Attributes:
+        start: position of its first pair in all pieces together.
+        stop: position after its last pair; None for the last part.
+        sources: the pieces that it has pairs or rejected rows of.
+        offsets: position of the first pair of each piece.
+    """
+
+    start: int
+    stop: int | None
+    sources: tuple[PieceSource, ...]
+    offsets: tuple[int, ...]
+
+
+def write_part(root: Path, part: str, span: PartSpan, reject_images: bool) -> JobResult:  # noqa: FBT001 - a job's argument
+    """Write the pairs of a part and its rejected rows; the unit is a row.
+
+    Args:
+        root: the build directory.
+        part: its name.
+        span: where its pairs are.
+        reject_images: whether pairs without an image are rejected.
+    """
+    within = pl.col("position") >= span.start
+    if span.stop is not None:
+        within &= pl.col("position") < span.stop
+    repeats = pl.scan_parquet(repeats_path(root)).filter(within).collect()
+    pairs = pl.concat([_pairs_of(root, source, offset, span) for source, offset in _with_offsets(span)])
+    pairs = pairs.join(repeats.filter(pl.col("reason") != ""), on="position", how="anti", maintain_order="left")
+    renamed = repeats.filter(pl.col("reason") == "").select("position", other="key")
+    pairs = pairs.join(renamed, on="position", how="left", maintain_order="left")
+    pairs = pairs.with_columns(key=pl.coalesce("other", "key")).select(PAIRS.schema.names())
+    rejects = [
+        *(_rejects_of(root, source, offset).filter(within) for source, offset in _with_offsets(span)),
+        repeats.filter(pl.col("reason") != "").select(*REJECTS.schema.names(), "position", last=pl.lit(1)),
+    ]
+    ordered = pl.concat(rejects).sort("position", "last", maintain_order=True).select(REJECTS.schema.names())
+    if reject_images:
+        none = PAIRS.records(pairs.filter(pl.col("image") == ""))
+        ordered = pl.concat([ordered, REJECTS.frame([reject_without_image(pair) for pair in none])])
+        pairs = pairs.filter(pl.col("image") != "")
+    outputs = [pairs_path(root, part), rejected_path(root, "pairs", part)]
+    PAIRS.write_frame(pairs.rechunk(), outputs[0])
+    REJECTS.write_frame(ordered.rechunk(), outputs[1])
+    reasons = dict(ordered.group_by("reason").len().sort("reason").iter_rows())
+    return JobResult(outputs, Counts("row", pairs.height + ordered.height, pairs.height, reasons), {"parts": 1})
+
+
+def _with_offsets(span: PartSpan) -> Iterator[tuple[PieceSource, int]]:
+    return zip(span.sources, span.offsets, strict=True)
+
+
+def _pairs_of(root: Path, source: PieceSource, offset: int, span: PartSpan) -> pl.DataFrame:
+    """Return the pairs of a piece that are in the span, with their ``position``."""
+    start = max(0, span.start - offset)
+    length = None if span.stop is None else max(0, span.stop - offset - start)
+    rows = source.pairs(root).slice(start, length).drop("place").collect()
+    return rows.with_columns(position=pl.int_range(offset + start, offset + start + pl.len(), dtype=pl.UInt64))
+
+
+def _rejects_of(root: Path, source: PieceSource, offset: int) -> pl.DataFrame:
+    """Return the rejected rows of a piece, with their ``position``: that of the next pair; ``last`` is 0."""
+    rows = source.rejects(root)
+    position = (pl.col("before").cast(pl.UInt64) + offset).alias("position")
+    return rows.select(*REJECTS.schema.names(), position, last=pl.lit(0))
 
 
 def report_rows_read(batches: Iterable[ReadBatch]) -> Iterator[ReadBatch]:
@@ -139,16 +248,6 @@ def _missing_images(count: int, pairs: int, where: str) -> InputError:
     )
 
 
-def image_format_of(image: str) -> str:
-    """Return the format of an image by its name; empty where the name does not state it."""
-    suffix = PurePosixPath(image).suffix.lower()
-    return (
-        _SAME.get(suffix[1:], suffix[1:])
-        if suffix in IMAGE_SUFFIXES and not (is_url(image) or is_table_cell(image))
-        else ""
-    )
-
-
 def _mixed_formats(formats: Counter[str], where: str) -> InputError:
     counts = ", ".join(f"{name} {count:,}" for name, count in formats.most_common())
     return InputError(
@@ -156,12 +255,3 @@ def _mixed_formats(formats: Counter[str], where: str) -> InputError:
         where=where,
         fix="Set `image_format: jpg` (or png, webp) under shards to recode them",
     )
-
-
-def _reject_without_image(outputs: Sequence[Path]) -> None:
-    """Move the pairs without an image from the parts to their rejected rows."""
-    for path, rejected in zip(outputs[::2], outputs[1::2], strict=True):
-        pairs = list(PAIRS.read(path))
-        if rows := [reject_without_image(pair) for pair in pairs if not pair.image]:
-            PAIRS.write([pair for pair in pairs if pair.image], path)
-            REJECTS.write([*REJECTS.read(rejected), *rows], rejected)

@@ -2,36 +2,27 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from pairwright.datasets.record_tables import PAIRS
-from pairwright.datasets.records import Pair
 from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, tokens_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult
-from pairwright.generators.edits.edit_model import EditModel
-from pairwright.generators.edits.general_english import MIN_CAPTIONS
-from pairwright.generators.edits.learning import BALANCE_CAPTIONS, learn_edit_model, sample_slots
-from pairwright.generators.language.cloze.examples import ClozeSample
-from pairwright.generators.language.pool_statistics import PoolCounts, PoolStatistics, count_captions
+from pairwright.flows.state.receipts import Counts, Job, JobResult, contents_of
+from pairwright.generators.edits.learning import sample_slots
+from pairwright.generators.language.pool_statistics import count_captions
 from pairwright.generators.language.tagger import BUNDLED_PIPELINE, choose_pipeline, load_tagger, tagger_status
-from pairwright.generators.language.token_storage import read_tokens, write_tokens
-from pairwright.generators.language.tokens import Token, tag_all
+from pairwright.generators.language.token_storage import write_tokens
+from pairwright.generators.language.tokens import tag_all
 from pairwright.generators.language.wordnet import load_wordnet
 
 if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
 
-STATISTICS: Final[tuple[str, ...]] = (
-    "statistics/words.parquet",
-    *(str(path) for path in EditModel.files(Path("statistics"))),
-)
-
 
 def tag_jobs(run: "StageRun") -> Sequence[Job]:
     """Return the jobs of stage ``tag``; each depends on its own part only, so that appended input keeps the others."""
     config, state = run.config, _tagger_state(run.config.tagger)
-    content = {output.path: output.sha256 for receipt in run.receipts("pairs") for output in receipt.outputs}
+    content = contents_of(run.receipts("pairs"))
     return [
         run.job(
             *(tag_part, part, config.tagger, config.input.explode),
@@ -40,15 +31,6 @@ def tag_jobs(run: "StageRun") -> Sequence[Job]:
         )
         for part in run.parts
     ]
-
-
-def words_jobs(run: "StageRun") -> Sequence[Job]:
-    """Return the job of stage ``words``; the edit model is for generators by rules."""
-    config = run.config
-    by_rules = any(
-        section is not None and section.method == "rules" for section in (config.negatives, config.positives)
-    )
-    return [run.job(merge_statistics, run.parts, by_rules)]
 
 
 def partial_statistics_path(root: Path, part: str) -> Path:
@@ -83,32 +65,6 @@ def tag_part(root: Path, part: str, tagger_name: str, exploded: bool) -> JobResu
     sample_slots([*captions, *others], tokens, load_wordnet()).save(slots_path(root, part))
     outputs = [tokens_path(root, part), partial_statistics_path(root, part), slots_path(root, part)]
     return JobResult(outputs, Counts("caption", len(pairs), len(pairs)), {"tagger": tagger.name})
-
-
-def merge_statistics(root: Path, parts: list[str], by_rules: bool) -> JobResult:  # noqa: FBT001 - a job's argument
-    """Sum the word counts of all parts and learn the edit model; the unit is a caption."""
-    counts = PoolCounts()
-    for part in parts:
-        counts = counts.merged(PoolCounts.of(PoolStatistics.load(partial_statistics_path(root, part))))
-    pool, path = counts.frozen(), statistics_path(root)
-    pool.save(path)
-    outputs = [path]
-    if by_rules and counts.captions >= MIN_CAPTIONS:
-        sample = ClozeSample.merged([ClozeSample.load(slots_path(root, part)) for part in parts])
-        learn_edit_model(sample, _pairs_of(root, parts), load_wordnet(), pool).save(path.parent)
-        outputs += EditModel.files(path.parent)
-    return JobResult(outputs, Counts("caption", counts.captions, counts.captions))
-
-
-def _pairs_of(root: Path, parts: Sequence[str]) -> list[tuple[Pair, list[Token]]]:
-    """Return pairs with their tokens, on which the word balance is learned: those of the first parts."""
-    found: list[tuple[Pair, list[Token]]] = []
-    for part in parts:
-        pairs = PAIRS.read(pairs_path(root, part))
-        found += zip(pairs, read_tokens(tokens_path(root, part), [pair.caption for pair in pairs]), strict=True)
-        if len(found) >= BALANCE_CAPTIONS:
-            break
-    return found
 
 
 def _tagger_state(name: str) -> str:

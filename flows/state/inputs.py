@@ -74,9 +74,14 @@ def with_local_inputs(config: "BuildConfig", folder: Path) -> "BuildConfig":
 
 def input_state(section: "InputSection") -> str:
     """Return the state of the files that a build reads its pairs from; errors as in `locate_input`."""
-    files = list(locate_input(section.path, section.format, UNDER_INPUT).files)
+    return files_state(locate_input(section.path, section.format, UNDER_INPUT).files, section.instances)
+
+
+def files_state(located: Iterable[Path], instances: str = "") -> str:
+    """Return the state of input files, the tables of downloads beside tars included, and of the COCO ``instances``."""
+    files = list(located)
     files += [table for file in files if file.suffix == ".tar" and (table := file.with_suffix(".parquet")).exists()]
-    return file_state([*files, *([Path(section.instances)] if section.instances else [])])
+    return file_state([*files, *([Path(instances)] if instances else [])])
 
 
 def file_state(paths: Iterable[Path]) -> str:

@@ -2,13 +2,17 @@
 
 build.yaml  manifest.json  README.md  report.html
 captions/   captions of images that have none
+scan/       keys of the pieces of the input
 pairs/      pairs, in parts                rejected/   rejected rows of each stage, in parts, with reasons
 index/      FAISS index and encoder        retrieval/  hits of the queries and the selected keys
 tokens/     tagged captions, in parts      statistics/ word counts of the captions
-downloads/  downloaded images              fetched/    table of the image of each pair
-failed/     rows that the model failed on, by stage
-drafts/     texts before balancing
+chosen/     keys of the selected pairs, in parts
+downloads/  downloaded images              fetched/    table of the image of each pair, whole and in parts
+answers/    keys and tokens of the answers that a stage uses, in parts
+failed/     rows that the model failed on, by stage and part
+drafts/     texts before balancing          balance/    counts of the texts of each part, and which exceed the limits
 candidates/ texts before refinement        annotations/ kept texts, in parts
+refinement/ scores and verdicts, in parts
 rationales/ kept rationales, in parts
 shards/     WebDataset tars and sizes.json receipts/   finished jobs (receipts.py)
 remote/     copies of inputs in an object store
@@ -24,14 +28,19 @@ COPIES = "remote"
 DOWNLOADS = "downloads"
 SWEPT = (
     "captions",
+    "scan",
     "pairs",
     "index",
     "retrieval",
+    "chosen",
     "fetched",
     "tokens",
     "statistics",
     "drafts",
+    "balance",
     "candidates",
+    "answers",
+    "refinement",
     "annotations",
     "rationales",
     "rejected",
@@ -68,9 +77,20 @@ def rejected_path(root: Path, stage: str, part: str) -> Path:
     return root / "rejected" / f"{stage}-{part}.parquet"
 
 
-def failed_path(root: Path, stage: str) -> Path:
-    """Return the file of the rows that the model of ``stage`` failed on."""
-    return root / "failed" / f"{stage}.jsonl"
+def answers_path(root: Path, stage: str, part: str) -> Path:
+    """Return the file of the answers that the rows of a part use."""
+    return root / "answers" / f"{stage}-{part}.parquet"
+
+
+def failed_path(root: Path, stage: str, part: str = "") -> Path:
+    """Return the file of the rows that the model of ``stage`` failed on; in a part, if the stage asks by part."""
+    return root / "failed" / stage / f"{part}.jsonl" if part else root / "failed" / f"{stage}.jsonl"
+
+
+def failed_files(root: Path, stage: str) -> list[Path]:
+    """Return the files that name the failed rows of ``stage``, in the order of the parts."""
+    whole = failed_path(root, stage)
+    return [path for path in (whole, *sorted(whole.with_suffix("").glob("[!.]*.jsonl"))) if path.is_file()]
 
 
 def annotations_path(root: Path, stage: str, part: str) -> Path:
@@ -81,6 +101,12 @@ def annotations_path(root: Path, stage: str, part: str) -> Path:
 def drafts_path(root: Path, stage: str, part: str) -> Path:
     """Return the file of a stage's annotations of a part before balancing."""
     return root / "drafts" / f"{stage}-{part}.parquet"
+
+
+def balance_path(root: Path, stage: str, what: str, part: str) -> Path:
+    """Return a file of a balancing stage: the ``rows`` of a part in brief, its ``rejects`` or ``counts``, or ``limits``."""
+    suffix = "parquet" if what in {"rows", "rejects"} else "json"
+    return root / "balance" / f"{stage}-{what}-{part}.{suffix}"
 
 
 def candidates_path(root: Path, stage: str, part: str) -> Path:
@@ -96,6 +122,16 @@ def rationales_path(root: Path, part: str) -> Path:
 def retrieved_keys_path(root: Path) -> Path:
     """Return the file of the keys of the retrieved pairs."""
     return root / "retrieval" / "keys.parquet"
+
+
+def chosen_path(root: Path, part: str) -> Path:
+    """Return the file of the retrieved pairs of a part: their keys, and excluded pairs with a reason."""
+    return root / "chosen" / f"{part}.parquet"
+
+
+def fetched_path(root: Path, part: str) -> Path:
+    """Return the file of the fetched images of a part; columns as `fetched_images_path`."""
+    return root / "fetched" / f"{part}.parquet"
 
 
 def fetched_images_path(root: Path) -> Path:

@@ -1,4 +1,4 @@
-"""Claims on build directories: a marker, and locks for one build and one schedule at a time.
+"""Claims on build directories: a marker, and locks for one build or the parts of one build, and one schedule at a time.
 
 A build removes files that none of its jobs wrote, so it only works in a folder with its marker, which it creates in a new
 or empty folder. Subfolders must not be symbolic links: their files belong to another folder. The operating system
@@ -43,14 +43,45 @@ def _unwritable(root: Path, error: OSError) -> StorageError:
 
 
 @contextmanager
-def build_lock(root: Path) -> Iterator[None]:
-    """Lock the build directory ``root`` for a build.
+def build_lock(root: Path, *, wait: bool = False) -> Iterator[None]:
+    """Lock the build directory ``root`` for a build of all parts.
+
+    Args:
+        root: the build directory.
+        wait: wait for the processes that build there.
 
     Raises:
         StorageError: when another process builds there; also as `claim_folder`.
     """
     busy = "another build is running in this folder. Wait for it, or choose another --out."
-    with _locked(root, LOCK_FILE, busy):
+    with _locked(root, LOCK_FILE, busy, wait=wait):
+        yield
+
+
+@contextmanager
+def part_lock(root: Path, part: str) -> Iterator[None]:
+    """Lock the build directory ``root`` for one of several processes that each build a share of the jobs.
+
+    They hold one lock together, which a build of all parts needs for itself, and each a lock on its own share, so that none
+    runs twice.
+
+    Args:
+        root: the build directory.
+        part: name of the share.
+
+    Raises:
+        StorageError: when a build of all parts runs there, or the same share; also as `claim_folder`.
+    """
+    busy = "a build of all parts is running in this folder. Wait for it, or choose another --out."
+    twice = f"part {part} is being built by another process. Give each process another part."
+    with _locked(root, LOCK_FILE, busy, shared=True), _locked(root, f".part-{part.replace('/', '-of-')}", twice):
+        yield
+
+
+@contextmanager
+def setup_lock(root: Path) -> Iterator[None]:
+    """Let one process at a time prepare the build directory ``root``; wait for the others."""
+    with _locked(root, ".setup", "", wait=True):
         yield
 
 
@@ -62,15 +93,15 @@ def schedule_lock(root: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _locked(root: Path, name: str, busy: str) -> Iterator[None]:
+def _locked(root: Path, name: str, busy: str, *, shared: bool = False, wait: bool = False) -> Iterator[None]:
     claim_folder(root)
     try:
-        handle = (root / name).open("w")
+        handle = (root / name).open("a+")
     except OSError as error:
         raise _unwritable(root, error) from None
     with handle:
         try:
-            acquire_lock(handle, root)
+            acquire_lock(handle, root, shared=shared, wait=wait)
         except BlockingIOError:
             raise StorageError(f"{root}: {busy}") from None
         yield

@@ -14,14 +14,18 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.progress import attribute_steps_to
 from pairwright.datasets.records import compact_json
+
+if TYPE_CHECKING:
+    from pairwright.flows.llm.model_access import ModelAccess
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class Job:
         fingerprint: of all that shapes its output.
         in_build_process: whether it runs in a thread of the build's own process.
         multi_core: whether it is the only job of its stage and uses several cores.
+        asks: the model whose requests the build's process sends for it; None: it asks none, or by itself.
     """
 
     stage: str
@@ -78,6 +83,7 @@ class Job:
     fingerprint: str
     in_build_process: bool = False
     multi_core: bool = False
+    asks: "ModelAccess | None" = None
 
 
 @dataclass(frozen=True)
@@ -101,8 +107,9 @@ class Receipt:
     facts: Mapping[str, Any]
     seconds: float
     handoff: Mapping[str, Any] = field(default_factory=dict)
+    cpu: float = 0.0  # seconds of user and system time of its process
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """Hash of the outputs' names and contents, part of the fingerprints of later jobs."""
         return json_hash([[output.path, output.sha256] for output in self.outputs])
@@ -119,6 +126,49 @@ def total_counts(receipts: Sequence[Receipt]) -> Counts:
     for receipt in receipts[1:]:
         counts += receipt.counts
     return counts
+
+
+def contents_of(receipts: Sequence[Receipt]) -> dict[str, str]:
+    """Return the SHA-256 of each output of ``receipts`` by its path in the build directory."""
+    return {output.path: output.sha256 for receipt in receipts for output in receipt.outputs}
+
+
+def count_parts(done: Mapping[str, Sequence[Receipt]]) -> int:
+    """Return how many parts the stage ``pairs`` wrote, by the receipts of each stage."""
+    return sum(receipt.facts.get("parts", 0) for receipt in done["pairs"])
+
+
+def merged_facts(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the facts of all parts together: numbers are summed, other values taken from the first part with one."""
+    merged: dict[str, Any] = dict(facts[0])
+    for later in facts[1:]:
+        for name, value in later.items():
+            # A bill has fractions of USD, and is unknown if one of its prices is.
+            merged[name] = sum_facts(merged[name], value) if name == "llm" else _added(merged.get(name), value)
+    return merged
+
+
+def _added(one: Any, other: Any) -> Any:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {name: _added(one.get(name), other.get(name)) for name in sorted({*one, *other})}
+    if isinstance(one, int) and isinstance(other, int):
+        return one + other
+    return other if one is None else one
+
+
+def sum_facts(one: Any, other: Any) -> Any:
+    """Return the sum of counts, nested too; a missing count is 0, and the sum with an unknown price is unknown."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        names = [*one, *sorted(set(other) - set(one))]
+        return {
+            name: sum_facts(one[name], other[name]) if name in one and name in other else {**one, **other}[name]
+            for name in names
+        }
+    if one is None or other is None:
+        return None
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return round(one + other, 9)
+    return one
 
 
 def receipt_path(root: Path, stage: str, part: str) -> Path:
@@ -165,7 +215,7 @@ def run_job(root: Path, job: Job) -> Receipt:
         return done
     # While the job runs, its outputs match neither the old receipt nor the new one.
     receipt_path(root, job.stage, job.part).unlink(missing_ok=True)
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     with attribute_steps_to(job.stage, job.part):
         result = job.run(root, *job.args)
     receipt = Receipt(
@@ -177,6 +227,7 @@ def run_job(root: Path, job: Job) -> Receipt:
         facts=result.facts,
         handoff=result.handoff,
         seconds=round(time.perf_counter() - started, 3),
+        cpu=round(time.process_time() - cpu, 3),
     )
     write_bytes(receipt_path(root, job.stage, job.part), orjson.dumps(asdict(receipt), option=orjson.OPT_INDENT_2))
     return receipt

@@ -10,16 +10,16 @@ import polars as pl
 
 from pairwright.datasets.record_tables import PAIRS
 from pairwright.datasets.records import Pair
-from pairwright.flows.state.layout import fetched_images_path, pairs_path, retrieved_keys_path
+from pairwright.flows.state.layout import chosen_path, fetched_path, pairs_path
 
 PairSelection = Literal["all", "retrieved", "fetched"]
 
 
-def selection_mask(root: Path, pairs: list[Pair], selection: PairSelection) -> list[bool]:
-    """Return for each pair whether it is selected."""
+def selection_mask(root: Path, part: str, pairs: list[Pair], selection: PairSelection) -> list[bool]:
+    """Return for each pair of a part whether it is selected."""
     if selection == "all":
         return [True] * len(pairs)
-    keys = set(_selection_table(root, selection)["key"])
+    keys = set(_selection_table(root, part, selection)["key"])
     return [pair.key in keys for pair in pairs]
 
 
@@ -34,12 +34,14 @@ def selected_frame(root: Path, part: str, selection: PairSelection) -> pl.DataFr
     if selection == "all":
         return frame
     if selection == "retrieved":
-        return frame.filter(pl.col("key").is_in(_selection_table(root, selection)["key"].implode()))
-    local = _selection_table(root, selection).with_columns((pl.lit(f"{root}/") + pl.col("image")).alias("image"))
+        return frame.filter(pl.col("key").is_in(_selection_table(root, part, selection)["key"].implode()))
+    local = _selection_table(root, part, selection).with_columns((pl.lit(f"{root}/") + pl.col("image")).alias("image"))
     joined = frame.join(local, on="key", suffix="_local", maintain_order="left")
     replaced = [pl.coalesce(f"{name}_local", name).alias(name) for name in ("image", "width", "height")]
     return joined.with_columns(replaced).select(frame.columns)
 
 
-def _selection_table(root: Path, selection: PairSelection) -> pl.DataFrame:
-    return pl.read_parquet(fetched_images_path(root) if selection == "fetched" else retrieved_keys_path(root))
+def _selection_table(root: Path, part: str, selection: PairSelection) -> pl.DataFrame:
+    if selection == "fetched":
+        return pl.read_parquet(fetched_path(root, part))
+    return pl.read_parquet(chosen_path(root, part)).filter(pl.col("reason") == "").select("key")

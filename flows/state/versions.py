@@ -171,8 +171,8 @@ def _link_reusable(root: Path, before: Mapping[str, Any]) -> None:
             for name in (*sums, receipt_path(staged, receipt.stage, receipt.part).relative_to(staged).as_posix()):
                 if not name.startswith(f"{DOWNLOADS}/"):
                     _link(root, name)
-    for path in (root / "failed").glob("[!.]*"):
-        _link(root, f"failed/{path.name}")
+    for name in _failed_files(root):
+        _link(root, name)
 
 
 def _link(root: Path, name: str) -> None:
@@ -202,11 +202,10 @@ def replace_full(root: Path, done: Mapping[str, Sequence[Receipt]], manifest: Ma
         for receipt in each
     }
     outputs = {output.path for each in done.values() for receipt in each for output in receipt.outputs}
-    failed = {f"failed/{path.name}" for path in (staged / "failed").glob("[!.]*")}
+    failed = _failed_files(staged)
     new = {name for name in (*outputs, *receipts, *failed) if not name.startswith(f"{DOWNLOADS}/")}
     steps: list[SwitchStep] = [(name, name) for name in sorted(new) if not (staged / name).is_symlink()]
-    unfinished = (f"failed/{path.name}" for path in (root / "failed").glob(".*"))
-    old = {*_files_below(root, [*SWEPT, "receipts"]), *_increment_files(root), *unfinished}
+    old = {*_files_below(root, [*SWEPT, "receipts", "failed"]), *_increment_files(root)}
     steps += [(REMOVE_STEP, name) for name in sorted(old - new)]
     switch_version(root, [*steps, *page_moves(manifest)])
 
@@ -215,6 +214,11 @@ def page_moves(manifest: Mapping[str, Any]) -> list[SwitchStep]:
     """Return the last steps of a switch: pages, config, and the manifest."""
     number = manifest["build"]["number"]
     return [(name, name) for name in (*PAGES, f"{MANIFESTS}/{number:04d}.json", MANIFEST_FILE)]
+
+
+def _failed_files(root: Path) -> set[str]:
+    """Return the files of failed rows, without temporary ones."""
+    return {name for name in _files_below(root, ["failed"]) if not name.rpartition("/")[2].startswith(".")}
 
 
 def _increment_files(root: Path) -> list[str]:

@@ -34,6 +34,10 @@ class EditModel:
     def save(self, folder: Path) -> None:
         """Write ``cloze.npz`` and ``balance.json`` into a folder, each atomically; equal models give equal bytes."""
         self.cloze.save(folder / _CLOZE)
+        self.save_balance(folder)
+
+    def save_balance(self, folder: Path) -> None:
+        """Write ``balance.json`` alone."""
         with replace_atomically(folder / _BALANCE) as temporary:
             temporary.write_text(json.dumps(self.balance, sort_keys=True) + "\n", encoding="utf-8")
 

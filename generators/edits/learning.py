@@ -1,6 +1,6 @@
 """Learning of the edit model: examples of slots from the captions of a pool, and the word balance from its pairs."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from pairwright.generators.language.sources import Thesaurus
 from pairwright.generators.language.tokens import Token
 
 BALANCE_CAPTIONS: Final = 3_000  # pairs on which the word balance is learned, at most
-_BATCH: Final = 500
+BALANCE_BATCH: Final = 500
 _SMALL: Final = 110_000  # slots of a pool: about 20,000 captions
 _KNOWN_SHARE: Final = 0.8  # of captions of photographs of other sets, the carried model knows about 90%
 
@@ -52,10 +52,13 @@ def learn_edit_model(
         thesaurus: WordNet.
         pool: statistics of the captions.
     """
+    return carried_model(sample) or train_edit_model(sample, pairs, thesaurus, pool)
+
+
+def carried_model(sample: ClozeSample) -> EditModel | None:
+    """Return the carried model if it is the better one for the pool of a sample: a small pool whose slots it knows."""
     carried = load_carried_model()
-    if _is_small(sample) and _known_share(sample, carried.cloze) >= _KNOWN_SHARE:
-        return carried
-    return train_edit_model(sample, pairs, thesaurus, pool)
+    return carried if _is_small(sample) and _known_share(sample, carried.cloze) >= _KNOWN_SHARE else None
 
 
 def train_edit_model(
@@ -83,13 +86,37 @@ def _known_share(sample: ClozeSample, model: ClozeModel) -> float:
 
 def learn_balances(materials: EditMaterials, captions: Sequence[Caption]) -> dict[str, dict[str, float]]:
     """Return the word balance of the types of edits that have one, learned on captions and what is said of their images."""
+    starts = range(0, len(captions), BALANCE_BATCH)
+    return merge_balances(
+        materials, [allowed_proposals(materials, captions[start : start + BALANCE_BATCH], start) for start in starts]
+    )
+
+
+def allowed_proposals(materials: EditMaterials, captions: Sequence[Caption], first: int) -> dict[str, AllowedProposals]:
+    """Return the proposals of some captions, at most `BALANCE_BATCH`, for each type of edits that has a balance.
+
+    Args:
+        materials: with the cloze model of the pool.
+        captions: of the pool.
+        first: number of the first of them.
+    """
     editors = build_editors(materials, BALANCED_TYPES, DEFAULT_FLOOR, both_sides=True)
     found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in BALANCED_TYPES}
-    for start in range(0, len(captions), _BATCH):
-        for at, prepared in enumerate(editors.prepare(captions[start : start + _BATCH]), start):
-            for name, rows in found.items():
-                rows += [(at, *proposal) for proposal in editors.balanced(name).allowed(prepared)]
-    return {name: learn_balance(editors.balanced(name).targets, _as_arrays(rows)) for name, rows in found.items()}
+    for at, prepared in enumerate(editors.prepare(captions), first):
+        for name, rows in found.items():
+            rows += [(at, *proposal) for proposal in editors.balanced(name).allowed(prepared)]
+    return {name: _as_arrays(rows) for name, rows in found.items()}
+
+
+def merge_balances(
+    materials: EditMaterials, found: Sequence[Mapping[str, AllowedProposals]]
+) -> dict[str, dict[str, float]]:
+    """Return the word balances learned on the proposals of all batches of captions, in order."""
+    editors = build_editors(materials, BALANCED_TYPES, DEFAULT_FLOOR, both_sides=True)
+    return {
+        name: learn_balance(editors.balanced(name).targets, AllowedProposals.joined([each[name] for each in found]))
+        for name in BALANCED_TYPES
+    }
 
 
 def _as_arrays(rows: Sequence[tuple[int, int, int, float]]) -> AllowedProposals:

@@ -7,11 +7,13 @@ balance moved towards their ratio, and so on. It depends on the captions and the
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.generators.edits.proposals import IntArray
 from pairwright.generators.edits.scored_captions import FloatArray
 
@@ -36,6 +38,24 @@ class AllowedProposals:
     old: IntArray
     new: IntArray
     log_ratio: FloatArray
+
+    @classmethod
+    def joined(cls, parts: "Sequence[AllowedProposals]") -> "AllowedProposals":
+        """Return the proposals of all parts, in order; none without parts."""
+        empty = cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))
+        every = [empty, *parts]
+        return cls(*(np.concatenate([getattr(each, field.name) for each in every]) for field in fields(cls)))
+
+    def save(self, path: Path) -> None:
+        """Write the arrays to an .npz file atomically."""
+        with replace_atomically(path) as temporary, temporary.open("wb") as handle:
+            np.savez(handle, **{field.name: getattr(self, field.name) for field in fields(self)})
+
+    @classmethod
+    def load(cls, path: Path) -> "AllowedProposals":
+        """Read a file that `save` wrote."""
+        with np.load(path, allow_pickle=False) as stored:
+            return cls(**{field.name: stored[field.name] for field in fields(cls)})
 
 
 def learn_balance(targets: Sequence[str], allowed: AllowedProposals) -> dict[str, float]:

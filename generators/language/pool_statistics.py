@@ -44,7 +44,7 @@ from pairwright.generators.language.prepositional_links import (
 from pairwright.generators.language.tokens import Token
 
 CONTENT: Final = frozenset(("NOUN", "PROPN", "VERB", "ADJ"))
-_VOCABULARY, _MOST_TYPES, _LEAST_PAIR = 20_000, 100_000, 2
+VOCABULARY, MOST_TYPES, LEAST_PAIR = 20_000, 100_000, 2
 _MOST_PAIRS = 2_000_000
 _COLUMNS: Final = ("kind", "a", "b", "count")
 _ACTS: Final = frozenset(("VBG", "VBZ", "VBP", "VBD", "VB"))
@@ -115,16 +115,16 @@ class PoolCounts:
     def frozen(self) -> "PoolStatistics":
         """Return the pruned, immutable statistics."""
         words = {a: count for (a, b), count in self.pairs.items() if a == b}
-        kept = dict(_top(words, _VOCABULARY))
-        often = ((pair, count) for pair, count in self.pairs.items() if count >= _LEAST_PAIR or pair[0] == pair[1])
+        kept = dict(_top(words, VOCABULARY))
+        often = ((pair, count) for pair, count in self.pairs.items() if count >= LEAST_PAIR or pair[0] == pair[1])
         return PoolStatistics(
             captions=self.captions,
-            lemmas=dict(_top(self.lemmas, _MOST_TYPES)),
-            forms=dict(_top(self.forms, _MOST_TYPES)),
+            lemmas=dict(_top(self.lemmas, MOST_TYPES)),
+            forms=dict(_top(self.forms, MOST_TYPES)),
             pairs=dict(sorted((pair, count) for pair, count in often if pair[0] in kept and pair[1] in kept)),
-            adjacent=dict(sorted(item for item in self.adjacent.items() if item[1] >= _LEAST_PAIR)),
-            runs=dict(sorted(item for item in self.runs.items() if item[1] >= _LEAST_PAIR)),
-            links=dict(_top(self.links, _MOST_TYPES)),
+            adjacent=dict(sorted(item for item in self.adjacent.items() if item[1] >= LEAST_PAIR)),
+            runs=dict(sorted(item for item in self.runs.items() if item[1] >= LEAST_PAIR)),
+            links=dict(_top(self.links, MOST_TYPES)),
         )
 
 
@@ -383,11 +383,11 @@ class PoolStatistics:
             pairs=dict(kinds["pair"]),
             adjacent=dict(kinds["adjacent"]),
             runs=dict(kinds["run"]),
-            links={(left, *_split_place(place)): number for (left, place), number in kinds["link"]},
+            links={(left, *split_place(place)): number for (left, place), number in kinds["link"]},
         )
 
 
-def _split_place(place: str) -> tuple[str, str]:
+def split_place(place: str) -> tuple[str, str]:
     """Return the preposition and the noun of a saved place ("in front of house")."""
     preposition, _, noun = place.rpartition(" ")
     return preposition, noun

@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -156,10 +157,10 @@ def read_failed(path: Path) -> Iterator[FailedRow]:
         raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from None
 
 
-def count_failed_rows(path: Path) -> FailureSummary:
-    """Return counts of the rows in a file of failed rows; errors as in `read_failed`."""
+def count_failed_rows(*paths: Path) -> FailureSummary:
+    """Return counts of the rows in files of failed rows; errors as in `read_failed`."""
     tally = FailureSummary()
-    for each in read_failed(path):
+    for each in chain.from_iterable(map(read_failed, paths)):
         tally.add(each.reason, each.detail, answered=bool(each.keys), unanswered=each.unanswered)
     return tally
 

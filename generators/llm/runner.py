@@ -17,7 +17,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pairwright.datasets.errors import MissingResourceError, PairwrightError, StorageError, UsageError
 from pairwright.generators.llm.client.chat_completions import parse_reasoning
@@ -134,6 +134,45 @@ class RowResult(Generic[T]):
         if self.error is None:
             return ""
         return self.error.code if isinstance(self.error, RequestError) else "bad_row"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemResult(Generic[T]):
+    """The result of one of several items of a row, with the answers to its own requests; fields as in `RowResult`."""
+
+    result: T | None
+    error: PairwrightError | None
+    unanswered: int
+    keys: tuple[str, ...]
+    said: str
+    failure: str
+    reasoning: str
+
+    def in_row(self, done: "RowResult[Any]", attempt: int) -> "RowResult[T]":
+        """Return the finished row as the row of this item alone; the requests and tokens are those of the whole row."""
+        own = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return replace(done, attempt=attempt, **own)
+
+
+def run_item(step: LLMStep[T]) -> LLMStep[ItemResult[T]]:
+    """Run the step of one of several items of a row; an error that concerns this item alone is part of its result."""
+    answers = _RowTotals(set())
+    result, error = None, None
+    try:
+        requests = next(step)
+        while True:
+            outcomes = yield requests
+            answers.count(outcomes)
+            requests = step.send(outcomes)
+    except StopIteration as end:
+        result = end.value
+    except PairwrightError as raised:
+        if concerns_all_rows(raised):
+            raise
+        error = raised
+    return ItemResult(
+        result, error, answers.unanswered, tuple(answers.keys), answers.said, answers.failure_detail, answers.reasoning
+    )
 
 
 class MostlyFailingError(PairwrightError):
@@ -345,7 +384,7 @@ class LLMRun(Generic[T]):
             tally.unanswered,
             tuple(tally.keys),
             tally.said,
-            tally.failure.detail if tally.failure is not None else "",
+            tally.failure_detail,
             tally.reasoning,
         )
 
@@ -430,6 +469,11 @@ class _RowTotals:
     said: str = ""
     failure: RequestError | None = None  # the last one
     reasoning: str = ""
+
+    @property
+    def failure_detail(self) -> str:
+        """Message of the server about the last request without an answer; empty if all were answered."""
+        return self.failure.detail if self.failure is not None else ""
 
     def count(self, outcomes: Sequence[RequestOutcome]) -> None:
         """Count the outcomes of one round.

@@ -62,6 +62,7 @@ class StoppableModel(Model, Protocol):
 
 
 ClientOpener = Callable[[LLMSettings, Cache], AbstractAsyncContextManager[StoppableModel]]
+ServedOpener = Callable[[], AbstractAsyncContextManager[StoppableModel]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +112,12 @@ class Session:
         self,
         settings: LLMSettings,
         *,
-        cache: Path,
+        cache: Path | None,
         outside: Sequence[ModelWrapper] = (),
         inside: Sequence[ModelWrapper] = (),
         refusals: RefusedParts | None = None,
         opened: ClientOpener | None = None,
+        served: ServedOpener | None = None,
         in_flight: int = 0,
         cost: Callable[[], float | None] = lambda: None,
         watch: Callable[[Snapshot], None] | None = None,
@@ -126,11 +128,12 @@ class Session:
 
         Args:
             settings: settings of the client.
-            cache: file of the response cache; created if missing.
+            cache: file of the response cache; created if missing. None with ``served``.
             outside: wrappers around the cache, innermost first.
             inside: wrappers between client and cache, innermost first.
             refusals: parts of requests that models refuse, for a wrapper that adapts to them; stored in the cache.
             opened: opens the client in place of `open_model`; see `batch.model`.
+            served: opens a client in another process that has cache and limits, in place of these and of ``outside``.
             in_flight: concurrent steps; 0: 16 more than twice the concurrent requests, since a row that waits for a retry
                 occupies a step but no request.
             cost: returns the USD spent so far.
@@ -140,6 +143,7 @@ class Session:
         """
         self._settings, self._path, self._cost, self._watch, self._say = settings, cache, cost, watch, say
         self._outside, self._inside, self._refusals = outside, inside, refusals
+        self._served = served
         self._opened: ClientOpener = opened or (lambda settings, _: open_model(settings, say=say))
         self._in_flight = in_flight or 2 * settings.max_concurrency + 16
         self._stop = stop or threading.Event()
@@ -157,11 +161,14 @@ class Session:
         """
         with ExitStack() as stack:
             self._runner = stack.enter_context(asyncio.Runner(loop_factory=new_event_loop))
-            cache = stack.enter_context(Cache.open(self._path))
-            opening = self._opened(self._settings, cache)
-            self._client = self._wait(opening.__aenter__())
-            stack.callback(lambda: self._wait(opening.__aexit__(None, None, None)))
-            self._model = self._layers(cache)
+            if self._served is not None:
+                self._client = self._enter(self._served(), stack)
+                self._model = self._wrapped(self._client, self._inside)
+            else:
+                assert self._path is not None
+                cache = stack.enter_context(Cache.open(self._path))
+                self._client = self._enter(self._opened(self._settings, cache), stack)
+                self._model = self._layers(cache)
             stack.callback(self._give_up)
             self._stack = stack.pop_all()
         return self
@@ -173,6 +180,19 @@ class Session:
             StorageError: answers could not be written.
         """
         self._stack.close()
+
+    def _enter(self, opening: AbstractAsyncContextManager[StoppableModel], stack: ExitStack) -> StoppableModel:
+        client = self._wait(opening.__aenter__())
+        stack.callback(lambda: self._wait(opening.__aexit__(None, None, None)))
+        return client
+
+    def serve(self, main: Callable[[Model], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine function with the model, for callers that answer the requests of other processes."""
+        return self._wait(main(self._model))
+
+    def stop_sending(self) -> None:
+        """Send no further request; those in flight may be answered. Called on the event loop."""
+        self._client.stop(RequestError("interrupted"))
 
     def run(
         self, rows: Iterable[LLMRow[T]], *, of: int = 0, busy: Callable[[], bool] | None = None
@@ -234,17 +254,20 @@ class Session:
         """Send no further request; a run that has not ended on its own ends in KeyboardInterrupt."""
         if run is not None:
             run.stop(KeyboardInterrupt(), grace)
-        self._client.stop(RequestError("interrupted"))
+        self.stop_sending()
 
     def _layers(self, cache: Cache) -> Model:
         model: Model = self._client
         settings = self._settings
         if self._refusals is not None:
             self._refusals.persist_in(cache, settings.cache_endpoint)
-        for wrap in self._inside:
-            model = wrap(model)
+        model = self._wrapped(model, self._inside)
         model = CachedModel(model, cache, settings.cache_endpoint, secrets=settings.secrets())
-        for wrap in self._outside:
+        return self._wrapped(model, self._outside)
+
+    @staticmethod
+    def _wrapped(model: Model, wrappers: Sequence[ModelWrapper]) -> Model:
+        for wrap in wrappers:
             model = wrap(model)
         return model
 

@@ -94,21 +94,21 @@ def build_index_from_pairs(  # noqa: PLR0913 - keyword arguments, documented bel
         check_modalities(_available_modalities(vectors, encoder), modalities)
     ingest = PairIngest(directory / (PAIRS_FOLDER if keep_pairs else TEMPORARY_PAIRS_FOLDER), watch)
     captions = ingest.captions(_prepare_on_first_batch(directory, pairs))
-    used = _fit_or_load_encoder(captions, encoder, encoder_from, needed=vectors is None)
+    used = fit_or_load_encoder(captions, encoder, encoder_from, needed=vectors is None)
     stored = ingest.finish()
     if used is not None:
         used.save(directory / encoder_file_name(used))
-    source = _choose_vectors(vectors, used, directory, encoder)
+    source = choose_vectors(vectors, used, directory, encoder)
     check_modalities(source.modalities, modalities)
     sample_queries = {
         name: make_sample_queries(ingest.sample, name, source, used) for name in MODALITIES if name in modalities
     }
-    choice = _choose_storage(source, stored, modalities, options)
+    choice = choose_pair_storage(source, stored, modalities, options)
     whole = PartJob(directory, "text", stored, 0, stored.count, choice, options)
     jobs = list(_make_part_jobs(whole, sample_queries, shards))
     built = build(jobs, source, watch) if build else build_parts(jobs, source, workers, watch)
     counts = report_rejects(built, rejected)
-    _check_no_empty_modality(modalities, built, counts)
+    check_no_empty_modality(modalities, [one.info for one in built if one.info is not None], counts)
     own_files = [encoder_file_name(used)] if used else []
     own_files += _pair_file_names(stored, keep=keep_pairs)
     info = _index_info(whole, built, used, counts, digest_files(directory, own_files))
@@ -189,7 +189,7 @@ def _prepare_on_first_batch(directory: Path, pairs: PairSource) -> Iterator[list
     yield from batches
 
 
-def _fit_or_load_encoder(
+def fit_or_load_encoder(
     captions: Iterator[str], options: EncoderOptions | None, encoder_from: Path | None, *, needed: bool
 ) -> TextEncoder | None:
     """Return the encoder to use, if any, and consume all captions."""
@@ -205,9 +205,14 @@ def _fit_or_load_encoder(
     return encoder
 
 
-def _choose_vectors(
+def choose_vectors(
     vectors: PairVectors | None, encoder: TextEncoder | None, directory: Path, options: EncoderOptions | None
 ) -> PairVectors:
+    """Return the vectors of the pairs: precomputed ones, or those of the encoder.
+
+    Raises:
+        UsageError: without either, or if the encoder cannot encode queries for precomputed vectors.
+    """
     if vectors is None:
         if encoder is None:
             raise UsageError("neither vectors nor an encoder given.")
@@ -217,9 +222,10 @@ def _choose_vectors(
     return vectors
 
 
-def _choose_storage(
+def choose_pair_storage(
     source: PairVectors, stored: StoredPairs, modalities: Sequence[Modality], options: IndexOptions
 ) -> StorageChoice:
+    """Return the storage of the vectors of all pairs."""
     entries = [stored.captions if name == "text" and source.every_caption else stored.count for name in modalities]
     return choose_storage(sum(entries), source.dim, options)
 
@@ -249,8 +255,15 @@ def _available_modalities(vectors: PairVectors | None, encoder: EncoderOptions |
     return ("text", "image") if encoder is not None and encoder.encodes_images else ("text",)
 
 
-def _check_no_empty_modality(modalities: Sequence[Modality], built: Sequence[PartResult], counts: Counter[str]) -> None:
-    held = {one.info.modality for one in built if one.info is not None}
+def check_no_empty_modality(
+    modalities: Sequence[Modality], parts: Sequence[PartInfo], counts: Mapping[str, int]
+) -> None:
+    """Check that each modality has vectors.
+
+    Raises:
+        InputError: naming one without, with the ``counts`` of rejected pairs by reason.
+    """
+    held = {part.modality for part in parts}
     for modality in (each for each in modalities if each not in held):
         reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
         raise InputError(

@@ -78,12 +78,35 @@ class EntryCounter:
         self._others.append(min(len(pair.captions), MAX_OTHER_CAPTIONS))
         return () if known else (pair.caption, *pair.captions)
 
+    @property
+    def counts(self) -> "EntryCounts":
+        """The counts so far."""
+        return EntryCounts(self._pairs, np.array(self._groups, np.uint64), np.array(self._others, np.uint16))
+
     def result(self) -> tuple[int, Siblings]:
         """Return the number of entries and the sibling groups, ascending."""
-        groups = np.array(self._groups, np.uint64)
-        ordered, places, counts = np.unique(groups, return_inverse=True, return_counts=True)
+        return self.counts.result()
+
+
+@dataclass(frozen=True)
+class EntryCounts:
+    """Counts of pairs, which can be concatenated.
+
+    Attributes:
+        pairs: number of pairs.
+        groups: sibling group of each pair with further captions, uint64 (n,).
+        others: number of these captions, uint16 (n,).
+    """
+
+    pairs: int
+    groups: NDArray[np.uint64]
+    others: NDArray[np.uint16]
+
+    def result(self) -> tuple[int, Siblings]:
+        """Return the number of entries and the sibling groups, ascending."""
+        ordered, places, counts = np.unique(self.groups, return_inverse=True, return_counts=True)
         alone = counts[places] == 1
-        return self._pairs + int(np.array(self._others, np.int64)[alone].sum()), ordered[counts > 1]
+        return self.pairs + int(self.others.astype(np.int64)[alone].sum()), ordered[counts > 1]
 
 
 def _indexed_captions(pairs: Sequence[Pair], siblings: Siblings) -> list[Sequence[str]]:

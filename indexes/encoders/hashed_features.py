@@ -56,9 +56,7 @@ def normalise_text(text: str) -> str:
 def hash_features(texts: Sequence[str]) -> HashedFeatures:
     """Return the features of at most `MAX_TEXTS` texts; every text has at least one."""
     assert len(texts) <= MAX_TEXTS
-    parts = [_pack_features(normalise_text(text)) for text in texts]
-    rows = np.repeat(np.arange(len(parts), dtype=np.uint64), [len(part) for part in parts])
-    joined = np.concatenate(parts) if parts else np.empty(0, np.uint64)
+    joined, rows = _pack_features([normalise_text(text) for text in texts])
     # One 64-bit number per feature (10 bits of row, 2 of kind, 52 of hash), counted by one sort.
     packed, counts = np.unique(joined | (rows << np.uint64(_HASH_BITS + _KIND_BITS)), return_counts=True)
     return HashedFeatures(
@@ -81,15 +79,23 @@ def mix_bits(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return values ^ (values >> np.uint64(31))
 
 
-def _pack_features(text: str) -> NDArray[np.uint64]:
-    """Return kind and hash of every occurrence in a normalised text, as ``kind << 52 | hash``."""
-    words = [_word_features(word) for word in _WORD_PATTERN.findall(text)]
-    if not words:
-        return np.array([_hash(text, "text")], np.uint64)  # kind WORD
-    heads = np.array([word[0] for word in words], np.uint64)
+def _pack_features(texts: Sequence[str]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return ``kind << 52 | hash`` of every occurrence of a feature in normalised texts, and the text's position."""
+    words = [_WORD_PATTERN.findall(text) for text in texts]
+    features = [_word_features(word) for each in words for word in each]
+    sizes = np.array([len(each) for each in features], np.int64)
+    of_words = np.concatenate(features) if features else np.empty(0, np.uint64)
+    text_of_word = np.repeat(np.arange(len(texts), dtype=np.uint64), [len(each) for each in words])
+    heads = of_words[np.cumsum(sizes) - sizes]
     # Multiplying one side keeps "dog man" and "man dog" apart.
     pairs = mix_bits(heads[:-1] * np.uint64(0x9E3779B97F4A7C15) + heads[1:]) & _HASH_MASK
-    return np.concatenate([*words, pairs | np.uint64(PAIR << _HASH_BITS)])
+    within = text_of_word[1:] == text_of_word[:-1]
+    wordless = [number for number, each in enumerate(words) if not each]
+    whole = np.array([_hash(texts[number], "text") for number in wordless], np.uint64)  # kind WORD
+    return (
+        np.concatenate([of_words, pairs[within] | np.uint64(PAIR << _HASH_BITS), whole]),
+        np.concatenate([np.repeat(text_of_word, sizes), text_of_word[1:][within], np.array(wordless, np.uint64)]),
+    )
 
 
 def _word_features(word: str) -> NDArray[np.uint64]:

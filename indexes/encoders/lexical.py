@@ -39,6 +39,20 @@ _SIGNS_PER_FEATURE = 8  # non-zero coordinates per feature, one in each eighth o
 _KIND_SHARES = np.array([0.5, 0.1, 0.4])  # shares of the squared length: words, word pairs, n-grams
 
 
+DocumentFrequency = tuple[NDArray[np.uint32], int]
+"""Number of captions with a feature in each bucket, uint32 (2**20,), and of all captions."""
+
+
+def count_document_frequency(captions: Iterable[str]) -> DocumentFrequency:
+    """Count the captions that contain each feature, streaming; counts of parts of a pool can be added."""
+    frequency = np.zeros(1 << _BUCKET_BITS, np.uint32)
+    total = 0
+    for chunk in _chunks(captions):
+        frequency += np.bincount(_buckets(hash_features(chunk)), minlength=len(frequency)).astype(np.uint32)
+        total += len(chunk)
+    return frequency, total
+
+
 @dataclass(frozen=True, eq=False)
 class LexicalEncoder:
     """A fitted lexical encoder, see the module docstring.
@@ -68,13 +82,14 @@ class LexicalEncoder:
             UsageError: if ``dim`` is invalid.
             InputError: if there are no captions.
         """
+        return cls.of_counts(count_document_frequency(captions), dim=dim, seed=seed)
+
+    @classmethod
+    def of_counts(cls, counts: "DocumentFrequency", *, dim: int = DEFAULT_DIM, seed: int = 0) -> "LexicalEncoder":
+        """Return the encoder of counted captions; arguments and errors as of `fit`."""
         if dim % _SIGNS_PER_FEATURE or not 64 <= dim <= 8192:
             raise UsageError(f"dim {dim}: must be a multiple of {_SIGNS_PER_FEATURE} from 64 to 8192.")
-        frequency = np.zeros(1 << _BUCKET_BITS, np.uint32)
-        total = 0
-        for chunk in _chunks(captions):
-            np.add.at(frequency, _buckets(hash_features(chunk)), np.uint32(1))
-            total += len(chunk)
+        frequency, total = counts
         if not total:
             raise InputError("no captions", where="encoder", fix="Pass at least one pair with a caption.")
         return cls(frequency, total, dim, seed)

@@ -13,8 +13,8 @@ class IndexOptions:
     Attributes:
         m: links per vector at each upper level of the HNSW graph (twice as many at the lowest), 2 to 128.
         ef_construction: candidates kept while the links of a vector are selected; at least ``m``.
-        flat_below: parts with fewer captions or images are searched exactly: a query takes milliseconds, while a graph
-            takes about a millisecond per vector to build.
+        flat_below: parts with fewer captions or images are searched exactly: a query takes up to 50 ms of a core, while a
+            graph takes about a millisecond per vector to build.
         recall: recall@10 on sample queries, in (0, 1], to which the search effort of a part is tuned.
         storage: how a vector is stored: flat (float32), fp16, int8, ivfpq (codes in memory, rows on disk), or auto for
             the most accurate form that fits ``memory_gib``.
@@ -27,7 +27,7 @@ class IndexOptions:
 
     m: int = 32
     ef_construction: int = 200
-    flat_below: int = 50_000
+    flat_below: int = 200_000
     recall: float = 0.95
     storage: Literal["auto", "flat", "fp16", "int8", "ivfpq"] = "auto"
     memory_gib: float = 16.0

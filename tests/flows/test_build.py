@@ -42,7 +42,8 @@ class Heard:
         self.steps: list[ProgressReport] = []
 
     def begin(self, stage: str, jobs: int) -> None:  # noqa: D102 - as the protocol says
-        self.ran[stage] = self.reused[stage] = 0
+        self.ran.setdefault(stage, 0)
+        self.reused.setdefault(stage, 0)
         assert jobs
 
     def advance(self, stage: str, *, reused: bool) -> None:  # noqa: D102 - as the protocol says

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from pairwright.flows.build import build as build_with_prefect
 from pairwright.flows.commands.plan import estimate_build
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.graph import STAGES, stages_of
+from pairwright.flows.runners.engine import StageJobs
 from pairwright.flows.stage_selection import StageSelection
 from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.state.layout import pairs_path
@@ -38,6 +40,18 @@ def count_characters(root: Path, part: str) -> JobResult:
 
 def lengths_jobs(run: StageRun) -> Sequence[Job]:
     return run.job_per_part(count_characters)
+
+
+def sum_characters(root: Path, parts: Sequence[str]) -> JobResult:
+    """Write the number of characters of all captions."""
+    path = root / "lengths" / "all.json"
+    path.write_text(json.dumps(sum(json.loads((root / "lengths" / f"{part}.json").read_text()) for part in parts)))
+    return JobResult([path], Counts("caption", 20, 20), {"files": 1})
+
+
+def summed_lengths_jobs(run: StageRun) -> StageJobs:
+    counted = yield run.job_per_part(count_characters)
+    return [run.job(sum_characters, run.parts, after=counted)]
 
 
 @pytest.fixture
@@ -87,6 +101,27 @@ def test_a_stage_added_to_the_table_runs_in_full_and_incremental_builds_and_is_i
     assert manifest["stages"]["lengths"]["kept"] == 25
     assert {f"lengths/{part:05d}.json" for part in range(3)} <= manifest["files"].keys()
     assert (out / "lengths" / "00002.json").is_file()
+
+
+@pytest.mark.usefixtures("with_toy_stage")
+def test_a_stage_of_two_groups_of_jobs_repeats_the_merge_only_where_a_part_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = next(number for number, stage in enumerate(graph.STAGES) if stage.name == "lengths")
+    summed = replace(graph.STAGES[number], full=summed_lengths_jobs, scope="set")
+    monkeypatch.setattr(graph, "STAGES", (*graph.STAGES[:number], summed, *graph.STAGES[number + 1 :]))
+    write_input(tmp_path / "in.jsonl", 20)
+    config, out = small(tmp_path), tmp_path / "build"
+    for stage in ("pairs", "lengths"):
+        build(config, out, selection=StageSelection(only=stage))
+    characters = sum(len(f"a dog and {number} cats") for number in range(20))
+    assert json.loads((out / "lengths" / "all.json").read_text()) == characters
+    (out / "lengths" / "00001.json").unlink()
+    repeated = Heard()
+    build(config, out, repeated)
+    assert (repeated.ran["lengths"], repeated.reused["lengths"]) == (1, 2)  # the same bytes again: the merge is valid
+    entry = manifest_of(out)["stages"]["lengths"]
+    assert (entry["candidates"], entry["kept"], entry["facts"]) == (20, 20, {"files": 1})
 
 
 def test_the_stages_of_an_incremental_build_reuse_frozen_statistics_and_end_with_an_audit(corpus: Path) -> None:

@@ -24,6 +24,7 @@ from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.llm.client.messages import Reply, Request, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import RequestOutcome, run_step
+from pairwright.generators.llm.group_size import MAX_CANDIDATES
 from pairwright.generators.llm.session import Session
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
@@ -736,3 +737,9 @@ def test_with_an_image_a_request_has_one_caption() -> None:
     ):
         with pytest.raises(UsageError, match="see_image"):
             negatives(options)
+
+
+@pytest.mark.parametrize("count", [0, MAX_CANDIDATES + 1])
+def test_candidates_are_limited_to_what_an_answer_can_hold(count: int) -> None:
+    with pytest.raises(UsageError, match="candidates must be at"):
+        negatives(LLMNegativeOptions(candidates=count))

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import pytest
@@ -13,7 +14,8 @@ pytest.importorskip("accelerate", reason="the trainer's processes are those of a
 pytest.importorskip("peft", reason="LoRA is peft's")
 
 from pairwright.datasets.errors import StorageError, UsageError  # noqa: E402 - behind the guard of torch
-from pairwright.training.accelerate_setup import default_workers  # noqa: E402
+from pairwright.training import accelerate_setup  # noqa: E402
+from pairwright.training.accelerate_setup import default_workers, start_processes  # noqa: E402
 from tests.training.training_cases import clip, run, shards, two_processes  # noqa: E402
 
 HOLD = """
@@ -48,7 +50,10 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Given:
         ("ACCELERATE_USE_DEEPSPEED=true", r"asks for DeepSpeed .* is not supported"),
         ("ACCELERATE_USE_MEGATRON_LM=true", r"asks for Megatron-LM .* is not supported"),
         ("ACCELERATE_USE_PARALLELISM_CONFIG=true", r"asks for a parallelism config .* is not supported"),
-        ("ACCELERATE_GRADIENT_ACCUMULATION_STEPS=4", r"gradient_accumulation_steps 4, which is not supported"),
+        (
+            "ACCELERATE_GRADIENT_ACCUMULATION_STEPS=4",
+            r"gradient_accumulation_steps 4, which is not supported.* batches\.chunk",
+        ),
         ("ACCELERATE_MIXED_PRECISION=bf16", r"bf16, .* fp32\. .*--set precision=bf16"),
     ],
 )
@@ -108,6 +113,17 @@ def test_loading_processes_share_the_cores_of_the_machine(monkeypatch: pytest.Mo
     assert (default_workers(1), default_workers(4), default_workers(64)) == (16, 6, 1)
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")  # of 4 processes on two machines, two are here
     assert default_workers(4) == 12
+
+
+def test_precision_is_that_of_the_launcher_then_bf16_where_a_gpu_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert start_processes("auto").mixed_precision == ("bf16" if torch.cuda.is_available() else "no")
+    monkeypatch.setattr(accelerate_setup, "PartialState", lambda: SimpleNamespace(device=torch.device("cuda")))
+    for has, expected in ((True, "bf16"), (False, "no")):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda has=has: has)
+        assert accelerate_setup._mixed_precision("auto") == expected
+    monkeypatch.undo()
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
+    assert start_processes("auto").mixed_precision == "bf16"
 
 
 @pytest.mark.slow

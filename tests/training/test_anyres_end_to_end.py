@@ -2,7 +2,6 @@
 
 import io
 import random
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,17 +13,14 @@ import numpy as np  # noqa: E402 - after the skips
 from PIL import Image  # noqa: E402
 
 from pairwright.datasets.errors import UsageError  # noqa: E402
-from pairwright.filters.metrics.answer_judging import ImageQuestion  # noqa: E402
 from pairwright.training.evaluation.embedding import Embedder  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import identify_model, open_models  # noqa: E402
 from pairwright.training.evaluation.images import image_batches  # noqa: E402
-from pairwright.training.evaluation.llava_answers import generate_answers  # noqa: E402
 from pairwright.training.loading.image_transforms import ImageOptions, load_pixels, load_tiles  # noqa: E402
 from pairwright.training.models.anyres import Grid, split_image  # noqa: E402
 from pairwright.training.models.clip import PixelSettings  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
-from pairwright.training.models.llava import Llava  # noqa: E402
-from tests.training.training_cases import clip, language, run, shards  # noqa: E402
+from tests.training.training_cases import clip, llava, run, shards  # noqa: E402
 
 
 def picture(width: int, height: int) -> bytes:
@@ -71,24 +67,21 @@ def test_evaluation_shows_the_parts_that_training_shows(tmp_path: Path) -> None:
 
 def test_a_model_trained_in_tiles_keeps_them_and_embeds_by_them(tmp_path: Path) -> None:
     data, seeing = shards(tmp_path / "data", count=12), clip(tmp_path, count=12)
-    words = f"method.language={language(tmp_path / 'language')}"
-    aligned = run("llava-align", data, seeing, tmp_path / "align", words, "method.tiles=true")
-    assert Llava.load(aligned.model).connection.tiles
-    lens = run("focallens-mllm", data, aligned.model, tmp_path / "lens", f"method.target={seeing}")
+    model = llava(tmp_path / "llava")
+    lens = run("focallens-mllm", data, model, tmp_path / "lens", f"method.target={seeing}", "method.tiles=true")
     assert lens.steps == 2
     (subject,) = open_models([identify_model(lens.model)], None, "cpu")
     name = tmp_path / "wide.png"
     name.write_bytes(picture(64, 32))
-    (speaker,) = open_models([identify_model(aligned.model)], None, "cpu")
-    assert len(generate_answers(speaker, [ImageQuestion("q", str(name), "what is it ?", "red", "")], longest=2)) == 1
-    row = Embedder(subject).images([str(name)], "what is it ?")
     assert isinstance(subject.model, FocalLensMllm)
-    subject.model.llava.connection = replace(subject.model.llava.connection, tiles=False)
+    assert subject.model.tiles
+    row = Embedder(subject).images([str(name)], "what is it ?")
+    subject.model.tiles = False
     assert not np.allclose(row, Embedder(subject).images([str(name)], "what is it ?"), atol=1e-4)
 
 
 def test_random_crops_of_tiles_are_refused_with_the_setting_that_helps(tmp_path: Path) -> None:
     data, seeing = shards(tmp_path / "data", count=4), clip(tmp_path, count=4)
-    words = f"method.language={language(tmp_path / 'language')}"
+    changes = (f"method.target={seeing}", "method.tiles=true", "batches.crop=0.9")
     with pytest.raises(UsageError, match=r"set batches.crop to 1"):
-        run("llava-align", data, seeing, tmp_path / "run", words, "method.tiles=true", "batches.crop=0.9")
+        run("focallens-mllm", data, llava(tmp_path / "llava"), tmp_path / "run", *changes)

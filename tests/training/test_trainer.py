@@ -25,16 +25,17 @@ from pairwright.training.loading.samples import read_samples  # noqa: E402
 from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.metrics_log import LogRow  # noqa: E402
 from pairwright.training.models.clip import Clip  # noqa: E402
-from pairwright.training.models.encoder_decoder import EncoderDecoder  # noqa: E402
 from pairwright.training.models.focallens_clip import FocalLensClip  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
-from pairwright.training.models.llava import Llava  # noqa: E402
+from pairwright.training.models.generative import ImageTextModel  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.models.registry import open_model  # noqa: E402
 from pairwright.training.recipes.clip import ClipMethod, PairMethod  # noqa: E402
 from pairwright.training.recipes.fsc_clip import FscClipMethod  # noqa: E402
 from pairwright.training.recipes.names import recipe_names  # noqa: E402
-from tests.training.training_cases import clip, language, run, shards, student, two_processes  # noqa: E402
+from pairwright.training.recipes.reading import read_recipe  # noqa: E402
+from pairwright.training.recipes.schema import Recipe  # noqa: E402
+from tests.training.training_cases import clip, llava, run, shards, two_processes  # noqa: E402
 
 PAIRS = ("clip", "negclip", "hp-hn", "fsc-clip")
 SPEED = ("samples_per_second", "waiting")
@@ -71,12 +72,6 @@ def log(out: Path) -> list[dict[str, str]]:
         return [{name: value for name, value in row.items() if name not in SPEED} for row in csv.DictReader(file)]
 
 
-def shown(given: Given, folder: Path) -> str:
-    """Return a LLaVA."""
-    words = f"method.language={language(folder / 'language')}"
-    return run("llava-align", *given, folder / "llava", words).model
-
-
 @pytest.mark.parametrize("recipe", PAIRS)
 def test_a_recipe_of_pairs_runs_and_leaves_a_clip(given: Given, tmp_path: Path, recipe: str) -> None:
     report = run(recipe, *given, tmp_path / "run")
@@ -87,9 +82,10 @@ def test_a_recipe_of_pairs_runs_and_leaves_a_clip(given: Given, tmp_path: Path, 
 
 
 def test_every_built_in_recipe_is_tested_here() -> None:
-    others = {"react", "focallens-clip", "focallens-mllm", "llava-align", "llava-instruct", "step-by-step"}
+    others = {"react", "focallens-clip", "focallens-mllm"}
     others |= {"siglip", "siglip-hn"}  # tests/training/models/test_siglip.py
-    assert set(recipe_names()) == {*PAIRS, *others}
+    ours = {name for name in recipe_names() if isinstance(read_recipe(name), Recipe)}  # tests/training/finetuning
+    assert ours == {*PAIRS, *others}
 
 
 @pytest.mark.parametrize(
@@ -105,8 +101,6 @@ def test_a_clip_gets_what_a_method_adds_and_can_be_trained_further(
     assert second.trained == first.trained
     with pytest.raises(UsageError, match=rf"is a {kind.kind}; this recipe requires a clip"):
         run("clip", given.data, first.model, tmp_path / "third")
-    with pytest.raises(UsageError, match=rf"is a {kind.kind}; this recipe requires an encoder-decoder"):
-        run("step-by-step", given.data, first.model, tmp_path / "fourth")
 
 
 def test_react_leaves_the_clip_as_it_was(given: Given, tmp_path: Path) -> None:
@@ -116,44 +110,31 @@ def test_react_leaves_the_clip_as_it_was(given: Given, tmp_path: Path) -> None:
     assert all(gate.abs() > 0 for name, gate in added.items() if "gate" in name)
 
 
-def test_llava_trains_its_projection_and_then_its_language_model(given: Given, tmp_path: Path) -> None:
-    speaks = f"method.language={language(tmp_path / 'language')}"
-    shown = run("llava-align", *given, tmp_path / "one", speaks, "schedule.steps=8", "log_every=2")
-    report = run("llava-instruct", given.data, shown.model, tmp_path / "two")
-    assert (report.unit, report.samples) == ("conversations", 48)
-    assert shown.trained < report.trained
-    assert isinstance(open_model(report.model), Llava)
-    losses = [float(row["loss"]) for row in log(tmp_path / "one")]
-    assert losses[-1] < losses[0]
-    with pytest.raises(UsageError, match=r"--set method.language=PATH"):
-        run("llava-align", *given, tmp_path / "three")
-    with pytest.raises(UsageError, match=r"remove method\.language"):
-        run("llava-instruct", given.data, shown.model, tmp_path / "four", speaks)
-
-
 def test_focallens_mllm_begins_with_a_llava_and_can_be_trained_further(given: Given, tmp_path: Path) -> None:
-    llava = shown(given, tmp_path)
+    begun = llava(tmp_path / "llava")
     aim = f"method.target={given.model}"
-    first = run("focallens-mllm", given.data, llava, tmp_path / "first", aim, "schedule.steps=12", "log_every=4")
+    first = run("focallens-mllm", given.data, begun, tmp_path / "first", aim, "schedule.steps=12", "log_every=4")
     losses = [float(row["loss"]) for row in log(tmp_path / "first")]
     assert losses[-1] < losses[0]
     model = open_model(first.model)
     assert isinstance(model, FocalLensMllm)
-    before, after = open_model(llava).state_dict(), model.llava.state_dict()
+    opened = open_model(begun)
+    assert isinstance(opened, ImageTextModel)
+    before, after = opened.network.state_dict(), model.llava.state_dict()
     still = {name for name, one in before.items() if torch.equal(one, after[name])}
-    assert still == {name for name in before if name.startswith("vision.") or name == "language.lm_head.weight"}
+    assert still == {name for name in before if "vision_tower" in name or name == "lm_head.weight"}
     assert equal(dict(model.target.state_dict()), dict(Clip.load(given.model).state_dict()))
     second = run("focallens-mllm", given.data, first.model, tmp_path / "second")
     assert second.trained == first.trained
 
 
 def test_focallens_mllm_refuses_models_that_it_cannot_start_from(given: Given, tmp_path: Path) -> None:
-    llava = shown(given, tmp_path)
-    with pytest.raises(UsageError, match=r"is a clip; this recipe requires a llava"):
+    begun = llava(tmp_path / "llava")
+    with pytest.raises(UsageError, match=r"is a clip; this recipe requires a LLaVA"):
         run("focallens-mllm", *given, tmp_path / "one", f"method.target={given.model}")
     with pytest.raises(UsageError, match=r"pass --set method\.target=PATH"):
-        run("focallens-mllm", given.data, llava, tmp_path / "two")
-    first = run("focallens-mllm", given.data, llava, tmp_path / "three", f"method.target={given.model}")
+        run("focallens-mllm", given.data, begun, tmp_path / "two")
+    first = run("focallens-mllm", given.data, begun, tmp_path / "three", f"method.target={given.model}")
     with pytest.raises(UsageError, match=r"remove method\.target"):
         run("focallens-mllm", given.data, first.model, tmp_path / "four", f"method.target={given.model}")
 
@@ -173,19 +154,6 @@ def test_rows_with_one_answer_are_no_negatives_of_each_other(given: Given, tmp_p
     assert run("focallens-clip", two, given.model, tmp_path / "other").loss > 0
 
 
-@pytest.mark.parametrize(
-    "objectives", ["multi-task", *(pytest.param(name, marks=pytest.mark.slow) for name in ("single-task", "label"))]
-)
-def test_a_student_learns_labels_and_rationales(given: Given, tmp_path: Path, objectives: str) -> None:
-    words = student(tmp_path / "student")
-    steps = (f"method.objectives={objectives}", "schedule.steps=10", "log_every=2", "optimizer.lr=1e-2")
-    report = run("step-by-step", given.data, words, tmp_path / "run", *steps)
-    losses = [float(row["loss"]) for row in log(tmp_path / "run")]
-    assert losses[-1] < 0.8 * losses[0]
-    assert ("loss_rationale" in log(tmp_path / "run")[0]) == (objectives == "multi-task")
-    assert isinstance(open_model(report.model), EncoderDecoder)
-
-
 def test_the_loss_falls_and_so_does_each_part(given: Given, tmp_path: Path) -> None:
     rows = list[LogRow]()
     run("hp-hn", *given, tmp_path, "schedule.steps=36", "log_every=6", on_row=rows.append)
@@ -195,7 +163,7 @@ def test_the_loss_falls_and_so_does_each_part(given: Given, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("recipe", ["fsc-clip", pytest.param("clip", marks=pytest.mark.slow)])
 def test_a_killed_and_resumed_run_ends_with_the_same_weights_and_log(given: Given, tmp_path: Path, recipe: str) -> None:
-    changes = ("schedule.steps=14", "save_every=5", "log_every=2", "batches.crop=0.5")
+    changes = ("schedule.steps=14", "save_every=5", "log_every=2", "batches.crop=0.5", "ema=0.9", "batches.chunk=3")
     whole = run(recipe, *given, tmp_path / "whole", *changes)
 
     def kill(row: LogRow) -> None:
@@ -207,6 +175,9 @@ def test_a_killed_and_resumed_run_ends_with_the_same_weights_and_log(given: Give
     assert [path.name for path in (tmp_path / "killed" / "checkpoints").iterdir()] == ["step-00000005"]
     resumed = run(recipe, *given, tmp_path / "killed", *changes, "batches.workers=1", resume=True)
     assert equal(weights(tmp_path / "whole"), weights(tmp_path / "killed"))
+    averages = [load_file(tmp_path / name / "model-ema" / "model.safetensors") for name in ("whole", "killed")]
+    assert equal(*averages)
+    assert not equal(averages[0], weights(tmp_path / "whole"))
     assert log(tmp_path / "whole") == log(tmp_path / "killed")
     assert resumed.loss == whole.loss
 
@@ -235,6 +206,19 @@ def test_lora_trains_few_parameters_and_leaves_a_plain_clip(given: Given, tmp_pa
     changed = {name for name in after if not torch.equal(after[name], before[name])}
     assert changed
     assert all("proj" in name or "fc" in name or "patch_embedding" in name for name in changed)
+
+
+def test_averaged_and_openclip_models_are_saved_beside_the_model(given: Given, tmp_path: Path) -> None:
+    run("negclip", *given, tmp_path, "method.lora.rank=2", "ema=0.5", "save_openclip=true")
+    trained = weights(tmp_path)
+    averaged = load_file(tmp_path / "model-ema" / "model.safetensors")
+    before = load_file(Path(given.model) / "model.safetensors")
+    assert averaged.keys() == trained.keys() == before.keys(), "low-rank matrices are merged"
+    name = "vision_model.encoder.layers.0.self_attn.q_proj.weight"
+    assert not torch.equal(averaged[name], trained[name])
+    openclip = load_file(tmp_path / "model-openclip" / "open_clip_model.safetensors")
+    rows = openclip["visual.transformer.resblocks.0.attn.in_proj_weight"]
+    assert torch.equal(rows[: len(trained[name])], trained[name])
 
 
 def test_a_locked_text_tower_does_not_change(given: Given, tmp_path: Path) -> None:
@@ -412,17 +396,17 @@ def test_a_worker_that_was_killed_is_reported_with_the_settings_that_help(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", ["hp-hn", "fsc-clip", "focallens-clip", "focallens-mllm", "step-by-step"])
+@pytest.mark.parametrize("recipe", ["hp-hn", "fsc-clip", "focallens-clip", "focallens-mllm"])
 def test_two_processes_train_as_one_with_the_same_whole_batch(given: Given, tmp_path: Path, recipe: str) -> None:
     changes = ["schedule.steps=6", "log_every=1", "optimizer.lr=1e-3"]
     model = given.model
-    if recipe == "step-by-step":
-        model = student(tmp_path / "student")
     if recipe == "focallens-mllm":
-        model = shown(given, tmp_path)
+        model = llava(tmp_path / "llava")
         changes.append(f"method.target={given.model}")
     run(recipe, given.data, model, tmp_path / "one", *changes)
     asked = ["train", recipe, "--data", given.data, "--model", model, "--out", str(tmp_path / "two"), "--json"]
+    if recipe == "fsc-clip":
+        changes.append("batches.chunk=3")
     small = ("batches.size=8", "batches.workers=0", "batches.crop=1", "schedule.warmup=0", "precision=fp32", *changes)
     finished = two_processes("pairwright", *asked, *(part for change in small for part in ("--set", change)))
     assert finished.returncode == 0, finished.stderr
@@ -431,9 +415,9 @@ def test_two_processes_train_as_one_with_the_same_whole_batch(given: Given, tmp_
         for name in one:
             if one[name]:
                 assert float(two[name]) == pytest.approx(float(one[name]), rel=2e-3, abs=1e-6), name
-    inner = "llava/language" if recipe == "focallens-mllm" else ""
+    inner = "llava" if recipe == "focallens-mllm" else ""
     ones, twos = weights(tmp_path / "one", inner), weights(tmp_path / "two", inner)
-    started = load_file(Path(model) / inner.removeprefix("llava/") / "model.safetensors")
+    started = load_file(Path(model) / "model.safetensors")
     for name, value in ones.items():
         # What an attention adds to all keys alike has no gradient but rounding, which AdamW takes for one.
         if not name.endswith("k_proj.bias"):

@@ -12,6 +12,7 @@ from transformers import (
     LlamaForCausalLM,
     LlavaConfig,
     LlavaForConditionalGeneration,
+    LlavaProcessor,
     PreTrainedModel,
     PreTrainedTokenizerFast,
     Qwen2Config,
@@ -74,6 +75,23 @@ def llava_checkpoint(seed: int = 0) -> LlavaForConditionalGeneration:
         made = LlavaForConditionalGeneration(config)
     made.train(mode=False)
     return made
+
+
+def llava_processor() -> LlavaProcessor:
+    """Return the processor of `llava_checkpoint`."""
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+
+    square = {"height": SIZE, "width": SIZE}
+    images = CLIPImageProcessorPil(size={"shortest_edge": SIZE}, crop_size=square)
+    return LlavaProcessor(
+        images,
+        tokenizer(),
+        patch_size=PATCH,
+        vision_feature_select_strategy="default",
+        num_additional_image_tokens=1,
+        image_token="<unk>",  # noqa: S106 - a token of a vocabulary
+        chat_template="{% for message in messages %}{{ message['content'][-1]['text'] }} {% endfor %}",
+    )
 
 
 def student(seed: int = 0) -> T5ForConditionalGeneration:

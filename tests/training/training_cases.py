@@ -15,6 +15,7 @@ from pairwright.datasets.shards.webdataset import write_shards
 from pairwright.training.loading.tokenization import load_tokenizer
 from pairwright.training.models.random_clip import ClipSizes, new_clip
 from pairwright.training.recipes.reading import read_recipe
+from pairwright.training.recipes.schema import Recipe
 from pairwright.training.tiny_clip import write_word_tokenizer
 from pairwright.training.trainer import TrainingReport, TrainingRun, train
 from tests.training import tiny_models
@@ -59,6 +60,13 @@ def language(folder: Path) -> str:
     return str(folder)
 
 
+def llava(folder: Path) -> str:
+    """Write a LLaVA of random weights, with its processor, and return its folder."""
+    tiny_models.llava_checkpoint().save_pretrained(folder)
+    tiny_models.llava_processor().save_pretrained(folder)
+    return str(folder)
+
+
 def student(folder: Path) -> str:
     """Write an encoder-decoder of random weights and return its folder."""
     tiny_models.student().save_pretrained(folder)
@@ -68,12 +76,19 @@ def student(folder: Path) -> str:
 
 def run(recipe: str, data: str, model: str, out: Path, *changes: str, **named: Any) -> TrainingReport:
     """Train in this process, with few and small steps by default."""
-    return train(replace(TrainingRun(read_recipe(recipe, [*SMALL, *changes]), data, model, out), **named))
+    settings = read_recipe(recipe, [*SMALL, *changes])
+    assert isinstance(settings, Recipe)
+    return train(replace(TrainingRun(settings, data, model, out), **named))
 
 
 def two_processes(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a module in two processes that train together, by gloo."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", module]
+    return processes(2, module, *arguments)
+
+
+def processes(count: int, module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a module in processes that train together, by gloo."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}", "-m", module]
     return subprocess.run(
         [*command, *arguments],
         cwd=Path(__file__).parents[2],

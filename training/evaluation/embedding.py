@@ -95,11 +95,11 @@ class Embedder:
 
     def _pixels(self) -> PixelSettings:
         model = self.subject.model
-        return model.llava.pixels if isinstance(model, FocalLensMllm) else self._clip().pixels
+        return model.pixels if isinstance(model, FocalLensMllm) else self._clip().pixels
 
     def _tiles(self) -> bool:
         model = self.subject.model
-        return isinstance(model, FocalLensMllm) and model.llava.connection.tiles
+        return isinstance(model, FocalLensMllm) and model.tiles
 
     def _text_folder(self) -> str:
         folder = self.subject.named.folder
@@ -120,7 +120,7 @@ class Embedder:
         return torch.tensor(ids, device=self.device)
 
     def _language_model_tokens(self, instruction: str) -> Tensor:
-        options = TextOptions(f"{self.subject.named.folder}/llava/language", _INSTRUCTION_TOKENS)
+        options = TextOptions(f"{self.subject.named.folder}/llava", _INSTRUCTION_TOKENS)
         (ids,), cut = encode([instruction], options)
         self.cut += cut
         end = load_tokenizer(options.tokenizer).eos_token_id  # appended by the model

@@ -22,7 +22,7 @@ from pairwright.training.loading.rationales import RationaleCollator, index_rati
 from pairwright.training.loading.samples import SampleIndex, SampleSelection, read_samples
 from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import TextOptions, encode, load_tokenizer, pad_rows, padding_id
-from pairwright.training.models.encoder_decoder import EncoderDecoder
+from pairwright.training.models.generative import EncoderDecoder
 
 ANSWER_MARK = "So the answer is"
 _TOKENS = 1024  # per input; the maximum in the appendix
@@ -175,6 +175,7 @@ def _generate(subject: OpenedModel, inputs: Sequence[str], batch: int, longest: 
         cut += lost
         input_ids, mask = pad_rows(ids, padding_id(options))
         with torch.inference_mode():
-            generated = model.answer(input_ids.to(device), mask.to(device), most=longest)
+            batch_inputs = {"input_ids": input_ids.to(device), "attention_mask": mask.long().to(device)}
+            generated = model.answer(batch_inputs, most=longest)
         texts += tokenizer.batch_decode(generated, skip_special_tokens=True)
     return texts, cut

@@ -35,7 +35,7 @@ TASKS: Mapping[str, tuple[str, ...]] = {
     "zero-shot": IMAGE_TEXT_KINDS,
     "conditions": (*IMAGE_TEXT_KINDS, FocalLensMllm.kind),
     "rationales": ("student",),
-    "answers": ("llava",),
+    "answers": ("image-text",),
 }
 
 TaskFunction = Callable[[OpenedModel], TaskResult]

@@ -9,6 +9,7 @@ converts it to the batch on the training device.
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -28,7 +29,10 @@ class PairBatch:
         negatives: int64 (b, k, t), token ids of hard negatives; k is set by the recipe and may be 0.
         negatives_mask: bool (b, k), False where a row has no such negative.
         negatives_text_mask: bool (b, k, t), token mask of the negatives.
-        positives: int64 (b, k', t), hard positives; ``positives_mask`` and ``positives_text_mask`` likewise.
+        negatives_count: texts of ``negatives`` to embed in each row, from the first: those that there are, or k with texts
+            of fixed length. On the host, so that no step waits for the device to count them.
+        positives: int64 (b, k', t), hard positives; ``positives_mask``, ``positives_text_mask`` and ``positives_count``
+            likewise.
         groups: int64 (b,), equal for rows of one image within this batch.
         keys: sample keys, b of them.
         cut: texts of this batch that were truncated.
@@ -40,9 +44,11 @@ class PairBatch:
     negatives: Tensor
     negatives_mask: Tensor
     negatives_text_mask: Tensor
+    negatives_count: list[int]
     positives: Tensor
     positives_mask: Tensor
     positives_text_mask: Tensor
+    positives_count: list[int]
     groups: Tensor
     keys: list[str]
     cut: int
@@ -74,52 +80,7 @@ class TripletBatch:
     cut: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConversationBatch:
-    """Images with a whole conversation each (LLaVA).
-
-    Attributes:
-        images: float32 (b, 3, h, w).
-        grids: as in `TripletBatch`.
-        texts: int64 (b, t), token ids; one of each row is the image token, which is replaced by the image's features.
-        text_mask: bool (b, t).
-        labels: int64 (b, t): the token itself in answers and their end tokens, `IGNORE_INDEX` elsewhere.
-        groups: int64 (b,), as in `PairBatch`.
-        keys: sample keys, one per row.
-        cut: truncated conversations.
-    """
-
-    images: Tensor
-    grids: tuple[tuple[int, int], ...]
-    texts: Tensor
-    text_mask: Tensor
-    labels: Tensor
-    groups: Tensor
-    keys: list[str]
-    cut: int
-
-
-@dataclass(frozen=True, slots=True)
-class RationaleBatch:
-    """Inputs and outputs of an encoder-decoder without images (Distilling step-by-step).
-
-    Attributes:
-        texts: int64 (b, t), inputs with the prefix of their task; ``text_mask`` is bool (b, t).
-        targets: int64 (b, s), outputs, padded with `IGNORE_INDEX`.
-        rationale: bool (b,), True if the output is the rationale, False if it is (or ends in) the label.
-        keys: sample keys, one per row.
-        cut: as in `PairBatch`.
-    """
-
-    texts: Tensor
-    text_mask: Tensor
-    targets: Tensor
-    rationale: Tensor
-    keys: list[str]
-    cut: int
-
-
-B = TypeVar("B", PairBatch, TripletBatch, ConversationBatch, RationaleBatch)
+B = TypeVar("B", PairBatch, TripletBatch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +114,17 @@ def unpack(packed: PackedBatch[B], device: torch.device, mean: tuple[float, ...]
     batch = _map_tensors(packed.batch, to_device)
     if packed.pixels.dim() == 1:
         return batch
-    middle, spread = (255 * torch.tensor(values, device=device).view(3, 1, 1) for values in (mean, std))
+    middle, spread = (_channels(values, device) for values in (mean, std))
     images = to_device(packed.pixels).float().sub_(middle).div_(spread)
     if len(images) != len(packed.image_index):
         images = images[to_device(packed.image_index)]
     return replace(batch, images=images)  # type: ignore[call-arg]  # a batch with pixels has images
+
+
+@lru_cache(maxsize=8)
+def _channels(values: tuple[float, ...], device: torch.device) -> Tensor:
+    """Return values in 0-1 for bytes of each channel, (3, 1, 1); cached, as a copy to a device waits for it."""
+    return 255 * torch.tensor(values, device=device).view(3, 1, 1)
 
 
 def _map_tensors(batch: B, change: Callable[[Tensor], Tensor]) -> B:

@@ -85,7 +85,8 @@ class PairCollator:
             [text for rows in ([[s.caption] for s in samples], negatives, positives) for row in rows for text in row],
             context.texts,
         )
-        every, mask = pad_rows(ids, padding_id(context.texts))
+        fixed = context.texts.fixed
+        every, mask = pad_rows(ids, padding_id(context.texts), context.texts.max_tokens if fixed else 0)
         own, edited = len(samples), sum(map(len, negatives))
         fill = padding_id(context.texts)
         wrong = _stack_texts(every[own : own + edited], mask[own : own + edited], negatives, self.negatives, fill)
@@ -97,9 +98,11 @@ class PairCollator:
             negatives=wrong[0],
             negatives_mask=wrong[1],
             negatives_text_mask=wrong[2],
+            negatives_count=[self.negatives if fixed else len(row) for row in negatives],
             positives=right[0],
             positives_mask=right[1],
             positives_text_mask=right[2],
+            positives_count=[self.positives if fixed else len(row) for row in positives],
             groups=torch.tensor(image_groups(samples)),
             keys=[sample.key for sample in samples],
             cut=cut,

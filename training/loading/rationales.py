@@ -23,11 +23,8 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.rationales import StudentRows
 from pairwright.datasets.records import Example, Origin
 from pairwright.datasets.remote.reading import read_ranges
-from pairwright.training.loading.batches import PackedBatch, RationaleBatch
-from pairwright.training.loading.collation import CollationContext, Needs, PreparedImage
 from pairwright.training.loading.samples import SampleCheck, SampleJson, StoredSample
-from pairwright.training.loading.tokenization import encode, pad_rows, padding_id
-from pairwright.training.objectives.next_token import IGNORE_INDEX
+from pairwright.training.loading.tokenization import IGNORE_INDEX, encode_by, pad_rows, tokenizer_padding_id
 
 ROWS = "student_rows"
 _MEMBERS = ("id", "objective", "input", "output", "split")
@@ -128,41 +125,57 @@ Objectives = Literal["multi-task", "single-task", "label"]
 _TARGETS = {"multi-task": ("label", "rationale"), "single-task": ("both",), "label": ("label",)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RationaleCollator:
     """Collator of rationales.
 
     Attributes:
         objectives: see the module.
         split: train or validation.
+        tokenizer: of the encoder-decoder; needed for batches only.
+        max_tokens: per text; longer ones are truncated.
     """
 
     objectives: Objectives = "multi-task"
     split: str = "train"
+    tokenizer: Any = None
+    max_tokens: int = 1024
 
-    needs: Needs = "each"
-    members = frozenset[str]()
-    unit, units = "samples", None
+    unit = "samples"
 
     def lacks(self, body: SampleJson) -> str:
         """Return ``no_rationales`` for a sample without a row of this split and objective."""
         return "" if self.rows("", body) else "no_rationales"
 
-    def collate(
-        self,
-        samples: Sequence[StoredSample],
-        prepared_images: Sequence[PreparedImage],  # noqa: ARG002 - interface of collators
-        context: CollationContext,
-    ) -> PackedBatch[RationaleBatch]:
-        """Return the batch of these samples."""
-        rows = [(sample.key, row) for sample in samples for row in self.rows(sample.key, sample.body)]
-        inputs, cut_inputs = encode([row["input"] for _, row in rows], context.texts)
-        outputs, cut_outputs = encode([row["output"] for _, row in rows], context.texts)
-        texts, mask = pad_rows(inputs, padding_id(context.texts))
-        targets, _ = pad_rows(outputs, IGNORE_INDEX)
-        rationale = torch.tensor([row["objective"] == "rationale" for _, row in rows])
-        batch = RationaleBatch(texts, mask, targets, rationale, [key for key, _ in rows], cut_inputs + cut_outputs)
-        return PackedBatch(batch, torch.empty(0, dtype=torch.uint8), torch.empty(0, dtype=torch.int64))
+    def units(self, body: SampleJson) -> int:  # noqa: ARG002 - interface of collators
+        """Return 1: all rows of an example are in one batch."""
+        return 1
+
+    def length(self, sample: StoredSample) -> int:
+        """Return the number of characters of an example's texts."""
+        return sum(len(row["input"]) + len(row["output"]) for row in self.rows(sample.key, sample.body))
+
+    def __call__(self, samples: Sequence[Any]) -> dict[str, Any]:
+        """Return the model's inputs with ``labels``, and ``rationale``, bool (b,): the output is a rationale.
+
+        ``skipped`` has the unusable samples, ``cut`` the number of truncated texts.
+        """
+        usable = [sample for sample in samples if isinstance(sample, StoredSample)]
+        rows = [row for sample in usable for row in self.rows(sample.key, sample.body)]
+        counted = bool(rows)
+        rows = rows or [{"input": "", "output": "", "objective": "label"}]  # a process cannot miss a step
+        inputs, cut_inputs = encode_by([row["input"] for row in rows], self.tokenizer, self.max_tokens)
+        outputs, cut_outputs = encode_by([row["output"] for row in rows], self.tokenizer, self.max_tokens)
+        ids, mask = pad_rows(inputs, tokenizer_padding_id(self.tokenizer) or 0)
+        labels, _ = pad_rows(outputs, IGNORE_INDEX)
+        return {
+            "input_ids": ids,
+            "attention_mask": mask.long(),
+            "labels": labels if counted else torch.full_like(labels, IGNORE_INDEX),
+            "rationale": torch.tensor([row["objective"] == "rationale" for row in rows], dtype=torch.bool),
+            "skipped": [sample for sample in samples if not isinstance(sample, StoredSample)],
+            "cut": cut_inputs + cut_outputs,
+        }
 
     def rows(self, key: str, body: SampleJson) -> list[dict[str, Any]]:
         """Return the rationale rows of a sample, or of an example of a file."""

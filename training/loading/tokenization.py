@@ -19,6 +19,9 @@ from pairwright.datasets.errors import UsageError
 CONTEXT = 77
 """Tokens that CLIP's text tower reads, including start and end token."""
 
+IGNORE_INDEX = -100
+"""Label of tokens without a loss, as in torch and transformers."""
+
 
 @dataclass(frozen=True, slots=True)
 class TextOptions:
@@ -27,6 +30,7 @@ class TextOptions:
     Attributes:
         tokenizer: name or folder for ``AutoTokenizer.from_pretrained``.
         max_tokens: per text, including start and end token.
+        fixed: pad the texts of pairs to ``max_tokens`` and embed missing ones too, so that all batches have one shape.
 
     Raises:
         UsageError: fewer than three tokens.
@@ -34,6 +38,7 @@ class TextOptions:
 
     tokenizer: str
     max_tokens: int = CONTEXT
+    fixed: bool = False
 
     def __post_init__(self) -> None:
         if self.max_tokens < 3:
@@ -67,16 +72,18 @@ def tokenizer_padding_id(tokenizer: Any) -> int | None:
 
 def encode(texts: Sequence[str], options: TextOptions) -> tuple[list[list[int]], int]:
     """Return the ids of each text, at most ``max_tokens``, and the number of truncated texts."""
+    return encode_by(texts, load_tokenizer(options.tokenizer), options.max_tokens)
+
+
+def encode_by(texts: Sequence[str], tokenizer: Any, max_tokens: int) -> tuple[list[list[int]], int]:
+    """Return the ids of each text by a loaded tokenizer, at most ``max_tokens``, and the number of truncated texts."""
     if not texts:
         return [], 0
-    tokenizer = load_tokenizer(options.tokenizer)
     ids: list[list[int]] = tokenizer(list(texts), verbose=False)["input_ids"]
-    long = [place for place, row in enumerate(ids) if len(row) > options.max_tokens]
+    long = [place for place, row in enumerate(ids) if len(row) > max_tokens]
     if long:
         again = [texts[place] for place in long]
-        for place, row in zip(
-            long, tokenizer(again, truncation=True, max_length=options.max_tokens)["input_ids"], strict=True
-        ):
+        for place, row in zip(long, tokenizer(again, truncation=True, max_length=max_tokens)["input_ids"], strict=True):
             ids[place] = row
     return ids, len(long)
 

@@ -123,8 +123,7 @@ def save_added_weights(folder: Path, weights: Mapping[str, Tensor], description:
         description: JSON; ``version`` is added.
     """
     if weights:
-        with replace_atomically(folder / ADDED_FILE) as temporary:
-            save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, temporary)
+        save_weights(weights, folder / ADDED_FILE)
     write_text(folder / DESCRIPTION_FILE, json.dumps({"version": VERSION, **description}, indent=2) + "\n")
 
 
@@ -178,8 +177,13 @@ def trained_state(model: nn.Module) -> dict[str, Tensor]:
 
 def save_trained(model: nn.Module, path: Path) -> None:
     """Write `trained_state` to ``path`` as safetensors, atomically."""
+    save_weights(trained_state(model), path)
+
+
+def save_weights(weights: Mapping[str, Tensor], path: Path) -> None:
+    """Write tensors by name to ``path`` as safetensors, atomically; `read_weights` reads them."""
     with replace_atomically(path) as temporary:
-        save_file(trained_state(model), temporary)
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, temporary)
 
 
 def load_trained(model: nn.Module, path: Path) -> None:

@@ -30,6 +30,7 @@ from pairwright.training.models.checkpoints import (
 from pairwright.training.models.vision_tower import image_size, patch_count, vision_states
 
 MAX_SCALE = 100.0  # CLIP, section 2.5
+_MAX_LOG_SCALE = torch.tensor(MAX_SCALE).log().item()
 _MEAN, _DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
 
 
@@ -234,7 +235,7 @@ def clamp_scale(logarithm: nn.Parameter) -> None:
     if logarithm.requires_grad:
         with torch.no_grad():
             # In place: clamping where it is read would block the gradient at the limit.
-            logarithm.clamp_(0.0, torch.tensor(MAX_SCALE).log().item())
+            logarithm.clamp_(0.0, _MAX_LOG_SCALE)
 
 
 def _normalize(rows: Tensor) -> Tensor:

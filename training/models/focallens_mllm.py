@@ -1,29 +1,35 @@
-"""FocalLens-MLLM: one embedding of image and instruction, the state of an added end token in a LLaVA (000, section 5.3.1).
+"""FocalLens-MLLM: one embedding of image and instruction, the state of an added end token in a LLaVA (Hsieh, section 5.3.1).
 
 The language model's end token is appended to image and instruction; its last state is trained to match the embedding of
 the output by a frozen CLIP text tower. The dissertation does not specify the map from the state to CLIP's embedding size:
 here it is linear. The temperature starts at CLIP's and is trained.
+
+The LLaVA is transformers' own. With tiles (AnyRes, Liu, chapter 4) an image is the whole image and its tiles, whose features
+take the place of one image's.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
+from transformers import LlavaForConditionalGeneration
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.models.anyres import Grid
+from pairwright.training.models.anyres import Grid, merge_features
 from pairwright.training.models.checkpoints import (
     copy_weights,
+    load_pretrained,
     read_added_weights,
     read_description,
     save_added_weights,
     start_saving,
 )
-from pairwright.training.models.clip import Clip, ClipOutput, clamp_scale
-from pairwright.training.models.llava import IMAGE_TOKEN, Llava
+from pairwright.training.models.clip import Clip, ClipOutput, PixelSettings, clamp_scale, read_pixel_settings
+from pairwright.training.models.generative import ImageTextModel
 
 
 class FocalLensMllm(nn.Module):
@@ -31,7 +37,10 @@ class FocalLensMllm(nn.Module):
 
     Attributes:
         llava: after at least the alignment stage, as in the dissertation.
+        processor: of the LLaVA; None for a model made from configs.
         target: the CLIP whose text tower embeds the outputs; frozen.
+        pixels: image size and normalization of the LLaVA's vision tower.
+        tiles: whether images are prepared as the whole image and its tiles (AnyRes).
         end: id of the end token in the language model's vocabulary.
         head: from the language model's width to the target's.
         logit_scale: logarithm of 1 / temperature.
@@ -39,12 +48,22 @@ class FocalLensMllm(nn.Module):
 
     kind = "focallens-mllm"
 
-    def __init__(self, llava: Llava, target: Clip, *, end: int | None = None) -> None:
+    def __init__(
+        self,
+        llava: LlavaForConditionalGeneration,
+        target: Clip,
+        *,
+        processor: Any = None,
+        pixels: PixelSettings | None = None,
+        end: int | None = None,
+    ) -> None:
         """Join both models; the head is initialized from torch's global generator.
 
         Args:
             llava: the model to be trained.
             target: the CLIP of the output embeddings.
+            processor: of the LLaVA.
+            pixels: by default CLIP's, of the vision tower's size.
             end: end token; by default the tokenizer's.
 
         Raises:
@@ -52,12 +71,28 @@ class FocalLensMllm(nn.Module):
         """
         super().__init__()
         if end is None:
-            end = None if llava.tokenizer is None else llava.tokenizer.eos_token_id
+            end = None if processor is None else processor.tokenizer.eos_token_id
         if end is None:
             raise UsageError("the language model's tokenizer has no end token: pass `end`")
-        self.llava, self.target, self.end = llava, target, end
-        self.head = nn.Linear(llava.width, target.dim).to(next(llava.language.parameters()))
+        self.llava, self.target, self.end, self.tiles = llava, target, end, False
+        self.processor = processor
+        config = cast("Any", llava.config)
+        self.pixels = pixels or PixelSettings(config.vision_config.image_size)
+        self.head = nn.Linear(config.text_config.hidden_size, target.dim).to(next(llava.parameters()))
         self.logit_scale = nn.Parameter(target.network.logit_scale.detach().clone())
+
+    @classmethod
+    def begin(cls, name: str, target: Clip, *, tiles: bool = False, dtype: torch.dtype = torch.float32) -> Self:
+        """Join a LLaVA of transformers, by folder or name, and a target.
+
+        Raises:
+            PairwrightError: the LLaVA cannot be read or is another model.
+        """
+        llava = cast("Any", load_pretrained(LlavaForConditionalGeneration, name, dtype=dtype))
+        pixels = read_pixel_settings(name, llava.config.vision_config.image_size)
+        model = cls(llava, target, processor=ImageTextModel.read_processor(name), pixels=pixels)
+        model.tiles = tiles
+        return model
 
     @classmethod
     def load(cls, name: str, *, dtype: torch.dtype = torch.float32) -> Self:
@@ -71,8 +106,9 @@ class FocalLensMllm(nn.Module):
         described = read_description(folder)
         if described.get("kind") != cls.kind:
             raise UsageError(f"{name} is not a saved {cls.kind}: create one with FocalLensMllm(llava, clip)")
-        llava = Llava.load(str(folder / "llava"), dtype=dtype)
-        model = cls(llava, Clip.load(str(folder / "target"), dtype=dtype), end=described["end"])
+        target = Clip.load(str(folder / "target"), dtype=dtype)
+        model = cls.begin(str(folder / "llava"), target, tiles=described["tiles"], dtype=dtype)
+        model.end = described["end"]
         copy_weights(model.added_weights(), read_added_weights(folder), folder)
         return model
 
@@ -87,17 +123,29 @@ class FocalLensMllm(nn.Module):
         """Return the unit embeddings, one per text, float32 (b, d).
 
         Args:
-            images: one per image token, as for `Llava.join`.
-            texts: instructions, int64 (b, t), without the end token, which is appended. If none has an image token, one is
-                inserted at the start of each, after the start token if all have one.
+            images: float (b, 3, h, w), one per text; with ``grids`` all parts of each image (`anyres.split_image`).
+            texts: instructions, int64 (b, t), without image and end token. The image is inserted at the start, after the
+                start token if all have one, and the end token appended.
             text_mask: bool (b, t), False for padding.
-            grids: as for `Llava.join`.
+            grids: one per image if images are in parts.
 
         Raises:
-            UsageError: the numbers of images and image tokens differ.
+            UsageError: the numbers of images and texts differ.
         """
-        states = self.llava.last_states(*self._add_special_tokens(texts, text_mask), images, grids=grids)
-        return functional.normalize(self.head(states.to(self.head.weight.dtype)).float(), dim=-1)
+        features = self._image_features(images, grids)
+        if len(features) != len(texts):
+            raise UsageError(f"{len(features)} images for {len(texts)} texts")
+        rows = [
+            self._row(ids[is_token], image)
+            for ids, is_token, image in zip(texts, text_mask.bool(), features, strict=True)
+        ]
+        lengths = torch.tensor([len(row) for row in rows], device=texts.device)
+        states = pad_sequence(rows, batch_first=True)
+        mask = torch.arange(states.shape[1], device=texts.device) < lengths[:, None]
+        inner = cast("Any", self.llava.model).language_model
+        found = inner(inputs_embeds=states, attention_mask=mask.long(), use_cache=False).last_hidden_state
+        last = found[torch.arange(len(rows), device=texts.device), lengths - 1]
+        return functional.normalize(self.head(last.to(self.head.weight.dtype)).float(), dim=-1)
 
     def forward(
         self,
@@ -127,8 +175,7 @@ class FocalLensMllm(nn.Module):
 
     def unused_parameters(self) -> list[nn.Parameter]:
         """Return the parameters of the output layer unless they are shared with the word embeddings."""
-        language: Any = self.llava.language
-        out, words = language.get_output_embeddings(), language.get_input_embeddings()
+        out, words = cast("Any", self.llava.get_output_embeddings()), cast("Any", self.llava.get_input_embeddings())
         shared = {id(one) for one in words.parameters()}
         return [] if out is None else [one for one in out.parameters() if id(one) not in shared]
 
@@ -139,26 +186,24 @@ class FocalLensMllm(nn.Module):
     def save(self, folder: Path) -> None:
         """Write both models and the head."""
         start_saving(folder)
-        self.llava.save(folder / "llava")
+        ImageTextModel(self.llava, self.processor).save(folder / "llava")
         self.target.save(folder / "target")
-        save_added_weights(folder, self.added_weights(), {"kind": self.kind, "end": self.end})
+        save_added_weights(folder, self.added_weights(), {"kind": self.kind, "end": self.end, "tiles": self.tiles})
 
-    def _add_special_tokens(self, texts: Tensor, text_mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Append the end token to each text, and insert an image token if no text has one."""
-        # Padding within a text is harmless: `Llava.join` drops it.
-        texts, text_mask = _insert_token(texts, text_mask.bool(), self.end, texts.shape[1])
-        if (texts == IMAGE_TOKEN).any():
-            return texts, text_mask
-        begin = self.llava.language.config.get_text_config().bos_token_id
-        return _insert_token(
-            texts, text_mask, IMAGE_TOKEN, int((texts[:, 0] == begin).all()) if isinstance(begin, int) else 0
-        )
+    def _image_features(self, images: Tensor, grids: Sequence[Grid] | None) -> list[Tensor]:
+        """Return the projected features of each image, (patches, width)."""
+        found = list(cast("Any", self.llava.model).get_image_features(images, return_dict=True).pooler_output)
+        if grids is None:
+            return found
+        sizes = [1 + grid.tiles for grid in grids]
+        if sum(sizes) != len(found):
+            raise UsageError(f"{len(found)} image parts, but the grids need {sum(sizes)}")
+        parts = torch.split(torch.stack(found), sizes)
+        return [merge_features(each, grid) for each, grid in zip(parts, grids, strict=True)]
 
-
-def _insert_token(texts: Tensor, mask: Tensor, token: int, place: int) -> tuple[Tensor, Tensor]:
-    """Insert ``token`` at position ``place`` of each text."""
-    column, present = texts.new_full((len(texts), 1), token), mask.new_ones((len(mask), 1))
-    return (
-        torch.cat([texts[:, :place], column, texts[:, place:]], dim=1),
-        torch.cat([mask[:, :place], present, mask[:, place:]], dim=1),
-    )
+    def _row(self, ids: Tensor, image: Tensor) -> Tensor:
+        """Return the embedded start token, image, instruction and end token, (n, width)."""
+        words = cast("Any", self.llava.get_input_embeddings())(torch.cat([ids, ids.new_tensor([self.end])]))
+        begin = cast("Any", self.llava.config).text_config.bos_token_id
+        first = int(len(ids) > 0 and bool(ids[0] == begin)) if isinstance(begin, int) else 0
+        return torch.cat([words[:first], image.to(words.dtype), words[first:]])

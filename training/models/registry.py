@@ -3,21 +3,21 @@
 from pathlib import Path
 
 import torch
+from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 from pairwright.datasets.errors import InputError, StorageError
 from pairwright.training.models.checkpoints import read_config, read_description
 from pairwright.training.models.clip import Clip
-from pairwright.training.models.encoder_decoder import EncoderDecoder
 from pairwright.training.models.focallens_clip import FocalLensClip
 from pairwright.training.models.focallens_mllm import FocalLensMllm
-from pairwright.training.models.llava import Llava
+from pairwright.training.models.generative import EncoderDecoder, ImageTextModel
 from pairwright.training.models.react_clip import ReactClip
 from pairwright.training.models.siglip import Siglip
 
-Model = Clip | EncoderDecoder | Llava | FocalLensMllm
+Model = Clip | EncoderDecoder | ImageTextModel | FocalLensMllm
 
 _KINDS: dict[str, type[Model]] = {
-    kind.kind: kind for kind in (Clip, Siglip, ReactClip, FocalLensClip, Llava, FocalLensMllm, EncoderDecoder)
+    kind.kind: kind for kind in (Clip, Siglip, ReactClip, FocalLensClip, ImageTextModel, FocalLensMllm, EncoderDecoder)
 }
 
 
@@ -35,7 +35,8 @@ def open_model(name: str, *, dtype: torch.dtype = torch.float32) -> Model:
 def model_kind(name: str) -> str:
     """Return the kind of the model ``name`` without reading its weights.
 
-    Checkpoints of transformers are a ``clip``, a ``siglip``, a ``llava`` or, for any encoder-decoder, a ``student``.
+    Checkpoints of transformers are a ``clip``, a ``siglip``, an ``image-text`` model or, for any encoder-decoder, a
+    ``student``.
 
     Raises:
         StorageError: the folder is damaged or of an unknown kind.
@@ -50,14 +51,16 @@ def model_kind(name: str) -> str:
 
 def _kind_of_checkpoint(name: str) -> str:
     config = read_config(name)
+    if config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES:
+        return ImageTextModel.kind
     if config.is_encoder_decoder:
         return EncoderDecoder.kind
-    if config.model_type in (Clip.kind, Siglip.kind, Llava.kind):
+    if config.model_type in (Clip.kind, Siglip.kind):
         return str(config.model_type)
     raise InputError(
         f"a checkpoint of kind {config.model_type}",
         where=name,
-        fix="Pass a CLIP, a SigLIP of a fixed resolution, a LLaVA, an encoder-decoder such as T5, or a model of `pairwright train`.",
+        fix="Pass a CLIP, a SigLIP of a fixed resolution, an image-text-to-text model such as LLaVA, an encoder-decoder such as T5, or a model of `pairwright train`.",
     )
 
 

@@ -8,9 +8,7 @@ Patterns match parameter names (`fnmatch`). Sources:
 - ``react``: only the gated blocks (theta prime in eq. 2.4); the temperature is a hyperparameter.
 - ``focallens-clip``: T of eq. 5.1 is frozen; image tower and instruction tower are trained (000, section 5.3).
 - ``focallens-mllm``: as in LLaVA the vision tower is frozen, and so is the target's text tower.
-- ``llava-align`` and ``llava-instruct``: the two stages of 003, section 3.4.
 - ``lora``: only the low-rank matrices.
-- ``step-by-step``: all of T5 (000, section 2.4).
 """
 
 from dataclasses import dataclass
@@ -34,10 +32,13 @@ TRAINABLE: dict[str, tuple[str, ...]] = {
         "instructions.*",
         "condition.*",
     ),
-    "focallens-mllm": ("llava.projection.*", "llava.language.*", "head.*", "logit_scale"),
-    "llava-align": ("projection.*",),
-    "llava-instruct": ("projection.*", "language.*"),
-    "step-by-step": ("network.*",),
+    "focallens-mllm": (
+        "llava.*multi_modal_projector*",
+        "llava.*language_model*",
+        "llava.lm_head*",
+        "head.*",
+        "logit_scale",
+    ),
 }
 
 

@@ -8,16 +8,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.similarities import mask_value, scaled_similarities
+from pairwright.training.objectives.distributed import ALONE, Ranks, paired_logits
+from pairwright.training.objectives.similarities import mask_value
 
 
-def conditional_loss(
+def conditional_loss(  # noqa: PLR0913 - two of them are sets of rows
     conditioned: Tensor,
     outputs: Tensor,
     scale: Tensor | float,
     *,
     same: Tensor | None = None,
     both_ways: bool = False,
+    ranks: Ranks = ALONE,
 ) -> Tensor:
     """Return the cross entropy of each row's output among those of the batch (FocalLens, eq. 5.1).
 
@@ -28,16 +30,19 @@ def conditional_loss(
         same: int64 (b,), equal for equal outputs, which are not negatives of each other. None: all other rows are
             negatives.
         both_ways: average with the direction from output to image and instruction.
+        ranks: processes that hold the other rows of the batch.
 
     Returns:
         A 0-d tensor: the mean over rows, in nats; ``clip_loss`` with ``both_ways`` and distinct outputs.
     """
     # The paper: "scaled Softmax to the rows", and "the contrastive loss following CLIP", which has rows and columns.
     # Rows are the default; CLIP's second direction is `both_ways`.
-    logits = scaled_similarities(conditioned, outputs, scale)
-    own = torch.arange(len(logits), device=logits.device)
+    to_output, to_input, _ = paired_logits(conditioned, outputs, scale, ranks)
+    directions = [to_output, to_input] if both_ways else [to_output]
+    own = ranks.places(conditioned)
     if same is not None:
-        twins = (same.unsqueeze(1) == same) & (own.unsqueeze(1) != own)
-        logits = logits.masked_fill(twins, mask_value(logits))
-    to_output = functional.cross_entropy(logits, own)
-    return (to_output + functional.cross_entropy(logits.T, own)) / 2 if both_ways else to_output
+        every = ranks.gather(same)
+        twins = (same.unsqueeze(1) == every) & (own.unsqueeze(1) != torch.arange(len(every), device=own.device))
+        directions = [logits.masked_fill(twins, mask_value(logits)) for logits in directions]
+    each = [functional.cross_entropy(logits, own, reduction="none") for logits in directions]
+    return ranks.mean(torch.stack(each).mean(dim=0))

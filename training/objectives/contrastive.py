@@ -3,30 +3,32 @@
 NegCLIP's paper also puts similar images into a batch, which is up to the loader.
 """
 
-import torch
-from torch import Tensor
+from torch import Tensor, cat
 from torch.nn import functional
 
+from pairwright.training.objectives.distributed import ALONE, Ranks, paired_logits
 from pairwright.training.objectives.similarities import mask_value, scaled_similarities, zero_masked
 
 
-def clip_loss(images: Tensor, texts: Tensor, scale: Tensor | float) -> Tensor:
+def clip_loss(images: Tensor, texts: Tensor, scale: Tensor | float, ranks: Ranks = ALONE) -> Tensor:
     """Return the symmetric cross entropy of matching images and texts (CLIP, section 2.3).
 
     Args:
         images: float (b, d), rows of unit length.
         texts: float (b, d), rows of unit length; row i belongs to image i.
         scale: 1 / temperature, above 0.
+        ranks: processes that hold the other rows of the batch.
 
     Returns:
-        A 0-d tensor: the mean of both directions, in nats.
+        A 0-d tensor: the mean of both directions, in nats; of the whole batch after the mean over ranks.
     """
-    logits = scaled_similarities(images, texts, scale)
-    own = torch.arange(len(logits), device=logits.device)
-    return (functional.cross_entropy(logits, own) + functional.cross_entropy(logits.T, own)) / 2
+    to_text, to_image, _ = paired_logits(images, texts, scale, ranks)
+    return _mean_of_directions(to_text, to_image, images, ranks)
 
 
-def negclip_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
+def negclip_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_loss`
+    images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float, ranks: Ranks = ALONE
+) -> Tensor:
     """Return CLIP's loss with all hard negatives of the batch among each image's texts (ARO, section 4).
 
     From image to text, image i retrieves its caption among all captions and all negatives. From text to image only captions
@@ -38,13 +40,18 @@ def negclip_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor,
         negatives: float (b, k, d), rows of unit length; those of text i. The paper has k = 1.
         mask: bool (b, k), False at missing negatives.
         scale: 1 / temperature, above 0.
+        ranks: processes that hold the other rows of the batch.
 
     Returns:
         A 0-d tensor: the mean of both directions, in nats; ``clip_loss`` without negatives.
     """
-    logits = scaled_similarities(images, texts, scale)
-    extra = scaled_similarities(images, zero_masked(negatives, mask).flatten(0, 1), scale)
-    extra = extra.masked_fill(~mask.flatten(), mask_value(extra))
-    own = torch.arange(len(logits), device=logits.device)
-    to_text = functional.cross_entropy(torch.cat([logits, extra], dim=1), own)
-    return (to_text + functional.cross_entropy(logits.T, own)) / 2
+    to_text, to_image, _ = paired_logits(images, texts, scale, ranks)
+    extra = scaled_similarities(images, ranks.gather(zero_masked(negatives, mask)).flatten(0, 1), scale)
+    extra = extra.masked_fill(~ranks.gather(mask).flatten(), mask_value(extra))
+    return _mean_of_directions(cat([to_text, extra], dim=1), to_image, images, ranks)
+
+
+def _mean_of_directions(to_text: Tensor, to_image: Tensor, images: Tensor, ranks: Ranks) -> Tensor:
+    own = ranks.places(images)
+    each = (functional.cross_entropy(logits, own, reduction="none") for logits in (to_text, to_image))
+    return ranks.mean(sum(each, start=images.new_zeros(()))) / 2

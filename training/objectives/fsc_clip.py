@@ -5,6 +5,7 @@ The score of a text is a sum over its tokens, each compared with its most simila
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,6 +13,7 @@ from torch.nn import functional
 
 from pairwright.training.objectives.batch_embeddings import BatchEmbeddings, WeightedLoss
 from pairwright.training.objectives.contrastive import clip_loss
+from pairwright.training.objectives.distributed import ALONE, Ranks
 from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores
 from pairwright.training.objectives.similarities import mask_value, scaled_similarities, to_full_precision, zero_masked
 
@@ -90,7 +92,7 @@ def local_scores(local: LocalFeatures, weights: Tensor, scale: Tensor | float) -
 
 
 def fsc_clip_loss(
-    batch: BatchEmbeddings, local: LocalFeatures, scale: Tensor | float, weights: FscWeights
+    batch: BatchEmbeddings, local: LocalFeatures, scale: Tensor | float, weights: FscWeights, ranks: Ranks = ALONE
 ) -> WeightedLoss:
     """Return CLIP's loss with global and local hard-negative losses, regularized (FSC-CLIP, section 3.4, eq. 11).
 
@@ -99,6 +101,7 @@ def fsc_clip_loss(
         local: patches, and tokens of captions and negatives.
         scale: 1 / temperature, above 0.
         weights: of the parts, and of the regularization of both.
+        ranks: processes that hold the other rows of the batch; images and captions are gathered, for CLIP's loss.
 
     Returns:
         Parts ``contrastive``, ``whole`` and ``local``.
@@ -111,10 +114,10 @@ def fsc_clip_loss(
     near = patch_weights(local.patches.detach(), tokens.detach())
     by_text = choice_scores(batch.images, batch.texts, batch.negatives, batch.negatives_mask, scale)
     by_token = local_scores(LocalFeatures(local.patches, tokens, counted), near, scale)
-    regularization = {"focal": weights.focal, "smoothing": weights.smoothing}
+    regularization: dict[str, Any] = {"focal": weights.focal, "smoothing": weights.smoothing, "ranks": ranks}
     parts = {
         # Eq. 11 has L_clip "with additional hard negative texts": those of the two other terms. Plain CLIP here.
-        "contrastive": clip_loss(batch.images, batch.texts, scale),
+        "contrastive": clip_loss(batch.images, batch.texts, scale, ranks),
         "whole": choice_loss(by_text, batch.negatives_mask, **regularization),
         "local": choice_loss(by_token, batch.negatives_mask, **regularization),
     }

@@ -7,16 +7,18 @@ smoothing (eq. 10). All four are one function of the scores, ``choice_loss``.
 import torch
 from torch import Tensor
 
+from pairwright.training.objectives.distributed import ALONE, Ranks
 from pairwright.training.objectives.similarities import (
     mask_value,
-    masked_mean,
     scaled_similarities,
     to_full_precision,
     zero_masked,
 )
 
 
-def hard_negative_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
+def hard_negative_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_loss`
+    images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float, ranks: Ranks = ALONE
+) -> Tensor:
     """Return the cross entropy of the caption among itself and its hard negatives (FSC-CLIP, section 3.1, eq. 3-4).
 
     Args:
@@ -25,11 +27,12 @@ def hard_negative_loss(images: Tensor, texts: Tensor, negatives: Tensor, mask: T
         negatives: float (b, k, d), rows of unit length; those of text i.
         mask: bool (b, k), False at missing negatives.
         scale: 1 / temperature, above 0.
+        ranks: processes that hold the other rows of the batch; nothing but the number of rows is gathered.
 
     Returns:
         A 0-d tensor: the mean over rows with a negative, in nats; 0 without any.
     """
-    return choice_loss(choice_scores(images, texts, negatives, mask, scale), mask)
+    return choice_loss(choice_scores(images, texts, negatives, mask, scale), mask, ranks=ranks)
 
 
 def choice_scores(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
@@ -38,7 +41,9 @@ def choice_scores(images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor
     return scaled_similarities(images.unsqueeze(1), listed, scale).squeeze(1)
 
 
-def choice_loss(choices: Tensor, mask: Tensor, *, focal: float = 0.0, smoothing: float = 0.0) -> Tensor:
+def choice_loss(
+    choices: Tensor, mask: Tensor, *, focal: float = 0.0, smoothing: float = 0.0, ranks: Ranks = ALONE
+) -> Tensor:
     """Return the focal cross entropy of the first choice against smoothed labels (FSC-CLIP, section 3.3, eq. 9-10).
 
     Without ``focal`` and ``smoothing`` this is the plain cross entropy (eq. 4 and 5).
@@ -48,6 +53,7 @@ def choice_loss(choices: Tensor, mask: Tensor, *, focal: float = 0.0, smoothing:
         mask: bool (b, k), False at missing negatives.
         focal: gamma, 0 or above. A choice of share p is weighted by (1 - p) ** gamma.
         smoothing: beta, 0 to 1: the label mass that is distributed evenly over the choices.
+        ranks: processes that hold the other rows of the batch; nothing but the number of rows is gathered.
 
     Returns:
         A 0-d tensor: the mean over rows with a negative, in nats; 0 without any.
@@ -63,4 +69,4 @@ def choice_loss(choices: Tensor, mask: Tensor, *, focal: float = 0.0, smoothing:
     doubt = -torch.expm1(shares)
     # A share of exactly 1 costs nothing whatever its weight; 0 ** gamma has no gradient there when gamma < 1.
     weights = doubt.where(doubt > 0, 1.0) ** focal
-    return masked_mean(-(labels * weights * shares).sum(dim=1), mask.any(dim=1))
+    return ranks.mean(-(labels * weights * shares).sum(dim=1), mask.any(dim=1))

@@ -11,11 +11,14 @@ from torch import Tensor
 
 from pairwright.training.objectives.batch_embeddings import BatchEmbeddings, WeightedLoss
 from pairwright.training.objectives.contrastive import clip_loss
+from pairwright.training.objectives.distributed import ALONE, Ranks
 from pairwright.training.objectives.hard_negatives import hard_negative_loss
-from pairwright.training.objectives.similarities import mask_value, masked_mean, scaled_similarities, zero_masked
+from pairwright.training.objectives.similarities import mask_value, scaled_similarities, zero_masked
 
 
-def analogy_loss(images: Tensor, texts: Tensor, positives: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
+def analogy_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `clip_loss`
+    images: Tensor, texts: Tensor, positives: Tensor, mask: Tensor, scale: Tensor | float, ranks: Ranks = ALONE
+) -> Tensor:
     """Return the loss of images and captions retrieving their hard positives (The Hard Positive Truth, appendix D.1).
 
     The source has one positive per row. Of several, each is retrieved separately among those of other rows: other positives
@@ -27,28 +30,39 @@ def analogy_loss(images: Tensor, texts: Tensor, positives: Tensor, mask: Tensor,
         positives: float (b, p, d), rows of unit length; those of text i.
         mask: bool (b, p), False at missing positives.
         scale: 1 / temperature, above 0.
+        ranks: processes that hold the other rows of the batch.
 
     Returns:
         A 0-d tensor: half the image's and half the caption's cross entropy, mean over positives, in nats; 0 if fewer than
         two rows have positives.
     """
-    candidates = zero_masked(positives, mask)
-    from_images, from_texts = (_retrieval_loss(anchors, candidates, mask, scale) for anchors in (images, texts))
-    return masked_mean((from_images + from_texts) / 2, mask)
+    candidates, known = ranks.gather(zero_masked(positives, mask)), ranks.gather(mask)
+    own = ranks.places(images)
+    each = [
+        _retrieval_loss(scaled_similarities(anchors, candidates.flatten(0, 1), scale), known, own)
+        for anchors in (images, texts)
+    ]
+    return ranks.mean((each[0] + each[1]) / 2, mask)
 
 
-def _retrieval_loss(anchors: Tensor, candidates: Tensor, mask: Tensor, scale: Tensor | float) -> Tensor:
-    """Return float (b, p): the negative log share of each own candidate against those of other rows."""
-    rows, each = mask.shape
-    found = scaled_similarities(anchors, candidates.flatten(0, 1), scale).view(rows, rows, each)
-    low = mask_value(found)
-    own = found.diagonal(dim1=0, dim2=1).mT
-    same = torch.eye(rows, dtype=torch.bool, device=mask.device).unsqueeze(-1)
+def _retrieval_loss(found: Tensor, mask: Tensor, own: Tensor) -> Tensor:
+    """Return float (b, p): the negative log share of each own candidate against those of other rows.
+
+    Args:
+        found: float (b, N * p), logits of all candidates.
+        mask: bool (N, p), False at missing candidates.
+        own: int64 (b,), each row's own candidates.
+    """
+    found, low = found.view(len(own), *mask.shape), mask_value(found)
+    same = (own.unsqueeze(1) == torch.arange(len(mask), device=own.device)).unsqueeze(-1)
     others = found.masked_fill(same | ~mask, low).flatten(1).logsumexp(dim=1, keepdim=True)
-    return torch.logaddexp(own, others) - own
+    right = found[torch.arange(len(own), device=own.device), own]
+    return torch.logaddexp(right, others) - right
 
 
-def hp_hn_loss(batch: BatchEmbeddings, scale: Tensor | float, *, negatives: float, positives: float) -> WeightedLoss:
+def hp_hn_loss(
+    batch: BatchEmbeddings, scale: Tensor | float, *, negatives: float, positives: float, ranks: Ranks = ALONE
+) -> WeightedLoss:
     """Return CLIP's loss with hard negatives and hard positives (The Hard Positive Truth, section 5.1, appendix D.1).
 
     The paper says that both are "added to the batch", and that the contrastive loss is "as in CLIP": here the contrastive
@@ -59,6 +73,7 @@ def hp_hn_loss(batch: BatchEmbeddings, scale: Tensor | float, *, negatives: floa
         scale: 1 / temperature, above 0.
         negatives: weight of the hard-negative loss; table 3 of the paper goes from 0 to 1.
         positives: weight of the analogy loss; 1 in the paper, 0 for training on negatives only ("HN").
+        ranks: processes that hold the other rows of the batch.
 
     Returns:
         Parts ``contrastive``, ``negatives`` and ``positives``.
@@ -68,10 +83,11 @@ def hp_hn_loss(batch: BatchEmbeddings, scale: Tensor | float, *, negatives: floa
     """
     if batch.positives is None or batch.positives_mask is None:
         raise ValueError("hp_hn_loss requires positives and positives_mask; use shape (b, 0, d) for none")
+    pair, wrong = (batch.images, batch.texts), (batch.negatives, batch.negatives_mask)
     parts = {
-        "contrastive": clip_loss(batch.images, batch.texts, scale),
-        "negatives": hard_negative_loss(batch.images, batch.texts, batch.negatives, batch.negatives_mask, scale),
-        "positives": analogy_loss(batch.images, batch.texts, batch.positives, batch.positives_mask, scale),
+        "contrastive": clip_loss(*pair, scale, ranks),
+        "negatives": hard_negative_loss(*pair, *wrong, scale, ranks),
+        "positives": analogy_loss(*pair, batch.positives, batch.positives_mask, scale, ranks),
     }
     loss = parts["contrastive"] + negatives * parts["negatives"] + positives * parts["positives"]
     return WeightedLoss(loss, parts)

@@ -52,7 +52,7 @@ class OpenClipLoss(nn.Module):
         *,
         output_dict: bool = False,
     ) -> Tensor | dict[str, Tensor]:
-        """Return the loss of the whole batch.
+        """Return the loss of this rank's rows among those of all ranks; its mean over ranks is that of the whole batch.
 
         Args:
             image_features: float (b, d), rows of unit length.
@@ -67,15 +67,16 @@ class OpenClipLoss(nn.Module):
         own = len(image_features)
         if len(text_features) < own:
             raise UsageError(f"{len(text_features)} texts for {own} images: give the captions, then the negatives")
-        images, texts = self.ranks.gather(image_features), self.ranks.gather(text_features[:own])
-        negatives = self.ranks.gather(text_features[own:]).unsqueeze(1)
+        negatives = text_features[own:].unsqueeze(1)
         mask = torch.ones(negatives.shape[:2], dtype=torch.bool, device=negatives.device)
+        ranks = self.ranks.agree(max(own, len(negatives)), negatives.device)
+        given = (image_features, text_features[:own], negatives, mask, logit_scale)
         if self.name == "negclip":
-            loss = negclip_loss(images, texts, negatives, mask, logit_scale)
+            loss = negclip_loss(*given, ranks)
         elif logit_bias is None:
             raise UsageError("siglip-hn requires a model with a bias: create it with init_logit_bias (--siglip)")
         else:
-            loss = siglip_hn_loss(images, texts, negatives, mask, logit_scale, logit_bias)
+            loss = siglip_hn_loss(*given, logit_bias, ranks)
         return {"contrastive_loss": loss} if output_dict else loss
 
 

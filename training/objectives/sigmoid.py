@@ -3,10 +3,13 @@
 from torch import Tensor
 from torch.nn import functional
 
+from pairwright.training.objectives.distributed import ALONE, Ranks
 from pairwright.training.objectives.similarities import scaled_similarities, zero_masked
 
 
-def siglip_loss(images: Tensor, texts: Tensor, scale: Tensor | float, bias: Tensor | float) -> Tensor:
+def siglip_loss(
+    images: Tensor, texts: Tensor, scale: Tensor | float, bias: Tensor | float, ranks: Ranks = ALONE
+) -> Tensor:
     """Return the sigmoid loss: each image decides for each text whether they match (SigLIP, section 3.2).
 
     Args:
@@ -14,17 +17,28 @@ def siglip_loss(images: Tensor, texts: Tensor, scale: Tensor | float, bias: Tens
         texts: float (b, d), rows of unit length; row i belongs to image i.
         scale: 1 / temperature, above 0.
         bias: added to the scaled similarities.
+        ranks: processes that hold the other rows of the batch; only texts are gathered.
 
     Returns:
         A 0-d tensor: the sum over the pairs of the batch, divided by b, in nats.
     """
-    logits = scaled_similarities(images, texts, scale) + bias
-    # log sigmoid(-z) = log sigmoid(z) - z, so the diagonal is counted as wrong first and then corrected.
-    return (functional.softplus(logits).sum() - logits.diagonal().sum()) / len(logits)
+    logits = scaled_similarities(images, ranks.gather(texts), scale) + bias
+    present = ranks.present(texts)
+    each = functional.softplus(logits)
+    if present is not None:
+        each = each.masked_fill(~present, 0.0)
+    # log sigmoid(-z) = log sigmoid(z) - z, so the own text is counted as wrong first and then corrected.
+    return ranks.mean(each.sum(dim=1) - logits.gather(1, ranks.places(images).unsqueeze(1)).squeeze(1))
 
 
 def siglip_hn_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `siglip_loss`
-    images: Tensor, texts: Tensor, negatives: Tensor, mask: Tensor, scale: Tensor | float, bias: Tensor | float
+    images: Tensor,
+    texts: Tensor,
+    negatives: Tensor,
+    mask: Tensor,
+    scale: Tensor | float,
+    bias: Tensor | float,
+    ranks: Ranks = ALONE,
 ) -> Tensor:
     """Return the sigmoid loss with all hard negatives of the batch as texts that match no image.
 
@@ -35,10 +49,11 @@ def siglip_hn_loss(  # noqa: PLR0913, PLR0917 - two tensors more than `siglip_lo
         mask: bool (b, k), False at missing negatives.
         scale: 1 / temperature, above 0.
         bias: added to the scaled similarities.
+        ranks: processes that hold the other rows of the batch; only texts are gathered.
 
     Returns:
         A 0-d tensor in nats; ``siglip_loss`` without negatives.
     """
-    extra = scaled_similarities(images, zero_masked(negatives, mask).flatten(0, 1), scale) + bias
-    wrong = functional.softplus(extra).masked_fill(~mask.flatten(), 0.0).sum()
-    return siglip_loss(images, texts, scale, bias) + wrong / len(images)
+    extra = scaled_similarities(images, ranks.gather(zero_masked(negatives, mask)).flatten(0, 1), scale) + bias
+    wrong = functional.softplus(extra).masked_fill(~ranks.gather(mask).flatten(), 0.0).sum(dim=1)
+    return siglip_loss(images, texts, scale, bias, ranks) + ranks.mean(wrong)

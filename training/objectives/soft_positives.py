@@ -8,10 +8,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pairwright.training.objectives.similarities import masked_mean, scaled_similarities, to_full_precision
+from pairwright.training.objectives.distributed import ALONE, Ranks, paired_logits
+from pairwright.training.objectives.similarities import scaled_similarities, to_full_precision
 
 
-def react_loss(images: Tensor, texts: Tensor, scale: Tensor | float, threshold: float = 0.9) -> Tensor:
+def react_loss(
+    images: Tensor, texts: Tensor, scale: Tensor | float, threshold: float = 0.9, ranks: Ranks = ALONE
+) -> Tensor:
     """Return the bidirectional loss with texts of at least ``threshold`` cosine as positives (REACT, eq. 2.4-2.6).
 
     Args:
@@ -20,55 +23,58 @@ def react_loss(images: Tensor, texts: Tensor, scale: Tensor | float, threshold: 
             texts are similar never changes.
         scale: 1 / temperature, above 0 (the paper's tau).
         threshold: gamma; 0.9 in the paper for classification. Above 1: one-to-one, as CLIP.
+        ranks: processes that hold the other rows of the batch.
 
     Returns:
         A 0-d tensor, as ``soft_positive_loss``.
     """
-    return soft_positive_loss(images, texts, similar_texts(texts, threshold), scale)
+    return soft_positive_loss(images, texts, similar_texts(texts, threshold, ranks), scale, ranks)
 
 
-def soft_positive_loss(images: Tensor, texts: Tensor, positives: Tensor, scale: Tensor | float) -> Tensor:
+def soft_positive_loss(
+    images: Tensor, texts: Tensor, positives: Tensor, scale: Tensor | float, ranks: Ranks = ALONE
+) -> Tensor:
     """Return the bidirectional loss, averaged over all positives of a row (REACT, eq. 2.5 and 2.6).
 
     Args:
         images: float (b, d), rows of unit length.
         texts: float (b, d), rows of unit length.
         positives: bool (b, b), whether image i and text j belong together. By class as in UniCL:
-            ``ids[:, None] == ids``.
+            ``ids[:, None] == ids``. With several ranks (b, N), and symmetric over the whole batch.
         scale: 1 / temperature, above 0.
+        ranks: processes that hold the other rows of the batch.
 
     Returns:
         A 0-d tensor: the mean of both directions over rows with a positive, in nats; 0 without any.
     """
     # Eq. 2.4-2.6 sum over the batch and over both directions. The mean of both is 1 / 2b times that: it does not grow
     # with the batch, and is CLIP's loss exactly when each pair is alone.
-    logits = scaled_similarities(images, texts, scale)
-    to_text, to_image = (
-        masked_mean(
-            -(_even_shares(positives.to(logits.dtype), side) * logits.log_softmax(dim=side)).sum(dim=side),
-            positives.any(dim=side),
-        )
-        for side in (1, 0)
-    )
-    return (to_text + to_image) / 2
+    to_text, to_image, present = paired_logits(images, texts, scale, ranks)
+    columns = positives.T if present is None else positives
+    return (_spread_loss(to_text, positives, ranks) + _spread_loss(to_image, columns, ranks)) / 2
 
 
-def similar_texts(texts: Tensor, threshold: float = 0.9) -> Tensor:
+def _spread_loss(logits: Tensor, positives: Tensor, ranks: Ranks) -> Tensor:
+    """Return the mean over rows of the cross entropy with even labels over each row's positives, 1 / |P(i)|."""
+    even = positives.to(logits.dtype) / positives.sum(dim=1, keepdim=True).clamp(min=1)
+    return ranks.mean(-(even * logits.log_softmax(dim=1)).sum(dim=1), positives.any(dim=1))
+
+
+def similar_texts(texts: Tensor, threshold: float = 0.9, ranks: Ranks = ALONE) -> Tensor:
     """Return which texts have at least ``threshold`` cosine: P(i) and Q(j) of REACT, section 2.3.
 
     Args:
         texts: float (b, d), not 0.
         threshold: gamma, from -1. At 1 only equal embeddings are similar, up to rounding; above 1 none.
+        ranks: processes that hold the other rows of the batch.
 
     Returns:
-        bool (b, b), symmetric up to rounding; True on the diagonal.
+        bool (b, N), symmetric over the batch up to rounding; True where a text meets itself.
     """
     unit = functional.normalize(to_full_precision(texts.detach()), dim=1)
     rounding = 16 * torch.finfo(unit.dtype).eps
-    itself = torch.eye(len(unit), dtype=torch.bool, device=unit.device)
-    return (scaled_similarities(unit, unit, 1.0) >= threshold - rounding) | itself
-
-
-def _even_shares(positives: Tensor, side: int) -> Tensor:
-    """Return each positive's share within its row or column, 1 / |P(i)|: float (b, b) of a 0/1 matrix."""
-    return positives / positives.sum(dim=side, keepdim=True).clamp(min=1)
+    every = ranks.gather(unit)
+    itself = ranks.places(unit).unsqueeze(1) == torch.arange(len(every), device=unit.device)
+    similar = (scaled_similarities(unit, every, 1.0) >= threshold - rounding) | itself
+    present = ranks.present(unit)
+    return similar if present is None else similar & present

@@ -6,10 +6,12 @@ Equations are those of chapter 2 of Hsieh's dissertation.
 from dataclasses import dataclass
 
 from torch import Tensor
+from torch.nn import functional
 
 from pairwright.training.objectives.batch_embeddings import WeightedLoss
-from pairwright.training.objectives.next_token import token_losses
-from pairwright.training.objectives.similarities import masked_mean
+from pairwright.training.objectives.similarities import to_full_precision
+
+_IGNORED = -100
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,13 @@ def single_task_loss(joined: WrittenTexts) -> Tensor:
     return written_loss(joined)
 
 
-def written_loss(written: WrittenTexts) -> Tensor:
+def written_loss(written: WrittenTexts, total: Tensor | None = None) -> Tensor:
     """Return the mean over examples of the cross entropy of their tokens (eq. 2.1).
 
     Args:
         written: targets and logits.
+        total: number of counted examples of the whole batch if this is a part of it (processes, gradient accumulation):
+            the parts then sum to its loss. None: those of this call.
 
     Returns:
         A 0-d tensor, in nats per token; 0 without counted rows.
@@ -68,5 +72,9 @@ def written_loss(written: WrittenTexts) -> Tensor:
     # sum is over examples, so an example is the mean over its tokens, and long and short rationales weigh the same.
     # (The authors' code takes the mean over all tokens of the batch; equal for targets of one length.)
     places = written.counted.sum(dim=1)
-    losses = token_losses(written.logits, written.tokens, written.counted).sum(dim=1) / places.clamp(min=1)
-    return masked_mean(losses, places > 0)
+    wanted = written.tokens.masked_fill(~written.counted, _IGNORED)
+    losses = functional.cross_entropy(
+        to_full_precision(written.logits).mT, wanted, ignore_index=_IGNORED, reduction="none"
+    )
+    sums = (losses.sum(dim=1) / places.clamp(min=1)).sum()
+    return sums / ((places > 0).sum().clamp(min=1) if total is None else total)

@@ -20,11 +20,16 @@ if TYPE_CHECKING:
     from pairwright.training.models.clip import Clip
     from pairwright.training.objectives.batch_embeddings import WeightedLoss
     from pairwright.training.objectives.distributed import Ranks
+    from pairwright.training.recipes.pair_embeddings import PairEmbeddings
     from pairwright.training.recipes.schema import Recipe
 
 
 class PairMethod(Method):
-    """An objective over image-text pairs for a CLIP; a subclass opens the model and defines the loss."""
+    """An objective over image-text pairs for a CLIP; a subclass opens the model and compares the embeddings."""
+
+    splits_rows: ClassVar[bool] = True
+    local_features: ClassVar[bool] = False
+    """Whether the loss also compares patches and tokens."""
 
     def prepare(self, recipe: Recipe, model: str) -> PreparedMethod:
         """Open a CLIP and freeze what is not trained.
@@ -48,6 +53,20 @@ class PairMethod(Method):
         from pairwright.training.loading.pairs import PairCollator
 
         return PairCollator()
+
+    def embed(self, model: nn.Module, batch: PairBatch) -> PairEmbeddings:
+        """Return what `compare` needs of a batch or a part of it; calls the model once."""
+        from pairwright.training.recipes.pair_embeddings import embed_pairs
+
+        return embed_pairs(model, batch, local=self.local_features)
+
+    def compare(self, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
+        """Return the loss of this rank's rows among those of all ranks."""
+        raise NotImplementedError
+
+    def loss(self, model: nn.Module, batch: PairBatch, ranks: Ranks) -> WeightedLoss:
+        """Return the loss of this rank's rows among those of all ranks."""
+        return self.compare(self.embed(model, batch), ranks)
 
 
 class TowerMethod(PairMethod):
@@ -92,15 +111,12 @@ class ClipMethod(TowerMethod):
     kind: Literal["clip"]
     compares_samples: ClassVar[bool] = True
 
-    def loss(self, model: nn.Module, batch: PairBatch, ranks: Ranks) -> WeightedLoss:
-        """Return the symmetric contrastive loss of the whole batch."""
+    def compare(self, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
+        """Return the symmetric contrastive loss."""
         from pairwright.training.objectives.batch_embeddings import WeightedLoss
         from pairwright.training.objectives.contrastive import clip_loss
-        from pairwright.training.recipes.pair_embeddings import embed_pairs, gather_embeddings
 
-        out = embed_pairs(model, batch)
-        rows = gather_embeddings(out, batch, ranks)
-        return WeightedLoss(clip_loss(rows.images, rows.texts, out.scale), {})
+        return WeightedLoss(clip_loss(pairs.rows.images, pairs.rows.texts, pairs.scale, ranks), {})
 
 
 def online_negatives(settings: OnlineNegativeSettings | None, seed: int) -> OnlineNegatives | None:

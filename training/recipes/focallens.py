@@ -11,7 +11,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.training.recipes.method import Method, PreparedMethod
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
     from pairwright.training.loading.batches import TripletBatch
     from pairwright.training.models.clip import ClipOutput
@@ -31,16 +31,14 @@ class FocalLensMethod(Method):
     both_ways: bool = Field(default=False, description="Also retrieve image and instruction by the answer.")
 
     def answer_loss(self, out: ClipOutput, batch: TripletBatch, ranks: Ranks) -> WeightedLoss:
-        """Return the loss over the rows of all ranks; rows with the same answer are not negatives of each other."""
-        import torch
-
+        """Return the loss of this rank's rows; rows with the same answer are not negatives of each other."""
         from pairwright.training.objectives.batch_embeddings import WeightedLoss
         from pairwright.training.objectives.conditional import conditional_loss
 
-        images, texts = ranks.gather(out.images), ranks.gather(out.texts)
-        answers = ranks.gather((batch.texts + 1) * batch.text_mask)  # 0 after the end, as gathering pads rows
-        same = torch.unique(answers, dim=0, return_inverse=True)[1]
-        return WeightedLoss(conditional_loss(images, texts, out.scale, same=same, both_ways=self.both_ways), {})
+        ranks = ranks.agree(len(out.images), out.images.device)  # a sample has any number of rows
+        same = _hash_texts(batch.texts, batch.text_mask)
+        loss = conditional_loss(out.images, out.texts, out.scale, same=same, both_ways=self.both_ways, ranks=ranks)
+        return WeightedLoss(loss, {})
 
 
 class FocalLensClipMethod(FocalLensMethod):
@@ -91,19 +89,17 @@ class FocalLensMllmMethod(FocalLensMethod):
         """
         from pairwright.training.loading.tokenization import TextOptions
         from pairwright.training.loading.triplets import TripletCollator
-        from pairwright.training.models.llava import tokenizer_path
         from pairwright.training.models.trainable_parameters import train_only
         from pairwright.training.recipes.model_options import image_options
 
         lens = _open_model(model, self.target)
-        if self.tiles:
-            lens.llava.enable_tiles()
+        lens.tiles |= self.tiles
         train_only(lens, "focallens-mllm")
         for unused in lens.unused_parameters():  # distributed training would wait for its gradient
             unused.requires_grad_(False)
         new = self.target != ""
         instructions = TextOptions(
-            tokenizer_path(model if new else str(Path(model) / "llava")),
+            model if new else str(Path(model) / "llava"),
             recipe.batches.max_tokens or _INSTRUCTION_TOKENS,
         )
         answers = TextOptions(
@@ -111,21 +107,30 @@ class FocalLensMllmMethod(FocalLensMethod):
             min(recipe.batches.max_tokens or lens.target.context, lens.target.context),
         )
         rows = TripletCollator(self.turns, self.types, instructions)
-        return PreparedMethod(lens, rows, answers, image_options(lens.llava, recipe))
+        return PreparedMethod(lens, rows, answers, image_options(lens, recipe))
 
     def loss(self, model: nn.Module, batch: TripletBatch, ranks: Ranks) -> WeightedLoss:
         """Return the loss of the whole batch."""
-        from pairwright.training.models.llava import batch_grids
+        from pairwright.training.models.anyres import Grid
 
-        grids = batch_grids(batch.grids)
+        grids = [Grid(*one) for one in batch.grids] or None
         out: ClipOutput = model(batch.images, batch.instructions, batch.instruction_mask, batch.texts, grids=grids)
         return self.answer_loss(out, batch, ranks)
+
+
+def _hash_texts(texts: Tensor, mask: Tensor) -> Tensor:
+    """Return a 64-bit hash of each text, int64 (b,), which does not depend on its padding."""
+    import torch
+
+    # A polynomial modulo 2^64; the factor is that of a linear congruential generator (Knuth's MMIX).
+    powers = torch.full(texts.shape[1:], 6364136223846793005, device=texts.device).cumprod(dim=0)
+    return ((texts + 1) * mask * powers).sum(dim=1)
 
 
 def _open_model(model: str, target: str) -> FocalLensMllm:
     from pairwright.training.models.clip import Clip
     from pairwright.training.models.focallens_mllm import FocalLensMllm
-    from pairwright.training.models.llava import Llava
+    from pairwright.training.models.generative import ImageTextModel
     from pairwright.training.models.registry import model_kind
 
     kind = model_kind(model)
@@ -133,11 +138,11 @@ def _open_model(model: str, target: str) -> FocalLensMllm:
         if target:
             raise UsageError(f"{model} is a FocalLens-MLLM with its own target: remove method.target.")
         return FocalLensMllm.load(model)
-    if kind != Llava.kind:
+    if kind != ImageTextModel.kind:
         raise UsageError(
-            f"{model} is a {kind}; this recipe requires a llava, as trained by "
+            f"{model} is a {kind}; this recipe requires a LLaVA, as trained by "
             "llava-align and llava-instruct, or a focallens-mllm."
         )
     if not target:
         raise UsageError(f"{model} has no target CLIP: pass --set method.target=PATH.")
-    return FocalLensMllm(Llava.load(model), Clip.load(target))
+    return FocalLensMllm.begin(model, Clip.load(target))

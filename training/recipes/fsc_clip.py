@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
@@ -10,18 +10,17 @@ from pairwright.training.recipes.clip import TowerMethod, online_negatives
 from pairwright.training.recipes.sections import OnlineNegativeSettings
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from pairwright.training.loading.batches import PairBatch
     from pairwright.training.loading.pairs import PairCollator
     from pairwright.training.objectives.batch_embeddings import WeightedLoss
     from pairwright.training.objectives.distributed import Ranks
+    from pairwright.training.recipes.pair_embeddings import PairEmbeddings
 
 
 class FscClipMethod(TowerMethod):
     """CLIP with global and local hard-negative losses, focal and with smoothed labels (section 3.4, eq. 11)."""
 
     kind: Literal["fsc-clip"]
+    local_features: ClassVar[bool] = True
     negatives: int = Field(3, ge=1, description="Maximum per row.")
     online: OnlineNegativeSettings | None = None
     whole_weight: float = Field(0.5, ge=0, description="lambda_g, of the loss over whole texts.")
@@ -35,15 +34,13 @@ class FscClipMethod(TowerMethod):
 
         return PairCollator(self.negatives, online=online_negatives(self.online, seed))
 
-    def loss(self, model: nn.Module, batch: PairBatch, ranks: Ranks) -> WeightedLoss:
-        """Return the loss of the whole batch."""
+    def compare(self, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
+        """Return the weighted sum of the three losses."""
         from pairwright.training.objectives.fsc_clip import FscWeights, fsc_clip_loss
-        from pairwright.training.recipes.pair_embeddings import embed_pairs, gather_embeddings, gather_local_features
 
-        out = embed_pairs(model, batch, local=True)
+        assert pairs.local is not None
         weights = FscWeights(self.whole_weight, self.local_weight, self.focal, self.smoothing)
-        rows, local = gather_embeddings(out, batch, ranks), gather_local_features(out, batch, ranks)
-        return fsc_clip_loss(rows, local, out.scale, weights)
+        return fsc_clip_loss(pairs.rows, pairs.local, pairs.scale, weights, ranks)
 
     def loss_parts(self) -> tuple[str, ...]:
         """Return the names of the loss's parts."""

@@ -9,12 +9,10 @@ from pydantic import Field
 from pairwright.training.recipes.clip import TowerMethod
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from pairwright.training.loading.batches import PairBatch
     from pairwright.training.loading.pairs import PairCollator
     from pairwright.training.objectives.batch_embeddings import WeightedLoss
     from pairwright.training.objectives.distributed import Ranks
+    from pairwright.training.recipes.pair_embeddings import PairEmbeddings
 
 
 class HardPositivesMethod(TowerMethod):
@@ -32,14 +30,12 @@ class HardPositivesMethod(TowerMethod):
 
         return PairCollator(self.negatives, self.positives)
 
-    def loss(self, model: nn.Module, batch: PairBatch, ranks: Ranks) -> WeightedLoss:
-        """Return the loss of the whole batch."""
+    def compare(self, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
+        """Return the weighted sum of the three losses."""
         from pairwright.training.objectives.hard_positives import hp_hn_loss
-        from pairwright.training.recipes.pair_embeddings import embed_pairs, gather_embeddings
 
-        out = embed_pairs(model, batch)
         weights = {"negatives": self.negatives_weight, "positives": self.positives_weight}
-        return hp_hn_loss(gather_embeddings(out, batch, ranks), out.scale, **weights)
+        return hp_hn_loss(pairs.rows, pairs.scale, **weights, ranks=ranks)
 
     def loss_parts(self) -> tuple[str, ...]:
         """Return the names of the loss's parts."""

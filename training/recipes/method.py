@@ -44,6 +44,8 @@ class Method(RecipeSection):
 
     compares_samples: ClassVar[bool] = False
     """Whether the loss compares the samples of a step, so that a batch needs two or more."""
+    splits_rows: ClassVar[bool] = False
+    """Whether rows are embedded separately and compared afterwards, in batches of one shape: see `clip.PairMethod`."""
 
     def prepare(self, recipe: Recipe, model: str) -> PreparedMethod:
         """Open ``model``, a folder or a name, and freeze what the recipe does not train.
@@ -54,7 +56,7 @@ class Method(RecipeSection):
         raise NotImplementedError
 
     def loss(self, model: nn.Module, batch: Any, ranks: Ranks) -> WeightedLoss:
-        """Return the loss of a step and its parts; the same on every rank up to rounding.
+        """Return the loss of a step and its parts; the mean over ranks is that of the whole batch.
 
         Args:
             model: the model, possibly wrapped for several processes; call it exactly once.

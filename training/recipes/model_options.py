@@ -6,7 +6,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.tokenization import TextOptions
 from pairwright.training.models.clip import Clip
-from pairwright.training.models.llava import Llava
+from pairwright.training.models.focallens_mllm import FocalLensMllm
 from pairwright.training.models.registry import open_model
 from pairwright.training.recipes.schema import Recipe
 
@@ -19,10 +19,10 @@ def text_options(clip: Clip, model: str, recipe: Recipe) -> TextOptions:
     """
     most = recipe.batches.max_tokens or clip.context
     check_model_limits(clip.network.config, size=clip.pixels.size, max_tokens=most)
-    return TextOptions(model, most)
+    return TextOptions(model, most, recipe.compile)
 
 
-def image_options(model: Clip | Llava, recipe: Recipe) -> ImageOptions:
+def image_options(model: Clip | FocalLensMllm, recipe: Recipe) -> ImageOptions:
     """Return the image transforms for a model.
 
     Raises:
@@ -31,7 +31,7 @@ def image_options(model: Clip | Llava, recipe: Recipe) -> ImageOptions:
     mean, deviation = (
         cast("tuple[float, float, float]", tuple(of)) for of in (model.pixels.mean, model.pixels.deviation)
     )
-    tiles = isinstance(model, Llava) and model.connection.tiles
+    tiles = isinstance(model, FocalLensMllm) and model.tiles
     if tiles and recipe.batches.crop < 1:
         raise UsageError("method.tiles requires whole images: set batches.crop to 1.")
     squash = model.pixels.squash

@@ -10,12 +10,10 @@ from pairwright.training.recipes.clip import TowerMethod, online_negatives
 from pairwright.training.recipes.sections import OnlineNegativeSettings
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from pairwright.training.loading.batches import PairBatch
     from pairwright.training.loading.pairs import PairCollator
     from pairwright.training.objectives.batch_embeddings import WeightedLoss
     from pairwright.training.objectives.distributed import Ranks
+    from pairwright.training.recipes.pair_embeddings import PairEmbeddings
 
 
 class NegClipMethod(TowerMethod):
@@ -31,12 +29,11 @@ class NegClipMethod(TowerMethod):
 
         return PairCollator(self.negatives, online=online_negatives(self.online, seed))
 
-    def loss(self, model: nn.Module, batch: PairBatch, ranks: Ranks) -> WeightedLoss:
-        """Return the loss of the whole batch."""
+    def compare(self, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
+        """Return the contrastive loss with hard negatives."""
         from pairwright.training.objectives.batch_embeddings import WeightedLoss
         from pairwright.training.objectives.contrastive import negclip_loss
-        from pairwright.training.recipes.pair_embeddings import embed_pairs, gather_embeddings
 
-        out = embed_pairs(model, batch)
-        rows = gather_embeddings(out, batch, ranks)
-        return WeightedLoss(negclip_loss(rows.images, rows.texts, rows.negatives, rows.negatives_mask, out.scale), {})
+        rows = pairs.rows
+        loss = negclip_loss(rows.images, rows.texts, rows.negatives, rows.negatives_mask, pairs.scale, ranks)
+        return WeightedLoss(loss, {})

@@ -10,12 +10,10 @@ from pairwright.datasets.errors import UsageError
 from pairwright.training.recipes.clip import PairMethod
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from pairwright.training.loading.batches import PairBatch
     from pairwright.training.models.clip import Clip
     from pairwright.training.objectives.batch_embeddings import WeightedLoss
     from pairwright.training.objectives.distributed import Ranks
+    from pairwright.training.recipes.pair_embeddings import PairEmbeddings
 
 
 class ReactMethod(PairMethod):
@@ -45,12 +43,9 @@ class ReactMethod(PairMethod):
         train_only(gated, "react")
         return gated
 
-    def loss(self, model: nn.Module, batch: PairBatch, ranks: Ranks) -> WeightedLoss:
-        """Return the loss of the whole batch."""
+    def compare(self, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
+        """Return the bidirectional loss with similar texts as positives."""
         from pairwright.training.objectives.batch_embeddings import WeightedLoss
         from pairwright.training.objectives.soft_positives import react_loss
-        from pairwright.training.recipes.pair_embeddings import embed_pairs, gather_embeddings
 
-        out = embed_pairs(model, batch)
-        rows = gather_embeddings(out, batch, ranks)
-        return WeightedLoss(react_loss(rows.images, rows.texts, out.scale, self.threshold), {})
+        return WeightedLoss(react_loss(pairs.rows.images, pairs.rows.texts, pairs.scale, self.threshold, ranks), {})

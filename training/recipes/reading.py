@@ -10,13 +10,15 @@ from pydantic import BaseModel, ValidationError
 
 from pairwright.datasets.errors import ConfigError, UsageError
 from pairwright.datasets.suggestions import did_you_mean, suggest_alternatives
+from pairwright.training.finetuning.settings import FinetuningRecipe
 from pairwright.training.recipes.names import RECIPES_FOLDER, recipe_names
 from pairwright.training.recipes.schema import Recipe
 
+_SCHEMAS: tuple[type[Recipe | FinetuningRecipe], ...] = (Recipe, FinetuningRecipe)
 _QUOTED = re.compile(r"'([^']*)'")
 
 
-def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
+def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe | FinetuningRecipe:
     """Read a recipe.
 
     Args:
@@ -31,10 +33,22 @@ def read_recipe(name: str, changes: Sequence[str] = ()) -> Recipe:
     settings = _settings(path, name)
     for change in changes:
         _change(settings, change)
+    schema = _schema(settings)
     try:
-        return Recipe.model_validate(settings)
+        return schema.model_validate(settings)
     except ValidationError as error:
-        raise ConfigError("\n".join(f"{name}: {message}" for message in _messages(error))) from None
+        raise ConfigError("\n".join(f"{name}: {message}" for message in _messages(error, schema))) from None
+
+
+def _schema(settings: dict[str, Any]) -> type[Recipe | FinetuningRecipe]:
+    """Return the schema with the method's kind; `Recipe` for an unknown one."""
+    method = settings.get("method")
+    kind = method.get("kind") if isinstance(method, dict) else None
+    return next((one for one in _SCHEMAS if kind in _all_kinds(one)), Recipe)
+
+
+def _all_kinds(schema: type[BaseModel]) -> list[str]:
+    return sorted(kind for model in _models(schema, "method") for kind in _kinds(model))
 
 
 def _settings(path: Path, name: str) -> dict[str, Any]:
@@ -71,20 +85,20 @@ def _change(settings: dict[str, Any], change: str) -> None:
         settings[last] = value
 
 
-def _messages(error: ValidationError) -> Iterator[str]:
+def _messages(error: ValidationError, schema: type[BaseModel]) -> Iterator[str]:
     for problem in error.errors():
         place = ".".join(str(step) for step in _without_kind(problem["loc"]))
         if problem["type"] == "extra_forbidden":
-            yield _unknown(problem["loc"], place)
+            yield _unknown(problem["loc"], place, schema)
         elif problem["type"] == "missing":
             yield f"`{place}` is missing. Add it."
         elif problem["type"].startswith("union_tag"):
-            kinds = sorted(kind for model in _models(Recipe, "method") for kind in _kinds(model))
+            kinds = sorted(kind for each in _SCHEMAS for kind in _all_kinds(each))
             given = problem.get("ctx", {}).get("tag", "")
             wrong = f"is {given!r}" if given else "is missing"
             yield f"`{place}.kind` {wrong}. {suggest_alternatives([given], kinds)}."
         elif problem["type"] == "value_error":
-            yield f"`{place}`: {problem['ctx']['error']}."
+            yield f"{f'`{place}`: ' if place else ''}{problem['ctx']['error']}."
         elif problem["type"] == "literal_error":
             known = _QUOTED.findall(problem["ctx"]["expected"])
             yield f"`{place}` is {problem['input']!r}. {suggest_alternatives([str(problem['input'])], known)}."
@@ -92,11 +106,11 @@ def _messages(error: ValidationError) -> Iterator[str]:
             yield f"`{place}` is {problem['input']!r}: {problem['msg'].lower()}. Change it."
 
 
-def _unknown(loc: tuple[int | str, ...], place: str) -> str:
-    section: type[BaseModel] = Recipe
+def _unknown(loc: tuple[int | str, ...], place: str, schema: type[BaseModel]) -> str:
+    section = schema
     for number, step in enumerate(loc[:-1]):
         if number == 1 and loc[0] == "method":  # pydantic puts the kind after the section
-            section = next(model for model in _models(Recipe, "method") if step in _kinds(model))
+            section = next(model for model in _models(schema, "method") if step in _kinds(model))
         elif str(step) in section.model_fields:
             section = next(iter(_models(section, str(step))), section)
     known = list(section.model_fields)

@@ -1,4 +1,6 @@
-"""The schema of a training recipe. Imports no torch.
+"""The schema of a recipe of our own training loop. Imports no torch.
+
+Recipes that transformers' Trainer runs are in `finetuning.settings`.
 
 `reading.py` reads recipes from YAML; the built-in ones are in this folder. Each method has only the settings that it uses,
 so a setting without effect is an unknown key.
@@ -8,11 +10,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from pairwright.training.recipes.clip import ClipMethod
+from pairwright.training.recipes.clip import ClipMethod, TowerMethod
 from pairwright.training.recipes.focallens import FocalLensClipMethod, FocalLensMllmMethod
 from pairwright.training.recipes.fsc_clip import FscClipMethod
 from pairwright.training.recipes.hard_positives import HardPositivesMethod
-from pairwright.training.recipes.llava import LlavaMethod
 from pairwright.training.recipes.negclip import NegClipMethod
 from pairwright.training.recipes.react import ReactMethod
 from pairwright.training.recipes.sections import (
@@ -23,7 +24,6 @@ from pairwright.training.recipes.sections import (
     ScheduleSettings,
 )
 from pairwright.training.recipes.siglip import SiglipHnMethod, SiglipMethod
-from pairwright.training.recipes.step_by_step import StepByStepMethod
 
 # One line an objective: the class has its settings, batches and loss.
 RecipeMethod = (
@@ -36,8 +36,6 @@ RecipeMethod = (
     | ReactMethod
     | FocalLensClipMethod
     | FocalLensMllmMethod
-    | LlavaMethod
-    | StepByStepMethod
 )
 
 
@@ -49,10 +47,28 @@ class Recipe(RecipeSection):
     optimizer: OptimizerSettings = OptimizerSettings()
     schedule: ScheduleSettings = ScheduleSettings()
     early_stop: EarlyStopSettings | None = None
-    precision: Literal["fp32", "bf16", "fp16"] = "fp32"
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
+        "auto", description="auto: bf16 on a GPU that has it, else fp32; all but fp32 use TF32 for what stays float32."
+    )
+    compile: bool = Field(default=False, description="torch.compile; texts are padded to batches.max_tokens.")
+    ema: float = Field(0.0, ge=0, lt=1, description="Decay of averaged weights, saved in OUT/model-ema; 0: none.")
+    save_openclip: bool = Field(default=False, description="Also save the model in OpenCLIP's layout.")
     seed: int = Field(0, ge=0)
     log_every: int = Field(10, ge=1, description="Steps between two rows of the log.")
     save_every: int = Field(500, ge=1, description="Steps between two checkpoints.")
+
+    @model_validator(mode="after")
+    def _rows_can_be_split(self) -> Self:
+        for name, used in (("batches.chunk", self.batches.chunk), ("compile", self.compile)):
+            if used and not self.method.splits_rows:
+                raise ValueError(f"{name} is for objectives over pairs of image and text, not for {self.method.kind}")
+        return self
+
+    @model_validator(mode="after")
+    def _model_is_a_clip(self) -> Self:
+        if self.save_openclip and not isinstance(self.method, TowerMethod):
+            raise ValueError(f"save_openclip is for objectives that finetune a CLIP, not for {self.method.kind}")
+        return self
 
     @model_validator(mode="after")
     def _batch_is_large_enough(self) -> Self:

@@ -30,6 +30,9 @@ class BatchSettings(RecipeSection):
     """The batch of a step."""
 
     size: int = Field(256, ge=1, description="Samples (for LLaVA: conversations) per step, over all processes.")
+    chunk: int = Field(
+        0, ge=0, description="Rows per pass through the model, by cached gradients; 0: all rows of the process."
+    )
     max_tokens: int | None = Field(None, ge=3, description="Tokens per text; null: the limit of the model.")
     crop: float = Field(0.9, gt=0, le=1, description="Minimum area of a random crop; 1: center crop.")
     mirror: float = Field(0.0, ge=0, le=1, description="Share of images that are flipped; left becomes right.")

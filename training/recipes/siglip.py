@@ -10,13 +10,11 @@ from pairwright.training.recipes.clip import PairMethod, online_negatives
 from pairwright.training.recipes.sections import OnlineNegativeSettings
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from pairwright.training.loading.batches import PairBatch
     from pairwright.training.loading.pairs import PairCollator
     from pairwright.training.models.clip import Clip
     from pairwright.training.objectives.batch_embeddings import WeightedLoss
     from pairwright.training.objectives.distributed import Ranks
+    from pairwright.training.recipes.pair_embeddings import PairEmbeddings
 
 
 class SiglipTowerMethod(PairMethod):
@@ -41,16 +39,13 @@ class SiglipMethod(SiglipTowerMethod):
     kind: Literal["siglip"]
     compares_samples: ClassVar[bool] = True
 
-    def loss(self, model: nn.Module, batch: PairBatch, ranks: Ranks) -> WeightedLoss:
-        """Return the sigmoid loss of the whole batch."""
+    def compare(self, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
+        """Return the sigmoid loss."""
         from pairwright.training.objectives.batch_embeddings import WeightedLoss
         from pairwright.training.objectives.sigmoid import siglip_loss
-        from pairwright.training.recipes.pair_embeddings import embed_pairs, gather_embeddings
 
-        out = embed_pairs(model, batch)
-        assert out.bias is not None
-        rows = gather_embeddings(out, batch, ranks)
-        return WeightedLoss(siglip_loss(rows.images, rows.texts, out.scale, out.bias), {})
+        assert pairs.bias is not None
+        return WeightedLoss(siglip_loss(pairs.rows.images, pairs.rows.texts, pairs.scale, pairs.bias, ranks), {})
 
 
 class SiglipHnMethod(SiglipTowerMethod):
@@ -66,14 +61,12 @@ class SiglipHnMethod(SiglipTowerMethod):
 
         return PairCollator(self.negatives, online=online_negatives(self.online, seed))
 
-    def loss(self, model: nn.Module, batch: PairBatch, ranks: Ranks) -> WeightedLoss:
-        """Return the sigmoid loss of the whole batch."""
+    def compare(self, pairs: PairEmbeddings, ranks: Ranks) -> WeightedLoss:
+        """Return the sigmoid loss with hard negatives."""
         from pairwright.training.objectives.batch_embeddings import WeightedLoss
         from pairwright.training.objectives.sigmoid import siglip_hn_loss
-        from pairwright.training.recipes.pair_embeddings import embed_pairs, gather_embeddings
 
-        out = embed_pairs(model, batch)
-        assert out.bias is not None
-        rows = gather_embeddings(out, batch, ranks)
-        loss = siglip_hn_loss(rows.images, rows.texts, rows.negatives, rows.negatives_mask, out.scale, out.bias)
-        return WeightedLoss(loss, {})
+        assert pairs.bias is not None
+        rows = pairs.rows
+        wrong = (rows.negatives, rows.negatives_mask)
+        return WeightedLoss(siglip_hn_loss(rows.images, rows.texts, *wrong, pairs.scale, pairs.bias, ranks), {})

@@ -1,8 +1,8 @@
 """Corrects the grammatical number of what a model wrote: nouns behind number words, and verbs of subjects.
 
-A *slip* is a word in a form that what stands before it does not allow ("two woman", "a dog and a cat is"). Only slips
-that the source does not have are corrected, and only where tags leave no doubt: a subject that is joined to others
-behind a preposition, or is one of a group, says nothing of its verb.
+A *slip* is a word in a form that what stands before it does not allow ("two woman", "a dog and a cat is"), or a group
+without its article ("with couple of dogs"). Only slips that the source does not have are corrected, and only where tags
+leave no doubt: a subject that is joined to others behind a preposition, or is one of a group, says nothing of its verb.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,6 +22,7 @@ _MEASURES, _COLLECTIVE, _INVARIANT = words_with("measure"), words_with("collecti
 _VAGUE = words_with("vague") & _MANY
 _NUMBERS: Final = _ONE | _MANY
 _COUNTED: Final = _MANY - _AMOUNTS
+_GROUPS: Final = _COLLECTIVE & words_with("of_several")  # "couple", "bunch": one of them has an article
 _ANY_NUMBER: Final = _COLLECTIVE | _INVARIANT
 _OF_GROUP: Final = _COLLECTIVE - {"one"}
 _MASS, _PLURAL_ONLY = flagged("mass"), flagged("plural_only")
@@ -74,12 +75,22 @@ def _slips(tokens: Sequence[Token], thesaurus: Thesaurus) -> Iterator[Slip]:
             if slip is not None:
                 numbers[slip.at] = word in _MANY
                 yield slip
+    for at, word in enumerate(words[:-1]):
+        if word in _GROUPS and words[at + 1] == "of" and _lacks_article(tokens, at):
+            yield Slip(at, "of", "")
     for at, (token, word) in enumerate(zip(tokens, words, strict=True)):
         plural = _is_subject_plural(tokens, at, numbers) if word in _BE or token.tag in {"VBZ", "VBP"} else None
         if plural is not None and plural != (word in _PLURAL_VERBS if word in _BE else token.tag == "VBP"):
             right = _BE.get(word) or (token.lemma if plural else inflect(token.lemma, "VBZ"))
             if right != word:
                 yield Slip(at, word, right)
+
+
+def _lacks_article(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a noun and what describes it stand right behind a preposition or verb; captions may begin without article."""
+    while at and tokens[at - 1].tag in {"JJ", "JJR", "JJS", "VBN"}:
+        at -= 1
+    return at > 0 and tokens[at - 1].tag in {"IN", "TO", "VB", "VBD", "VBG", "VBP", "VBZ"}
 
 
 def _of_noun(tokens: Sequence[Token], at: int, thesaurus: Thesaurus) -> Slip | None:

@@ -45,7 +45,7 @@ def spelled_as(
     known, new_known = frozenset(words), frozenset(new_words)
     both = ARTICLES if known & ARTICLES and new_known & ARTICLES else frozenset[str]()
     old_only, new_only = known - new_known - both, new_known - known - both
-    if not any(one[0] == other[0] or one[-1] == other[-1] for one in old_only for other in new_only):
+    if not old_only or not new_only:
         return text
     joined = any(
         not other.isdisjoint(map("".join, pairwise(each))) for each, other in ((words, new_known), (new_words, known))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pairwright.cli.errors.exit_codes import exit_below_target
+from pairwright.cli.errors.exit_codes import PARTS_LEFT, exit_below_target
 from pairwright.cli.errors.interrupts import resumable_on_interrupt
 from pairwright.cli.generate.summary import nothing_kept_in_build, quota_lines
 from pairwright.cli.options.groups import advanced_option, limit_option, output_option
@@ -28,6 +28,7 @@ from pairwright.datasets.errors import UsageError
 
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig
+    from pairwright.flows.stage_selection import Share
 
 NoPrefectOption = Annotated[bool, advanced_option("--no-prefect", help="Run without Prefect, which starts faster.")]
 _TEXT_KINDS = {  # kind of text: its stage, and a noun
@@ -55,6 +56,16 @@ def build(
     ] = None,
     only: Annotated[str, typer.Option(metavar="STAGE", help="Run this stage only; earlier ones have to be done.")] = "",
     begin: Annotated[str, typer.Option("--from", metavar="STAGE", help="Rerun this stage and all later ones.")] = "",
+    part: Annotated[
+        str, typer.Option(metavar="I/N", help="Run share I of N of the jobs, as one of several processes.")
+    ] = "",
+    wait: Annotated[
+        float,
+        typer.Option(
+            min=0, metavar="SECONDS", help="With --part: wait so long for what other parts make (0 = end at once)."
+        ),
+    ] = 0.0,
+    finish: Annotated[bool, typer.Option("--finish", help="Wait for running parts, then build what is left.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Estimate the build and the cost of models; make nothing.")
     ] = False,
@@ -68,7 +79,8 @@ def build(
     ] = None,
     workers: Annotated[int | None, advanced_option(min=1, help="Processes; the output is the same.")] = None,
     runner: Annotated[
-        Literal["processes", "ray"] | None, advanced_option(help="This machine, or a Ray cluster; the same output.")
+        Literal["processes", "ray", "slurm"] | None,
+        advanced_option(help="This machine, a Ray or a Slurm cluster; the same output."),
     ] = None,
     address: Annotated[
         str | None, advanced_option(metavar="HOST:PORT", help="Head of the Ray cluster; else this machine's.")
@@ -85,12 +97,17 @@ def build(
       pairwright build build.yaml --out /data/birds --workers 8
       pairwright build build.yaml --incremental
       pairwright build build.yaml --out /shared/birds --runner ray --address 10.0.0.1:6379
+      pairwright build build.yaml --out /shared/birds --runner slurm
+      pairwright build build.yaml --out /shared/birds --part 3/16
     """
     from pairwright.datasets.remote.hub import dataset_of, is_hub
     from pairwright.datasets.remote.object_store import split_url
     from pairwright.flows.config.build import load_config
-    from pairwright.flows.stage_selection import StageSelection
+    from pairwright.flows.stage_selection import Share, StageSelection
 
+    if part and (finish or retry_failed):
+        raise UsageError(f"--part and {'--finish' if finish else '--retry-failed'} are mutually exclusive.")
+    share = Share.parse(part, wait) if part else None
     if dry_run:
         from pairwright.flows.graph import stage_names
 
@@ -108,15 +125,22 @@ def build(
         (dataset_of if is_hub(publish) else split_url)(publish)
     loaded = loaded.model_copy(update={name: value for name, value in values.items() if value is not None})
     progress = StageBars()
+    no_prefect = no_prefect or share is not None
     progress.note(f"Building {loaded.name} in {folder}{start_message(no_prefect)} ...")
     from pairwright.flows.build import build as run_build
 
     resumable_on_interrupt()
-    selection = StageSelection(only, begin)
+    selection = StageSelection(only, begin, share)
     manifest = run_build(
-        loaded, folder, progress, prefect=not no_prefect, retry_failed=retry_failed, selection=selection
+        *(loaded, folder, progress),
+        prefect=not no_prefect,
+        retry_failed=retry_failed,
+        selection=selection,
+        wait=finish,
     )
-    if only:
+    if share:
+        _end_part(share, manifest, as_json=as_json)
+    elif only:
         place = manifest["place"]
         lines = ["", f"Finished {only} in {place}. Without --only the build resumes after it."]
         emit({"out": place, "stages": _stages(manifest)}, lines, as_json=as_json)
@@ -124,6 +148,22 @@ def build(
         emit(build_result(folder, manifest), build_lines(folder, manifest, details=details), as_json=as_json)
     if (reasons := nothing_kept_in_build(manifest["stages"])) or (not only and misses_target(manifest)):
         exit_below_target(*reasons)
+
+
+def _end_part(share: "Share", done: dict[str, Any], *, as_json: bool) -> None:
+    """Print what is left after a part; exit with `PARTS_LEFT` unless all parts are done."""
+    left = done["left"]
+    result = {"out": done["place"], "part": str(share), "stages": _stages(done)}
+    if left is None:
+        lines = ["", "All parts are done. Next: the same command with --finish instead of --part."]
+        emit({**result, "left": None}, lines, as_json=as_json)
+        return
+    result["left"] = {"stage": left.stage, "jobs": left.jobs, "part": str(left.first)}
+    jobs = count_phrase(left.jobs, "job")
+    next_command = f"the same command with --part {left.first}"
+    lines = ["", f"Part {share} is done so far: {left.stage} has {jobs} of other parts left. Next: {next_command}."]
+    emit(result, lines, as_json=as_json)
+    raise typer.Exit(PARTS_LEFT)
 
 
 def misses_target(manifest: dict[str, Any]) -> bool:
@@ -184,6 +224,7 @@ def _model_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     bills = {name: stage["facts"]["llm"] for name, stage in manifest["stages"].items() if "llm" in stage["facts"]}
     if not bills:
         return []
+    from pairwright.flows.state.layout import failed_files
     from pairwright.generators.llm.budget import format_usd
     from pairwright.generators.llm.failed_rows import count_failed_rows
 
@@ -191,9 +232,10 @@ def _model_lines(folder: Path, manifest: dict[str, Any]) -> list[str]:
     price = "price unknown" if cost["usd"] is None else format_usd(cost["usd"])
     lines = [f"Texts by models: {cost['requests']:,} answers, {cost['tokens']:,} tokens, {price}"]
     for name, bill in bills.items():
-        path = folder / "failed" / f"{name}.jsonl"
-        if bill["failed"] and path.exists():
-            lines += [f"{name}: {line}" for line in count_failed_rows(path).lines(str(path))]
+        files = failed_files(folder, name)
+        if bill["failed"] and files:
+            where = str(files[0]) if len(files) == 1 else f"{files[0].parent}/*.jsonl"
+            lines += [f"{name}: {line}" for line in count_failed_rows(*files).lines(where)]
     return lines
 
 

@@ -55,7 +55,7 @@ def _work_lines(work: "BuildPlan", config: "BuildConfig") -> list[str]:
     rows = [
         ("stages", ", ".join(work.stages)),
         ("input", f"{work.pairs:,} pairs{rejected}"),
-        ("parts", f"{work.parts:,}, of at most {config.part_size:,} pairs"),
+        ("parts", f"{work.parts:,}, of at most {work.part_size:,} pairs"),
         ("shards", f"{at_most}{work.shards:,}, about {work.bytes / 1e6:,.1f} MB{images}"),
     ]
     return columns(rows, indent="")

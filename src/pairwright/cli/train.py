@@ -3,7 +3,7 @@
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -12,12 +12,14 @@ from pairwright.cli.options.groups import input_option, output_option
 from pairwright.cli.options.input import JsonOption
 from pairwright.cli.output.console import count_phrase, duration, emit, note, note_hub_models
 from pairwright.cli.output.progress import with_progress
-from pairwright.datasets.errors import MissingResourceError
+from pairwright.datasets.errors import MissingResourceError, UsageError
 from pairwright.datasets.progress import open_step
 from pairwright.training.recipes.names import recipe_names
 
 if TYPE_CHECKING:
+    from pairwright.training.finetuning.settings import FinetuningRecipe
     from pairwright.training.metrics_log import LogRow
+    from pairwright.training.recipes.schema import Recipe
     from pairwright.training.trainer import TrainingReport
 
 _NEEDED = ("torch", "transformers", "accelerate", "peft", "safetensors")
@@ -50,6 +52,12 @@ def train(
         typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as optimizer.lr=1e-5. Repeatable."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume from the newest checkpoint in OUT.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print parameters, memory per GPU, steps and required data rate; train nothing."
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train a model on shards.
@@ -61,7 +69,10 @@ def train(
       pairwright train negclip --data 'shards/{00000..00004}.tar' --model openai/clip-vit-base-patch32 --out run
       pairwright train fsc-clip --data shards --model clip --out run --set precision=bf16 --set optimizer.lr=1e-5
       pairwright train fsc-clip --data shards --model clip --out run --set precision=bf16 --set optimizer.lr=1e-5 --resume
+      pairwright train vlm-instruct --data shards --model Qwen/Qwen2.5-VL-3B-Instruct --out run --set method.lora.rank=16
+      pairwright train llava-7b-8gpu --data shards --model llava-hf/llava-1.5-7b-hf --out run --dry-run
     """
+    from pairwright.training.finetuning.settings import FinetuningRecipe
     from pairwright.training.recipes.reading import read_recipe
 
     settings = read_recipe(recipe, changes or [])  # before torch, whose import takes seconds
@@ -73,30 +84,47 @@ def train(
         from transformers.utils import logging
 
         from pairwright.training.reporters import check_reporters
-        from pairwright.training.trainer import TrainingRun
-        from pairwright.training.trainer import train as run
 
     check_reporters(reporters)
     note_hub_models([model])
     logging.disable_progress_bar()  # of loading weights
+    logging.set_verbosity_error()  # "requires torchvision; falling back"
+    if dry_run:
+        _print_plan(settings, data, model, as_json=as_json)
+        return
     resumable_on_interrupt("--resume continues from the newest checkpoint")
-    training = TrainingRun(
-        settings,
-        data,
-        model,
-        out,
-        validation=validation,
-        resume=resume,
-        on_error=on_error,
-        report_to=reporters,
-        on_row=lambda row: note(_log_line(row)),
-        on_message=note,
-    )
-    report = run(training)
+    named: dict[str, Any] = {
+        "validation": validation,
+        "resume": resume,
+        "on_error": on_error,
+        "report_to": reporters,
+        "on_message": note,
+    }
+    if isinstance(settings, FinetuningRecipe):
+        from pairwright.training.finetuning.run import FinetuningRun, finetune
+
+        report = finetune(FinetuningRun(settings, data, model, out, **named))
+    else:
+        from pairwright.training.trainer import TrainingRun
+        from pairwright.training.trainer import train as run
+
+        report = run(TrainingRun(settings, data, model, out, **named, on_row=lambda row: note(_log_line(row))))
     if report.main:
         if report.cut:
             note(f"{report.cut:,} texts were longer than the model's limit and truncated (counted in each epoch).")
         emit(_result(report), _lines(report), as_json=as_json)
+
+
+def _print_plan(settings: "Recipe | FinetuningRecipe", data: str, model: str, *, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from pairwright.training.finetuning.plan import make_plan
+    from pairwright.training.finetuning.settings import FinetuningRecipe
+
+    if not isinstance(settings, FinetuningRecipe):
+        raise UsageError("--dry-run is for recipes that finetune a generative model, such as llava-instruct.")
+    plan = make_plan(settings, data, model)
+    emit(asdict(plan), plan.lines(), as_json=as_json)
 
 
 def _log_line(row: "LogRow") -> str:

@@ -80,6 +80,27 @@ def test_one_caption_that_is_blocked_fails_alone_and_is_retried_alone() -> None:
     assert len(CAPTIONS) / 4 < groups < len(CAPTIONS) / 2
 
 
+def test_a_failed_caption_of_a_shared_request_has_its_own_answer_in_the_file_of_failed_rows() -> None:
+    """Captions that no check accepts, next to others in the same request and to one that is blocked."""
+    bad = CAPTIONS[2:20:4]
+
+    def some_wrong(request: ChatRequest) -> ServerAnswer:
+        given = answering(request)
+        wrong = given.text
+        for caption in bad:
+            wrong = wrong.replace(caption.replace("street", "beach"), "Something else.")
+        return ServerAnswer(wrong, finish_reason=given.finish_reason)
+
+    with serve_in_thread(ServerApp(ServerScript(), answer=some_wrong)) as server:
+        run(server, "o.jsonl")
+    failed = [json.loads(line) for line in Path("o.failed.jsonl").read_text().splitlines()]
+    *rejected, blocked = sorted(failed, key=lambda row: not row["said"])
+    assert [(row["said"].count("Something else."), row["said"].count('"caption"')) for row in rejected] == [(1, 1)] * 5
+    assert [(len(row["keys"]), row["unanswered"]) for row in rejected] == [(1, 0)] * 5
+    assert (len(blocked["keys"]), blocked["unanswered"]) == (1, 0)
+    assert blocked["keys"][0] not in {key for row in rejected for key in row["keys"]}  # it was asked alone
+
+
 def test_the_rows_are_the_same_for_any_number_of_captions_per_request() -> None:
     with serve_in_thread(ServerApp(ServerScript(), answer=answering)) as server:
         tokens = {}

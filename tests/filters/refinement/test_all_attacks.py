@@ -203,6 +203,17 @@ def test_a_type_with_too_few_rows_is_rejected_with_that_reason() -> None:
     assert "too_few_of_type" not in alone.reasons
 
 
+def test_small_types_that_hold_most_rows_are_kept() -> None:
+    rows = telling_rows(160).with_columns(
+        type=pl.when(pl.col("id").cast(pl.Int64) < 90)
+        .then(pl.col("id").cast(pl.Int64) % 3)
+        .otherwise(-1)
+        .cast(pl.String)
+    )
+    result = refine_against_all_attacks(rows, options=AllAttacksOptions(target=0.7, rounds=1))
+    assert "too_few_of_type" not in result.reasons
+
+
 THREADED = """
 import sys
 sys.path.insert(0, sys.argv[1])

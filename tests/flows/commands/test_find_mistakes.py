@@ -160,6 +160,31 @@ def test_without_a_judge_a_review_is_suggested_and_true_negatives_are_left_to_it
     assert summary["by"]["judge"]["rejected"]["true_of_image"] == len(true)
 
 
+def test_rows_about_which_the_judge_is_undecided_are_rejected_and_did_not_fail(corpus: Corpus, tmp_path: Path) -> None:
+    folder, _ = corpus
+    with serve_in_thread(ServerApp(answer=mistaken_then_undecided(corpus))) as server:
+        call = [folder / "captions.jsonl", "--model", "vlm", "--base-url", server.url, "--out", tmp_path / "hard.jsonl"]
+        done = CliRunner().invoke(
+            app, ["generate", "mistakes", *map(str, call), "--judge-model", "judge"], catch_exceptions=False
+        )
+    assert done.exit_code == 3
+    reasons = {row["reason"] for row in rows_of(tmp_path / "hard.jsonl")}
+    assert "judge_undecided" in reasons
+    assert "failed" not in done.stderr
+    assert not (tmp_path / "hard.judge.failed.jsonl").read_text()
+
+
+def mistaken_then_undecided(corpus: Corpus) -> Callable[[ChatRequest], ServerAnswer]:
+    """Return a model that chooses no caption, and a judge that chooses what is shown first."""
+    captions = {json.loads(line)["caption"] for line in (corpus[0] / "captions.jsonl").read_text().splitlines()}
+
+    def answer(request: ChatRequest) -> ServerAnswer:
+        first = json.loads(request.user.strip().splitlines()[0].partition(" ")[2])
+        return ServerAnswer("(1)" if request.model == "judge" or first not in captions else "(2)")
+
+    return answer
+
+
 def test_a_plan_sends_nothing_and_writes_nothing(corpus: Corpus, tmp_path: Path) -> None:
     folder, _ = corpus
     with models(corpus, drawn) as server:

@@ -15,9 +15,13 @@ from pairwright.flows.commands.triples import TripleRequest, run_by_rules
 from pairwright.flows.commands.triples_with_model import plan_with_model, run_with_model
 from pairwright.flows.config.sections import LLMSection
 from pairwright.flows.llm.model_access import ModelAccess
+from pairwright.generators.llm.grouping import split_items
+from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.chat_request import ChatRequest
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
+from tests.generators.recorded_negatives import caption_of
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "image": "1.jpg", "caption": "a large dog in a field", "negative": "a small dog in a field", "mine": 7},
@@ -216,6 +220,38 @@ def test_a_model_is_asked_for_other_types_only_where_its_own_gave_nothing(server
     told = asking(rows.parent)
     plan = plan_with_model(TripleRequest(few, rows.parent / "x.jsonl"), told, lambda _: None)
     assert plan.rows == 1
+
+
+def test_captions_share_requests_also_where_other_types_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing rewords "wooden"; so each caption is asked about again, for its relation or its thing."""
+    things = ("bench", "chair", "table", "boat", "fence", "bridge", "door", "spoon")
+    given = [
+        {"caption": f"a wooden {thing} near a sofa", "negative": f"a metal {thing} near a sofa"} for thing in things
+    ]
+
+    def answering(request: ChatRequest) -> ServerAnswer:
+        def reworded(text: str) -> dict[str, Any]:
+            caption = caption_of(text)
+            if "replace-object" not in text:
+                return {"positives": []}
+            return answer("replace-object", caption.replace("sofa", "couch"), "sofa", "couch")
+
+        items = split_items(request.user)
+        entries = [{"id": own, **reworded(text)} for own, text in items]
+        return ServerAnswer(json.dumps({"answers": entries} if items else reworded(request.user)))
+
+    rows = written(tmp_path / "rows.jsonl", given)
+    request = TripleRequest(rows, tmp_path / "asked.jsonl", any_type=True)
+    with serve_in_thread(ServerApp(ServerScript(), answer=answering)) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        first = run_with_model(request, asking(tmp_path), lambda _: None, lambda _: None)
+        sent = server.stats()["requests"]
+        again = run_with_model(request, asking(tmp_path), lambda _: None, lambda _: None)
+        assert server.stats()["requests"] == sent
+    assert first["kept"] == again["kept"] == len(things)
+    assert sent < len(things)
 
 
 def test_broken_rows_of_the_pool_are_reported(rows: Path) -> None:

@@ -88,6 +88,22 @@ def test_limits_leave_the_same_rows_for_any_number_of_parts(captions: Path) -> N
     assert sorted(row.id for row in few) == sorted(row.id for row in many)
 
 
+def test_without_limits_a_part_is_a_link_and_limits_set_later_cut_it_without_a_change_of_the_draft(
+    captions: Path,
+) -> None:
+    _, plain = built(captions, types=["replace-object"])
+    out = captions.parent / "build-7"
+    draft, kept = out / "drafts" / "negatives-00000.parquet", out / "annotations" / "negatives-00000.parquet"
+    assert kept.samefile(draft)
+    before = draft.read_bytes()
+    manifest, rows = built(captions, types=["replace-object"], quota=10)
+    assert len(rows) == manifest["stages"]["balance"]["kept"] == 10 < len(plain)
+    assert not kept.samefile(draft)
+    assert draft.read_bytes() == before
+    _, again = built(captions, types=["replace-object"])
+    assert again == plain
+
+
 def test_positives_are_balanced_and_accounted_for_as_negatives_are(captions: Path) -> None:
     manifest, rows = built(captions, stage="positives", quota={"replace-object": 6}, max_word_share=0.34)
     objects = [row for row in rows if row.target == "object" and row.form == "replace"]

@@ -1,37 +1,19 @@
-"""The index stage of a build: its parts are built side by side by the build's pool, and no pool changes a byte."""
+"""The index stage of a build: its parts are jobs of their own, and no number of workers changes a byte."""
 
-import threading
-from collections.abc import Callable
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from pairwright.datasets.errors import PairwrightError
 from pairwright.flows.build import build
-from pairwright.flows.config.sections import IndexSection
 from pairwright.flows.stage_selection import StageSelection
-from pairwright.flows.stages.index import IndexStage
+from pairwright.flows.stages.index import default_shards
+from pairwright.flows.state.layout import read_pair_parts
+from pairwright.indexes.building.build import build_index_from_pairs
+from pairwright.indexes.hnsw.metadata import METADATA_FILE
 from tests.flows.conftest import checked, settings
+from tests.flows.test_build import Heard
 
 PARTS = 3
-
-
-class AllAtOnce(Executor):
-    """Starts its jobs when it has `PARTS` of them; a caller that waits for one before the next gets an error."""
-
-    def __init__(self) -> None:
-        self._pool, self._together = ThreadPoolExecutor(PARTS), threading.Barrier(PARTS, timeout=60)
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **_: Any) -> "Future[Any]":
-        """Run a job when there are enough of them."""
-
-        def wait_and_run() -> Any:
-            self._together.wait()
-            return fn(*args)
-
-        return self._pool.submit(wait_and_run)
 
 
 def indexed(corpus: Path, out: Path, workers: int) -> Path:
@@ -57,24 +39,25 @@ def test_an_index_built_by_several_processes_has_the_bytes_of_one(alone: Path, c
     assert contents(indexed(corpus, tmp_path, 2)) == contents(alone)
 
 
-def test_the_parts_of_the_index_are_built_side_by_side(alone: Path) -> None:
+def test_the_parts_of_a_build_give_the_index_that_all_pairs_at_once_give(alone: Path, tmp_path: Path) -> None:
+    names = sorted(path.stem for path in (alone / "pairs").glob("*.parquet"))
+    build_index_from_pairs(lambda: read_pair_parts(alone, names), tmp_path / "index", shards=PARTS, keep_pairs=False)
+    whole = contents(tmp_path)
+    parts = contents(alone)
+    assert {name: whole[name] for name in whole if METADATA_FILE not in name} == {
+        name: parts[name] for name in parts if METADATA_FILE not in name
+    }
+
+
+def test_a_part_of_the_index_that_is_missing_is_built_again_alone(alone: Path, corpus: Path) -> None:
     before = contents(alone)
-    asked: list[int] = []
-
-    def side_by_side(parts: int) -> tuple[Executor, int]:
-        asked.append(parts)
-        return AllAtOnce(), 1
-
-    stage = IndexStage(side_by_side, threading.Event())
-    outcome = stage(alone, ["00000", "00001", "00002"], IndexSection(shards=PARTS), "", 0)
-    assert asked == [PARTS]
-    assert outcome.counts.kept == 160
+    (alone / "index" / "text-00001" / "keys.npy").unlink()
+    heard = Heard()
+    config = checked(settings(corpus, index={"shards": PARTS}, workers=1))
+    build(config, alone, heard, prefect=False, selection=StageSelection(only="index"))
+    assert heard.ran["index"] == 1
     assert contents(alone) == before
 
 
-def test_a_build_that_is_stopped_does_not_read_all_pairs_for_the_index_first(alone: Path) -> None:
-    stop = threading.Event()
-    stop.set()
-    stage = IndexStage(lambda _: (AllAtOnce(), 1), stop)
-    with pytest.raises(PairwrightError, match="stopped"):
-        stage(alone, ["00000", "00001", "00002"], IndexSection(shards=PARTS), "", 0)
+def test_the_number_of_parts_grows_with_the_root_of_the_pairs() -> None:
+    assert [default_shards(pairs) for pairs in (1, 4_000, 20_000, 200_000, 10_000_000)] == [1, 1, 3, 7, 50]

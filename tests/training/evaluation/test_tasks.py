@@ -29,7 +29,6 @@ from pairwright.training.loading.tokenization import load_tokenizer  # noqa: E40
 from pairwright.training.models.clip import Clip  # noqa: E402
 from pairwright.training.models.focallens_clip import FocalLensClip  # noqa: E402
 from pairwright.training.models.focallens_mllm import FocalLensMllm  # noqa: E402
-from pairwright.training.models.llava import Llava  # noqa: E402
 from pairwright.training.models.react_clip import ReactClip  # noqa: E402
 from pairwright.training.tiny_clip import write_word_tokenizer  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
@@ -300,10 +299,8 @@ def test_labels_of_shards_may_be_in_a_file_in_any_order(given: Given, tmp_path: 
 
 
 def test_a_focallens_mllm_is_asked_through_its_language_model(given: Given, tmp_path: Path) -> None:
-    language = tiny_models.language()
-    llava = Llava(tiny_models.vision(), language, tokenizer=tiny_models.tokenizer())
-    target = Clip.load(given.clip)
-    FocalLensMllm(llava, target).save(tmp_path / "mllm")
+    llava, target = tiny_models.llava_checkpoint(), Clip.load(given.clip)
+    FocalLensMllm(llava, target, processor=tiny_models.llava_processor()).save(tmp_path / "mllm")
     found = measured(
         "conditions", str(tmp_path / "mllm"), given.toy, by=("colour",), asked={"colour": "what colour is it ?"}
     )

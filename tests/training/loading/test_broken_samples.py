@@ -19,7 +19,6 @@ from safetensors.torch import load_file  # noqa: E402 - behind the guard of torc
 from pairwright.datasets.errors import InputError  # noqa: E402
 from pairwright.datasets.shards.webdataset import read_shard  # noqa: E402
 from pairwright.training.evaluation.data import read_hard_negatives  # noqa: E402
-from pairwright.training.loading.conversations import ConversationCollator  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402
 from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
 from pairwright.training.metrics_log import LogRow  # noqa: E402
@@ -211,10 +210,9 @@ def test_broken_json_is_skipped_whether_it_is_read_at_the_start_or_later(
     later = loader(data, PairCollator(), given.words, window=0)
     assert len(keys(later)) == 7
     assert [found.reason for found in later.skipped.values()] == ["broken_json"]
-    for recipe in (TripletCollator(), ConversationCollator(-200)):
-        early = loader(data, recipe, given.words)
-        assert early.index.left_out == {"broken_json": 1}
-        assert len(keys(early)) == 7
+    early = loader(data, TripletCollator(), given.words)
+    assert early.index.left_out == {"broken_json": 1}
+    assert len(keys(early)) == 7
     with pytest.raises(InputError, match=r"::0003: broken_json"):
         list(loader(data, PairCollator(), given.words, on_error="stop"))
 

@@ -1,7 +1,6 @@
 """Collators: texts, masks, labels, and random choices."""
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,16 +15,13 @@ from pairwright.datasets.errors import InputError, UsageError  # noqa: E402 - be
 from pairwright.datasets.shards.samples import Sample  # noqa: E402
 from pairwright.datasets.shards.webdataset import write_shards  # noqa: E402
 from pairwright.generators.language.wordnet import wordnet_status  # noqa: E402
-from pairwright.training.loading.conversations import ConversationCollator  # noqa: E402
+from pairwright.training.finetuning.dataset import open_dataset  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402
 from pairwright.training.loading.rationales import RationaleCollator  # noqa: E402
-from pairwright.training.loading.tokenization import TextOptions, load_tokenizer  # noqa: E402
+from pairwright.training.loading.tokenization import IGNORE_INDEX, TextOptions, load_tokenizer  # noqa: E402
 from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
-from pairwright.training.objectives.next_token import IGNORE_INDEX  # noqa: E402
 from tests.datasets.sample_builders import conversation, negative, pair, picture, samples  # noqa: E402
 from tests.training.loading_cases import loader, shards, tokenizer  # noqa: E402
-
-IMAGE = -200
 
 
 class Given(NamedTuple):
@@ -68,6 +64,17 @@ def test_captions_and_edits_come_as_tokens_with_a_mask_where_a_row_has_none(give
             assert shown == sample.pair.caption.replace("red", "blue")
             assert "disc" in given.text(batch.positives[row, 0])
         assert not batch.negatives_text_mask[row, int(has) :].any()
+
+
+def test_batches_of_fixed_lengths_have_one_shape_and_embed_missing_texts_too(given: Given) -> None:
+    recipe = PairCollator(negatives=2, positives=1)
+    found = list(loader(given.data, recipe, given.words, 20, fixed=True))
+    assert {each.texts.shape for each in found} == {(4, 20)}
+    assert {each.negatives.shape for each in found} == {(4, 2, 20)}
+    assert all((each.negatives_count, each.positives_count) == ([2] * 4, [1] * 4) for each in found)
+    usual = one_batch(given.data, recipe, given.words)
+    assert usual.negatives_count == usual.negatives_mask.sum(dim=1).tolist()
+    assert usual.positives_count == usual.positives_mask.sum(dim=1).tolist()
 
 
 def test_more_negatives_than_places_are_sampled_in_each_epoch_one_of_each_type_first(
@@ -165,66 +172,20 @@ def test_a_repeated_exchange_is_one_row_and_types_filter(tmp_path: Path, given: 
     assert len(one_batch(data, TripletCollator(), given.words).keys) == 2
     chosen = one_batch(data, TripletCollator(types=("brief",)), given.words)
     assert [given.text(row) for row in chosen.texts] == ["no ."]
-    assert len(one_batch(data, ConversationCollator(IMAGE), given.words).keys) == 2
 
 
-def test_only_answers_and_their_stop_marks_are_labelled(given: Given) -> None:
-    batch = one_batch(given.data, ConversationCollator(IMAGE), given.words)
-    end = load_tokenizer(given.words).eos_token_id
-    for ids, labels, mask in zip(batch.texts, batch.labels, batch.text_mask, strict=True):
-        learnt = labels != IGNORE_INDEX
-        assert torch.equal(labels[learnt], ids[learnt])
-        assert not learnt[~mask].any()
-        assert given.text(ids[learnt]) == "the circle is red . no , there is no star ."
-        assert (ids[learnt] == end).sum() == 2
-        assert (ids == IMAGE).sum() == 1
-
-
-def test_the_image_token_is_before_or_after_the_first_question_at_random(given: Given) -> None:
-    one = loader(given.data, ConversationCollator(IMAGE), given.words, batch_size=100)
-    places = {int((row == IMAGE).nonzero()) for _ in range(4) for batch in one for row in batch.texts}
-    assert len(places) == 2
-
-
-def test_a_conversation_that_is_too_long_is_truncated_but_keeps_its_image(given: Given) -> None:
-    batch = one_batch(given.data, ConversationCollator(IMAGE), given.words, max_tokens=6)
-    assert batch.cut == 6
-    assert batch.texts.shape == (6, 6)
-    assert ((batch.texts == IMAGE).sum(dim=1) == 1).all()
-
-
-@pytest.mark.parametrize("workers", [0, 2])
-def test_steps_and_epochs_of_conversations_count_conversations(tmp_path: Path, given: Given, workers: int) -> None:
-    def asked(number: int) -> Sample:
-        of = pair(number, f"a red circle {number}", f"{number}.jpg")
-        conversations = [
-            conversation(of, "what color ?", f"red {turn} ." if turn else "red .") for turn in range(number)
-        ]
-        return Sample(of, tuple(conversations), (), picture(), "jpg")
-
-    data = write_shards(map(asked, range(6)), tmp_path, max_samples=2).pattern
-    one = loader(data, ConversationCollator(IMAGE), given.words, batch_size=5, workers=workers)
-    assert (one.order.samples, one.unit, one.index.left_out) == (15, "conversations", {"no_conversations": 1})
-    batches = list(one)
-    assert [len(batch.keys) for batch in batches] == [5, 5, 5]
-    said = Counter(
-        (key, given.text(row[row != IGNORE_INDEX]))
-        for batch in batches
-        for key, row in zip(batch.keys, batch.labels, strict=True)
-    )
-    assert len(said) == 15
-    assert set(Counter(key for key, _ in said).values()) == {1, 2, 3, 4, 5}
-    for batch in batches:
-        assert batch.images.shape[0] == 5
-        for place, key in enumerate(batch.keys):
-            assert torch.equal(batch.images[place], batch.images[batch.keys.index(key)])
+def rationales(data: str, objectives: Any, given: Given, split: str = "train") -> tuple[Any, RationaleCollator]:
+    """Return a data set and its collator."""
+    collator = RationaleCollator(objectives, split, load_tokenizer(given.words))
+    return open_dataset(data, collator), collator
 
 
 @pytest.mark.parametrize(("objectives", "rows"), [("multi-task", 2), ("single-task", 1), ("label", 1)])
 def test_rationale_batches_have_the_rows_of_their_objective(given: Given, objectives: Any, rows: int) -> None:
-    batch = one_batch(given.data, RationaleCollator(objectives), given.words)
-    assert len(batch.keys) == 6 * rows
-    said = [given.text(row[row != IGNORE_INDEX]) for row in batch.targets[:rows]]
+    dataset, collator = rationales(given.data, objectives, given)
+    batch = collator([dataset[number] for number in range(len(dataset))])
+    assert len(batch["labels"]) == 6 * rows
+    said = [given.text(row[row != IGNORE_INDEX]) for row in batch["labels"][:rows]]
     why = "the circle is red , not blue . so the answer is no ."
     assert (
         said
@@ -234,7 +195,7 @@ def test_rationale_batches_have_the_rows_of_their_objective(given: Given, object
             "label": ["no"],
         }[objectives]
     )
-    assert batch.rationale.tolist() == [objectives == "multi-task" and row % 2 == 1 for row in range(6 * rows)]
+    assert batch["rationale"].tolist() == [objectives == "multi-task" and row % 2 == 1 for row in range(6 * rows)]
 
 
 def test_collators_refuse_values_out_of_range() -> None:
@@ -249,7 +210,7 @@ def test_collators_refuse_values_out_of_range() -> None:
 
 def test_a_rationale_of_another_split_is_skipped(given: Given) -> None:
     with pytest.raises(Exception, match="none of the 12 samples"):
-        loader(given.data, RationaleCollator(split="validation"), given.words)
+        rationales(given.data, "multi-task", given, "validation")
 
 
 def student_lines(path: Path, *rows: tuple[str, str, str, str]) -> str:
@@ -268,13 +229,15 @@ def test_a_file_of_rationale_rows_is_read_by_example(tmp_path: Path, given: Give
         ("a", "rationale", "the circle is red .", "train"),
         ("c", "label", "yes", "validation"),
     )
-    one = loader(data, RationaleCollator(), given.words)
-    assert one.index.left_out == {"no_rationales": 1}
-    (batch,) = one
-    said = {key: [] for key in batch.keys}  # type: dict[str, list[str]]
-    for key, row in zip(batch.keys, batch.targets, strict=True):
-        said[key].append(given.text(row[row != IGNORE_INDEX]))
-    assert said == {"a": ["no", "the circle is red ."], "b": ["yes"]}
+    dataset, collator = rationales(data, "multi-task", given)
+    assert dataset.index.left_out == {"no_rationales": 1}
+    said = [[given.text(row[row >= 0]) for row in collator([dataset[number]])["labels"]] for number in range(2)]
+    assert said == [["no", "the circle is red ."], ["yes"]]
+
+
+def test_a_batch_without_a_usable_example_has_no_labels(given: Given) -> None:
+    _, collator = rationales(given.data, "multi-task", given)
+    assert (collator([])["labels"] == IGNORE_INDEX).all()
 
 
 @pytest.mark.parametrize("line", ["no json", "[]", '{"id": "a"}'])
@@ -282,7 +245,7 @@ def test_an_invalid_rationale_row_is_reported_by_its_line(tmp_path: Path, given:
     path = tmp_path / "rows.jsonl"
     path.write_text(line + "\n")
     with pytest.raises(InputError, match="line 1"):
-        loader(str(path), RationaleCollator(), given.words)
+        rationales(str(path), "multi-task", given)
 
 
 def test_instructions_may_have_a_tokenizer_of_their_own_without_the_end_mark(given: Given) -> None:

@@ -29,7 +29,6 @@ def cases() -> dict[str, Case]:
     from pairwright.training.objectives.fsc_clip import FscWeights, LocalFeatures, fsc_clip_loss
     from pairwright.training.objectives.hard_negatives import choice_loss, choice_scores, hard_negative_loss
     from pairwright.training.objectives.hard_positives import analogy_loss, hp_hn_loss
-    from pairwright.training.objectives.next_token import next_token_loss
     from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
     from pairwright.training.objectives.soft_positives import react_loss, soft_positive_loss
     from pairwright.training.objectives.step_by_step import WrittenTexts, multi_task_loss, single_task_loss
@@ -90,7 +89,6 @@ def cases() -> dict[str, Case]:
             lambda images, texts, ids, scale: conditional_loss(images, texts, scale, same=ids, both_ways=True),
             (*pair, "ids"),
         ),
-        "next token": Case(unscaled(next_token_loss), written),
         "two tasks": Case(
             unscaled(two_tasks),
             (*written, "logits", "tokens", "places"),
@@ -113,7 +111,6 @@ NAMES = (
     "unicl",
     "focallens",
     "focallens without twins",
-    "next token",
     "two tasks",
     "one task",
 )

@@ -11,6 +11,7 @@ from pairwright.cli.output.console import note
 
 FAILED = 1
 BELOW_TARGET = 3
+PARTS_LEFT = 4  # of `build --part`: other parts have to go on first
 
 
 def exit_below_target(*reasons: str) -> NoReturn:

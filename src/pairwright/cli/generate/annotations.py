@@ -22,7 +22,7 @@ from pairwright.generators.conversations.question_templates import (
     PromptTurns,
 )
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
-from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST
+from pairwright.generators.llm.group_size import CAPTIONS_PER_REQUEST, MAX_CANDIDATES
 
 CaptionsPerRequest = Annotated[int, advanced_option(min=1, help="Model: captions in one request, at most.")]
 
@@ -43,7 +43,10 @@ def negatives(
         bool, typer.Option("--both-sides", help="Write a hard positive for each negative, edited in the same place.")
     ] = False,
     candidates: Annotated[
-        int, typer.Option(min=1, help="Model: negatives per type in one answer, for refine --fix choose.")
+        int,
+        typer.Option(
+            min=1, max=MAX_CANDIDATES, help="Model: negatives per type in one answer, for refine --fix choose."
+        ),
     ] = 1,
     see_image: SeeImageOption = False,
     floor: Annotated[

@@ -444,6 +444,22 @@ def test_a_disagreement_that_no_form_mends_is_rejected() -> None:
     assert check_with_wordnet("A dog with a hat", "A dog with a glasses", "replace-object").reason == "not_grammatical"
 
 
+@pytest.mark.parametrize("kind", ["hard_negative", "hard_positive"])
+@pytest.mark.parametrize(
+    ("source", "text", "reason"),
+    [
+        ("A room with three couches", "A room with couple of couches", "not_grammatical"),
+        ("A man holding ten bananas", "A man holding large bunch of bananas", "not_grammatical"),
+        ("A room with pair of couches", "A room with couple of couches", ""),
+        ("A room with three couches", "A room with plenty of couches", ""),
+        ("Three dogs on a bed", "Group of dogs on a bed", ""),
+    ],
+)
+def test_a_group_behind_a_preposition_or_verb_needs_its_article(source: str, text: str, reason: str, kind: str) -> None:
+    found = check_with_wordnet(source, text, "replace-attribute", kind=kind)
+    assert (found.reason == "not_grammatical") == (reason == "not_grammatical")  # other reasons depend on the kind
+
+
 @pytest.mark.parametrize(
     ("source", "text", "asked"),
     [
@@ -478,6 +494,9 @@ def test_what_is_right_or_in_doubt_or_the_source_s_own_is_left_as_written(source
         ("Two dogs on a bed", "One dog on a bed", "replace-attribute", ""),
         ("A woman with a cup", "A woman and a child with a cup", "add-object", ""),
         ("A woman with a cup", "A woman and a lady with a cup", "add-object", "true_of_image"),
+        ("A boy on a skateboard", "A boy on a scooter and a skateboard", "add-object", ""),
+        ("A man flying a kite", "A man flying a balloon and a kite", "add-object", ""),
+        ("Two boats on a lake", "Two boats and a kayak on a lake", "add-object", "true_of_image"),
     ],
 )
 def test_sisters_are_fair_negatives_and_what_may_be_the_same_is_none(

@@ -57,6 +57,10 @@ def check(source: str, text: str, asked: str, *others: str, other_types: tuple[s
         ),
         # Repairs beside the edit are not taken over.
         (
+            "A base ball near a ball on a base and a dog", "A baseball near a ball on a base and a cat", "replace-object",
+            "A base ball near a ball on a base and a cat",
+        ),
+        (
             "A bear is sitting in front a group of boxes", "A robot is sitting in front of a group of boxes", "replace-object",
             "A robot is sitting in front a group of boxes",
         ),

@@ -1,0 +1,248 @@
+"""The model of a job in another process or on another node: its requests go to the build's `AnswerService`.
+
+If the connection breaks, requests without an answer are sent again to whoever serves then: answers that had come to the
+service are in its cache. After `RECONNECT_S` seconds without a service the job ends.
+"""
+
+import asyncio
+import contextlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+
+from pairwright.datasets.images.loading import UnusableImageError
+from pairwright.flows.llm.answer_messages import (
+    ADDRESS_FILE,
+    LineBuffer,
+    LineWriter,
+    describe_error,
+    describe_request,
+    describe_schema,
+    encode,
+    job_owner,
+    read_error,
+    read_reply,
+)
+from pairwright.generators.llm.client.messages import Image, Reply, Request, Schema, Usage
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.session import Snapshot
+
+RECONNECT_S = 60.0
+_POLL_S = 0.1
+_CONNECT_S = 10.0
+
+
+@dataclass(frozen=True)
+class AnswerSource:
+    """Where the answers of a job come from.
+
+    Attributes:
+        root: the folder that the build works in.
+        stage: of the job.
+        part: of the job.
+        rows_in_stage: rows of the stage, for its progress; 0: unknown.
+    """
+
+    root: Path
+    stage: str
+    part: str
+    rows_in_stage: int = 0
+
+
+@dataclass(slots=True)
+class _Open:
+    """A request without an answer."""
+
+    line: bytes
+    reply: asyncio.Future[Reply]
+    images: tuple[Image, ...]
+
+
+class ServiceModel:
+    """Model that the service of the build answers; for one event loop, within an ``async with``.
+
+    Attributes:
+        used: prompt and completion tokens of the answers so far, by cache key.
+        counts: answered requests of all jobs, and parts with unanswered ones; as of the latest error.
+    """
+
+    _loop: asyncio.AbstractEventLoop
+
+    def __init__(self, source: AnswerSource) -> None:
+        self._source = source
+        self._open: dict[int, _Open] = {}
+        self._schemas: dict[bytes, tuple[int, bytes]] = {}  # by shape: number, and the line that defines it
+        self._number = 0
+        self._link: _Link | None = None
+        self._stopped: RequestError | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self.counts = (0, 0)
+        self.used: dict[str, tuple[int, int]] = {}
+
+    async def ask(self, request: Request) -> Reply:
+        """Return the service's answer.
+
+        Raises:
+            RequestError: as the service's model raises it, or when there is no service any more.
+            PairwrightError: what else ended the request there.
+        """
+        if self._stopped is not None:
+            raise self._stopped.copy()
+        schema = self._number_of(request.schema) if request.schema is not None else 0
+        self._number += 1
+        number = self._number
+        line = encode({"id": number, "ask": describe_request(request, schema)})
+        images = tuple(image for message in request.messages for image in message.images)
+        self._open[number] = waiting = _Open(line, self._loop.create_future(), images)
+        try:
+            if self._link is not None:
+                self._link.write(line)
+            elif self._connecting is None:
+                self._reconnect()
+            return await waiting.reply
+        finally:
+            del self._open[number]
+
+    def stop(self, failure: RequestError) -> None:
+        """Send nothing more; requests without an answer may still get one."""
+        self._stopped = self._stopped or failure
+
+    def report(self, now: Snapshot) -> None:
+        """Send the progress of the job."""
+        if self._link is not None:
+            spent = now.spent
+            rows = [now.rows, now.failed, *(getattr(spent, name) for name in spent.__dataclass_fields__)]
+            self._link.write(encode({"rows": rows}))
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for task in [*self._background, *([self._connecting] if self._connecting else [])]:
+            task.cancel()
+        if self._link is not None:
+            self._link.close()
+
+    def _number_of(self, schema: Schema) -> int:
+        known = self._schemas.get(schema.shape)
+        if known is None:
+            number = len(self._schemas) + 1
+            known = number, encode({"define": number, "schema": describe_schema(schema)})
+            self._schemas[schema.shape] = known
+            if self._link is not None:
+                self._link.write(known[1])
+        return known[0]
+
+    def _reconnect(self) -> None:
+        self._connecting = self._loop.create_task(self._connect())
+
+    async def _connect(self) -> None:
+        until = self._loop.time() + RECONNECT_S
+        while self._link is None:
+            with contextlib.suppress(OSError, ValueError, KeyError, TimeoutError):
+                address = orjson.loads((self._source.root / ADDRESS_FILE).read_bytes())
+                if "closed" in address:
+                    self._give_up()
+                    break
+                async with asyncio.timeout(_CONNECT_S):
+                    _, self._link = await self._loop.create_connection(
+                        lambda: _Link(self), address["host"], address["port"]
+                    )
+                self._greet(self._link, address["secret"])
+                break
+            if self._loop.time() > until:
+                self._give_up()
+                break
+            await asyncio.sleep(_POLL_S)
+        self._connecting = None
+
+    def _greet(self, link: "_Link", secret: str) -> None:
+        source = self._source
+        hello = {
+            "secret": secret,
+            "owner": job_owner(),
+            "stage": source.stage,
+            "part": source.part,
+            "of": source.rows_in_stage,
+        }
+        link.write(encode(hello))
+        for _, line in self._schemas.values():
+            link.write(line)
+        for waiting in self._open.values():
+            link.write(waiting.line)
+
+    def _give_up(self) -> None:
+        self._stopped = RequestError("interrupted", "the process that sends the requests has ended")
+        for waiting in self._open.values():
+            if not waiting.reply.done():
+                waiting.reply.set_exception(self._stopped.copy())
+
+    def lost(self, link: "_Link") -> None:
+        """Connect again if requests are open."""
+        if link is self._link:
+            self._link = None
+            if self._open and self._connecting is None:
+                self._reconnect()
+
+    def read(self, message: dict[str, Any]) -> None:
+        """Take a message of the service."""
+        waiting = self._open.get(message["id"])
+        if waiting is None:
+            return  # cancelled
+        if "fetch" in message:
+            task = self._loop.create_task(self._send_image(message["fetch"], waiting.images[message["position"]]))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
+        elif waiting.reply.done():
+            return
+        elif "reply" in message:
+            reply = read_reply(message["reply"])
+            self.used[reply.key] = reply.usage.prompt_tokens, reply.usage.completion_tokens
+            if message["reply"].get("estimated"):  # by the service; the job's bill estimates and counts it likewise
+                reply = replace(reply, usage=Usage(0, 0))
+            waiting.reply.set_result(reply)
+        else:
+            self.counts = (message["counts"][0], message["counts"][1])
+            waiting.reply.set_exception(read_error(message["error"]))
+
+    async def _send_image(self, ticket: int, image: Image) -> None:
+        answer: dict[str, Any]
+        try:
+            answer = {"image": ticket, "url": await asyncio.to_thread(image.data_url)}
+        except UnusableImageError as error:
+            answer = {"image": ticket, "error": describe_error(RequestError("bad_image", str(error)))}
+        except RequestError as error:
+            answer = {"image": ticket, "error": describe_error(error)}
+        if self._link is not None:
+            self._link.write(encode(answer))
+
+
+class _Link(asyncio.Protocol):
+    """A connection to the service."""
+
+    def __init__(self, model: ServiceModel) -> None:
+        self._model = model
+        self._lines = LineBuffer()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = transport
+        writer = LineWriter(asyncio.get_running_loop(), transport.write)  # type: ignore[attr-defined] # uvloop's too
+        self.write = writer.write
+
+    def data_received(self, data: bytes) -> None:
+        """Read messages."""
+        for line in self._lines.add(data):
+            self._model.read(orjson.loads(line))
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
+        """Tell the model."""
+        self._model.lost(self)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._transport.close()

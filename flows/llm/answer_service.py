@@ -1,0 +1,339 @@
+"""The service that sends the requests of a build: one rate limit, one budget and one answer store for all of its jobs.
+
+Jobs run in other processes and on other nodes. They prepare requests and check answers; the service, a thread of the
+build's process, looks answers up in the cache, sends what is missing within the limits, and stores each answer before it
+passes it on. Nodes need neither the API key nor access to the model, and a killed job loses no answer: its successor finds
+them in the cache.
+
+The address is in the file `ADDRESS_FILE` of the build directory, readable by its owner only, with a secret that a job
+must send first. Messages (`answer_messages`) are not encrypted: the network between the nodes has to be trusted.
+
+Several processes may build the parts of one build (``--part``). The one that holds the lock `LOCK_FILE` serves, the
+others wait for the lock, so that another one serves when it ends or dies. Jobs then reconnect (`answer_client`).
+"""
+
+import asyncio
+import contextlib
+import hmac
+import os
+import secrets
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import orjson
+
+from pairwright.datasets.errors import PairwrightError, UsageError
+from pairwright.datasets.file_locks import acquire_lock
+from pairwright.flows.llm.answer_messages import (
+    ADDRESS_FILE,
+    LineBuffer,
+    LineWriter,
+    describe_error,
+    describe_reply,
+    encode,
+    job_owner,
+    read_error,
+    read_request,
+)
+from pairwright.flows.llm.model_access import ModelAccess
+from pairwright.flows.progress import BuildProgress
+from pairwright.generators.llm.client.messages import Model, Schema
+from pairwright.generators.llm.client.request_errors import RequestError
+from pairwright.generators.llm.runner import RequestTotals
+from pairwright.generators.llm.session import RATE_S, SHUTDOWN_GRACE_S, WATCH_S, Session, Snapshot
+
+LOCK_FILE = ".answers.lock"
+LOOPBACK = "127.0.0.1"
+_POLL_S = 0.1  # between attempts to get the lock
+
+
+@dataclass
+class _StageProgress:
+    """Progress of the jobs of a stage: the last snapshot of each part."""
+
+    of: int
+    began: float = field(default_factory=time.monotonic)
+    parts: dict[str, tuple[int, int, RequestTotals]] = field(default_factory=dict)
+    shown: float = 0.0
+    seen: deque[tuple[float, int]] = field(default_factory=lambda: deque([(time.monotonic(), 0)]))
+
+    def snapshot(self, cost: float | None) -> Snapshot:
+        """Return the progress of the stage."""
+        now = self.shown = time.monotonic()
+        rows = sum(part[0] for part in self.parts.values())
+        self.seen.append((now, rows))
+        while len(self.seen) > 2 and now - self.seen[1][0] > RATE_S:
+            self.seen.popleft()
+        then, had = self.seen[0]
+        rate = (rows - had) / (now - then) if now > then else 0.0
+        eta = max(0, self.of - rows) / rate if self.of and rate else None
+        spent = sum((part[2] for part in self.parts.values()), RequestTotals())
+        failed = sum(part[1] for part in self.parts.values())
+        return Snapshot(rows, self.of, spent, cost, now - self.began, rate, eta, failed)
+
+
+class AnswerService:
+    """Sends the requests of the jobs of one build; started by the first job that needs it.
+
+    Args:
+        root: the folder that the jobs work in.
+        host: name or IP address of this machine for workers on other machines; empty: its host name; `LOOPBACK`: all workers
+            are on this machine.
+        progress: receives messages and progress.
+        others_go_on: other processes build parts too: when the service ends, their jobs connect to its successor.
+    """
+
+    def __init__(self, root: Path, host: str, progress: BuildProgress, *, others_go_on: bool = False) -> None:
+        self._root, self._host, self._progress = root, host, progress
+        self._others_go_on = others_go_on
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._closing = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._halt: asyncio.Event | None = None
+        self._ready: Future[None] = Future()
+        self._clients: set[_Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # requests, also those of jobs that have ended
+        self._stages: dict[str, _StageProgress] = {}
+        self.answered = 0  # requests
+        self.without_answer: set[str] = set()  # parts with requests that got none
+
+    def start(self, access: ModelAccess) -> None:
+        """Start the service, unless it runs; return when it serves, or when another process of this build does.
+
+        Args:
+            access: the model; ``bill`` adds up what is spent.
+
+        Raises:
+            PairwrightError: settings, prices or limits cannot work, or the cache cannot be opened.
+        """
+        with self._starting:
+            if self._thread is None:
+                access.check()
+                self._thread = threading.Thread(
+                    target=self._run, args=(access,), name="pairwright-answers", daemon=True
+                )
+                self._thread.start()
+        self._ready.result()
+
+    def close(self) -> None:
+        """End the service: no further request is sent, those in flight have some seconds; then jobs get an error."""
+        self._closing.set()
+        if self._loop is not None and self._halt is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._halt.set)
+        if self._thread is not None:
+            self._thread.join()
+
+    def remove_address(self) -> None:
+        """Remove the address of the closed service, when no job runs any more."""
+        if self._thread is not None and not self._others_go_on:
+            (self._root / ADDRESS_FILE).unlink(missing_ok=True)
+
+    def _run(self, access: ModelAccess) -> None:
+        try:
+            with (self._root / LOCK_FILE).open("a") as lock:
+                while not self._closing.is_set():
+                    try:
+                        acquire_lock(lock, self._root)
+                    except BlockingIOError:
+                        self._settle()  # another process serves
+                        self._closing.wait(_POLL_S)
+                        continue
+                    with access.session(watch=lambda _: None, say=self._progress.note) as session:
+                        session.serve(lambda model: self._serve(session, model))
+                    return
+        except Exception as error:  # noqa: BLE001 - raised where the service is started
+            self._settle(error)
+
+    def _settle(self, error: Exception | None = None) -> None:
+        if self._ready.done():
+            if error is not None:
+                self._progress.note(f"The service that sends requests failed: {error}")
+        elif error is not None:
+            self._ready.set_exception(error)
+        else:
+            self._ready.set_result(None)
+
+    async def _serve(self, session: Session, model: Model) -> None:
+        self._loop, self._halt = asyncio.get_running_loop(), asyncio.Event()
+        if self._closing.is_set():
+            return
+        secret = secrets.token_hex(16)
+        listen = self._host or None
+        try:
+            server = await self._loop.create_server(lambda: _Connection(self, session, model, secret), listen, 0)
+        except OSError as error:
+            raise UsageError(
+                f"host {self._host!r}: not an address of this machine ({error.strerror}). Correct `host` in the config."
+            ) from None
+        port = server.sockets[0].getsockname()[1]
+        path = self._root / ADDRESS_FILE
+        _write_private(path, {"host": self._host or socket.gethostname(), "port": port, "secret": secret})
+        self._settle()
+        try:
+            await self._halt.wait()
+            session.stop_sending()
+            until = self._loop.time() + SHUTDOWN_GRACE_S
+            while self._tasks and self._loop.time() < until:
+                await asyncio.wait(self._tasks, timeout=until - self._loop.time())
+        finally:
+            if self._others_go_on:
+                path.unlink(missing_ok=True)
+            else:
+                _write_private(path, {"closed": True})
+            server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.sleep(0)  # the last lines are written
+            for client in list(self._clients):
+                client.close()
+
+    def run(self, answering: Coroutine[Any, Any, None]) -> None:
+        """Answer a request; it goes on when its job ends."""
+        task = asyncio.get_running_loop().create_task(answering)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def watch(self, stage: str, of: int, part: str, described: list[Any], cost: float | None) -> None:
+        """Take the progress of a job: rows, failed rows, and its totals."""
+        state = self._stages.setdefault(stage, _StageProgress(of))
+        state.of = of
+        rows, failed, *spent = described
+        state.parts[part] = rows, failed, RequestTotals(*spent)
+        if time.monotonic() - state.shown >= WATCH_S:
+            self._progress.far(stage, state.snapshot(cost))
+
+    def ends_for(self, owner: str) -> bool:
+        """Return whether the end of the service is the end of the jobs of a build's process."""
+        return not (self._others_go_on and self._closing.is_set()) or owner == job_owner()
+
+    def joined(self, client: "_Connection") -> None:
+        """Add a connection."""
+        self._clients.add(client)
+
+    def left(self, client: "_Connection") -> None:
+        """Remove a connection."""
+        self._clients.discard(client)
+
+
+class _Connection(asyncio.Protocol):
+    """The connection of one job."""
+
+    def __init__(self, service: AnswerService, session: Session, model: Model, secret: str) -> None:
+        self._service, self._session, self._model, self._secret = service, session, model, secret
+        self._loop = asyncio.get_running_loop()
+        self._lines = LineBuffer()
+        self._hello: dict[str, Any] | None = None
+        self._schemas: dict[int, Schema] = {}
+        self._images: dict[int, asyncio.Future[str]] = {}
+        self._transport: asyncio.Transport | None = None
+        self._out: LineWriter | None = None
+
+    @property
+    def _owner(self) -> str:
+        return str(self._hello["owner"]) if self._hello else ""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are of other classes
+        self._out = LineWriter(self._loop, self._transport.write)
+        self._service.joined(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
+        """End; requests that were sent are still answered, and their answers stored."""
+        self._service.left(self)
+        for waiting in self._images.values():
+            if not waiting.done():
+                waiting.set_exception(RequestError("connection_lost", "the job that had the image has ended"))
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Read messages."""
+        for line in self._lines.add(data):
+            try:
+                self._read(orjson.loads(line))
+            except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+                self._hang_up()
+                return
+
+    def _hang_up(self) -> None:
+        assert self._transport is not None
+        self._transport.abort()
+
+    def _read(self, message: dict[str, Any]) -> None:
+        if self._hello is None:
+            if not hmac.compare_digest(str(message.get("secret", "")), self._secret):
+                self._hang_up()
+                return
+            self._hello = message
+        elif "ask" in message:
+            self._service.run(self._answer(message["id"], message["ask"]))
+        elif "define" in message:
+            self._schemas[message["define"]] = Schema(**message["schema"])
+        elif "image" in message:
+            self._take_image(message)
+        elif "rows" in message:
+            hello = self._hello
+            cost = self._session.totals().cost
+            self._service.watch(hello["stage"], hello["of"], hello["part"], message["rows"], cost)
+
+    def _take_image(self, message: dict[str, Any]) -> None:
+        waiting = self._images.pop(message["image"], None)
+        if waiting is not None and not waiting.done():
+            if "url" in message:
+                waiting.set_result(message["url"])
+            else:
+                waiting.set_exception(read_error(message["error"]))
+
+    async def _answer(self, number: int, described: dict[str, Any]) -> None:
+        def open_image(position: int) -> Callable[[], str]:
+            def fetch() -> str:  # in a thread
+                return asyncio.run_coroutine_threadsafe(self._fetch(number, position), self._loop).result()
+
+            return fetch
+
+        try:
+            reply = await self._model.ask(read_request(described, self._schemas, open_image))
+            self._service.answered += 1
+            answer = {"id": number, "reply": describe_reply(reply)}
+        except PairwrightError as error:
+            if not self._service.ends_for(self._owner):
+                return  # its job asks the next service
+            if self._hello:
+                self._service.without_answer.add(self._hello["part"])
+            counts = [self._service.answered, len(self._service.without_answer)]
+            answer = {"id": number, "error": describe_error(error), "counts": counts}
+        assert self._out is not None
+        self._out.write(encode(answer))
+
+    async def _fetch(self, number: int, position: int) -> str:
+        """Ask the job for an image of a request."""
+        assert self._out is not None
+        ticket = len(self._images) + 1
+        while ticket in self._images:
+            ticket += 1
+        waiting: asyncio.Future[str] = self._loop.create_future()
+        self._images[ticket] = waiting
+        self._out.write(encode({"fetch": ticket, "id": number, "position": position}))
+        return await waiting
+
+
+def _write_private(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file that only its owner can read."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.touch(0o600)
+    temporary.write_bytes(orjson.dumps(content))
+    temporary.replace(path)

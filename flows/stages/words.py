@@ -1,0 +1,167 @@
+"""Stage ``words``: word counts and the edit model of the pool.
+
+The counts of the parts are summed: those of up to `_AT_ONCE` parts each in jobs of their own, then all in one, which also
+trains the cloze model on a sample of bounded size. The word balance of the edit model is learned on the first
+`BALANCE_CAPTIONS` pairs, in a job for each batch of them.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pairwright.datasets.record_tables import PAIRS
+from pairwright.flows.stages.tag import partial_statistics_path, slots_path, statistics_path
+from pairwright.flows.state.layout import pairs_path, part_name, tokens_path
+from pairwright.flows.state.receipts import Counts, JobResult
+from pairwright.generators.captions.caption import Caption
+from pairwright.generators.edits.edit_model import EditModel
+from pairwright.generators.edits.editors import BALANCED_TYPES
+from pairwright.generators.edits.general_english import MIN_CAPTIONS
+from pairwright.generators.edits.learning import (
+    BALANCE_BATCH,
+    BALANCE_CAPTIONS,
+    allowed_proposals,
+    carried_model,
+    merge_balances,
+)
+from pairwright.generators.edits.materials import EditMaterials
+from pairwright.generators.edits.word_balance import AllowedProposals
+from pairwright.generators.language.cloze.examples import ClozeSample
+from pairwright.generators.language.cloze.model import ClozeModel
+from pairwright.generators.language.cloze.training import train_cloze_model
+from pairwright.generators.language.pool_merging import merge_counts, merged_statistics
+from pairwright.generators.language.pool_statistics import PoolStatistics
+from pairwright.generators.language.token_storage import read_tokens
+from pairwright.generators.language.wordnet import load_wordnet
+
+if TYPE_CHECKING:
+    from pairwright.flows.runners.engine import StageJobs
+    from pairwright.flows.stages.definition import StageRun
+
+STATISTICS: Final[tuple[str, ...]] = (
+    "statistics/words.parquet",
+    *(str(path) for path in EditModel.files(Path("statistics"))),
+)
+_AT_ONCE = 16  # parts whose counts a job sums
+
+Span = tuple[str, int, int]
+"""A part, and the numbers of a first pair in it and of the one after the last."""
+
+
+def words_jobs(run: "StageRun") -> "StageJobs":
+    """Return the jobs of stage ``words``; the edit model is for generators by rules."""
+    config = run.config
+    by_rules = any(
+        section is not None and section.method == "rules" for section in (config.negatives, config.positives)
+    )
+    parts, merged = run.parts, list[str]()
+    if len(parts) > 2 * _AT_ONCE:
+        groups = [parts[start : start + _AT_ONCE] for start in range(0, len(parts), _AT_ONCE)]
+        merged = [f"merged-{part_name(number)}" for number in range(len(groups))]
+        summed = yield [
+            run.job(merge_parts, group, name, part=name) for group, name in zip(groups, merged, strict=True)
+        ]
+    else:
+        summed = ()
+    (counted,) = yield [run.job(count_pool, merged or parts, by_rules, part="counts", after=summed)]
+    counts = Counts("caption", counted.facts["captions"], counted.facts["captions"])
+    if not counted.facts["trained"]:
+        return [run.total_job(counts, {}, after=(counted,))]
+    spans = _first_pairs(zip(parts, (each.counts.kept for each in run.receipts("tag")), strict=True))
+    balanced = yield [
+        run.job(propose, number, span, part=f"proposals-{part_name(number)}", state=counted.digest)
+        for number, span in enumerate(spans)
+    ]
+    return [run.job(balance_words, len(spans), counts.kept, after=(counted, *balanced))]
+
+
+def merge_parts(root: Path, parts: list[str], name: str) -> JobResult:
+    """Sum the counts of some parts, and merge their samples of slots."""
+    merge_counts([partial_statistics_path(root, part) for part in parts], partial_statistics_path(root, name))
+    _merged_slots(root, parts).save(slots_path(root, name))
+    return JobResult([partial_statistics_path(root, name), slots_path(root, name)], Counts("caption"))
+
+
+def count_pool(root: Path, names: list[str], by_rules: bool) -> JobResult:  # noqa: FBT001 - a job's argument
+    """Sum all counts, and train the cloze model; the facts tell whether it needs a word balance.
+
+    Args:
+        root: the build directory.
+        names: of the parts, or of merged ones.
+        by_rules: whether rules generate texts.
+    """
+    pool, path = merged_statistics([partial_statistics_path(root, name) for name in names]), statistics_path(root)
+    pool.save(path)
+    outputs, trained = [path], False
+    if by_rules and pool.captions >= MIN_CAPTIONS:
+        sample = _merged_slots(root, names)
+        cloze, balance = EditModel.files(path.parent)
+        if model := carried_model(sample):
+            model.save(path.parent)
+            outputs += [cloze, balance]
+        else:
+            train_cloze_model(sample).save(cloze)
+            outputs.append(cloze)
+            trained = True
+    return JobResult(outputs, Counts("caption"), {"captions": pool.captions, "trained": trained})
+
+
+def propose(root: Path, number: int, spans: Sequence[Span]) -> JobResult:
+    """Write the edits that could be made of some pairs, on which the word balance is learned."""
+    captions = [caption for span in spans for caption in _captions(root, span)]
+    found = allowed_proposals(_materials(root), captions, number * BALANCE_BATCH)
+    outputs = []
+    for name, proposals in found.items():
+        outputs.append(_proposals_path(root, name, number))
+        proposals.save(outputs[-1])
+    return JobResult(outputs, Counts("caption"))
+
+
+def balance_words(root: Path, batches: int, captions: int) -> JobResult:
+    """Learn the word balance of the edit model; the unit is a caption."""
+    found = [
+        {name: AllowedProposals.load(_proposals_path(root, name, number)) for name in BALANCED_TYPES}
+        for number in range(batches)
+    ]
+    materials, folder = _materials(root), statistics_path(root).parent
+    EditModel(materials.model.cloze, merge_balances(materials, found)).save_balance(folder)
+    return JobResult([EditModel.files(folder)[1]], Counts("caption", captions, captions))
+
+
+def _merged_slots(root: Path, names: Sequence[str]) -> ClozeSample:
+    """Return the sample of slots of several parts, with at most three samples in memory."""
+    samples = (ClozeSample.load(slots_path(root, name)) for name in names)
+    return reduce(lambda merged, sample: ClozeSample.merged([merged, sample]), samples)
+
+
+def _first_pairs(parts: Iterator[tuple[str, int]]) -> list[tuple[Span, ...]]:
+    """Return the first pairs of the pool in batches, given the number of pairs of each part."""
+    batches: list[list[Span]] = []
+    taken = 0
+    for part, count in parts:
+        start = 0
+        while start < count and taken < BALANCE_CAPTIONS:
+            if taken % BALANCE_BATCH == 0:
+                batches.append([])
+            stop = min(count, start + BALANCE_BATCH - taken % BALANCE_BATCH)
+            batches[-1].append((part, start, stop))
+            taken, start = taken + stop - start, stop
+    return [tuple(batch) for batch in batches]
+
+
+def _captions(root: Path, span: Span) -> list[Caption]:
+    part, start, stop = span
+    pairs = PAIRS.read(pairs_path(root, part))
+    tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
+    return [Caption(pair, words) for pair, words in list(zip(pairs, tokens, strict=True))[start:stop]]
+
+
+def _materials(root: Path) -> EditMaterials:
+    path = statistics_path(root)
+    model = EditModel(ClozeModel.load(EditModel.files(path.parent)[0]))
+    return EditMaterials.of(load_wordnet(), PoolStatistics.load(path), model)
+
+
+def _proposals_path(root: Path, name: str, number: int) -> Path:
+    return root / "statistics" / f"proposals-{name}-{part_name(number)}.npz"

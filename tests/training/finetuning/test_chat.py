@@ -1,0 +1,133 @@
+"""Chat templates: the loss is on answers and the tokens that end them, by markers or without."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the trainer needs torch")
+pytest.importorskip("peft", reason="LoRA is peft's")
+
+from PIL import Image  # noqa: E402 - after the skips
+
+from pairwright.datasets.errors import UsageError  # noqa: E402
+from pairwright.training.finetuning.chat import LLAVA_TEMPLATE, find_answers, to_messages  # noqa: E402
+from pairwright.training.finetuning.conversations import ConversationCollator  # noqa: E402
+from pairwright.training.loading.samples import StoredSample  # noqa: E402
+from pairwright.training.loading.tokenization import IGNORE_INDEX  # noqa: E402
+from pairwright.training.models.generative import ImageTextModel  # noqa: E402
+from tests.datasets.sample_builders import picture  # noqa: E402
+from tests.training.finetuning import tiny_vlms  # noqa: E402
+
+TURNS = (
+    {"role": "human", "text": "what colour is it ?"},
+    {"role": "assistant", "text": "red ."},
+    {"role": "human", "text": "is it a circle ?"},
+    {"role": "assistant", "text": "no it is a square ."},
+)
+ANSWERS = ["red .", "no it is a square ."]
+PLAIN = LLAVA_TEMPLATE.replace("{% generation %}", "").replace("{% endgeneration %}", "")
+ENDLESS = LLAVA_TEMPLATE.replace("{{ eos_token }}{% endgeneration %}", "{% endgeneration %}{{ eos_token }}")
+
+
+def sample(number: int = 0, image: bytes | None = None, turns: Any = TURNS) -> StoredSample:
+    shown = picture() if image is None else image
+    body = {"conversations": [{"type": "conversation", "turns": list(turns)}]}
+    return StoredSample(str(number), f"shard::{number}", "", body, shown)
+
+
+def collator(folder: Path, kind: str = "llava", template: str = "", **changes: Any) -> ConversationCollator:
+    name = tiny_vlms.qwen(folder) if kind == "qwen" else tiny_vlms.llava(folder, template or LLAVA_TEMPLATE)
+    processor = ImageTextModel.read_processor(name)
+    return replace(ConversationCollator(processor, frozenset([6 if kind == "qwen" else 2])), **changes)
+
+
+def learnt(one: ConversationCollator, batch: Any, row: int) -> str:
+    labels = batch["labels"][row]
+    assert torch.equal(labels[labels >= 0], batch["input_ids"][row][labels >= 0])
+    return str(one.processor.tokenizer.decode(labels[labels >= 0]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "template", "end"),
+    [("llava", "", "</s>"), ("llava", PLAIN, "</s>"), ("llava", ENDLESS, "</s>"), ("qwen", "", "<|im_end|>")],
+    ids=["markers", "no markers", "markers without the end", "qwen"],
+)
+def test_answers_and_their_end_tokens_are_learnt(tmp_path: Path, kind: str, template: str, end: str) -> None:
+    one = collator(tmp_path, kind, template)
+    batch = one([sample(), sample(1, turns=TURNS[:2])])
+    assert learnt(one, batch, 0) == f" {end} ".join(ANSWERS) + f" {end}"
+    assert learnt(one, batch, 1) == f"{ANSWERS[0]} {end}"
+    assert (batch["skipped"], batch["cut"]) == ([], 0)
+
+
+def test_markers_give_the_mask_of_transformers(tmp_path: Path) -> None:
+    one = collator(tmp_path, template=LLAVA_TEMPLATE)
+    batch = one([sample()])
+    found = one.processor.apply_chat_template(
+        one.messages(sample()), tokenize=True, return_dict=True, return_tensors="pt", return_assistant_tokens_mask=True
+    )
+    assert torch.equal(batch["input_ids"], torch.as_tensor(found["input_ids"]).reshape(1, -1))
+    assert ((batch["labels"] != IGNORE_INDEX).long()[0].tolist()) == torch.as_tensor(
+        found["assistant_masks"]
+    ).flatten().tolist()
+
+
+@pytest.mark.parametrize("kind", ["llava", "qwen"])
+def test_conversations_without_an_image_mix_with_others(tmp_path: Path, kind: str) -> None:
+    one = collator(tmp_path, kind)
+    batch = one([sample(0, b""), sample(1), sample(2, b"")])
+    images = (batch["input_ids"] == one.processor.image_token_id).sum(dim=1)
+    assert images[0] == images[2] == 0 < images[1]
+    assert len({learnt(one, batch, row) for row in range(3)}) == 1
+
+
+@pytest.mark.parametrize("kind", ["llava", "qwen"])
+def test_a_batch_without_any_image_gets_a_blank_one_without_labels(tmp_path: Path, kind: str) -> None:
+    one = collator(tmp_path, kind)
+    batch = one([sample(0, b""), sample(1, b"")])
+    assert len(batch["labels"]) == 3
+    assert (batch["labels"][2] == IGNORE_INDEX).all()
+    assert "pixel_values" in batch
+
+
+def test_long_conversations_are_cut_and_those_that_lose_image_or_answers_are_skipped(tmp_path: Path) -> None:
+    one = collator(tmp_path)
+    whole = one([sample()])
+    last = int((whole["labels"][0] >= 0).nonzero().max())
+    short = replace(one, max_tokens=last - 1)([sample(), sample(1, turns=TURNS[:2])])
+    assert short["input_ids"].shape == short["labels"].shape == (2, last - 1)
+    assert (short["cut"], short["skipped"]) == (1, [])
+    gone = replace(one, max_tokens=10)([sample(), sample(1, b"", TURNS[:2])])
+    assert [(each.place, each.reason) for each in gone["skipped"]] == [("shard::0", "too_many_tokens")]
+    assert learnt(one, gone, 0).startswith("red")
+
+
+def test_broken_images_are_skipped(tmp_path: Path) -> None:
+    batch = collator(tmp_path)([sample(0, b"no image"), sample(1)])
+    assert [each.place for each in batch["skipped"]] == ["shard::0"]
+    assert len(batch["labels"]) == 1
+
+
+def test_the_image_may_come_before_or_after_the_first_question() -> None:
+    image = Image.new("RGB", (8, 8))
+    kinds = [
+        [part["type"] for part in to_messages(TURNS, image, image_first=one)[0]["content"]] for one in (True, False)
+    ]
+    assert kinds == [["image", "text"], ["text", "image"]]
+
+
+def test_the_place_of_the_image_is_a_function_of_seed_and_sample(tmp_path: Path) -> None:
+    one = collator(tmp_path, image_first=False)
+    places = [one.messages(sample(number))[0]["content"][0]["type"] for number in range(20)]
+    assert set(places) == {"image", "text"}
+    assert places == [one.messages(sample(number))[0]["content"][0]["type"] for number in range(20)]
+
+
+def test_a_template_that_rewrites_earlier_turns_is_refused_with_what_helps() -> None:
+    def last_only(messages: Any, *, prompt: bool = False) -> str:
+        return "".join(part["text"] for part in messages[-1]["content"]) if messages else ""
+
+    with pytest.raises(UsageError, match=r"cannot be located .*\{% generation %\}"):
+        find_answers(last_only, to_messages(TURNS))

@@ -1,0 +1,100 @@
+"""Dry run: parameters, memory, steps and data rate from configs alone."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the trainer needs torch")
+pytest.importorskip("accelerate", reason="the trainer's processes are those of accelerate")
+pytest.importorskip("peft", reason="LoRA is peft's")
+
+from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig  # noqa: E402 - after the skips
+from typer.testing import CliRunner  # noqa: E402
+
+from pairwright.cli.main import app  # noqa: E402
+from pairwright.training.finetuning.plan import FinetuningPlan, make_plan, sharding_of  # noqa: E402
+from pairwright.training.finetuning.settings import FinetuningRecipe  # noqa: E402
+from pairwright.training.recipes.reading import read_recipe  # noqa: E402
+from tests.training.training_cases import clip, language, shards, student  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return shards of 48 scenes."""
+    return shards(tmp_path_factory.mktemp("plan"))
+
+
+@pytest.fixture(scope="module")
+def llava(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the config of LLaVA-1.5-7B, without weights."""
+    folder = tmp_path_factory.mktemp("llava-7b")
+    sizes = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16}
+    vision = CLIPVisionConfig(**sizes, image_size=336, patch_size=14)
+    text = LlamaConfig(vocab_size=32064)  # the default sizes are those of 7B
+    LlavaConfig(vision_config=vision, text_config=text, image_seq_length=576).save_pretrained(folder)
+    return str(folder)
+
+
+def plan(recipe: str, data: str, model: str, *changes: str) -> FinetuningPlan:
+    settings = read_recipe(recipe, changes)
+    assert isinstance(settings, FinetuningRecipe)
+    return make_plan(settings, data, model)
+
+
+def test_llava_7b_fits_eight_gpus_when_sharded_and_not_without(data: str, llava: str) -> None:
+    found = plan("llava-7b-8gpu", data, llava)
+    assert (found.trained, found.frozen) == (6_759_919_616, 303_507_456)
+    assert (found.gpus, found.per_device, found.accumulation, found.sharding) == (8, 16, 1, "full")
+    assert (found.rows, found.steps, found.image_tokens) == (48, 1, 576)
+    # Weights, gradients and moments in float32 are 16 bytes a trained parameter, over 8 GPUs.
+    assert found.memory.optimizer == pytest.approx(8 * found.trained / 8 / 1e9)
+    assert found.memory.gradients == pytest.approx(4 * found.trained / 8 / 1e9)
+    assert found.memory.total < 72
+    copies = plan("llava-7b-8gpu", data, llava, "trainer.fsdp=false")
+    assert copies.memory.total > 110
+    assert "does NOT fit" in "\n".join(copies.lines())
+    assert found.rows_per_second * found.tokens == pytest.approx(found.tokens_per_second)
+
+
+def test_lora_and_zero_reduce_what_they_are_meant_to(data: str, tmp_path: Path) -> None:
+    config = LlavaConfig(
+        text_config=LlamaConfig(num_hidden_layers=1), vision_config=CLIPVisionConfig(num_hidden_layers=1)
+    )
+    config.save_pretrained(tmp_path)
+    copies = ("trainer.fsdp=false", "batches.per_device=1")
+    lora = plan("llava-7b-8gpu", data, str(tmp_path), *copies, "method.lora.rank=16", "method.weights=bf16")
+    assert lora.trained < 0.01 * lora.frozen
+    assert lora.memory.weights == pytest.approx(2 * (lora.trained + lora.frozen) / 1e9)
+    stages: list[Any] = [{"zero_optimization": {"stage": stage}} for stage in range(4)]
+    found = [
+        plan("llava-7b-8gpu", data, str(tmp_path), *copies, f"trainer.deepspeed={json.dumps(one)}") for one in stages
+    ]
+    assert [one.sharding for one in found] == ["none", "zero-1", "zero-2", "full"]
+    assert found[1].memory.optimizer == found[0].memory.optimizer / 8
+    assert found[2].memory.gradients == found[1].memory.gradients / 8
+    assert found[3].memory.weights < found[2].memory.weights
+
+
+def test_models_of_parts_and_students_have_plans(data: str, tmp_path: Path) -> None:
+    seeing, words = clip(tmp_path), language(tmp_path / "language")
+    found = plan("llava-align", data, seeing, f"method.language={words}", "batches.size=8")
+    assert (found.model, found.trained) == ("LlavaForConditionalGeneration", 32 * 20 + 20 + 20 * 20 + 20)
+    taught = plan("step-by-step", data, student(tmp_path / "student"))
+    assert (taught.frozen, taught.image_tokens, taught.steps) == (0, 0, 10_000)
+
+
+def test_the_command_prints_a_plan_and_writes_nothing(data: str, tmp_path: Path) -> None:
+    asked = ("train", "step-by-step", "--data", data, "--model", student(tmp_path / "student"), "--dry-run")
+    done = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "out"), "--json"], catch_exceptions=False)
+    assert json.loads(done.stdout)["memory"]["optimizer"] > 0
+    assert not (tmp_path / "out").exists()
+
+
+def test_sharding_of_a_config_file(tmp_path: Path) -> None:
+    path = tmp_path / "zero.json"
+    path.write_text(json.dumps({"zero_optimization": {"stage": 2}}))
+    settings = read_recipe("vlm-instruct", [f"trainer.deepspeed={path}"])
+    assert isinstance(settings, FinetuningRecipe)
+    assert sharding_of(settings) == "zero-2"

@@ -1,0 +1,83 @@
+"""Finetuning by two processes, with sharded models (FSDP2 over gloo) and with copies: equal to one process, also when killed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="the trainer needs torch")
+pytest.importorskip("accelerate", reason="the trainer's processes are those of accelerate")
+pytest.importorskip("peft", reason="LoRA is peft's")
+
+from PIL import Image  # noqa: E402 - after the skips
+
+from tests.training.finetuning import tiny_vlms  # noqa: E402
+from tests.training.finetuning.test_runs import SMALL, losses, run, weights  # noqa: E402
+from tests.training.training_cases import shards, student, two_processes  # noqa: E402
+
+SHARDED = "trainer.fsdp=true"
+CHANGES = [*SMALL, "save_every=4", "keep=3"]
+
+
+def together(recipe: str, data: str, model: str, out: Path, *changes: str, last: int = 0) -> str:
+    """Train in two processes and return what they print; they must end well unless one is killed."""
+    module = "tests.training.finetuning.sharded_run"
+    done = two_processes(module, recipe, data, model, str(out), str(last), *CHANGES, *changes)
+    assert (done.returncode == 0) == (last == 0), done.stderr
+    return done.stdout
+
+
+def close(one: Path, other: Path) -> bool:
+    first, second = weights(one / "model"), weights(other / "model")
+    return first.keys() == second.keys() and all(
+        torch.allclose(first[name], second[name], atol=2e-3) for name in first if not name.endswith("k_proj.bias")
+    )
+
+
+def answer(model: Path) -> Any:
+    from transformers import pipeline
+
+    content = [{"type": "image", "image": Image.new("RGB", (40, 24))}, {"type": "text", "text": "what is it ?"}]
+    asked = [{"role": "user", "content": content}]
+    return pipeline("image-text-to-text", model=str(model), device="cpu")(text=asked, max_new_tokens=2)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["llava", "qwen"])
+def test_sharded_processes_train_as_one_and_resume_when_killed(tmp_path: Path, kind: str) -> None:
+    data, model = shards(tmp_path / "data"), getattr(tiny_vlms, kind)(tmp_path / "model")
+    changes = ("gradient_checkpointing=true", "optimizer.clip=1.0")
+    run("vlm-instruct", data, model, tmp_path / "one", *CHANGES, *changes)
+    printed = together("vlm-instruct", data, model, tmp_path / "two", SHARDED, *changes)
+    assert printed.split() == ["DistributedType.FSDP", "10"] * 2
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
+    assert close(tmp_path / "one", tmp_path / "two")
+    together("vlm-instruct", data, model, tmp_path / "killed", SHARDED, *changes, last=6)
+    kept = [path.name for path in (tmp_path / "killed" / "checkpoints").iterdir()]
+    assert kept == ["checkpoint-4"]
+    together("vlm-instruct", data, model, tmp_path / "killed", SHARDED, *changes)
+    assert losses(tmp_path / "killed") == pytest.approx(losses(tmp_path / "two"), rel=1e-6)
+    assert close(tmp_path / "two", tmp_path / "killed")
+    assert "generated_text" in answer(tmp_path / "killed" / "model")
+
+
+@pytest.mark.slow
+def test_copies_with_accumulated_gradients_train_as_one_and_resume_in_a_later_epoch(tmp_path: Path) -> None:
+    data, model = shards(tmp_path / "data"), tiny_vlms.llava(tmp_path / "model")
+    changes = ("batches.size=16", "batches.window=16", "batches.per_device=4", "batches.workers=1")
+    run("llava-instruct", data, model, tmp_path / "one", *CHANGES, *changes)
+    together("llava-instruct", data, model, tmp_path / "two", *changes, last=6)
+    together("llava-instruct", data, model, tmp_path / "two", *changes)
+    assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=1e-4)
+    assert close(tmp_path / "one", tmp_path / "two")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("changes", [(), (SHARDED,)], ids=["copies", "sharded"])
+def test_the_two_tasks_of_step_by_step_have_the_loss_of_one_process(tmp_path: Path, changes: tuple[str, ...]) -> None:
+    data, model = shards(tmp_path / "data"), student(tmp_path / "student")
+    weighted = ("method.rationale_weight=0.5", "batches.per_device=2")
+    run("step-by-step", data, model, tmp_path / "one", *CHANGES, *weighted)
+    together("step-by-step", data, model, tmp_path / "two", *weighted, *changes)
+    for column in ("loss", "loss_label", "loss_rationale"):
+        assert losses(tmp_path / "two", column) == pytest.approx(losses(tmp_path / "one", column), rel=1e-4)

@@ -1,0 +1,97 @@
+"""Objectives over rows of several ranks, for threads of one process and for processes."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from pairwright.training.objectives.batch_embeddings import BatchEmbeddings
+from pairwright.training.objectives.conditional import conditional_loss
+from pairwright.training.objectives.contrastive import clip_loss, negclip_loss
+from pairwright.training.objectives.distributed import ALONE, Ranks
+from pairwright.training.objectives.fsc_clip import FscWeights, LocalFeatures, fsc_clip_loss
+from pairwright.training.objectives.hard_positives import hp_hn_loss
+from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss
+from pairwright.training.objectives.soft_positives import react_loss
+
+Rows = Mapping[str, Tensor]
+FULL, SHORT = 3, 2  # rows of a rank; the last rank lacks one
+SCALE, BIAS = 7.0, -3.0
+
+
+def _batch(rows: Rows) -> BatchEmbeddings:
+    return BatchEmbeddings(
+        *(rows[name] for name in ("images", "texts", "negatives", "negatives_mask", "positives", "positives_mask"))
+    )
+
+
+def _wrong(rows: Rows) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return rows["images"], rows["texts"], rows["negatives"], rows["negatives_mask"]
+
+
+def _fsc(rows: Rows, scale: Tensor, _: Tensor, ranks: Ranks) -> Tensor:
+    local = LocalFeatures(rows["patches"], rows["tokens"], rows["tokens_mask"])
+    return fsc_clip_loss(_batch(rows), local, scale, FscWeights(0.5, 0.2, 2.0, 0.02), ranks).loss
+
+
+def _focallens(rows: Rows, scale: Tensor, _: Tensor, ranks: Ranks) -> Tensor:
+    pair, same = (rows["images"], rows["texts"]), rows["ids"]
+    ranks = ranks.agree(len(same), same.device)
+    return conditional_loss(*pair, scale, same=same, both_ways=True, ranks=ranks)
+
+
+OBJECTIVES: dict[str, Callable[[Rows, Tensor, Tensor, Ranks], Tensor]] = {
+    "clip": lambda rows, scale, _, ranks: clip_loss(rows["images"], rows["texts"], scale, ranks),
+    "negclip": lambda rows, scale, _, ranks: negclip_loss(*_wrong(rows), scale, ranks),
+    "hp-hn": lambda rows, scale, _, ranks: (
+        hp_hn_loss(_batch(rows), scale, negatives=0.7, positives=0.9, ranks=ranks).loss
+    ),
+    "fsc-clip": _fsc,
+    "siglip": lambda rows, scale, bias, ranks: siglip_loss(rows["images"], rows["texts"], scale, bias, ranks),
+    "siglip-hn": lambda rows, scale, bias, ranks: siglip_hn_loss(*_wrong(rows), scale, bias, ranks),
+    "react": lambda rows, scale, _, ranks: react_loss(rows["images"], rows["texts"], scale, 0.5, ranks),
+    "focallens": _focallens,
+}
+
+
+def whole_batch(count: int) -> Rows:
+    """Return the rows of ``count`` ranks: `FULL` each, the last `SHORT` unless alone."""
+    rows = count * FULL - (FULL - SHORT if count > 1 else 0)
+    rng = torch.Generator().manual_seed(count)
+    unit = partial(functional.normalize, dim=-1)
+
+    def some(*shape: int) -> Tensor:
+        return torch.randn(rows, *shape, generator=rng, dtype=torch.float64)
+
+    mask = torch.rand(rows, 2, generator=rng) < 0.6
+    return {
+        "images": unit(some(4)),
+        "texts": unit(some(4)),
+        "negatives": unit(some(2, 4)),
+        "negatives_mask": mask,
+        "positives": unit(some(2, 4)),
+        "positives_mask": mask.flip(1),
+        "patches": some(3, 4),
+        "tokens": some(3, 5, 4),
+        "tokens_mask": torch.rand(rows, 3, 5, generator=rng) < 0.8,
+        "ids": torch.arange(rows) % max(2, rows - 1),
+    }
+
+
+def loss_and_gradients(name: str, rows: Rows, ranks: Ranks = ALONE) -> tuple[Tensor, dict[str, Any]]:
+    """Return the loss of rows and its gradient at each tensor of floats, at the scale and at the bias."""
+    leaves = {name: one.clone().requires_grad_() for name, one in rows.items() if one.is_floating_point()}
+    shared = {"scale": torch.tensor(SCALE).double(), "bias": torch.tensor(BIAS).double()}
+    for one in shared.values():
+        one.requires_grad_()
+    loss = OBJECTIVES[name]({**rows, **leaves}, shared["scale"], shared["bias"], ranks)
+    torch.autograd.backward(loss)
+    return loss.detach(), {name: one.grad for name, one in (leaves | shared).items()}
+
+
+def part_of(rows: Rows, rank: int) -> Rows:
+    """Return the rows of a rank."""
+    return {name: one[rank * FULL : (rank + 1) * FULL] for name, one in rows.items()}

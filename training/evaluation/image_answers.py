@@ -1,0 +1,55 @@
+"""Answers of an image-text-to-text model to questions about images, for a judge (`filters.metrics.answer_judging`).
+
+Prompts are the model's own: its processor and chat template, the image before the question.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from pairwright.datasets.images.loading import decode_image
+from pairwright.datasets.progress import track
+from pairwright.filters.metrics.answer_judging import ImageQuestion
+from pairwright.training.evaluation.crops import open_cropped
+from pairwright.training.evaluation.evaluated_models import OpenedModel
+from pairwright.training.models.generative import ImageTextModel
+
+
+def generate_answers(
+    subject: OpenedModel, questions: Sequence[ImageQuestion], *, batch: int = 8, longest: int = 512
+) -> list[str]:
+    """Return one answer per question, in order.
+
+    Args:
+        subject: an image-text-to-text model.
+        questions: with their images.
+        batch: questions per batch.
+        longest: maximum tokens per answer.
+
+    Raises:
+        UnusableImageError: an image does not decode.
+    """
+    model = subject.model
+    assert isinstance(model, ImageTextModel)  # checked by tasks.py
+    device = next(model.parameters()).device
+    answers: list[str] = []
+    for start in track(range(0, len(questions), batch), "answering", unit="batches"):
+        conversations = [_prompt(question) for question in questions[start : start + batch]]
+        inputs = model.processor.apply_chat_template(
+            conversations,
+            add_generation_prompt=True,
+            tokenize=True,
+            return_dict=True,
+            return_tensors="pt",
+            processor_kwargs={"padding": True, "padding_side": "left"},
+        ).to(device)
+        with torch.inference_mode():
+            found = model.answer(dict(inputs), most=longest)
+        new = found[:, inputs["input_ids"].shape[1] :]
+        answers += [text.strip() for text in model.processor.tokenizer.batch_decode(new, skip_special_tokens=True)]
+    return answers
+
+
+def _prompt(question: ImageQuestion) -> list[dict[str, object]]:
+    image = decode_image(open_cropped(question.image), question.image).convert("RGB")
+    return [{"role": "user", "content": [{"type": "image", "image": image}, {"type": "text", "text": question.text}]}]

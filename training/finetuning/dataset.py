@@ -1,0 +1,134 @@
+"""Samples of shards as a map-style data set for transformers' `Trainer`, in the order of our loader.
+
+An epoch is the permutation of `loading.sample_order`: shards in random order, shuffled within windows. The same seed gives
+the same samples per step with any number of processes and workers, and a resumed run continues at its step without reading
+the samples before it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch.utils.data import Dataset, Sampler
+
+from pairwright.datasets.errors import PairwrightError
+from pairwright.datasets.rejects import Reject
+from pairwright.training.loading.data_notes import check_usable
+from pairwright.training.loading.rationales import index_rationales
+from pairwright.training.loading.sample_order import SampleOrder
+from pairwright.training.loading.samples import OnError, SampleIndex, SampleJson, SampleSelection, StoredSample
+from pairwright.training.loading.shard_index import index_shards
+
+_READ_TOGETHER = 256
+
+
+class RowCollator(Protocol):
+    """Collates samples to the inputs of a model."""
+
+    @property
+    def unit(self) -> str:
+        """Return the plural name of what epochs count."""
+
+    def lacks(self, body: SampleJson) -> str:
+        """Return the reason why a sample's JSON is not usable; empty if it is."""
+
+    def units(self, body: SampleJson) -> int:
+        """Return the number of rows of a usable sample."""
+
+    def length(self, sample: StoredSample) -> int:
+        """Return the number of characters of a row."""
+
+    def __call__(self, samples: list[Any]) -> dict[str, Any]:
+        """Return the model's inputs with ``labels``, and ``skipped`` and ``cut``, which the trainer removes."""
+
+
+@dataclass(frozen=True)
+class ShardDataset(Dataset[Any]):
+    """Rows of shards by number.
+
+    Attributes:
+        index: of the samples.
+        on_error: ``stop`` raises on broken samples, ``skip`` leaves them out.
+    """
+
+    index: SampleIndex
+    on_error: OnError = "skip"
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return sum(self.index.counts)
+
+    def __getitem__(self, number: int) -> StoredSample | Reject | PairwrightError:
+        """Return a sample; see `__getitems__`."""
+        return self.__getitems__([number])[0]
+
+    def __getitems__(self, numbers: Sequence[int]) -> list[StoredSample | Reject | PairwrightError]:
+        """Return the samples of a batch; rejects and errors as values: raised, torch would wrap them in a traceback."""
+        try:
+            found = list(self.index.find(numbers))
+        except PairwrightError as error:
+            return [error]
+        stop = self.on_error == "stop"
+        return [each.error() if isinstance(each, Reject) and stop else each for each in found]
+
+
+def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -> ShardDataset:
+    """Index shards, or a ``.jsonl`` of rationale rows.
+
+    Raises:
+        InputError: no such shards, or no usable sample in them.
+        StorageError: a shard is damaged.
+    """
+    if data.endswith(".jsonl"):
+        index: SampleIndex = index_rationales(Path(data), collator.lacks)
+    else:
+        index = index_shards(data, SampleSelection(collator.lacks, collator.units, on_error=on_error))
+    check_usable(index, {}, data)
+    return ShardDataset(index, on_error)
+
+
+def read_lengths(dataset: ShardDataset, collator: RowCollator, numbers: Sequence[int]) -> dict[int, int]:
+    """Return the characters of rows by number; reads their samples. Unusable samples have 0."""
+    found: dict[int, int] = {}
+    for start in range(0, len(numbers), _READ_TOGETHER):
+        some = numbers[start : start + _READ_TOGETHER]
+        for number, sample in zip(some, dataset.__getitems__(some), strict=False):
+            found[number] = collator.length(sample) if isinstance(sample, StoredSample) else 0
+    return found
+
+
+class EpochOrder(Sampler[int]):
+    """Row numbers in the order of an epoch.
+
+    Attributes:
+        epoch: of the next iteration; `trainers.RunCallback` sets it.
+    """
+
+    def __init__(self, counts: tuple[int, ...], window: int, seed: int) -> None:
+        self.epoch = 0
+        self._order = SampleOrder(counts, sum(counts), seed=seed, window=window)
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self._order.samples
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._order.take(self.epoch, 0, 0).tolist())
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch; accelerate calls this where it finds the sampler."""
+        self.epoch = epoch
+
+
+def raise_or_keep(found: Reject | PairwrightError, on_error: OnError) -> Reject:
+    """Return a reject.
+
+    Raises:
+        PairwrightError: it is an error, or ``on_error`` is ``stop``.
+    """
+    if isinstance(found, PairwrightError):
+        raise found
+    if on_error == "stop":
+        raise found.error()
+    return found

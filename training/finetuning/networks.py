@@ -1,0 +1,204 @@
+"""Networks of transformers for finetuning: opened, joined from parts, or built from configs alone; and what of them is trained."""
+
+import re
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+import torch
+from peft import LoraConfig, get_peft_model
+from torch import nn
+from transformers import (
+    AutoImageProcessor,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    AutoModelForSeq2SeqLM,
+    LlavaConfig,
+    LlavaForConditionalGeneration,
+    LlavaProcessor,
+    PreTrainedModel,
+)
+
+from pairwright.datasets.errors import UsageError
+from pairwright.training.finetuning.chat import LLAVA_TEMPLATE
+from pairwright.training.finetuning.conversations import read_template
+from pairwright.training.finetuning.settings import ConversationMethod, FinetuningMethod, FinetuningRecipe
+from pairwright.training.models.checkpoints import explain_unreadable, load_pretrained, read_config, read_tokenizer
+from pairwright.training.models.generative import EncoderDecoder, ImageTextModel
+from pairwright.training.models.registry import model_kind
+
+IMAGE_TOKEN = "<image>"  # noqa: S105 - a token of a vocabulary
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Network:
+    """A model of transformers with its tokenizer or processor (None for one built from a config)."""
+
+    model: PreTrainedModel
+    processor: Any
+
+
+def open_network(recipe: FinetuningRecipe, model: str) -> Network:
+    """Load ``model`` for a recipe, or join its vision tower and ``method.language`` to a LLaVA.
+
+    Raises:
+        UsageError: the model is of another kind.
+        PairwrightError: a checkpoint cannot be read.
+    """
+    method, dtype = recipe.method, _DTYPES[recipe.method.weights]
+    kind = model_kind(model)
+    if isinstance(method, ConversationMethod):
+        if method.language:
+            found = join_llava(model, method.language, dtype)
+        else:
+            _require(kind, ImageTextModel.kind, model, "an image-text-to-text model, or --set method.language=PATH")
+            opened = ImageTextModel.load(model, dtype=dtype)
+            found = Network(opened.network, opened.processor)
+        read_template(found.processor, method.chat_template)
+        return found
+    _require(kind, EncoderDecoder.kind, model, "an encoder-decoder such as T5")
+    student = EncoderDecoder.load(model, dtype=dtype)
+    return Network(student.network, student.processor)
+
+
+def _require(kind: str, needed: str, model: str, what: str) -> None:
+    if kind != needed:
+        raise UsageError(f"{model} is a {kind}; this recipe requires {what}.")
+
+
+def join_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -> Network:
+    """Join a vision tower and a causal language model to a ``LlavaForConditionalGeneration`` with a new projection.
+
+    The projection has two layers (LLaVA-1.5) and is initialized from torch's global generator. ``<image>`` is added to the
+    vocabulary, and the chat template is LLaVA-1.5's.
+
+    Args:
+        vision: CLIP or SigLIP by folder or name.
+        language: causal language model by folder or name.
+        dtype: of the weights.
+
+    Raises:
+        UsageError: ``vision`` has no vision tower.
+        PairwrightError: a checkpoint cannot be read.
+    """
+    if not hasattr(read_config(vision), "vision_config") or model_kind(vision) == ImageTextModel.kind:
+        raise UsageError(f"{vision} is no CLIP or SigLIP whose vision tower could be used: remove method.language.")
+    tower = cast("Any", load_pretrained(AutoModel, vision, dtype=dtype)).vision_model
+    speaker = cast("Any", load_pretrained(AutoModelForCausalLM, language, dtype=dtype))
+    tokenizer = cast("Any", read_tokenizer(language))
+    tokenizer.add_special_tokens({"additional_special_tokens": [IMAGE_TOKEN]})
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    if len(tokenizer) > speaker.get_input_embeddings().num_embeddings:
+        speaker.resize_token_embeddings(len(tokenizer))
+    config = _llava_config(tower.config, speaker.config, tokenizer.convert_tokens_to_ids(IMAGE_TOKEN))
+    with torch.device("meta"):  # without weights: all but the projection are replaced
+        model: Any = LlavaForConditionalGeneration(config)
+    model.model.vision_tower, model.model.language_model = tower, speaker.base_model
+    model.lm_head = speaker.get_output_embeddings()
+    model.model.multi_modal_projector = type(model.model.multi_modal_projector)(config).to(dtype)
+    model.generation_config = speaker.generation_config
+    try:
+        images = AutoImageProcessor.from_pretrained(vision)
+    except (OSError, ValueError, KeyError) as error:
+        raise explain_unreadable(vision, error) from error
+    processor = LlavaProcessor(
+        images,
+        tokenizer,
+        patch_size=tower.config.patch_size,
+        vision_feature_select_strategy=config.vision_feature_select_strategy,
+        num_additional_image_tokens=_class_tokens(tower.config),
+        chat_template=LLAVA_TEMPLATE,
+    )
+    return Network(model, processor)
+
+
+def _class_tokens(vision: Any) -> int:
+    return int(vision.model_type == "clip_vision_model")  # SigLIP has no class token
+
+
+def _llava_config(vision: Any, language: Any, image_token: int) -> LlavaConfig:
+    return LlavaConfig(
+        vision_config=vision,
+        text_config=language,
+        image_token_index=image_token,
+        image_seq_length=(vision.image_size // vision.patch_size) ** 2,
+        vision_feature_select_strategy="default" if _class_tokens(vision) else "full",
+        tie_word_embeddings=bool(language.tie_word_embeddings),
+    )
+
+
+def sketch_network(recipe: FinetuningRecipe, model: str) -> PreTrainedModel:
+    """Return the network of a recipe without weights (meta device), from configs alone.
+
+    Raises:
+        PairwrightError: a config cannot be read, or is of another kind of model.
+    """
+    method, config = recipe.method, read_config(model)
+    if isinstance(method, ConversationMethod) and method.language:
+        language = read_config(method.language)
+        config = _llava_config(config.vision_config, language, language.vocab_size - 1)
+    loader: Any = AutoModelForImageTextToText if isinstance(method, ConversationMethod) else AutoModelForSeq2SeqLM
+    try:
+        with torch.device("meta"):
+            return cast("PreTrainedModel", loader.from_config(config))
+    except ValueError as error:
+        raise UsageError(f"{model}: {str(error).splitlines()[0]}") from None
+
+
+def choose_trained(model: PreTrainedModel, method: FinetuningMethod) -> PreTrainedModel:
+    """Freeze what the recipe does not train, and return the model; with LoRA wrapped by peft.
+
+    Raises:
+        UsageError: a pattern without a match, or nothing to train.
+    """
+    names = [name for name, _ in model.named_parameters()]
+    for pattern in (*method.train, *method.freeze):
+        if not any(fnmatchcase(name, pattern) for name in names):
+            raise UsageError(
+                f"{type(model).__name__} has no parameter {pattern}: change method.train or method.freeze."
+            )
+    for name, parameter in model.named_parameters():
+        chosen = not method.train or any(fnmatchcase(name, pattern) for pattern in method.train)
+        parameter.requires_grad_(chosen and not any(fnmatchcase(name, pattern) for pattern in method.freeze))
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise UsageError("nothing is trained: change method.train or method.freeze.")
+    return model if method.lora is None else _add_adapters(model, method)
+
+
+def _add_adapters(model: PreTrainedModel, method: FinetuningMethod) -> PreTrainedModel:
+    assert method.lora is not None
+    head = model.get_output_embeddings()
+    layers = [
+        name
+        for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and module.weight.requires_grad and module is not head
+    ]
+    if not layers:
+        raise UsageError("method.lora: no linear layer is trained.")
+    config = LoraConfig(
+        r=method.lora.rank,
+        lora_alpha=method.lora.alpha,
+        lora_dropout=method.lora.dropout,
+        target_modules="|".join(map(re.escape, layers)),
+    )
+    return cast("PreTrainedModel", get_peft_model(model, config))
+
+
+def stop_tokens(model: PreTrainedModel, tokenizer: Any) -> frozenset[int]:
+    """Return the ids of the tokens that end an answer: those of the generation config and the tokenizer's end token."""
+    known = model.generation_config.eos_token_id if model.generation_config else None
+    ids = known if isinstance(known, list) else [known]
+    return frozenset(one for one in (*ids, tokenizer.eos_token_id) if one is not None)
+
+
+def layers_to_wrap(model: nn.Module) -> list[str]:
+    """Return the names of the layer classes that FSDP shards one by one.
+
+    transformers lists layers that stay in one piece for all models that share a part; accelerate refuses those that this
+    model does not have.
+    """
+    present = {type(module).__name__ for module in model.modules()}
+    whole = {name for module in model.modules() for name in getattr(module, "_no_split_modules", None) or ()}
+    return sorted(present & whole)

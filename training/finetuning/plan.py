@@ -1,0 +1,267 @@
+"""Plan of a finetuning run without training it: parameters, memory per GPU, steps, and the data rate that the GPUs need.
+
+The network is built from its config on torch's meta device, so neither weights nor a GPU are needed.
+
+Memory is what AdamW in mixed precision holds (ZeRO: Rajbhandari et al. 2020, section 3) and the activations of a
+transformer with memory-efficient attention (Korthikanti et al. 2022, section 4: 34 bytes per token and unit of width in a
+layer, 2 with checkpoints, and one layer computed again), in 16 bits. Not counted: fragmentation, buffers of NCCL, and the
+allocator's reserve, for which a tenth of the memory should stay free.
+
+The rate follows from 2 FLOP per token and parameter in the forward pass, the same for gradients of activations, the same for
+gradients of trained weights, and the forward pass again with checkpointing, at the share of the peak that
+``hardware.utilization`` assumes.
+"""
+
+import statistics
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from pairwright.datasets.errors import UsageError
+from pairwright.training.finetuning.arguments import divide_batch
+from pairwright.training.finetuning.conversations import ConversationCollator
+from pairwright.training.finetuning.dataset import RowCollator, open_dataset, read_lengths
+from pairwright.training.finetuning.networks import choose_trained, layers_to_wrap, sketch_network
+from pairwright.training.finetuning.settings import ConversationMethod, FinetuningRecipe, StepByStepMethod
+from pairwright.training.loading.rationales import RationaleCollator
+from pairwright.training.models.registry import model_folder
+from pairwright.training.models.trainable_parameters import count_parameters
+
+_GB = 10**9
+_CHARACTERS_PER_TOKEN = 4
+_SAMPLED_ROWS = 500
+_ADAM_BYTES = 8  # two moments in float32
+_LAYER_BYTES, _CHECKPOINT_BYTES = 34, 2  # per token and unit of width, in 16 bits
+_LOGIT_BYTES = 10  # 16 bits, their float32 copy, and its gradient
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEstimate:
+    """Memory per GPU, in GB (10^9 bytes).
+
+    Attributes:
+        weights: with the 16-bit copy that autocast or a sharded layer needs.
+        gradients: of trained parameters.
+        optimizer: moments of AdamW.
+        activations: of ``per_device`` rows of ``tokens`` tokens, with the logits.
+    """
+
+    weights: float
+    gradients: float
+    optimizer: float
+    activations: float
+
+    @property
+    def total(self) -> float:
+        """Sum of all parts."""
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+
+@dataclass(frozen=True, slots=True)
+class FinetuningPlan:
+    """Plan of a run.
+
+    Attributes:
+        model: class of the network.
+        trained: number of trained parameters.
+        frozen: number of frozen parameters.
+        gpus: processes.
+        sharding: ``none``, ``zero-1``, ``zero-2`` or ``full`` (FSDP, ZeRO-3).
+        per_device: rows of a forward pass.
+        accumulation: forward passes of a step.
+        tokens: per row, images included: mean of the data, at most ``batches.max_tokens``.
+        image_tokens: of these for each image.
+        memory: per GPU, for rows of ``batches.max_tokens`` tokens.
+        memory_gb: what a GPU has.
+        rows: of the data per epoch.
+        steps: of the run.
+        step_seconds: at the assumed utilization.
+        rows_per_second: that the loader must give over all processes.
+        tokens_per_second: likewise.
+    """
+
+    model: str
+    trained: int
+    frozen: int
+    gpus: int
+    sharding: str
+    per_device: int
+    accumulation: int
+    tokens: int
+    image_tokens: int
+    memory: MemoryEstimate
+    memory_gb: float
+    rows: int
+    steps: int
+    step_seconds: float
+    rows_per_second: float
+    tokens_per_second: float
+
+    def lines(self) -> list[str]:
+        """Return the plan as text."""
+        memory, total = self.memory, self.memory.total
+        fits = "fits" if total <= 0.9 * self.memory_gb else "does NOT fit with a tenth to spare"
+        return [
+            f"{self.model}",
+            f"  parameters   {self.trained:,} trained; {self.frozen:,} frozen",
+            f"  batch        {self.gpus} GPUs x {self.per_device} rows x {self.accumulation} accumulated, sharding: {self.sharding}",
+            f"  memory       {total:.1f} GB per GPU of {self.memory_gb:g} GB: {fits}",
+            (
+                f"               weights {memory.weights:.1f}, gradients {memory.gradients:.1f}, "
+                f"optimizer {memory.optimizer:.1f}, activations {memory.activations:.1f}"
+            ),
+            f"  steps        {self.steps:,} ({self.rows:,} rows an epoch), about {self.step_seconds:.2f} s each",
+            (
+                f"  loader       {self.rows_per_second:,.1f} rows/s, {self.tokens_per_second:,.0f} tokens/s over all processes "
+                f"({self.tokens:,} tokens a row, {self.image_tokens:,} of an image)"
+            ),
+        ]
+
+
+def make_plan(recipe: FinetuningRecipe, data: str, model: str) -> FinetuningPlan:
+    """Return the plan of a run; reads the config of ``model`` and the texts of ``data``.
+
+    Raises:
+        PairwrightError: no such config or data; a batch that cannot be divided.
+    """
+    sketch = sketch_network(recipe, model_folder(model))
+    network: Any = choose_trained(sketch, recipe.method)
+    sizes, gpus = count_parameters(network), recipe.hardware.gpus
+    batch = divide_batch(recipe, gpus)
+    collator = _text_collator(recipe)
+    dataset = open_dataset(data, collator)
+    some = range(0, len(dataset), max(1, len(dataset) // _SAMPLED_ROWS))
+    characters = statistics.fmean(read_lengths(dataset, collator, some).values())
+    image_tokens = _image_tokens(network.config) if isinstance(recipe.method, ConversationMethod) else 0
+    tokens = max(1, min(recipe.batches.max_tokens, round(characters / _CHARACTERS_PER_TOKEN) + image_tokens))
+    rows = len(dataset)
+    steps = recipe.schedule.steps or recipe.schedule.epochs * -(-rows // recipe.batches.size)
+    flop = tokens * recipe.batches.size * _flop_per_token(sizes.trained, sizes.frozen, recipe)
+    seconds = flop / (gpus * recipe.hardware.tflops * 1e12 * recipe.hardware.utilization)
+    each = batch["per_device_train_batch_size"]
+    return FinetuningPlan(
+        model=type(sketch).__name__,
+        trained=sizes.trained,
+        frozen=sizes.frozen,
+        gpus=gpus,
+        sharding=sharding_of(recipe),
+        per_device=each,
+        accumulation=batch["gradient_accumulation_steps"],
+        tokens=tokens,
+        image_tokens=image_tokens,
+        memory=_memory(network, recipe, each),
+        memory_gb=recipe.hardware.memory_gb,
+        rows=rows,
+        steps=steps,
+        step_seconds=seconds,
+        rows_per_second=recipe.batches.size / seconds,
+        tokens_per_second=tokens * recipe.batches.size / seconds,
+    )
+
+
+def sharding_of(recipe: FinetuningRecipe) -> str:
+    """Return how the recipe's trainer settings shard the model.
+
+    Raises:
+        UsageError: the DeepSpeed config cannot be read.
+    """
+    if recipe.trainer.get("fsdp"):
+        return "full"
+    config = recipe.trainer.get("deepspeed")
+    if not config:
+        return "none"
+    if isinstance(config, str):
+        import json
+
+        try:
+            config = json.loads(Path(config).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"trainer.deepspeed: {config} cannot be read ({error}).") from None
+    stage = int(config.get("zero_optimization", {}).get("stage", 0))
+    return ("none", "zero-1", "zero-2", "full")[stage]
+
+
+def _text_collator(recipe: FinetuningRecipe) -> RowCollator:
+    if isinstance(recipe.method, StepByStepMethod):
+        return RationaleCollator(recipe.method.objectives)
+    return ConversationCollator(None, frozenset(), recipe.method.types)
+
+
+def _image_tokens(config: Any) -> int:
+    """Return the tokens of an image: the config's, or those of a square image of the vision tower's size."""
+    known = getattr(config, "image_seq_length", None) or getattr(config, "mm_tokens_per_image", None)
+    if known:
+        return int(known)
+    vision = config.vision_config
+    side = getattr(vision, "image_size", None) or 448  # towers of any resolution: a common size
+    merged = getattr(vision, "spatial_merge_size", 1)
+    return int(side // (vision.patch_size * merged)) ** 2
+
+
+def _flop_per_token(trained: int, frozen: int, recipe: FinetuningRecipe) -> float:
+    forward = 2 * (trained + frozen)
+    again = forward if recipe.gradient_checkpointing else 0
+    return forward + forward + 2 * trained + again
+
+
+def _memory(network: nn.Module, recipe: FinetuningRecipe, rows: int) -> MemoryEstimate:
+    sizes, kind = count_parameters(network), sharding_of(recipe)
+    gpus = recipe.hardware.gpus
+    parameters = sizes.trained + sizes.frozen
+    wide = 4 if recipe.method.weights == "fp32" else 2
+    share = {name: 1 if kind not in kinds else gpus for name, kinds in _SHARDED.items()}
+    copies = 0 if recipe.precision == "fp32" or wide == 2 else 2 * parameters
+    if kind == "full":
+        copies = 2 * 2 * _largest_layer(network)  # one layer computing, one on its way
+    return MemoryEstimate(
+        weights=(wide * parameters / share["weights"] + copies) / _GB,
+        gradients=wide * sizes.trained / share["gradients"] / _GB,
+        optimizer=_ADAM_BYTES * sizes.trained / share["optimizer"] / _GB,
+        activations=_activations(network, recipe, rows) / _GB,
+    )
+
+
+_SHARDED = {
+    "weights": ("full",),
+    "gradients": ("full", "zero-2"),
+    "optimizer": ("full", "zero-2", "zero-1"),
+}
+
+
+def _largest_layer(network: nn.Module) -> int:
+    layers = set(layers_to_wrap(network))
+    sizes = [
+        sum(one.numel() for one in module.parameters())
+        for module in network.modules()
+        if type(module).__name__ in layers
+    ]
+    # What is in no such layer is one piece: embeddings and the output layer.
+    rest = sum(one.numel() for one in network.parameters()) - sum(sizes)
+    return max([rest, *sizes])
+
+
+def _activations(network: Any, recipe: FinetuningRecipe, rows: int) -> float:
+    """Return the bytes of activations and logits: of the text model, and of a vision tower that is trained."""
+    text = network.config.get_text_config()
+    precise = 2 if recipe.precision == "fp32" else 1
+    tokens = rows * recipe.batches.max_tokens
+    layers, width = text.num_hidden_layers, text.hidden_size
+    found = _stack(tokens, layers, width, checkpointing=recipe.gradient_checkpointing)
+    vision = getattr(network.config, "vision_config", None)
+    if vision is not None and any(
+        "vision" in name or "visual" in name for name, one in network.named_parameters() if one.requires_grad
+    ):
+        depth = getattr(vision, "num_hidden_layers", None) or vision.depth
+        merged = getattr(vision, "spatial_merge_size", 1) ** 2
+        patches = rows * merged * _image_tokens(network.config)
+        found += _stack(patches, depth, vision.hidden_size, checkpointing=recipe.gradient_checkpointing)
+    return float(precise * found + _LOGIT_BYTES * tokens * text.vocab_size)
+
+
+def _stack(tokens: int, layers: int, width: int, *, checkpointing: bool) -> float:
+    each = tokens * width
+    if checkpointing:
+        return each * (layers * _CHECKPOINT_BYTES + _LAYER_BYTES)
+    return each * layers * _LAYER_BYTES

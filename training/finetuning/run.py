@@ -1,0 +1,239 @@
+"""Finetuning run: a generative model of transformers, trained by its `Trainer` on our shards.
+
+    OUT/recipe.yaml, run.json   all settings, and the model and data they were used with
+    OUT/checkpoints/            of transformers, the newest ``keep``
+    OUT/log.csv, report.html    loss, learning rate, gradient norm
+    OUT/model/                  the finished model with its processor and chat template, as transformers and vLLM open it
+    OUT/adapter/                with LoRA: the adapter alone
+    OUT/skipped.jsonl           samples that could not be used, if any
+
+A checkpoint has weights, optimizer, schedule, random state and position, so a resumed run ends as an uninterrupted one.
+"""
+
+import json
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.utils import gather_object  # type: ignore[import-untyped]
+from transformers import EarlyStoppingCallback, PrinterCallback, TrainingArguments
+
+from pairwright.datasets.atomic_files import write_text
+from pairwright.datasets.errors import UsageError
+from pairwright.datasets.progress import open_step
+from pairwright.datasets.rejects import Reject
+from pairwright.training.finetuning.arguments import training_arguments, wrap_present_layers
+from pairwright.training.finetuning.conversations import ConversationCollator
+from pairwright.training.finetuning.dataset import EpochOrder, RowCollator, ShardDataset, open_dataset, read_lengths
+from pairwright.training.finetuning.log import write_log
+from pairwright.training.finetuning.networks import Network, choose_trained, open_network, stop_tokens
+from pairwright.training.finetuning.settings import FinetuningRecipe, StepByStepMethod
+from pairwright.training.finetuning.trainers import RunCallback, ShardTrainer, StepByStepTrainer
+from pairwright.training.loading.loader import check_data_exists
+from pairwright.training.loading.rationales import RationaleCollator
+from pairwright.training.loading.samples import OnError
+from pairwright.training.loss_curves import write_curves
+from pairwright.training.models.registry import model_folder
+from pairwright.training.models.trainable_parameters import ParameterCounts, count_parameters
+from pairwright.training.out_of_memory import explain_out_of_memory
+from pairwright.training.run_checkpoints import write_skipped
+from pairwright.training.run_folder import RunRequest, check_run_folder, lock_run_folder, write_run_description
+from pairwright.training.trainer import TrainingReport
+
+
+@dataclass(frozen=True, slots=True)
+class FinetuningRun:
+    """A finetuning run: settings, data, initial model and run folder.
+
+    Attributes:
+        recipe: settings.
+        data: shards; for step-by-step also a ``.jsonl`` of rationale rows.
+        model: initial checkpoint: a folder (also of a run) or a name.
+        out: run folder.
+        validation: shards for evaluation during the run; empty: none.
+        resume: resume the run in ``out``.
+        on_error: for broken samples: ``skip`` skips and counts them, ``stop`` ends the run.
+        report_to: loggers of transformers, such as ``tensorboard`` and ``wandb``.
+        on_message: called with log rows and notes.
+    """
+
+    recipe: FinetuningRecipe
+    data: str
+    model: str
+    out: Path
+    validation: str = ""
+    resume: bool = False
+    on_error: OnError = "skip"
+    report_to: tuple[str, ...] = ()
+    on_message: Callable[[str], None] = field(default=lambda _: None)
+
+
+def finetune(run: FinetuningRun) -> TrainingReport:
+    """Train a model by a finetuning recipe.
+
+    Raises:
+        UsageError: settings that conflict with each other, the data or the model; the run folder is in use.
+        InputError: the shards lack what the recipe needs.
+        StorageError: a shard or checkpoint is damaged.
+        PairwrightError: out of memory; the message names the settings that help.
+    """
+    recipe = run.recipe
+    if recipe.early_stop and not run.validation:
+        raise UsageError("`early_stop` requires --validation.")
+    for data in filter(None, (run.data, run.validation)):
+        check_data_exists(data)
+    arguments = training_arguments(recipe, run.out, validated=bool(run.validation), report_to=run.report_to)
+    asked = RunRequest(recipe, run.model, run.data, run.validation)
+    check_run_folder(run.out, asked, resume=run.resume)
+    with explain_out_of_memory(lambda: _memory_helps(recipe)), ExitStack() as stack:
+        torch.manual_seed(recipe.seed)
+        network = open_network(recipe, model_folder(run.model))
+        collator = make_collator(recipe, network)
+        dataset = open_dataset(run.data, collator, run.on_error)
+        validation = open_dataset(run.validation, collator, run.on_error) if run.validation else None
+        trained = choose_trained(network.model, recipe.method)
+        sizes = count_parameters(trained)
+        wrap_present_layers(arguments, network.model)
+        trainer = _trainer(run, arguments, Network(trained, network.processor), (collator, dataset, validation))
+        trainer.accelerator.wait_for_everyone()  # all checks passed on all ranks
+        if arguments.process_index == 0:
+            stack.enter_context(lock_run_folder(run.out))
+            write_run_description(run.out, asked)
+            for reason, count in dataset.index.left_out.items():
+                run.on_message(f"{count:,} samples are skipped: {reason.replace('_', ' ')}.")
+        _train_to_end(run, trainer)
+        return _finish(run, trainer, sizes)
+
+
+def make_collator(recipe: FinetuningRecipe, network: Network) -> RowCollator:
+    """Return the collator of a recipe."""
+    method, tokens = recipe.method, recipe.batches.max_tokens
+    if isinstance(method, StepByStepMethod):
+        return RationaleCollator(method.objectives, "train", network.processor, tokens)
+    stops = stop_tokens(network.model, network.processor.tokenizer)
+    return ConversationCollator(network.processor, stops, method.types, tokens, method.image_first, recipe.seed)
+
+
+_Data = tuple[RowCollator, ShardDataset, ShardDataset | None]
+
+
+def _trainer(run: FinetuningRun, arguments: TrainingArguments, network: Network, data: _Data) -> ShardTrainer:
+    collator, dataset, validation = data
+    recipe = run.recipe
+    named: dict[str, Any] = {
+        "train_dataset": dataset,
+        "eval_dataset": validation,
+        "data_collator": collator,
+        "processing_class": network.processor,
+        "order": EpochOrder(dataset.index.counts, recipe.batches.window, recipe.seed),
+        "lengths": _all_lengths(dataset, collator, arguments) if recipe.batches.group_by_length else None,
+    }
+    if isinstance(recipe.method, StepByStepMethod):
+        several = recipe.method.objectives == "multi-task"
+        weight = recipe.method.rationale_weight if several else None
+        trainer: ShardTrainer = StepByStepTrainer(network.model, arguments, rationale_weight=weight, **named)
+    else:
+        trainer = ShardTrainer(network.model, arguments, **named)
+    trainer.remove_callback(PrinterCallback)
+    if recipe.early_stop:
+        trainer.add_callback(EarlyStoppingCallback(recipe.early_stop.patience))
+    return trainer
+
+
+def _all_lengths(dataset: ShardDataset, collator: RowCollator, arguments: TrainingArguments) -> list[int]:
+    """Return the lengths of all rows; each process reads its share."""
+    own = range(arguments.process_index, len(dataset), arguments.world_size)
+    found = dict(gather_object(list(read_lengths(dataset, collator, own).items())))
+    return [found[number] for number in range(len(dataset))]
+
+
+def _train_to_end(run: FinetuningRun, trainer: ShardTrainer) -> None:
+    checkpoint = newest_checkpoint(run.out) if run.resume else None
+    with open_step("training", None, "steps") as bar:
+        notes = (run.on_message,) if trainer.args.process_index == 0 else ()
+        trainer.add_callback(RunCallback(run.out, trainer.order, bar.reach, notes))
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+
+
+def newest_checkpoint(out: Path) -> Path | None:
+    """Return the newest complete checkpoint; None without one. `Trainer` writes its state last."""
+    found = [path.parent for path in out.glob("checkpoints/checkpoint-*/trainer_state.json")]
+    return max(found, key=lambda folder: int(folder.name.rpartition("-")[2]), default=None)
+
+
+def _finish(run: FinetuningRun, trainer: ShardTrainer, sizes: ParameterCounts) -> TrainingReport:
+    main, folder = trainer.args.process_index == 0, run.out / "model"
+    temporary = run.out / (".adapter.tmp" if run.recipe.method.lora else ".model.tmp")
+    trainer.save_model(str(temporary))
+    skipped: list[tuple[str, Reject]] = gather_object(list(trainer.skipped.items()))
+    cut = sum(gather_object([trainer.cut]))
+    report = _report(trainer, sizes, dict(skipped), cut, folder)
+    if main:
+        (temporary / "training_args.bin").unlink(missing_ok=True)  # pickled
+        target = _replace(temporary, run.out / "adapter") if run.recipe.method.lora else _replace(temporary, folder)
+        if run.recipe.method.lora:
+            _merge_adapter(run, target, folder)
+        write_log(run.out, trainer.state.log_history)
+        write_text(run.out / "report.json", json.dumps(asdict(report), indent=2) + "\n")
+        write_curves(run.out)
+        write_skipped(run.out, {name: f"{one.reason}: {one.detail}" for name, one in skipped})
+    trainer.accelerator.wait_for_everyone()
+    return report
+
+
+def _replace(temporary: Path, folder: Path) -> Path:
+    shutil.rmtree(folder, ignore_errors=True)
+    return temporary.rename(folder)
+
+
+def _merge_adapter(run: FinetuningRun, adapter: Path, folder: Path) -> None:
+    """Write the initial model with the adapter merged into its weights: opened anew, as the trained one may be sharded."""
+    from peft import PeftModel
+
+    torch.manual_seed(run.recipe.seed)  # a projection that was new
+    network = open_network(run.recipe, model_folder(run.model))
+    temporary = run.out / ".model.tmp"
+    merged = PeftModel.from_pretrained(network.model, str(adapter)).merge_and_unload()
+    merged.save_pretrained(temporary)
+    network.processor.save_pretrained(temporary)
+    _replace(temporary, folder)
+
+
+def _report(
+    trainer: ShardTrainer, sizes: ParameterCounts, skipped: dict[str, Reject], cut: int, folder: Path
+) -> TrainingReport:
+    state, dataset = trainer.state, trainer.train_dataset
+    losses = [row["loss"] for row in state.log_history if "loss" in row]
+    ended = state.max_steps > state.global_step
+    return TrainingReport(
+        model=str(folder),
+        steps=state.global_step,
+        epochs=round(state.epoch or 0, 4),
+        loss=losses[-1] if losses else 0.0,
+        best=state.best_metric,
+        ended="early stop" if ended else "done",
+        trained=sizes.trained,
+        frozen=sizes.frozen,
+        unit=trainer.data_collator.unit,
+        samples=len(dataset),
+        left_out=dict(dataset.index.left_out),
+        skipped=dict(Counter(one.reason for one in skipped.values())),
+        lacking={},
+        cut=cut,
+        seconds=round(next((row["train_runtime"] for row in state.log_history if "train_runtime" in row), 0.0), 1),
+        main=trainer.args.process_index == 0,
+    )
+
+
+def _memory_helps(recipe: FinetuningRecipe) -> str:
+    each = recipe.batches.per_device or "all"
+    return (
+        f"with batches.per_device {each} and precision {recipe.precision}. Try a smaller batches.per_device (gradients are "
+        "accumulated), gradient_checkpointing=true, precision=bf16, method.lora.rank=16, a smaller batches.max_tokens, or "
+        "trainer.fsdp=true with more processes. --dry-run estimates the memory. Then choose another --out."
+    )

@@ -1,0 +1,180 @@
+"""Trainers of transformers over our shards: the order of samples, skipped samples, and the loss of step-by-step."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel, Seq2SeqTrainer, Trainer, TrainerCallback
+from transformers.trainer_pt_utils import LengthGroupedSampler
+
+from pairwright.datasets.errors import StorageError
+from pairwright.datasets.images.loading import publishable_image_name
+from pairwright.datasets.rejects import Reject
+from pairwright.training.finetuning.dataset import EpochOrder, ShardDataset, raise_or_keep
+from pairwright.training.finetuning.log import write_log
+from pairwright.training.loading.tokenization import IGNORE_INDEX
+from pairwright.training.objectives.step_by_step import WrittenTexts, written_loss
+
+_PARTS = ("label", "rationale")
+
+
+class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow transformers
+    """A `Trainer` whose epochs follow our order, and which records skipped samples and truncated rows.
+
+    Attributes:
+        order: sampler of the training rows.
+        lengths: of the training rows, in characters, if batches have rows of similar length.
+        skipped: reason and detail of skipped samples by place, of this process.
+        cut: truncated rows, of this process.
+    """
+
+    order: EpochOrder
+    train_dataset: ShardDataset
+
+    def __init__(self, *arguments: Any, order: EpochOrder, lengths: Sequence[int] | None = None, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.lengths = lengths
+        self.order, self.skipped, self.cut = order, dict[str, Reject](), 0
+
+    def _get_train_sampler(self, train_dataset: Any = None) -> Any:  # noqa: ARG002 - interface of Trainer
+        if self.lengths is None:
+            return self.order
+        size = self.args.train_batch_size * self.args.gradient_accumulation_steps * self.args.world_size
+        return LengthGroupedSampler(size, lengths=list(self.lengths))
+
+    def _get_num_items_in_batch(self, batch_samples: list[Any], device: torch.device) -> Any:
+        found = super()._get_num_items_in_batch(batch_samples, device)
+        return found.clamp(min=1) if torch.is_tensor(found) else found  # a step whose samples are all broken
+
+    def save_model(self, output_dir: str | None = None, _internal_call: bool = False) -> None:  # noqa: FBT001, FBT002
+        """Write the model; checkpoints with the network's own names of weights.
+
+        `Trainer` loads a checkpoint by these names, but writes LLaVA's and Qwen2.5-VL's in the layout of the hub.
+        """
+        model: Any = self.model
+        if not _internal_call or not isinstance(model, PreTrainedModel):
+            super().save_model(output_dir, _internal_call)
+            return
+        model.save_pretrained = partial(model.save_pretrained, save_original_format=False)
+        try:
+            super().save_model(output_dir, _internal_call)
+        finally:
+            del model.save_pretrained
+
+    def _issue_warnings_after_load(self, load_result: Any) -> None:
+        """Raise StorageError on weights that the checkpoint lacks, on which `Trainer` only warns."""
+        names: dict[int, list[str]] = {}
+        for name, parameter in self.model.named_parameters(remove_duplicate=False):
+            names.setdefault(id(parameter), []).append(name)
+        missing = set(load_result.missing_keys)
+        if lost := [each[0] for each in names.values() if missing.issuperset(each)]:
+            raise StorageError(f"the checkpoint lacks {lost[0]} and {len(lost) - 1} others: start the run again.")
+
+    def _prepare_inputs(self, inputs: dict[str, Any]) -> Any:
+        for each in inputs.pop("skipped", ()):
+            found = raise_or_keep(each, self.train_dataset.on_error)
+            self.skipped[publishable_image_name(found.place)] = found
+        self.cut += inputs.pop("cut", 0)
+        # A cache of keys would be extended again where FSDP computes a layer's activations once more.
+        return {**super()._prepare_inputs(inputs), "use_cache": False}
+
+
+class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
+    """L_label + lambda L_rationale (Hsieh, eq. 2.1, 2.3 and 2.4), each the mean over the examples of the whole batch.
+
+    Attributes:
+        rationale_weight: lambda; None: all rows are one task.
+    """
+
+    rationale_weight: float | None = None
+    loss_is_scaled_for_ga = True
+
+    def __init__(self, *arguments: Any, rationale_weight: float | None, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.rationale_weight = rationale_weight
+        self._parts, self._logged = torch.zeros(2), 0
+
+    def _get_num_items_in_batch(self, batch_samples: list[Any], device: torch.device) -> Tensor:
+        """Return the number of labels and of rationales of the whole batch, over all processes, int64 (2,)."""
+        rows = [(batch["labels"] != IGNORE_INDEX).any(dim=1) for batch in batch_samples]
+        tasks = [self._tasks(batch) for batch in batch_samples]
+        each = [[(row & chosen).sum() for chosen in task] for row, task in zip(rows, tasks, strict=True)]
+        counts = torch.tensor([[int(one) for one in counted] for counted in each], device=device).reshape(-1, 2).sum(0)
+        if self.args.world_size > 1:
+            counts = self.accelerator.reduce(counts, "sum")
+        return counts.clamp(min=1)
+
+    def compute_loss(
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,  # noqa: FBT001, FBT002 - interface of Trainer
+        num_items_in_batch: Any = None,
+    ) -> Any:
+        """Return this batch's share of the loss, times the number of processes, which average their gradients."""
+        tasks = self._tasks(inputs)
+        network_inputs = {name: value for name, value in inputs.items() if name != "rationale"}
+        out = model(**network_inputs)
+        counted = inputs["labels"] != IGNORE_INDEX
+        totals = (
+            self._get_num_items_in_batch([inputs], out.logits.device)
+            if num_items_in_batch is None
+            else num_items_in_batch
+        )
+        parts = torch.stack([
+            written_loss(WrittenTexts(out.logits, inputs["labels"], counted & rows[:, None]), total)
+            for rows, total in zip(tasks, totals, strict=True)
+        ])  # fmt: skip
+        if model.training:
+            self._parts = self._parts.to(parts.device) + parts.detach()
+        weight = 1.0 if self.rationale_weight is None else self.rationale_weight
+        loss = (parts[0] + weight * parts[1]) * self.args.world_size
+        return (loss, out) if return_outputs else loss
+
+    def log(self, logs: dict[str, float], *arguments: Any, **named: Any) -> None:
+        """Add both parts of the loss to a row of the log."""
+        if "loss" in logs and self.rationale_weight is not None:
+            steps = max(1, self.state.global_step - self._logged)
+            parts = self.accelerator.reduce(self._parts.to(self.args.device), "sum") / steps
+            logs |= {f"loss_{name}": round(part, 6) for name, part in zip(_PARTS, parts.tolist(), strict=True)}
+            self._parts, self._logged = torch.zeros(2), self.state.global_step
+        super().log(logs, *arguments, **named)
+
+    def _tasks(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Return which rows are labels (or the one task), and which are rationales."""
+        rationale = batch["rationale"]
+        if self.rationale_weight is None:
+            return torch.ones_like(rationale), torch.zeros_like(rationale)
+        return ~rationale, rationale
+
+
+class RunCallback(TrainerCallback):  # type: ignore[misc]
+    """Order of the epochs, progress, and the log of a run."""
+
+    def __init__(
+        self, out: Path, order: EpochOrder, reach: Callable[[int], None], notes: Sequence[Callable[[str], None]]
+    ) -> None:
+        self._out, self._order, self._reach, self._notes = out, order, reach, notes
+
+    def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Set the epoch of the order, which accelerate does not reach through the sampler of a resumed run."""
+        self._order.epoch = int(state.epoch or 0)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Advance the progress bar."""
+        self._reach(state.global_step)
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:  # noqa: ARG002
+        """Print a row of the log."""
+        if state.is_world_process_zero and logs and {"loss", "eval_loss"} & logs.keys():
+            shown = "  ".join(f"{name} {float(value):.4g}" for name, value in logs.items() if name != "epoch")
+            for note in self._notes:
+                note(f"  step {state.global_step}  epoch {state.epoch:.2f}  {shown}")
+
+    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        """Write the log so far."""
+        if state.is_world_process_zero:
+            write_log(self._out, state.log_history)

@@ -1,0 +1,93 @@
+"""Cached gradients: a contrastive step on a batch that does not fit in one pass.
+
+Source: Gao et al. 2021, "Scaling Deep Contrastive Learning Batch Size under Memory Limited Setup", section 3.2.
+
+Gradient accumulation would compare the rows of each part among themselves alone. Here all parts are embedded without a
+graph, the loss of all rows gives the gradient at each embedding, and a second pass of each part continues it into the
+model. Memory is that of one part plus all embeddings, for one more forward pass; loss and gradients are those of the whole
+batch, as each part's second pass draws the same random numbers as its first.
+"""
+
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pairwright.datasets.rng import make_rng
+from pairwright.training.loading.batches import PairBatch
+from pairwright.training.objectives.batch_embeddings import WeightedLoss
+from pairwright.training.objectives.distributed import Ranks
+from pairwright.training.recipes.clip import PairMethod
+from pairwright.training.recipes.pair_embeddings import PairEmbeddings, join_rows, split_rows
+
+
+@dataclass(frozen=True, slots=True)
+class GradientCache:
+    """Backward pass of a pair objective in parts.
+
+    Attributes:
+        method: the objective.
+        model: possibly wrapped for several processes.
+        accelerator: of accelerate.
+        ranks: all processes, which may have different numbers of parts.
+        rows: of a part.
+    """
+
+    method: PairMethod
+    model: nn.Module
+    accelerator: Any
+    ranks: Ranks
+    rows: int
+
+    def backward(self, batch: PairBatch, seed: int) -> WeightedLoss:
+        """Add the gradients of the batch's loss to the parameters, and return the loss.
+
+        Args:
+            batch: of this rank.
+            seed: of random numbers in the forward pass, such as those of dropout.
+        """
+        parts = split_rows(batch, self.rows)
+        with torch.no_grad():
+            embedded = [self._embed(part, seed, number) for number, part in enumerate(parts)]
+        whole = _as_leaves(join_rows(embedded))
+        total = self.method.compare(whole, self.ranks)
+        torch.autograd.backward(total.loss)
+        gradients = zip(*(torch.split(_gradient(each), self.rows) for each in whole.features()), strict=True)
+        shared = [_gradient(each) for each in _shared(whole)]
+        for number, (part, given) in enumerate(zip(parts, gradients, strict=True)):
+            last = number == len(parts) - 1
+            with nullcontext() if last else self.accelerator.no_sync(self.model):
+                again = self._embed(part, seed, number)
+                outputs = [*again.features(), *(_shared(again) if last else ())]
+                slopes = [*given, *(shared if last else ())]
+                dots = [(one * slope).sum() for one, slope in zip(outputs, slopes, strict=True)]
+                self.accelerator.backward(torch.stack(dots).sum())
+        return total
+
+    def loss(self, batch: PairBatch) -> WeightedLoss:
+        """Return the loss of the batch, without gradients."""
+        with torch.no_grad():
+            parts = [self.method.embed(self.model, part) for part in split_rows(batch, self.rows)]
+            return self.method.compare(join_rows(parts), self.ranks)
+
+    def _embed(self, part: PairBatch, seed: int, number: int) -> PairEmbeddings:
+        torch.manual_seed(make_rng(seed, number).getrandbits(63))
+        return self.method.embed(self.model, part)
+
+
+def _as_leaves(pairs: PairEmbeddings) -> PairEmbeddings:
+    copies = [one.detach().clone().requires_grad_() for one in _shared(pairs)]
+    for each in pairs.features():
+        each.requires_grad_()
+    return replace(pairs, scale=copies[0], bias=copies[1] if len(copies) > 1 else None)
+
+
+def _shared(pairs: PairEmbeddings) -> list[Tensor]:
+    return [pairs.scale] if pairs.bias is None else [pairs.scale, pairs.bias]
+
+
+def _gradient(leaf: Tensor) -> Tensor:
+    """Return the gradient; zeros where the loss does not use the tensor."""
+    return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad
