@@ -35,12 +35,15 @@ import torch
 from image_decoders import photo_like_jpeg
 from shards import make_sample, noisy_jpeg
 
+from pairwright.datasets.shards.index import scan_samples
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import write_shards
 from pairwright.training.loading.batches import PairBatch
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.loading.pairs import PairCollator
+from pairwright.training.loading.samples import SampleSelection
+from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 from pairwright.training.models.random_clip import ClipSizes, new_clip
 from pairwright.training.objectives.contrastive import clip_loss
@@ -138,6 +141,25 @@ def openclip_batches(folder: str, data: str, samples: int, batch: int) -> Iterat
         yield from data_info.dataloader
 
 
+def report_start(data: str, samples: int) -> None:
+    """Print what the start of a loader costs: with the indexes beside the shards, and by scanning the shards."""
+    recipe = PairCollator(negatives=NEGATIVES)
+    selection = SampleSelection(recipe.lacks, required=False, members=recipe.members)
+    folder = Path(data).parent
+    size = sum(path.stat().st_size for path in folder.glob("*.index"))
+    began = time.process_time()
+    index_shards(data, selection)
+    indexed = time.process_time() - began
+    began = time.process_time()
+    for path in sorted(folder.glob("*.tar")):
+        scan_samples(path)
+    scanned = time.process_time() - began
+    print(
+        f"start, a thousand samples: {1e6 * indexed / samples:.2f} ms with indexes of {size / samples:.1f} bytes a sample, "
+        f"{1e6 * scanned / samples:.1f} ms by scanning\n"
+    )
+
+
 def compare(loaders: dict[str, Iterator[Any]], batch: int, steps: int, rounds: int) -> None:
     """Print the processor time per sample of several loaders, in turns."""
     taken = {name: list[float]() for name in loaders}
@@ -187,6 +209,7 @@ def main() -> None:
                 data, PairCollator(negatives=NEGATIVES), options, TextOptions(words), ImageOptions(crop=asked.crop)
             )
 
+        report_start(data, asked.samples)
         if asked.openclip:
             torch.set_num_threads(1)
             print(f"{asked.image}, {len(image) / 1024:.0f} KiB an image, batches of {asked.batch}\n")
