@@ -97,6 +97,11 @@ class ShardIndex:
         """Return ``contents``, decoded."""
         return tuple(SampleContents(*orjson.loads(each)) for each in self.contents)
 
+    def samples(self) -> list[tuple[int, int, bytes]]:
+        """Return first byte, end and contents of each sample."""
+        contents = [self.contents[number] for number in self.contents_of]
+        return [(start, end, each) for (start, end), each in zip(self.spans.tolist(), contents, strict=True)]
+
     def encode(self) -> bytes:
         """Return the bytes of the index file."""
         import pyarrow as pa

@@ -22,6 +22,7 @@ from pairwright.datasets.images.loading import select_image_extensions
 from pairwright.datasets.images.recoding import decode_oriented_image, detect_extension
 from pairwright.datasets.progress import track
 from pairwright.datasets.records import IMAGE_TOKEN
+from pairwright.datasets.shards.index import decode_index, index_path, scan_samples
 from pairwright.datasets.shards.sample_schema import SAMPLE_SCHEMA, find_schema_mismatch
 from pairwright.datasets.shards.samples import describe_bad_key
 from pairwright.datasets.shards.webdataset import (
@@ -123,6 +124,7 @@ def _check_shards(folder: Path, tars: list[Path], digest: HashFunction) -> Itera
                 counts[tar.name] = counts.get(tar.name, 0) + 1
                 kinds.setdefault(frozenset(members), place)
                 yield from (f"{place}: {problem}" for problem in _check_sample(key, members))
+            yield from _check_index(tar, digest)
         except PairwrightError as error:
             yield str(error)
     if len(kinds) > 1:
@@ -130,6 +132,15 @@ def _check_shards(folder: Path, tars: list[Path], digest: HashFunction) -> Itera
         yield "samples differ in their members: " + "; ".join(found)
     if folder.is_dir():
         yield from _check_side_files(folder, tars, counts, digest)
+
+
+def _check_index(tar: Path, digest: HashFunction) -> Iterator[str]:
+    path = index_path(tar)
+    if not path.is_file():  # optional
+        return
+    written, scanned = decode_index(path.read_bytes()), scan_samples(tar)
+    if written is None or written.samples() != scanned.samples() or written.sha256 != digest(tar):
+        yield f"{path.name} does not describe {tar.name}: delete it, or write the shard again"
 
 
 def _check_sample(key: str, members: dict[str, bytes]) -> Iterator[str]:

@@ -68,6 +68,13 @@ def test_a_damaged_tar_is_reported_and_the_others_are_still_read(folder: Path) -
     assert not any(problem.startswith("00001.tar") for problem in problems)
 
 
+def test_an_index_of_another_shard_is_reported_and_a_missing_one_is_not(folder: Path) -> None:
+    first, second = folder / "00000.tar.index", folder / "00001.tar.index"
+    first.write_bytes(second.read_bytes())
+    second.unlink()
+    assert verify(folder) == ["00000.tar.index does not describe 00000.tar: delete it, or write the shard again"]
+
+
 def test_a_missing_shard_and_missing_metadata_files_are_reported(folder: Path) -> None:
     (folder / "00000.tar").unlink()
     (folder / "sizes.json").unlink()

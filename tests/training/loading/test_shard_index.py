@@ -17,9 +17,9 @@ from typer.testing import CliRunner  # noqa: E402 - behind the guard of torch
 from pairwright.cli.main import app  # noqa: E402
 from pairwright.datasets.errors import InputError, StorageError  # noqa: E402
 from pairwright.datasets.shards.index import decode_index, index_path, scan_samples  # noqa: E402
-from pairwright.training.loading.conversations import ConversationCollator  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402
-from pairwright.training.loading.rationales import RationaleCollator  # noqa: E402
+from pairwright.training.loading.samples import SampleSelection  # noqa: E402
+from pairwright.training.loading.shard_index import index_shards  # noqa: E402
 from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
 from tests.servers.s3 import BUCKET, s3_server  # noqa: E402
 from tests.training import training_cases  # noqa: E402
@@ -30,8 +30,6 @@ from tests.training.training_cases import SMALL  # noqa: E402
 COLLATORS = [
     PairCollator(negatives=1, positives=1),
     TripletCollator(),
-    ConversationCollator(image_token=-200),
-    RationaleCollator(),
 ]
 
 
@@ -72,10 +70,7 @@ def test_each_shard_has_an_index_of_its_samples(given: Given) -> None:
         written = decode_index(index_path(tar).read_bytes())
         scanned = scan_samples(tar)
         assert written is not None
-        assert written.spans.tolist() == scanned.spans.tolist()
-        assert [written.contents[each] for each in written.contents_of] == [
-            scanned.contents[each] for each in scanned.contents_of
-        ]
+        assert written.samples() == scanned.samples()
         assert (written.size, len(written.sha256)) == (tar.stat().st_size, 64)
 
 
@@ -86,6 +81,20 @@ def test_batches_are_the_same_with_and_without_indexes(given: Given, recipe: Any
     assert indexed.lacking == scanned.lacking
     assert indexed.state_dict() == scanned.state_dict()
     assert all(same(*both) for both in zip(indexed, scanned, strict=True))
+
+
+@pytest.mark.parametrize("required", [True, False])
+def test_samples_and_their_units_are_selected_alike_with_and_without_indexes(given: Given, *, required: bool) -> None:
+    selection = SampleSelection(
+        lambda body: "" if body.get("conversations") else "no_conversations",
+        required,
+        lambda body: 2 * len(body.get("conversations", ())),
+    )
+    indexed, scanned = (index_shards(data, selection) for data in (given.data, given.bare))
+    assert indexed.places() == scanned.places()
+    assert sum(indexed.counts) > 0
+    assert (indexed.left_out, indexed.lacking) == (scanned.left_out, scanned.lacking)
+    assert bool(indexed.left_out) == required
 
 
 def test_with_an_index_no_header_of_the_tar_is_read_at_the_start(tmp_path: Path, given: Given) -> None:
