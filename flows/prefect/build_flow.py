@@ -49,8 +49,9 @@ class LineProgress:
         self._ran: dict[str, int] = {}
 
     def begin(self, stage: str, jobs: int) -> None:  # noqa: ARG002 - as the protocol says
-        """Begin a stage."""
-        self._started[stage], self._ran[stage] = time.monotonic(), 0
+        """Begin a stage, or a further group of its jobs."""
+        self._started.setdefault(stage, time.monotonic())
+        self._ran.setdefault(stage, 0)
 
     def advance(self, stage: str, *, reused: bool) -> None:
         """Count a job as done."""
