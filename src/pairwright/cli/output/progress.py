@@ -345,8 +345,11 @@ class StageBars:
         self._stages: dict[str, _Stage] = {}
 
     def begin(self, stage: str, jobs: int) -> None:
-        """Open the bar of a stage."""
-        self._stages[stage] = _Stage(jobs)
+        """Open the bar of a stage, or add the jobs of its next group."""
+        if stage in self._stages:
+            self._stages[stage].jobs += jobs
+        else:
+            self._stages[stage] = _Stage(jobs)
         self._draw(stage)
 
     def advance(self, stage: str, *, reused: bool) -> None:
