@@ -13,9 +13,7 @@ pytest.importorskip("transformers", reason="the trainer's tokenizers are those o
 
 from pairwright.datasets.errors import InputError, StorageError  # noqa: E402 - behind the guard of torch
 from pairwright.datasets.shards.index import decode_index, index_path, scan_samples  # noqa: E402
-from pairwright.training.loading.conversations import ConversationCollator  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402
-from pairwright.training.loading.rationales import RationaleCollator  # noqa: E402
 from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
 from tests.servers.s3 import BUCKET, s3_server  # noqa: E402
 from tests.training.loading.test_loader import same  # noqa: E402
@@ -24,8 +22,6 @@ from tests.training.loading_cases import loader, shards, tokenizer  # noqa: E402
 COLLATORS = [
     PairCollator(negatives=1, positives=1),
     TripletCollator(),
-    ConversationCollator(image_token=-200),
-    RationaleCollator(),
 ]
 
 
