@@ -34,7 +34,7 @@ class DeviceReads(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self.waits.append("tolist")
             return self._tolist(tensor)
 
-        torch.Tensor.tolist = tolist  # type: ignore[method-assign]  # on a CPU it calls no operation
+        torch.Tensor.tolist = tolist  # type: ignore[method-assign, assignment]  # on a CPU it calls no operation
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 

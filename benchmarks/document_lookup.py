@@ -177,7 +177,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     """Return a tokenizer of `WORDS`, split at spaces."""
     words = Tokenizer(models.WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token=WORDS[0]))
     words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=words, pad_token=WORDS[0], bos_token=WORDS[1])  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(tokenizer_object=words, pad_token=WORDS[0], bos_token=WORDS[1])
 
 
 def trained(task: Task, seed: int, layers: int) -> tuple[PreTrainedModel, Bend]:
@@ -203,7 +203,8 @@ def trained(task: Task, seed: int, layers: int) -> tuple[PreTrainedModel, Bend]:
     early = [layer.self_attn.o_proj.weight for layer in model.model.layers[: layers // 2]]
     for weight in early:
         torch.nn.init.zeros_(weight).requires_grad_(False)
-    learned, before, step = 0, (), 0
+    before: tuple[float, ...] = ()
+    learned, step = 0, 0
     while True:
         step += 1
         for group in optimizer.param_groups:
@@ -224,5 +225,5 @@ def trained(task: Task, seed: int, layers: int) -> tuple[PreTrainedModel, Bend]:
             break
         if step >= _MOST:
             raise SystemExit(f"seed {seed}: not learned and bent in {_MOST} steps; places {places}")
-    model.eval()  # type: ignore[no-untyped-call]
+    model.eval()
     return model, Bend(learned, step - learned, before, places)

@@ -116,7 +116,8 @@ def measured(task: Task, seed: int, count: int) -> Found:
     plan = MultiDocumentPlan(task.documents, (middle,), writer=toy_prompt)
     held = check_attention_conditions(reader, asked[:TESTED], plan)
     found["conditions"] = {f"{one.part} {one.measure}": one.value for one in held}
-    return json.loads(json.dumps(found))  # as it is read back: keys are texts
+    read: Found = json.loads(json.dumps(found))  # as it is read back: keys are texts
+    return read
 
 
 def places(task: Task) -> tuple[int, ...]:

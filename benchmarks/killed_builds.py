@@ -45,7 +45,21 @@ from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.script import ServerScript
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
 
-SAME = ("pairs", "retrieval", "tokens", "candidates", "annotations", "rejected", "rationales", "shards")
+SAME = (
+    "pairs",
+    "index",
+    "retrieval",
+    "chosen",
+    "tokens",
+    "statistics",
+    "drafts",
+    "balance",
+    "candidates",
+    "annotations",
+    "rejected",
+    "rationales",
+    "shards",
+)
 STAGES = (
     "(start)",
     "pairs",

@@ -11,7 +11,9 @@ FOLDER holds ``coco_captions/captions.jsonl`` (objects with ``image_id`` and ``c
 - *sets*: each set alone, and those together without captions from elsewhere;
 - *leave-outs*: each attack left out in turn, or what ``--without`` names alone, and what it finds then;
 - *own*: pairs of this toolkit's rules, on both sides, six of a caption and type, from every fifth image;
-- *size*: the time on 100,000 rows.
+- *size*: the time on 100,000 rows;
+- *parts*: processor time and peak memory of each step of Algorithm 1 in parts of 10,000 rows, each step in its own process:
+  the captions with one word of another caption, over again as those of other images.
 
 Half of the images' captions train the scorers. *unseen* is the better of two trigram models of the other half, *MiniLM* a
 classifier of sentence embeddings that took no part, where its checkpoint is installed; *s* is processor time.
@@ -19,14 +21,18 @@ classifier of sentence embeddings that took no part, where its checkpoint is ins
 
 import argparse
 import json
+import random
 import resource
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -49,6 +55,14 @@ from pairwright.filters.candidates.format_normalization import normalize_rows
 from pairwright.filters.candidates.rows import refine_candidates, usable_corpus
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions
 from pairwright.filters.refinement.grid_balancing import balance_grid
+from pairwright.filters.refinement.out_of_core import (
+    assign_folds,
+    balance_parts,
+    count_part,
+    encode_part,
+    fit_fold,
+    score_part,
+)
 from pairwright.filters.refinement.pair_selection import add_original_captions
 from pairwright.filters.refinement.two_scorers import RefineOptions
 from pairwright.filters.scorers.image_groups import text_group
@@ -59,6 +73,7 @@ from pairwright.generators.language.trigram_model import TrigramModel
 TARGETS = (0.51, 0.52, 0.55, 0.60)
 # What SugarCrepe kept of its own candidates.
 MIN_KEEP = 0.43
+PART_ROWS = 10_000
 
 
 def main() -> None:
@@ -166,6 +181,62 @@ def size(data: Data, arguments: argparse.Namespace) -> None:
     time_general(data.pool, arguments.rows)
 
 
+def parts(data: Data, arguments: argparse.Namespace) -> None:
+    """Print what each step of Algorithm 1 in parts takes."""
+    print(f"{'rows':>9} {'step':10} {'jobs':>5} {'us a row':>9} {'peak MB':>8}")
+    captions = list(data.corpus.captions)
+    for number in (20_000, 100_000, 300_000) if arguments.rows == 100_000 else (arguments.rows,):
+        with TemporaryDirectory() as scratch:
+            time_steps(Path(scratch), captions, number)
+
+
+def time_steps(folder: Path, captions: Sequence[str], number: int) -> None:
+    """Print the processor time and the greatest peak memory of the jobs of each step on so many rows."""
+    names, options = [f"{start:09}" for start in range(0, number, PART_ROWS)], RefineOptions()
+    folds = range(options.folds)
+    steps: Mapping[str, Sequence[tuple[Any, ...]]] = {
+        "encode": [(encode_rows, folder, name, captions) for name in names],
+        "folds": [(assign_folds, folder, names, options)],
+        "count": [(count_part, folder, name) for name in names],
+        "fit": [(fit_fold, folder, names, fold) for fold in folds],
+        "score": [(score_part, folder, name, folds) for name in names],
+        "balance": [(balance_parts, folder, names, options)],
+    }
+    for step, jobs in steps.items():
+        with ProcessPoolExecutor(1, get_context("spawn")) as pool:  # a new process for each step
+            measured = [pool.submit(measure, job, *arguments).result() for job, *arguments in jobs]
+        seconds, peak = sum(each for each, _ in measured), max(each for _, each in measured)
+        print(f"{number:9,} {step:10} {len(jobs):5} {seconds / number * 1e6:9.0f} {peak:8.0f}", flush=True)
+
+
+def measure(job: Callable[..., object], *arguments: object) -> tuple[float, float]:
+    """Return the processor time of a job in seconds, and the peak memory of this process in MB."""
+    start = time.process_time()
+    job(*arguments)
+    return time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+
+
+def encode_rows(folder: Path, name: str, captions: Sequence[str]) -> None:
+    """Store a part of rows: captions with one word of another caption."""
+    rng = random.Random(name)
+    rows = []
+    for row in range(int(name), int(name) + PART_ROWS):
+        words, other = captions[row % len(captions)].split(), rng.choice(captions).split()
+        rows.append((" ".join(words), " ".join(replace_word(words, rng.choice(other or ["none"]), rng))))
+    ids = [f"{rng.getrandbits(128):032x}" for _ in rows]
+    groups = [f"image-{int(name) + row}" for row in range(len(rows))]
+    positives, negatives = ([pair[side] for pair in rows] for side in (0, 1))
+    types = [rng.choice(("replace-object", "replace-attribute", "swap-object", "add-object")) for _ in rows]
+    table = {"id": ids, "group": groups, "positive": positives, "negative": negatives, "type": types}
+    encode_part(folder, name, pl.DataFrame({"group": groups, "caption": positives}), pl.DataFrame(table))
+
+
+def replace_word(words: Sequence[str], by: str, rng: random.Random) -> list[str]:
+    """Return the words with a random one replaced."""
+    place = rng.randrange(len(words)) if words else 0
+    return [*words[:place], by, *words[place + 1 :]]
+
+
 PARTS: Mapping[str, Callable[[Data, argparse.Namespace], None]] = {
     "speed": speed,
     "reference": reference,
@@ -174,6 +245,7 @@ PARTS: Mapping[str, Callable[[Data, argparse.Namespace], None]] = {
     "leave-outs": leave_outs,
     "own": own,
     "size": size,
+    "parts": parts,
 }
 HEAD = f"{'set':30} {'in':>6} {'kept':>6} {'share':>6} {'bound':>6} {'worst':>6} {'unseen':>7} {'MiniLM':>7} {'holds':>6} {'s':>6}"
 

@@ -1,32 +1,49 @@
 """Whether loading keeps a training step fed: loading alone, the step alone on tensors at hand, and both together.
 
     python benchmarks/training_loading.py [--workers 0 2] [--size vit-b-32] [--device cuda] [--samples 2000] [--side 480]
+    python benchmarks/training_loading.py --workers --openclip FOLDER [--image photo]
 
-Samples hold a noisy JPEG of 480 x 480 (noise: the worst case for its size), a caption and three hard negatives. Images are
+Samples hold a JPEG of 480 x 480 (noise, the worst case for its size, or one with the spectrum of photos), a caption and
+three hard negatives. Images are
 cropped at random to 224 pixels. A step is CLIP's loss plus that of the row's own negatives (FSC-CLIP, eq. 3-4), forward,
 backward and AdamW (bfloat16 on a GPU). *Waiting* is the share of the time that the step waits for the next batch; its first
 batch, which starts the workers, is left out, and everything is in the page cache. The first line also tells processor time,
 which other programs on the machine change little: samples a second of a step, times that of loading, are the cores needed.
+
+With ``--openclip``, a folder of packages that has open_clip_torch and what it imports (``pip install --no-deps --target
+FOLDER open_clip_torch torchvision timm ftfy wcwidth pandas python-dateutil pytz six``), its own `get_wds_dataset` loads the
+same shards, in turns with our loader: processor time per sample in one process, medians of the rounds. It reads captions
+without negatives, and returns normalized float32 images; ours includes the negatives, and is shown with and without
+the normalization, which on a GPU happens there.
 """
 
 import argparse
 import itertools
 import os
+import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import torch
+from image_decoders import photo_like_jpeg
 from shards import make_sample, noisy_jpeg
 
+from pairwright.datasets.shards.index import scan_samples
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import write_shards
 from pairwright.training.loading.batches import PairBatch
 from pairwright.training.loading.image_transforms import ImageOptions
 from pairwright.training.loading.loader import LoadingOptions, ShardLoader
 from pairwright.training.loading.pairs import PairCollator
+from pairwright.training.loading.samples import SampleSelection
+from pairwright.training.loading.shard_index import index_shards
 from pairwright.training.loading.tokenization import TextOptions, load_tokenizer
 from pairwright.training.models.random_clip import ClipSizes, new_clip
 from pairwright.training.objectives.contrastive import clip_loss
@@ -76,6 +93,13 @@ def endless(loader: ShardLoader[PairBatch]) -> Iterator[PairBatch]:
         yield from loader
 
 
+def packed(loader: ShardLoader[PairBatch]) -> Iterator[Any]:
+    """Yield the batches as workers send them, epoch after epoch: what a core that loads for a GPU does."""
+    for epoch in itertools.count():
+        for step in range(len(loader)):
+            yield loader.batches[epoch, step]
+
+
 def timed(batches: Iterator[PairBatch], step: Callable[[PairBatch], None], steps: int) -> tuple[float, float]:
     """Return seconds in all, and of these spent waiting for batches."""
     step(next(batches))
@@ -88,10 +112,76 @@ def timed(batches: Iterator[PairBatch], step: Callable[[PairBatch], None], steps
     return time.perf_counter() - began, waiting
 
 
+def openclip_batches(folder: str, data: str, samples: int, batch: int) -> Iterator[Any]:
+    """Yield the batches of OpenCLIP's own pipeline, epoch after epoch."""
+    sys.path.insert(0, folder)
+    # Its compiled operators do not load beside a CPU build of torch; importing its transforms asks for their names only.
+    operators = torch.library.Library("torchvision", "DEF")
+    for name in ("nms", "qnms"):
+        operators.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+    from open_clip import get_tokenizer, image_transform
+    from open_clip_train import data as pipeline
+
+    # It knows no end marks of tars, which webdataset yields since 0.2.90.
+    pipeline.tar_file_expander = partial(pipeline.tar_file_expander, eof_value=None)
+
+    options = SimpleNamespace(
+        train_data=data,
+        train_num_samples=samples,
+        train_data_upsampling_factors=None,
+        dataset_resampled=False,
+        seed=0,
+        workers=0,
+        world_size=1,
+        batch_size=batch,
+    )
+    preprocess = image_transform(224, is_train=True)
+    data_info = pipeline.get_wds_dataset(options, preprocess, is_train=True, tokenizer=get_tokenizer("ViT-B-32"))
+    while True:
+        yield from data_info.dataloader
+
+
+def report_start(data: str, samples: int) -> None:
+    """Print what the start of a loader costs: with the indexes beside the shards, and by scanning the shards."""
+    recipe = PairCollator(negatives=NEGATIVES)
+    selection = SampleSelection(recipe.lacks, required=False, members=recipe.members)
+    folder = Path(data).parent
+    size = sum(path.stat().st_size for path in folder.glob("*.index"))
+    began = time.process_time()
+    index_shards(data, selection)
+    indexed = time.process_time() - began
+    began = time.process_time()
+    for path in sorted(folder.glob("*.tar")):
+        scan_samples(path)
+    scanned = time.process_time() - began
+    print(
+        f"start, a thousand samples: {1e6 * indexed / samples:.2f} ms with indexes of {size / samples:.1f} bytes a sample, "
+        f"{1e6 * scanned / samples:.1f} ms by scanning\n"
+    )
+
+
+def compare(loaders: dict[str, Iterator[Any]], batch: int, steps: int, rounds: int) -> None:
+    """Print the processor time per sample of several loaders, in turns."""
+    taken = {name: list[float]() for name in loaders}
+    for batches in loaders.values():
+        next(batches)
+    for _ in range(rounds):
+        for name, batches in loaders.items():
+            began = time.process_time()
+            for _ in range(steps):
+                next(batches)
+            taken[name].append(1000 * (time.process_time() - began) / (batch * steps))
+    slowest = statistics.median(taken["OpenCLIP"])
+    print("| loader | ms of a core a sample | samples/s a core | times OpenCLIP |\n| --- | ---: | ---: | ---: |")
+    for name, times in taken.items():
+        cost = statistics.median(times)
+        print(f"| {name} | {cost:.2f} | {1000 / cost:,.0f} | {slowest / cost:.2f} |")
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--workers", type=int, nargs="+", default=[0, 2])
+    parser.add_argument("--workers", type=int, nargs="*", default=[0, 2])
     parser.add_argument("--size", choices=SIZES, default="small")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--batch", type=int, default=64)
@@ -99,10 +189,13 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--side", type=int, default=480, help="of the JPEGs, in pixels")
     parser.add_argument("--crop", type=float, default=0.9)
+    parser.add_argument("--image", choices=("noise", "photo"), default="noise")
+    parser.add_argument("--openclip", default="", help="folder of packages with open_clip_torch")
+    parser.add_argument("--rounds", type=int, default=5)
     asked = parser.parse_args()
     device = torch.device(asked.device)
     with tempfile.TemporaryDirectory() as folder:
-        image = noisy_jpeg(asked.side)
+        image = photo_like_jpeg(asked.side) if asked.image == "photo" else noisy_jpeg(asked.side)
         made = [sample(number, image) for number in range(asked.samples)]
         data = write_shards(made, Path(folder) / "shards", max_samples=500).pattern
         captions = [text for one in made for text in (one.pair.caption, *(a.text for a in one.annotations))]
@@ -116,6 +209,18 @@ def main() -> None:
                 data, PairCollator(negatives=NEGATIVES), options, TextOptions(words), ImageOptions(crop=asked.crop)
             )
 
+        report_start(data, asked.samples)
+        if asked.openclip:
+            torch.set_num_threads(1)
+            print(f"{asked.image}, {len(image) / 1024:.0f} KiB an image, batches of {asked.batch}\n")
+            ours = loader(0)
+            loaders = {
+                "OpenCLIP": openclip_batches(asked.openclip, data, asked.samples, asked.batch),
+                "pairwright": endless(ours),
+                "pairwright, images as bytes": packed(loader(0)),
+            }
+            compare(loaders, asked.batch, asked.steps, asked.rounds)
+            return
         at_hand = next(iter(loader(0)))
         alone, _ = timed(itertools.repeat(at_hand), step, asked.steps)
         began, made_by_one = time.process_time(), loader(0)

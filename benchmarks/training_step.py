@@ -45,7 +45,7 @@ def processes(count: int, *arguments: str) -> Any:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        env=os.environ | {"OMP_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": "65536"},  # freed tensors are given back
     )
     if done.returncode:
         sys.exit(done.stderr)
@@ -143,9 +143,11 @@ def embeddings(rows: int, *, local: bool) -> Any:
 
     mask = torch.ones(rows, k, dtype=torch.bool)
     pairs = BatchEmbeddings(unit(width), unit(width), unit(k, width), mask, unit(k, width), mask)
-    words = torch.ones(rows, 1 + k, SIZES["tokens"], dtype=torch.bool)
-    features = LocalFeatures(unit(SIZES["patches"], width), unit(1 + k, SIZES["tokens"], width), words)
-    return PairEmbeddings(pairs, torch.tensor(50.0), torch.tensor(-5.0), features if local else None)
+    features = None
+    if local:
+        words = torch.ones(rows, 1 + k, SIZES["tokens"], dtype=torch.bool)
+        features = LocalFeatures(unit(SIZES["patches"], width), unit(1 + k, SIZES["tokens"], width), words)
+    return PairEmbeddings(pairs, torch.tensor(50.0), torch.tensor(-5.0), features)
 
 
 def gathered(pairs: Any, ranks: Any) -> Any:
@@ -220,7 +222,7 @@ def memory(recipes: list[str], ranks: list[int], batch: int) -> None:
 
 def main() -> None:
     """Print a table."""
-    workers = {"host-worker": host_worker, "memory-worker": memory_worker}
+    workers: dict[str, Callable[..., None]] = {"host-worker": host_worker, "memory-worker": memory_worker}
     if len(sys.argv) > 1 and sys.argv[1] in workers:
         workers[sys.argv[1]](*sys.argv[2:])
         return

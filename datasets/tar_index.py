@@ -14,19 +14,28 @@ Limits: uncompressed tars only, as compressed ones have no random access.
 """
 
 import io
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 from typing import BinaryIO
 
+import orjson
+
+from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.rejects import Reject, RejectError, is_utf8_encodable, make_reject
+from pairwright.datasets.remote.cache import cache_folder, cache_key
 from pairwright.datasets.remote.reading import open_file
+from pairwright.datasets.remote.store_path import StorePath, to_path
 
 BLOCK_SIZE = 512
 MAX_INDEXED_TARS = 4
 _READ_BYTES = 2**20
+_MEMBER_BUFFER = 2**20  # of requests for images inside tars of a store, which are mostly read in order
 LONG_NAME_LIMIT = 2**20  # bytes of a GNU or PAX extension; real ones have a few hundred
 
 REGULAR_FILE_TYPES = frozenset({b"0", b"\0", b"7"})
@@ -217,7 +226,48 @@ def _padded_size(size: int) -> int:
 
 @lru_cache(maxsize=MAX_INDEXED_TARS)
 def _index_tar(path: str, _changed: int, _length: int) -> dict[str, TarMember]:
-    return {found.name: found for found in iter_tar_members(Path(path)) if isinstance(found, TarMember)}
+    return {found.name: found for found in iter_tar_members(path) if isinstance(found, TarMember)}
+
+
+class _StoredTar:
+    """A tar in a store: its members, and the open file, which fails if the tar is replaced meanwhile."""
+
+    def __init__(self, path: str) -> None:
+        self.members = _stored_members(to_path(path))
+        self._handle = open_file(path, buffer=_MEMBER_BUFFER)
+        self._lock = Lock()  # images are opened in threads
+
+    def read(self, member: TarMember) -> bytes:
+        with self._lock:
+            self._handle.seek(member.offset)
+            return self._handle.read(member.size)
+
+
+@lru_cache(maxsize=MAX_INDEXED_TARS)
+def _open_stored(path: str, _process: int) -> _StoredTar:
+    return _StoredTar(path)
+
+
+def _stored_members(path: Path) -> dict[str, TarMember]:
+    """Return the members of a tar in a store: those that were kept, else by streaming it once."""
+    with suppress(OSError, ValueError, TypeError):
+        return {name: TarMember(name, *numbers) for name, *numbers in orjson.loads(_place(path).read_bytes())}
+    members = [each for each in iter_tar_members(path) if isinstance(each, TarMember)]
+    keep_members(path, members)
+    return {each.name: each for each in members}
+
+
+def keep_members(path: Path, members: Iterable[TarMember]) -> None:
+    """Keep the members of a whole tar in a store, so that `find_member` does not stream it; nothing for a local tar."""
+    if isinstance(path, StorePath):
+        rows = [[each.name, each.offset, each.size, each.start] for each in members]
+        with suppress(OSError):  # a read-only home
+            write_bytes(_place(path), orjson.dumps(rows))
+
+
+def _place(path: Path) -> Path:
+    found = path.stat()
+    return cache_folder("tar-index") / f"{cache_key(str(path), found.st_size, found.st_mtime_ns)}.json"
 
 
 def find_member(path: Path, name: str) -> TarMember | None:
@@ -227,5 +277,21 @@ def find_member(path: Path, name: str) -> TarMember | None:
         InputError: if the file is not a tar.
         OSError: if there is no such file.
     """
+    if isinstance(path, StorePath):
+        return _open_stored(str(path), os.getpid()).members.get(name)
     status = path.stat()
     return _index_tar(str(path), status.st_mtime_ns, status.st_size).get(name)
+
+
+def read_member(path: Path, member: TarMember) -> bytes:
+    """Return the bytes of a member that `find_member` found.
+
+    Raises:
+        OSError: a local file cannot be read.
+        StorageError: a store fails, or the tar was replaced since its members were listed.
+    """
+    if isinstance(path, StorePath):
+        return _open_stored(str(path), os.getpid()).read(member)
+    with path.open("rb") as handle:
+        handle.seek(member.offset)
+        return handle.read(member.size)

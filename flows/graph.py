@@ -87,7 +87,7 @@ STAGES: tuple[Stage, ...] = (
     Stage("freeze", "saves the scorers of the last full build", (), "caption", "set", None, freeze_jobs,
           depends_on="the last full build", applies=_has("refine"), in_base=True),
     Stage("refine", "rejects negatives that a text-only model can detect", ("pairs", "balance", THIRD_PARTY, "freeze"),
-          "negative", "set", refine_jobs, refine_new_jobs, applies=_has("refine")),
+          "negative", "part", refine_jobs, refine_new_jobs, applies=_has("refine")),
     Stage("rationales", "explains negatives and true captions", (*_SELECTED, *_TEXTS), "row", "set",
           rationales_jobs, rationales_jobs, depends_on=_MODEL, applies=_has("rationales")),
     Stage("shards", "packs WebDataset shards", (*_SELECTED, *_TEXTS, "rationales"), "pair", "shard",
@@ -158,9 +158,9 @@ async def run_stages(stages: Sequence[Stage], run: StageRun) -> bool:
         inputs = [] if stage.own_part else [receipt.digest for receipt in receipts]
         version = json_hash([code_hash(build_jobs.__module__), package_versions(), inputs])
         jobs = build_jobs(replace(run, engine=engine, name=stage.name, version=version))
-        receipts = await engine.run_stage(stage.name, jobs)
+        done = await engine.run_stage(stage.name, jobs)
         if stage.leftovers:
             remove_leftovers(run.root, run.engine.done, *stage.leftovers)
-        if stage.name == "pairs" and run.base and not total_counts(receipts).kept:
+        if stage.name == "pairs" and run.base and not total_counts(done).kept:
             return False
     return True

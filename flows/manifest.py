@@ -30,7 +30,7 @@ from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.stages.shards import shard_contents
 from pairwright.flows.state.code_versions import source_hash
 from pairwright.flows.state.layout import SWEPT
-from pairwright.flows.state.receipts import Receipt, count_parts, total_counts
+from pairwright.flows.state.receipts import Receipt, count_parts, merged_facts, sum_facts, total_counts
 from pairwright.flows.state.versions import full_version_number, replace_full, write_version
 from pairwright.generators.language.vocabulary import FloatArray
 
@@ -212,26 +212,8 @@ def _stage_entry(receipts: Sequence[Receipt]) -> dict[str, Any]:
         "rejected": dict(counts.rejected),
         "seconds": round(sum(receipt.seconds for receipt in receipts), 3),
         "parts": len(receipts),
-        "facts": _merged([receipt.facts for receipt in receipts]),
+        "facts": merged_facts([receipt.facts for receipt in receipts]),
     }
-
-
-def _merged(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the facts of all parts together: numbers are summed, other values taken from the first part with one."""
-    merged: dict[str, Any] = dict(facts[0])
-    for later in facts[1:]:
-        for name, value in later.items():
-            # A bill has fractions of USD, and is unknown if one of its prices is.
-            merged[name] = _sum(merged[name], value) if name == "llm" else _added(merged.get(name), value)
-    return merged
-
-
-def _added(one: Any, other: Any) -> Any:
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return {name: _added(one.get(name), other.get(name)) for name in sorted({*one, *other})}
-    if isinstance(one, int) and isinstance(other, int):
-        return one + other
-    return other if one is None else one
 
 
 def merge_manifests(before: Mapping[str, Any], new: Mapping[str, Any], number: int, state: str) -> dict[str, Any]:
@@ -286,7 +268,7 @@ def _merged_stage(before: Mapping[str, Any], new: Mapping[str, Any] | None) -> d
     facts, more = dict(before["facts"]), new["facts"]
     for name in _SUMMED_FACTS:
         if name in more:
-            facts[name] = _sum(facts.get(name), more[name])
+            facts[name] = sum_facts(facts.get(name), more[name])
     if "by_type" in more:
         facts["by_type"] = _merged_texts(facts.get("by_type", {}), more["by_type"])
     if "limits" in more:
@@ -297,15 +279,15 @@ def _merged_stage(before: Mapping[str, Any], new: Mapping[str, Any] | None) -> d
         facts["carried"] = more["carried"]
     if "llm" in more:
         one, other = facts["llm"], more["llm"]  # new failed rows are listed in the increment's own folder
-        facts["llm"] = {**other, "failed": one["failed"], "in_all": _sum(one["in_all"], other["in_all"])}
-    return {**before, **{name: _sum(before[name], new[name]) for name in counts}, "facts": facts}
+        facts["llm"] = {**other, "failed": one["failed"], "in_all": sum_facts(one["in_all"], other["in_all"])}
+    return {**before, **{name: sum_facts(before[name], new[name]) for name in counts}, "facts": facts}
 
 
 def _merged_texts(before: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     """Return summed counts of texts by type; other facts by type (of refinement) stay those of the full build."""
     if not all(set(_TEXT_COUNTS) <= each.keys() for each in (*before.values(), *new.values())):
         return dict(before)
-    return {kind: _sum(before.get(kind), new.get(kind)) for kind in [*before, *sorted(set(new) - set(before))]}
+    return {kind: sum_facts(before.get(kind), new.get(kind)) for kind in [*before, *sorted(set(new) - set(before))]}
 
 
 def _merged_limits(before: Mapping[str, Any] | None, new: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,18 +301,3 @@ def _merged_limits(before: Mapping[str, Any] | None, new: Mapping[str, Any]) -> 
         "most": sum(most) if most else None,
         "used": before["used"] + new["used"],
     }
-
-
-def _sum(one: Any, other: Any) -> Any:
-    """Return the sum of counts, nested too; a missing count is 0, and the sum with an unknown price is unknown."""
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        names = [*one, *sorted(set(other) - set(one))]
-        return {
-            name: _sum(one[name], other[name]) if name in one and name in other else {**one, **other}[name]
-            for name in names
-        }
-    if one is None or other is None:
-        return None
-    if isinstance(one, int | float) and isinstance(other, int | float):
-        return round(one + other, 9)
-    return one

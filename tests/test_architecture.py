@@ -93,11 +93,13 @@ def test_importing_datasets_from_the_repository_root_is_not_ours() -> None:
 
 
 PICKLERS = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
-# All read what the same run has written, in a temporary folder or an unnamed file of its own.
+# All read what the same run has written: in a temporary folder, an unnamed file, or a folder that only its owner can write.
 MAY_PICKLE = {
     "flows/commands/annotation_workers.py",
     "flows/commands/annotation_files.py",
     "flows/llm/check_workers.py",
+    "flows/runners/slurm_pool.py",
+    "flows/runners/slurm_task.py",
 }
 SAFE_CALLS = {
     "np.load": ("allow_pickle", False),

@@ -66,6 +66,12 @@ class GradientCache:
                 self.accelerator.backward(torch.stack(dots).sum())
         return total
 
+    def loss(self, batch: PairBatch) -> WeightedLoss:
+        """Return the loss of the batch, without gradients."""
+        with torch.no_grad():
+            parts = [self.method.embed(self.model, part) for part in split_rows(batch, self.rows)]
+            return self.method.compare(join_rows(parts), self.ranks)
+
     def _embed(self, part: PairBatch, seed: int, number: int) -> PairEmbeddings:
         torch.manual_seed(make_rng(seed, number).getrandbits(63))
         return self.method.embed(self.model, part)

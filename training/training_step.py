@@ -61,6 +61,12 @@ class TrainingStep:
         self._optimizer: Any = self._accelerator.prepare_optimizer(self.state.optimizer)
         self._steps, self._warmup = steps, warmup_steps(self.recipe.schedule, steps)
         self._trained = trained_parameters(self.model)
+        method, chunk = self.recipe.method, self.recipe.batches.chunk
+        self._cache = (
+            GradientCache(method, self.wrapped, self._accelerator, self.ranks, chunk)
+            if chunk and isinstance(method, PairMethod)
+            else None
+        )
 
     def take(self, batch: Any, step: int) -> StepResult:
         """Train on a batch.
@@ -87,15 +93,14 @@ class TrainingStep:
         """Return the mean loss over ranks, 0-d, without gradients and with the model in evaluation mode."""
         self.wrapped.eval()
         with torch.no_grad():
-            loss = self.recipe.method.loss(self.wrapped, batch, self.ranks).loss
-        return self.ranks.total(loss) / self.ranks.count
+            method = self.recipe.method
+            found = self._cache.loss(batch) if self._cache else method.loss(self.wrapped, batch, self.ranks)
+        return self.ranks.total(found.loss) / self.ranks.count
 
     def _backward(self, batch: Any, seed: int) -> WeightedLoss:
-        method, chunk = self.recipe.method, self.recipe.batches.chunk
-        if chunk and isinstance(method, PairMethod):
-            cache = GradientCache(method, self.wrapped, self._accelerator, self.ranks, chunk)
-            return cache.backward(batch, seed)
+        if self._cache:
+            return self._cache.backward(batch, seed)
         torch.manual_seed(seed)
-        total = method.loss(self.wrapped, batch, self.ranks)
+        total = self.recipe.method.loss(self.wrapped, batch, self.ranks)
         self._accelerator.backward(total.loss)
         return total

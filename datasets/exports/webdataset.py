@@ -13,6 +13,7 @@ from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.exports.writing import ExportOptions, ExportResult
 from pairwright.datasets.images.recoding import NO_RECODING
+from pairwright.datasets.remote.output import FinishFile, keep_file
 from pairwright.datasets.shards.index import index_path
 from pairwright.datasets.shards.sample_source import SampleSource, drop_duplicates, load_image
 from pairwright.datasets.shards.webdataset import (
@@ -20,6 +21,7 @@ from pairwright.datasets.shards.webdataset import (
     MAX_SHARD_BYTES,
     MAX_SHARD_SAMPLES,
     SIZES_FILE,
+    ShardInfo,
     ShardSet,
     finish_shards,
     list_numbered_shards,
@@ -33,12 +35,14 @@ from pairwright.datasets.shards.webdataset import (
 
 def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResult:
     """Write the samples of ``source`` as shards into the folder ``out``."""
-    shards = write_shard_folder(source, out, options)
+    shards = write_shard_folder(source, out, options, options.finish)
     return ExportResult(shards.count, list_shard_files(shards))
 
 
-def write_shard_folder(source: SampleSource, out: Path, options: ExportOptions) -> ShardSet:
-    """Copy or write the shards of ``source`` into ``out`` and return them.
+def write_shard_folder(
+    source: SampleSource, out: Path, options: ExportOptions, finish: FinishFile = keep_file
+) -> ShardSet:
+    """Copy or write the shards of ``source`` into ``out`` and return them; ``finish`` is called with each one.
 
     Raises:
         UsageError: if ``out`` is the folder of the source shards.
@@ -57,14 +61,23 @@ def write_shard_folder(source: SampleSource, out: Path, options: ExportOptions) 
             with replace_atomically(out / copies[-1].name) as temporary:
                 shutil.copyfile(tar, temporary)
             write_bytes(index_path(out / copies[-1].name), index.encode())
+            finish(out / copies[-1].name, _describing(copies[-1]))
         _remove_stale_shards(out, earlier, len(copies))
-        return finish_shards(out, copies)
+        return finish_shards(out, copies, kept=finish is keep_file)
     samples = chain.from_iterable(map(read_shard, source.shards)) if source.shards else source.samples()
     recoded = (load_image(sample, options.recoding) for sample in drop_duplicates(samples))
     most = options.max_samples or MAX_SHARD_SAMPLES, options.max_bytes or MAX_SHARD_BYTES
-    written = list(write_numbered_shards(recoded, out, max_samples=most[0], max_bytes=most[1]))
+    written = []
+    for shard in write_numbered_shards(recoded, out, max_samples=most[0], max_bytes=most[1]):
+        written.append(shard)
+        finish(out / shard.name, _describing(shard))
     _remove_stale_shards(out, earlier, len(written))
-    return finish_shards(out, written)
+    return finish_shards(out, written, kept=finish is keep_file)
+
+
+def _describing(shard: ShardInfo) -> tuple[str, ...]:
+    """Return the names of the metadata of a shard."""
+    return SIZES_FILE, CHECKSUMS_FILE, index_path(Path(shard.name)).name
 
 
 def _earlier_export(out: Path) -> list[str]:

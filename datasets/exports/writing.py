@@ -19,6 +19,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.images.loading import is_table_cell, publishable_image_name, split_locator
 from pairwright.datasets.images.recoding import NO_RECODING, Recoding
 from pairwright.datasets.records import EDITED_KINDS, Annotation, Turn
+from pairwright.datasets.remote.output import FinishFile, keep_file
 from pairwright.datasets.shards.sample_source import SampleSource, load_image
 from pairwright.datasets.shards.samples import Sample
 
@@ -38,6 +39,7 @@ class ExportOptions:
         max_bytes: per shard; likewise.
         max_tokens: for triplets, the limit in tokens of an output, which is truncated there; 0 means unlimited.
         tokenizer: for triplets, folder of the CLIP tokenizer that counts; None counts words (`clip_tokens.py`).
+        finish: called with each complete shard of a WebDataset export, which it may send elsewhere and remove.
     """
 
     seed: int = 0
@@ -48,6 +50,7 @@ class ExportOptions:
     max_bytes: int = 0
     max_tokens: int = 0
     tokenizer: Path | None = None
+    finish: FinishFile = keep_file
 
 
 @dataclass(frozen=True, slots=True)

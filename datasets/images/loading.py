@@ -30,7 +30,9 @@ from pairwright.datasets.images.lookup import find_below
 from pairwright.datasets.images.parquet_cells import PARQUET_SUFFIX, estimate_cell_size, read_cell_image
 from pairwright.datasets.redaction import is_file_url, redact_url
 from pairwright.datasets.rejects import REASONS, RejectError
-from pairwright.datasets.tar_index import find_member
+from pairwright.datasets.remote.object_store import is_remote
+from pairwright.datasets.remote.store_path import to_path
+from pairwright.datasets.tar_index import find_member, read_member
 
 UNSUPPORTED_SUFFIXES = frozenset({".heic", ".heif", ".avif", ".jxl"})  # photo formats; other files are no samples
 SIGNATURE_BYTES = 64  # enough to recognise a format
@@ -78,8 +80,13 @@ class UnusableImageError(InputError):
 
 
 def is_url(locator: str) -> bool:
-    """Return whether a locator is a URL (``https://``, ``s3://``, ...)."""
-    return _URL.match(locator) is not None
+    """Return whether a locator is a URL (``https://``, ...) of one image, not of a file in a store that contains it."""
+    return _URL.match(locator) is not None and not is_stored_member(locator)
+
+
+def is_stored_member(locator: str) -> bool:
+    """Return whether a locator names an image inside a tar or table of an object store, which is read by ranges."""
+    return is_remote(locator) and bool(split_locator(locator)[1])
 
 
 def split_locator(locator: str) -> tuple[str, str]:
@@ -112,7 +119,7 @@ class ImageRoot:
         Raises:
             RejectError: image_outside_root, by ``..`` or an absolute path.
         """
-        if not written or is_url(written):
+        if not written or _URL.match(written):
             return written
         located = os.path.normpath(os.path.join(self.folder, written))  # noqa: PTH118 - a hot path
         file = split_locator(located)[0]
@@ -139,7 +146,7 @@ def locate_row_image(written: str, source: Path, root: Path | None = None) -> st
     Raises:
         RejectError: image_outside_root.
     """
-    if not written or is_url(written):
+    if not written or _URL.match(written):
         return written
     if root is not None:
         of_another_machine = Path(written).is_absolute() and find_below(root.absolute(), written)
@@ -180,7 +187,7 @@ def check_image_at(locator: str, how: ImageCheckDepth = "header") -> tuple[int, 
 def read_stored_size(locator: str) -> int:
     """Return the stored bytes of an image, approximate for table cells; 0 if unknown."""
     name, member = split_locator(locator)
-    path = Path(name)
+    path = to_path(name)
     try:
         if not member:
             return path.stat().st_size
@@ -198,7 +205,7 @@ def _open_stream(locator: str) -> BinaryIO:
     if "\0" in locator:  # the operating system would raise a ValueError
         raise UnusableImageError("missing_image", "not a file name", repr(locator))
     name, member = split_locator(locator)
-    path = Path(name)
+    path = to_path(name)
     try:
         if member:
             return io.BytesIO((_read_row if is_table_cell(locator) else _read_member)(path, member, locator))
@@ -218,9 +225,7 @@ def _read_member(path: Path, name: str, locator: str) -> bytes:
         raise UnusableImageError("missing_image", "the tar has no such member", locator)
     if member.size > MAX_IMAGE_BYTES:
         raise UnusableImageError("image_too_large", f"more than {MAX_IMAGE_BYTES} bytes", locator)
-    with path.open("rb") as handle:
-        handle.seek(member.offset)
-        return handle.read(member.size)
+    return read_member(path, member)
 
 
 def _read_row(path: Path, member: str, locator: str) -> bytes:
@@ -328,6 +333,8 @@ def detect_unsupported_format(head: bytes) -> str:
 
 def publishable_image_name(locator: str) -> str:
     """Return a locator for publication: file name (and ``::member``), or a URL by `redact_url`."""
+    if is_stored_member(locator):
+        locator = locator.rpartition("://")[2]
     if is_file_url(locator):
         locator = re.split(r"[?#]", locator, maxsplit=1)[0]
     elif "://" in locator:

@@ -8,6 +8,7 @@ if row groups are small, as `datasets` writes them.
 Memory: two windows, and the decompressed size of one page, for each of the `MAX_OPEN_TABLES` most recently used columns.
 """
 
+import os
 import re
 from bisect import bisect_right
 from collections import deque
@@ -18,6 +19,8 @@ from threading import Lock
 from typing import Any
 
 from pairwright.datasets.rejects import RejectError
+from pairwright.datasets.remote.reading import open_table
+from pairwright.datasets.remote.store_path import StorePath
 
 PARQUET_SUFFIX = ".parquet"
 MAX_OPEN_TABLES = 2
@@ -50,11 +53,13 @@ def estimate_cell_size(path: Path, member: str) -> int:
 
 
 def _find_column(path: Path, member: str) -> "tuple[_ImageColumn, int]":
-    status = path.stat()
+    stored = isinstance(path, StorePath)  # its open file fails if the table is replaced
+    status = None if stored else path.stat()
     found = _MEMBER.fullmatch(member)
     if found is None:
         raise RejectError("missing_image", "pictures in a table are named COLUMN/row-NUMBER")
-    column = _open_column(str(path), found[1], status.st_mtime_ns, status.st_size)
+    state = (status.st_mtime_ns, status.st_size) if status else (0, os.getpid())
+    column = _open_column(str(path), found[1], *state)
     if not 0 < int(found[2]) <= column.rows:
         raise RejectError("missing_image", f"the table has no such row, but {column.rows:,}")
     return column, int(found[2]) - 1
@@ -74,7 +79,7 @@ class _ImageColumn:
 
         try:
             # Neither prefetched nor memory-mapped: a row group may be larger than memory.
-            self._file = parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False)
+            self._file = parquet.ParquetFile(open_table(path), buffer_size=_BUFFER, pre_buffer=False)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise RejectError(*_describe_damage("not a whole Parquet file", error)) from None
         footer = self._file.metadata

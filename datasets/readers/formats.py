@@ -35,6 +35,8 @@ from pairwright.datasets.readers.text_files import iter_lines, parse_json, read_
 from pairwright.datasets.readers.webdataset import read_webdataset
 from pairwright.datasets.rejects import Reject, RejectError
 from pairwright.datasets.remote.local_copies import fetch_local_copy
+from pairwright.datasets.remote.object_store import is_remote
+from pairwright.datasets.remote.store_path import list_in_place, to_path
 from pairwright.datasets.suggestions import require_known
 
 
@@ -298,7 +300,8 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
     """Find the files of an input.
 
     Args:
-        written: path, brace pattern, or the URL of one in an object store, which is copied to this machine first.
+        written: path, brace pattern, or the URL of one in an object store. Tars, Parquet, JSON Lines, CSV and TSV are read
+            there by ranges (`StorePath`); other inputs are copied to this machine first.
         format_: a name of `READERS`; empty to detect.
         option_names: how messages name options.
 
@@ -308,6 +311,8 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
     """
     if format_ and format_ not in NON_PAIR_FORMATS:
         require_known(f"{option_names.option('format')}: no such format:", [format_], READERS.names())
+    if is_remote(written) and (stored := list_in_place(written)):
+        return _locate_stored(written, stored, format_ or match_suffix(stored[0].name.lower()))
     written = fetch_local_copy(written)
     if is_url(written) or written.startswith("pipe:"):
         raise InputError("not a local path", where=written, fix="Download it first.")
@@ -327,6 +332,14 @@ def locate_input(written: str, format_: str = "", option_names: OptionNames = CO
         raise InputError(f"not a source of pairs: {other.about}", where=written, fix=other.fix)
     root = files[0].absolute() if files[0].is_dir() else files[0].absolute().parent
     return LocatedInput(format_, tuple(_expand_folders(files, READERS.get(format_))), root, name)
+
+
+def _locate_stored(written: str, files: tuple[Path, ...], format_: str) -> LocatedInput:
+    """Return the input of files in a store."""
+    _reject_placeholder_file(files[0])
+    single = len(files) == 1 and to_path(written).name == files[0].name
+    name = files[0].name.removesuffix(".gz").rpartition(".")[0] if single else files[0].parent.name
+    return LocatedInput(format_, files, files[0].parent, name)
 
 
 def _reject_placeholder_file(path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.input_rows import TableImage
+from pairwright.datasets.remote.object_store import is_remote
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ def classify_columns(path: Path, file: Any) -> TableColumns:
     bare = [field.name for field in schema if field.name not in named and _is_image(field.type)]
     others = [field.name for field in schema if field.name not in (*named, *bare) and _holds_bytes(field.type)]
     return TableColumns(
-        table=os.path.abspath(path),  # noqa: PTH100 - a locator is text, and abspath does not follow links
+        # A locator is text, and abspath does not follow links.
+        table=str(path) if is_remote(path) else os.path.abspath(path),  # noqa: PTH100
         read=[f"{name}.path" if name in named else name for name in schema.names if name not in (*bare, *others)],
         unread=dict.fromkeys(others, b""),
         bare=bare,

@@ -17,6 +17,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.image_columns import classify_columns
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.rejects import make_reject
+from pairwright.datasets.remote.reading import open_table
 
 BATCH_ROWS = 4096
 
@@ -37,7 +38,7 @@ def read_parquet(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> Input
     start, stop, number = stretch
     rows = 0
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(open_table(path)) as file:
             columns, rows = classify_columns(path, file), file.metadata.num_rows
             for batch in _batches(file, columns.read, range(start, stop or file.num_row_groups)):
                 for values in batch:
@@ -111,7 +112,7 @@ def count_parquet_rows(path: Path) -> int:
     from pyarrow import parquet
 
     try:
-        return int(parquet.read_metadata(path).num_rows)
+        return int(parquet.read_metadata(open_table(path)).num_rows)
     except (pa.ArrowException, OSError) as error:
         what = str(error).partition("\n")[0]
         raise InputError(f"not a whole Parquet file ({what})", where=str(path), fix="Copy or write it again.") from None

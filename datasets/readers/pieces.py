@@ -32,6 +32,8 @@ from pairwright.datasets.readers.parquet import read_parquet
 from pairwright.datasets.readers.text_files import count_line_starts, open_text
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject
+from pairwright.datasets.remote.reading import open_table
+from pairwright.datasets.remote.store_path import to_path
 
 MIN_PIECE, MAX_PIECE = 2**20, 64 * 2**20
 _PIECES = 64  # of an input whose pieces are neither the smallest nor the largest
@@ -67,7 +69,9 @@ class Piece:
     @property
     def located(self) -> LocatedInput:
         """The input that the piece belongs to, with the files of the piece."""
-        return LocatedInput(self.format, tuple(Path(each.file) for each in self.stretches), Path(self.root), self.name)
+        return LocatedInput(
+            self.format, tuple(to_path(each.file) for each in self.stretches), to_path(self.root), self.name
+        )
 
     @property
     def divided(self) -> bool:
@@ -182,7 +186,7 @@ def _divide_parquet(file: Path, size: int) -> Iterator[Stretch]:
     from pyarrow import parquet
 
     try:
-        footer = parquet.read_metadata(file)
+        footer = parquet.read_metadata(open_table(file))
     except (pa.ArrowException, OSError):
         yield Stretch(str(file))  # its reader reports it
         return
@@ -198,7 +202,7 @@ def _divide_parquet(file: Path, size: int) -> Iterator[Stretch]:
 def count_lines(piece: Piece) -> int:
     """Return how many lines begin in a divided piece."""
     (stretch,) = piece.stretches
-    return count_line_starts(Path(stretch.file), stretch.start, stretch.stop)
+    return count_line_starts(to_path(stretch.file), stretch.start, stretch.stop)
 
 
 def read_piece(
@@ -248,7 +252,7 @@ def _closed(screen: BatchCollector, summary: PieceSummary) -> PieceBatch:
 
 
 def _open_stretch(options: ReadOptions, format_: str, stretch: Stretch, lines_before: int) -> InputRowIterator:
-    file = Path(stretch.file)
+    file = to_path(stretch.file)
     if not stretch.stop:
         return select_reader(options, format_)(file)
     if format_ == "parquet":
@@ -275,7 +279,7 @@ def check_pieces(options: ReadOptions, pieces: Sequence[Piece], summaries: Seque
         mine = [(piece, each) for piece, each in both if piece.input == number and each.rows]
         if mine:
             unmatched = set.intersection(*(set(each.unmatched) for _, each in mine))
-            check_mapped_columns(options, unmatched, Path(mine[-1][0].stretches[-1].file))
+            check_mapped_columns(options, unmatched, to_path(mine[-1][0].stretches[-1].file))
     first = _first(each.first for each in summaries)
     if first and not any(each.kept for each in summaries):
         reasons = sum((each.reasons for each in summaries), Counter[str]())

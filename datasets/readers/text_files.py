@@ -101,7 +101,7 @@ def open_text(path: Path) -> BinaryIO:
     handle.seek(0)
     if head.startswith(_GZIP):
         handle.close()
-        return cast("BinaryIO", gzip.open(path, "rb"))
+        return cast("BinaryIO", gzip.open(path.open("rb"), "rb"))
     for magic, kind in _ARCHIVES.items():
         if head.startswith(magic):
             handle.close()

@@ -4,7 +4,7 @@ Adjacent members that agree up to the first dot of their file name are one sampl
 both. A sample without an image is a text-only pair. The image's locator is ``/abs/shard.tar::member``. A table
 ``00000.parquet`` next to the tar lists downloads (`sample_files.py`).
 
-Limits: uncompressed local tars; see `datasets/tar_index.py`.
+Limits: uncompressed tars; see `datasets/tar_index.py`.
 """
 
 from functools import partial
@@ -15,7 +15,8 @@ from pairwright.datasets.images.loading import MAX_IMAGE_BYTES
 from pairwright.datasets.readers.input_rows import InputRowIterator
 from pairwright.datasets.readers.sample_files import SampleFile, build_sample_row, iter_failed_downloads
 from pairwright.datasets.rejects import Reject, make_reject
-from pairwright.datasets.tar_index import TarMember, iter_open_tar, open_tar
+from pairwright.datasets.remote.object_store import is_remote
+from pairwright.datasets.tar_index import TarMember, iter_open_tar, keep_members, open_tar
 
 
 def read_webdataset(path: Path) -> InputRowIterator:
@@ -33,11 +34,14 @@ def read_webdataset(path: Path) -> InputRowIterator:
 
 def _samples(path: Path) -> InputRowIterator:
     current, files = "", list[SampleFile]()
+    members, stored = list[TarMember](), is_remote(path)
     with open_tar(path) as handle:
         for found in iter_open_tar(handle, path):
             if isinstance(found, Reject):
                 yield found
                 continue
+            if stored:
+                members.append(found)
             prefix, suffix = _split(found.name)
             if prefix != current:
                 if files:
@@ -51,6 +55,7 @@ def _samples(path: Path) -> InputRowIterator:
                 files.append(_file(path, handle, found, suffix))
         if files:
             yield build_sample_row(f"{path}::{current}", current, files)
+    keep_members(path, members)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -23,6 +23,7 @@ from typing import IO
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.errors import StorageError, UsageError
 from pairwright.datasets.progress import track
+from pairwright.datasets.remote.cache import cache_folder
 from pairwright.datasets.remote.listing import find_input_files
 from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, is_remote, open_store
 from pairwright.datasets.remote.published_versions import VERSIONS_FOLDER, read_pointer
@@ -35,7 +36,7 @@ _DEFAULT_GIB = 100.0
 
 def default_copies_folder() -> Path:
     """Return the default folder of copies: below PAIRWRIGHT_CACHE, else ``~/.cache/pairwright``."""
-    return Path(os.environ.get("PAIRWRIGHT_CACHE") or "~/.cache/pairwright").expanduser() / "remote"
+    return cache_folder("remote")
 
 
 def default_copies_limit() -> int:

@@ -24,6 +24,7 @@ Range = tuple[str, int, int]
 
 _ATTEMPTS = 4
 _BUFFER = 4 * 2**20
+_TABLE_BUFFER = 2**18  # of a Parquet file, of which footer and column chunks are read
 _PERMANENT = (FileNotFoundError, PermissionError, IsADirectoryError)
 _OPEN_FILES = 64
 
@@ -41,6 +42,11 @@ def open_file(name: str | Path, buffer: int = _BUFFER) -> BinaryIO:
     if store.scheme == "file":
         return Path(path).open("rb")
     return cast("BinaryIO", io.BufferedReader(_StoredFileReader(store, path), buffer))
+
+
+def open_table(name: str | Path) -> Any:
+    """Return what pyarrow opens: a local path as it is, a file of a store by ranges."""
+    return open_file(name, buffer=_TABLE_BUFFER) if is_remote(name) else name
 
 
 class _StoredFileReader(io.RawIOBase):

@@ -2,7 +2,7 @@
 
 ``00000.tar.index`` belongs to ``00000.tar``: a Parquet file with a row per sample, ``start`` and ``end`` (bytes, from its
 first header to the padding of its last member) and ``contents`` (JSON: its members, and the `outline` of its texts, as
-few distinct values). Its metadata has the version of the format, and size and SHA-256 of the tar. About 4 bytes a sample.
+few distinct values). Its metadata has the version of the format, and size and SHA-256 of the tar. About 3 bytes a sample.
 
 With it, a reader finds samples by number and selects those that a collator can use without reading a tar's headers.
 An index of a tar with another size, or with another checksum than the ``SHA256SUMS`` of the folder, is ignored.

@@ -5,8 +5,6 @@ PAIRWRIGHT_CACHE (``~/.cache/pairwright/shard-index``), under the name, size and
 store streams it; several are scanned at a time.
 """
 
-import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -18,6 +16,7 @@ import orjson
 from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.progress import track
+from pairwright.datasets.remote.cache import cache_folder, cache_key
 from pairwright.datasets.remote.listing import find_input_files
 from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, is_remote, open_store
 from pairwright.datasets.remote.reading import read_ranges
@@ -164,9 +163,7 @@ def _read_text(name: str) -> str:
 
 def _cached_scan(shard: ShardFile) -> ShardIndex:
     name = shard.name if is_remote(shard.name) else str(Path(shard.name).absolute())
-    key = hashlib.sha256(f"{name}\n{shard.size}\n{shard.time!r}".encode()).hexdigest()[:32]
-    folder = Path(os.environ.get("PAIRWRIGHT_CACHE") or "~/.cache/pairwright").expanduser() / "shard-index"
-    place = folder / f"{key}{INDEX_SUFFIX}"
+    place = cache_folder("shard-index") / f"{cache_key(name, shard.size, shard.time)}{INDEX_SUFFIX}"
     with suppress(OSError):
         if (cached := decode_index(place.read_bytes())) is not None and cached.size == shard.size:
             return cached

@@ -208,18 +208,19 @@ def _mixed_formats_error(one: str, other: str, where: str) -> InputError:
     )
 
 
-def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None) -> ShardSet:
+def finish_shards(folder: Path, written: Sequence[ShardInfo] | None = None, *, kept: bool = True) -> ShardSet:
     """Write ``sizes.json`` and ``SHA256SUMS`` of a folder of shards.
 
     Args:
         folder: with ``00000.tar`` ... in it.
         written: results of `write_shard`, to save reading the shards again; None reads them.
+        kept: whether the shards are still in the folder; False if they were sent elsewhere.
 
     Raises:
         StorageError: a gap in the numbers, or a shard in the folder that ``written`` does not list.
         InputError: shards with differing image extensions.
     """
-    found = list_numbered_shards(folder)
+    found = list_numbered_shards(folder) if kept or written is None else [shard.name for shard in written]
     if written is None:
         written = [scan_shard(folder / name)[0] for name in found]
     shards = _write_side_files(folder, written, found)

@@ -10,6 +10,7 @@ inverted, so it counts as 0.7. A tie, or a row without a score, counts half.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -145,14 +146,17 @@ def summarize_attacks(gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_
 
 
 def summarize_attacks_by_type(
-    types: Sequence[str], gaps: Mapping[str, FloatArray], kept: npt.NDArray[np.bool_]
+    names: Sequence[str],
+    kind: npt.NDArray[np.integer[Any]],
+    gaps: Mapping[str, FloatArray],
+    kept: npt.NDArray[np.bool_],
 ) -> dict[str, AttackSummary]:
-    """Return `summarize_attacks` for the rows of each type, types in alphabetical order."""
-    names, member = encode_names(types)
-    return {
-        name: summarize_attacks({scorer: gap[member == number] for scorer, gap in gaps.items()}, kept[member == number])
-        for number, name in enumerate(names)
-    }
+    """Return `summarize_attacks` for the rows of each type; ``kind`` is the place of each row's type among ``names``."""
+    found = {}
+    for number, name in enumerate(names):
+        own = kind == number
+        found[name] = summarize_attacks({scorer: gap[own] for scorer, gap in gaps.items()}, kept[own])
+    return found
 
 
 def _measure(gaps: FloatArray, by_type: Mapping[str, MeasuredAttack]) -> MeasuredAttack:

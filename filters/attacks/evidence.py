@@ -16,7 +16,7 @@ from pairwright.datasets.progress import track
 from pairwright.filters.attacks.registry import CLASSIFIERS, TRANSFER, WORD_CLUSTERS, compute_classifier_features
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
 from pairwright.filters.attacks.word_clusters import compute_cluster_differences
-from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer
+from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer, collect_unique_captions
 from pairwright.generators.language.vocabulary import FloatArray, encode_names
 
 if TYPE_CHECKING:
@@ -166,6 +166,12 @@ def collect_evidence(
     def gaps(scorer: GapScorer) -> FloatArray:
         return scorer.gaps(texts.positives, texts.negatives, texts.groups, seed)
 
+    # One corpus for all scorers that are trained on the rows: its texts are normalized once.
+    rows = collect_unique_captions(texts.positives, texts.groups)
+    scorers = [
+        replace(each, corpus=rows) if isinstance(each, CrossFittedScorer) and each.corpus is None else each
+        for each in scorers
+    ]
     found: dict[str, Evidence] = {}
     trained: dict[str, SplitCorpusGaps] = {}
     for scorer in track(scorers, "training text-only scorers", unit="scorers"):

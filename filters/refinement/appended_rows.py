@@ -121,7 +121,7 @@ def refine_appended_against_all(  # noqa: PLR0913 - the set, the rows, and what 
             reasons=tuple(reasons),
             gaps=pl.DataFrame({"id": rows["id"], **fixed}),
             total=summarize_attacks(gaps, kept),
-            by_type=summarize_attacks_by_type(texts.types, gaps, kept),
+            by_type=summarize_attacks_by_type(*encode_names(texts.types), gaps, kept),
             ledger=build_reason_ledger(reasons, texts.types),
             holds=int(kept.sum()) >= options.min_keep * entering,
         ),

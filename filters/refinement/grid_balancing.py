@@ -24,7 +24,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +34,7 @@ from pairwright.datasets.errors import UsageError
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
 
-Reason = Literal["", "unscored", "unbalanced_cell"]
-REASONS: tuple[Reason, ...] = ("", "unscored", "unbalanced_cell")
+REASONS = ("", "unscored", "unbalanced_cell")
 STEPS = ("unscored", "both_zero", "one_zero", "grid")
 _MIN_CELLS, _MAX_CELLS = 10, 100  # cells per axis of a grid whose size depends on the number of rows
 
@@ -55,14 +54,22 @@ class Balance:
     """Result of `balance_grid`, in the order of the rows.
 
     Attributes:
-        kept: bool (n,).
-        reasons: reason of each row, empty for kept rows.
+        codes: uint8 (n,), the place of the reason of each row in ``REASONS``; 0 for kept rows.
         ledger: one step per rule and stratum with rows; its rows add up to n, its kept rows to all kept rows.
     """
 
-    kept: npt.NDArray[np.bool_]
-    reasons: tuple[Reason, ...]
+    codes: npt.NDArray[np.uint8]
     ledger: tuple[BalancingStep, ...]
+
+    @property
+    def kept(self) -> npt.NDArray[np.bool_]:
+        """Which rows are kept, bool (n,)."""
+        return np.asarray(self.codes == 0)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The reason of each row, empty for kept rows."""
+        return tuple(REASONS[code] for code in self.codes.tolist())
 
 
 def balance_grid(
@@ -85,23 +92,42 @@ def balance_grid(
     Raises:
         UsageError: sizes differ, ids repeat, K is below 2 or a gap is outside -1..1.
     """
-    order = _check_and_sort(gaps, ids, strata, cells)
     names, stratum = encode_names(strata if strata is not None else [""] * len(ids))
-    ordered, stratum_of = gaps[order], stratum[order]
-    scored: npt.NDArray[np.bool_] = np.logical_not(np.isnan(ordered).any(axis=1))
-    sizes = np.bincount(stratum_of, weights=scored, minlength=len(names))
-    along = np.array([cells or choose_grid_size(int(size)) for size in sizes], np.int64)[stratum_of][:, None]
-    bands = assign_signed_bands(np.where(scored[:, None], ordered, 0.0), along)
-    rank_of = make_numpy_rng(seed, "balance").permutation(len(order))
-    keep = scored & _balance_cells(bands, stratum_of, rank_of)
-    rule = np.where(scored, 1 + np.count_nonzero(bands, axis=1), 0)
-    kept = np.zeros(len(order), np.bool_)
-    kept[order] = keep
-    code = np.zeros(len(order), np.int64)
-    code[order] = np.where(keep, 0, np.where(scored, 2, 1))
-    return Balance(
-        kept, tuple(REASONS[number] for number in code.tolist()), _build_ledger(rule, stratum_of, keep, names)
-    )
+    return balance_strata(gaps, pl.Series("id", ids, pl.String), names, stratum, cells=cells, seed=seed)
+
+
+def balance_strata(  # noqa: PLR0913 - as of `balance_grid`
+    gaps: FloatArray,
+    ids: pl.Series,
+    names: Sequence[str],
+    stratum: npt.NDArray[np.integer[Any]],
+    *,
+    cells: int | None = None,
+    seed: int = 0,
+) -> Balance:
+    """Return `balance_grid` of rows whose strata are numbered, one stratum after another.
+
+    Args:
+        gaps: as of `balance_grid`.
+        ids: of the rows.
+        names: of the strata.
+        stratum: int (n,), the place of each row's stratum among ``names``.
+        cells: as of `balance_grid`.
+        seed: of the sample.
+    """
+    rank_of = np.empty(len(ids), np.int64)
+    rank_of[_check_and_sort(gaps, ids, len(stratum), cells)] = make_numpy_rng(seed, "balance").permutation(len(ids))
+    codes = np.zeros(len(ids), np.uint8)
+    ledger: list[BalancingStep] = []
+    for number, name in enumerate(names):
+        rows = np.flatnonzero(stratum == number)
+        scored = np.logical_not(np.isnan(gaps[rows]).any(axis=1))
+        along = cells or choose_grid_size(int(scored.sum()))
+        bands = assign_signed_bands(np.where(scored[:, None], gaps[rows], 0.0), along)
+        keep = scored & _balance_cells(bands, rank_of[rows])
+        codes[rows] = np.where(keep, 0, np.where(scored, 2, 1))
+        ledger += _build_ledger(np.where(scored, 1 + np.count_nonzero(bands, axis=1), 0), keep, name)
+    return Balance(codes, tuple(ledger))
 
 
 def choose_grid_size(rows: int) -> int:
@@ -113,13 +139,12 @@ def choose_grid_size(rows: int) -> int:
     return min(max(2 * round(math.sqrt(rows) / 2), _MIN_CELLS), _MAX_CELLS)
 
 
-def assign_signed_bands(gaps: FloatArray, cells: int | IntArray) -> IntArray:
+def assign_signed_bands(gaps: FloatArray, cells: int) -> IntArray:
     """Return the band of each gap on its axis: 1, 2, ... away from zero, negative for negative gaps, 0 for 0.
 
     Args:
         gaps: any shape, in -1..1, no NaN.
-        cells: K, the number of equal bands between -1 and 1 (for odd K the middle one counts as two halves); one for
-            all gaps, or an array that broadcasts against them.
+        cells: K, the number of equal bands between -1 and 1 (for odd K the middle one counts as two halves).
 
     Returns:
         int64, the same shape; ``assign_signed_bands(-gaps)`` is ``-signed_band(gaps)``.
@@ -130,33 +155,27 @@ def assign_signed_bands(gaps: FloatArray, cells: int | IntArray) -> IntArray:
     return np.sign(gaps).astype(np.int64) * np.minimum(distance, outermost)
 
 
-def _check_and_sort(
-    gaps: FloatArray, ids: Sequence[str] | pl.Series, strata: Sequence[str] | None, cells: int | None
-) -> IntArray:
-    if gaps.shape != (len(ids), 2) or (strata is not None and len(strata) != len(ids)):
+def _check_and_sort(gaps: FloatArray, ids: pl.Series, strata: int, cells: int | None) -> IntArray:
+    if gaps.shape != (len(ids), 2) or strata != len(ids):
         raise UsageError(f"{len(ids)} rows need as many pairs of gaps and strata; got gaps of shape {gaps.shape}")
     if cells is not None and cells < 2:
         raise UsageError(f"a grid needs at least 2 cells per axis, not {cells}")
     if (np.abs(gaps) > 1).any():
         raise UsageError("a score gap is outside -1..1: a scorer returned scores outside 0..1")
-    names = pl.Series("id", ids, pl.String)
-    order = names.arg_sort().to_numpy().astype(np.int64)
-    ordered = names.gather(order)
+    order = ids.arg_sort()
+    ordered = ids.gather(order)
     twice = ordered.filter(ordered == ordered.shift(1))
     if len(twice):
         raise UsageError(f"row id {twice[0]!r} occurs twice; ids must be unique")
-    return order
+    return order.to_numpy().astype(np.int64)
 
 
-def _balance_cells(bands: IntArray, stratum: IntArray, rank_of: IntArray) -> npt.NDArray[np.bool_]:
-    # Mirrored cells have codes c and -c, as the bands are signed; a pair of them is (stratum, |c|).
-    width = 2 * int(np.abs(bands).max(initial=0)) + 1
-    code = bands[:, 0] * width + bands[:, 1]
-    pair = stratum * width * width + np.abs(code)
-    side = code > 0
-    order = np.lexsort((rank_of, side, pair))
-    cell = 2 * pair[order] + side[order]
-    distinct, start, size = np.unique(cell, return_index=True, return_counts=True)
+def _balance_cells(bands: IntArray, rank_of: IntArray) -> npt.NDArray[np.bool_]:
+    # Mirrored cells have codes c and -c, as the bands are signed.
+    code = bands[:, 0] * (2 * int(np.abs(bands).max(initial=0)) + 1) + bands[:, 1]
+    cell = 2 * np.abs(code) + (code > 0)
+    order = np.lexsort((rank_of, cell))
+    distinct, start, size = np.unique(cell[order], return_index=True, return_counts=True)
     mirror = np.searchsorted(distinct, distinct ^ 1)
     mirror = np.minimum(mirror, max(len(distinct) - 1, 0))
     opposite = np.where(distinct[mirror] == distinct ^ 1, size[mirror], 0)
@@ -167,16 +186,12 @@ def _balance_cells(bands: IntArray, stratum: IntArray, rank_of: IntArray) -> npt
     return keep
 
 
-def _build_ledger(
-    rule: IntArray, stratum: IntArray, keep: npt.NDArray[np.bool_], names: Sequence[str]
-) -> tuple[BalancingStep, ...]:
-    cell = stratum * len(STEPS) + rule
-    size = len(names) * len(STEPS)
-    rows, kept = np.bincount(cell, minlength=size), np.bincount(cell[keep], minlength=size)
-    return tuple(
-        BalancingStep(STEPS[number % len(STEPS)], names[number // len(STEPS)], int(rows[number]), int(kept[number]))
+def _build_ledger(rule: IntArray, keep: npt.NDArray[np.bool_], stratum: str) -> list[BalancingStep]:
+    rows, kept = np.bincount(rule, minlength=len(STEPS)), np.bincount(rule[keep], minlength=len(STEPS))
+    return [
+        BalancingStep(STEPS[number], stratum, int(rows[number]), int(kept[number]))
         for number in np.flatnonzero(rows).tolist()
-    )
+    ]
 
 
 def build_reason_ledger(reasons: Sequence[str], types: Sequence[str]) -> tuple[BalancingStep, ...]:

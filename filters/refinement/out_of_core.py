@@ -1,162 +1,339 @@
-"""Algorithm 1 over a pool of any size: captions and rows are read in chunks, and only numbers are kept of a row.
+"""Algorithm 1 over a pool of any size: captions and rows in parts, of which any process works on one at a time.
 
-The result is that of `two_scorers.refine_rows` for the same rows with all captions as its pool. Texts are stored in a
-scratch file (`out_of_core_models.py`), so memory is some 200 bytes per row, 50 per caption, and the language models:
-about 60 bytes per distinct trigram.
+The result is that of `two_scorers.refine_rows` for the same rows with all captions as its pool. Steps, each of which
+reads files of earlier ones in one folder:
+
+1. `encode_part`: the texts of a part as numbers of words.
+2. `assign_folds`: over all parts, the fold of each group, the number of each word, and which folds may not train on
+   which caption. It reads hashes and names, no texts.
+3. `count_part`: the word statistics of a part's captions (`out_of_core_models.py`).
+4. `fit_fold`: both models of a fold from the sum of all statistics.
+5. `score_part`: two numbers for each row of a part.
+6. `balance_parts`: over all parts, the decision from these two numbers, the id and the type of each row.
+
+Texts with equal words are one *form*, whatever their case and spacing, identified by 64 bits of its hash: among ten
+million different ones, the probability that any two collide is one in 400,000.
 """
 
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import orjson
 import polars as pl
 
+from pairwright.datasets.atomic_files import replace_atomically, write_bytes
 from pairwright.filters.refinement.out_of_core_models import (
     GRAMMAR,
+    KINDS,
     PLAUSIBILITY,
-    Numbers,
-    TextFile,
+    EncodedTexts,
     TextModels,
-    WordTable,
+    count_captions,
+    sum_counts,
 )
-from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions, check_columns, refine_scored_rows
+from pairwright.filters.refinement.two_scorers import REASONS, RefineOptions, balance_scored_rows, check_columns
 from pairwright.filters.scorers.text_scorers import DECIMALS, assign_group_folds
-from pairwright.generators.language.vocabulary import FloatArray
+from pairwright.generators.language.vocabulary import MAX_WORDS, IntArray, tokenize
+
+SCORERS = (GRAMMAR, PLAUSIBILITY)
+_WORDS = "words.json"
+_REPEATED = -1  # instead of a set of folds: a caption that another one of its group repeats
 
 
-class OutOfCoreRefiner:
-    """Reads captions and rows in chunks of any size, and refines the rows; a context manager.
+def encode_part(folder: Path, part: str, captions: pl.DataFrame, rows: pl.DataFrame) -> list[Path]:
+    """Store the texts of a part and return the files.
 
     Args:
-        folder: for the scratch file of the texts.
+        folder: of all steps.
+        part: its name.
+        captions: string columns ``group`` and ``caption``; a caption counts once per group, however often it is there.
+        rows: with the columns of `refine_rows`.
+
+    Raises:
+        UsageError: a column is missing or not of strings.
     """
+    check_columns(rows)
+    words: dict[str, int] = {}
+    forms: dict[bytes, int] = {}
+    spelled: list[list[int]] = []
+    known: dict[str, int] = {}
 
-    def __init__(self, folder: Path) -> None:
-        self._texts, self._groups, self._types = TextFile(folder), _NameNumbers(), _NameNumbers()
-        self._captions: list[_NumberedCaptions] = []
-        self._rows: list[_NumberedRows] = []
-        self._ids: list[pl.Series] = []
+    def form(text: str) -> int:
+        number = known.get(text)
+        if number is None:
+            tokens = tokenize(text)
+            number = forms.setdefault(_digest(" ".join(tokens)), len(forms))
+            if number == len(spelled):
+                spelled.append([words.setdefault(word, len(words)) for word in tokens])
+            known[text] = number
+        return number
 
-    def __enter__(self) -> Self:
-        return self
+    def numbers(texts: pl.Series) -> npt.NDArray[np.int32]:
+        return np.fromiter(map(form, texts), np.int32, len(texts))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Remove the scratch file."""
-        self._texts.close()
-
-    def read_captions(self, captions: pl.DataFrame) -> None:
-        """Add captions to train on; a caption counts once per group, however often it is added.
-
-        Args:
-            captions: string columns ``group`` and ``caption``.
-        """
-        named = captions.select(pl.concat_str("group", pl.lit("\0"), "caption").hash(seed=0)).to_series()
-        text = self._texts.add(captions["caption"].to_list())
-        self._captions.append(_NumberedCaptions(text, self._groups.add(captions["group"]), named.to_numpy()))
-
-    def read_rows(self, rows: pl.DataFrame) -> None:
-        """Add rows, with the columns of `refine_rows`.
-
-        Raises:
-            UsageError: a column is missing or not of strings.
-        """
-        check_columns(rows)
-        positive, negative = (self._texts.add(rows[name].to_list()) for name in ("positive", "negative"))
-        self._rows.append(
-            _NumberedRows(positive, negative, self._groups.add(rows["group"]), self._types.add(rows["type"]))
-        )
-        self._ids.append(rows["id"])
-
-    def refine(self, options: RefineOptions) -> Refinement:
-        """Return the refinement of all rows, in the order in which they were added; nothing can be added afterwards.
-
-        Raises:
-            UsageError: ids repeat.
-        """
-        form = self._texts.seal()
-        groups, group = self._groups.seal()
-        types, kind = self._types.seal()
-        text, whose, named = _concatenate(self._captions, 3)
-        once = np.unique(named, return_index=True)[1]
-        captions = _NumberedCaptions(form[text[once]], group[whose[once]], named[once])
-        positive, negative, owner, type_ = _concatenate(self._rows, 4)
-        rows = _NumberedRows(form[positive], form[negative], group[owner], kind[type_])
-        gaps = _compute_gaps(self._texts, len(groups), captions, rows, options)
-        names = types.to_list()
-        ids = pl.concat([pl.Series("id", [], pl.String), *self._ids])
-        each = [names[number] for number in rows.type.tolist()]
-        return refine_scored_rows(ids, each, gaps, rows.positive == rows.negative, options)
+    captions = captions.unique(maintain_order=True)
+    groups = pl.concat([captions["group"], rows["group"]]).unique(maintain_order=True)
+    types = rows["type"].unique().sort()
+    names = map(_digest, captions.select(pl.concat_str("group", pl.lit("\0"), "caption")).to_series())
+    arrays: dict[str, Any] = {
+        "caption_form": numbers(captions["caption"]),
+        "caption_group": _places(captions["group"], groups),
+        "caption_name": np.frombuffer(b"".join(names), np.uint64),
+        "positive": numbers(rows["positive"]),
+        "negative": numbers(rows["negative"]),
+        "row_group": _places(rows["group"], groups),
+        "row_type": _places(rows["type"], types),
+        "forms": np.frombuffer(b"".join(forms), np.uint64),
+        "lengths": np.fromiter(map(len, spelled), np.int32, len(spelled)),
+        "flat": np.fromiter((word for each in spelled for word in each), np.int32),
+        "words": _pack(list(words)),
+        "types": _pack(types.to_list()),
+        "groups": _pack(groups.to_list()),
+        "ids": _pack(rows["id"].to_list()),
+    }
+    return [_save(folder, f"texts-{part}", arrays)]
 
 
-class _NumberedCaptions(NamedTuple):
-    """Numbers of the text, the group and both together, for each caption."""
-
-    text: Numbers
-    group: Numbers
-    named: Numbers
-
-
-class _NumberedRows(NamedTuple):
-    """Numbers of the texts, the group and the type of each row."""
-
-    positive: Numbers
-    negative: Numbers
-    group: Numbers
-    type: Numbers
-
-
-def _concatenate(pieces: list[Any], columns: int) -> list[Numbers]:
-    empty = (np.zeros(0, np.int32),) * columns
-    joined = [np.concatenate(column) for column in zip(empty, *pieces, strict=True)]
-    pieces.clear()
-    return joined
-
-
-def _compute_gaps(
-    texts: TextFile, groups: int, captions: _NumberedCaptions, rows: _NumberedRows, options: RefineOptions
-) -> dict[str, FloatArray]:
-    # As `CrossFittedScorer.gaps` over a pool: each fold by models trained without its groups and texts.
-    distinct, member = np.unique(rows.group, return_inverse=True)
-    fold = assign_group_folds(len(distinct), options.folds, options.seed)[member]
-    table = WordTable.of(texts.words)
-    gaps = {name: np.full(len(fold), np.nan) for name in (GRAMMAR, PLAUSIBILITY)}
-    scores = {name: np.zeros(texts.forms) for name in gaps}
-    for number in np.unique(fold):
-        members = fold == number
-        tested, held_out = np.zeros(texts.forms, np.bool_), np.zeros(groups, np.bool_)
-        tested[rows.positive[members]] = tested[rows.negative[members]] = True
-        held_out[rows.group[members]] = True
-        left = ~tested[captions.text] & ~held_out[captions.group]
-        if not left.any():
-            continue
-        models = TextModels.fit(texts, np.bincount(captions.text[left], minlength=texts.forms), table)
-        for some in texts.read(tested):
-            for name, found in models.scores(some).items():
-                scores[name][some.forms] = found
-        for name, gap in gaps.items():
-            score = scores[name]
-            gap[members] = np.round(score[rows.positive[members]] - score[rows.negative[members]], DECIMALS)
-    return gaps
+def assign_folds(folder: Path, parts: Sequence[str], options: RefineOptions) -> list[Path]:
+    """Assign groups to folds, number all words, and store for each part what follows for it; return the files."""
+    group_of = _number_names([_read_strings(folder, part, "groups") for part in parts])
+    tested = np.zeros(1 + max((int(each.max(initial=-1)) for each in group_of), default=-1), np.bool_)
+    for part, groups in zip(parts, group_of, strict=True):
+        tested[groups[_load(folder, f"texts-{part}", "row_group")]] = True
+    fold_of = np.full(len(tested), -1, np.int64)
+    fold_of[tested] = assign_group_folds(int(tested.sum()), options.folds, options.seed)
+    excluded = _exclude_forms(folder, parts, [fold_of[groups] for groups in group_of])
+    first = _find_first([_load(folder, f"texts-{part}", "caption_name") for part in parts])
+    words, numbers = _number_words(folder, parts)
+    write_bytes(folder / _WORDS, orjson.dumps(words))
+    files = [folder / _WORDS]
+    for part, groups, excluding, once, number in zip(parts, group_of, excluded, first, numbers, strict=True):
+        texts = _load_all(folder, f"texts-{part}", ("caption_form", "caption_group", "row_group"))
+        own = fold_of[groups]
+        folds = excluding[texts["caption_form"]] | _bits(own[texts["caption_group"]])
+        arrays = {
+            "row_fold": own[texts["row_group"]].astype(np.int8),
+            "caption_folds": np.where(once, folds, _REPEATED),
+            "numbers": number,
+        }
+        files.append(_save(folder, f"folds-{part}", arrays))
+    return files
 
 
-class _NameNumbers:
-    """Numbers names in alphabetical order, added chunk by chunk."""
+def count_part(folder: Path, part: str) -> list[Path]:
+    """Store the statistics of the captions of a part, for each set of folds that may not train on them."""
+    texts, folds = _read_texts(folder, part)
+    forms, excluding = _load(folder, f"texts-{part}", "caption_form"), folds["caption_folds"]
+    arrays: dict[str, npt.NDArray[Any]] = {"sets": np.unique(excluding[excluding != _REPEATED])}
+    for place, some in enumerate(arrays["sets"].tolist()):
+        times = np.bincount(forms[excluding == some], minlength=len(texts.lengths))
+        counts = count_captions(texts.take(times > 0), times[times > 0])
+        for kind, (keys, number) in counts.items():
+            arrays |= {f"{place}-{kind}-keys": keys, f"{place}-{kind}-times": number}
+    return [_save(folder, f"counts-{part}", arrays)]
 
-    def __init__(self) -> None:
-        self._distinct: list[pl.Series] = [pl.Series([], dtype=pl.String)]
-        self._seen = 0
 
-    def add(self, names: pl.Series) -> Numbers:
-        """Return a provisional number for each name, an index into the numbers of `seal`."""
-        distinct = names.unique().sort()
-        numbers = names.rank("dense").to_numpy().astype(np.int32) + np.int32(self._seen - 1)
-        self._distinct.append(distinct.rename(""))
-        self._seen += len(distinct)
-        return numbers
+def fit_fold(folder: Path, parts: Sequence[str], fold: int) -> list[Path]:
+    """Fit and store both models of a fold; without captions to train on, there is no file."""
+    words = orjson.loads((folder / _WORDS).read_bytes())
+    counts = {kind: sum_counts(_counts_without(folder, parts, fold, kind)) for kind in KINDS}
+    if not len(counts["trigrams"][0]):
+        return []
+    TextModels.fit(words, counts).save(_fold_path(folder, fold))
+    return [_fold_path(folder, fold)]
 
-    def seal(self) -> tuple[pl.Series, Numbers]:
-        """Return the distinct names in order, and the final number of each provisional number."""
-        every = pl.concat(self._distinct)
-        self._distinct.clear()
-        return every.unique().sort(), every.rank("dense").to_numpy().astype(np.int32) - np.int32(1)
+
+def score_part(folder: Path, part: str, folds: Iterable[int]) -> list[Path]:
+    """Store score(positive) - score(negative) of each row of a part by each model, float64 (n, 2); NaN without a model.
+
+    Args:
+        folder: of all steps.
+        part: its name.
+        folds: that have models.
+    """
+    texts, assigned = _read_texts(folder, part)
+    rows = _load_all(folder, f"texts-{part}", ("positive", "negative"))
+    gaps = np.full((len(rows["positive"]), len(SCORERS)), np.nan)
+    for fold in sorted({*folds} & {*np.unique(assigned["row_fold"]).tolist()}):
+        members = np.flatnonzero(assigned["row_fold"] == fold)
+        positive, negative = rows["positive"][members], rows["negative"][members]
+        used = np.zeros(len(texts.lengths), np.bool_)
+        used[positive] = used[negative] = True
+        place = np.cumsum(used) - 1
+        scores = TextModels.load(_fold_path(folder, fold)).scores(texts.take(used))
+        for column, name in enumerate(SCORERS):
+            found = scores[name][place[positive]] - scores[name][place[negative]]
+            gaps[members, column] = np.round(found, DECIMALS)
+    return [_save_array(folder, f"gaps-{part}", gaps)]
+
+
+def balance_parts(folder: Path, parts: Sequence[str], options: RefineOptions) -> tuple[list[Path], dict[str, Any]]:
+    """Decide on the rows of all parts, in their order; return the files of the verdicts and `Refinement.as_json`.
+
+    Raises:
+        UsageError: ids repeat.
+    """
+    gaps = [_map_array(folder, f"gaps-{part}") for part in parts]
+    rows = [_load_all(folder, f"texts-{part}", ("positive", "negative", "row_type", "types")) for part in parts]
+    types = [_unpack(each["types"]) for each in rows]
+    names = sorted(set().union(*types))
+    kinds = [
+        _places(pl.Series(own, dtype=pl.String), pl.Series(names))[each["row_type"]]
+        for own, each in zip(types, rows, strict=True)
+    ]
+    outcome = balance_scored_rows(
+        pl.concat([pl.Series("id", [], pl.String), *(_read_strings(folder, part, "ids") for part in parts)]),
+        names,
+        np.concatenate([np.zeros(0, np.int32), *kinds]),
+        {
+            name: np.concatenate([np.zeros(0), *(each[:, column] for each in gaps)])
+            for column, name in enumerate(SCORERS)
+        },
+        np.concatenate([np.zeros(0, np.bool_), *(each["positive"] == each["negative"] for each in rows)]),
+        options,
+    )
+    codes = np.split(outcome.codes, np.cumsum([len(each) for each in gaps])[:-1]) if parts else []
+    files = [_save_array(folder, f"verdicts-{part}", own) for part, own in zip(parts, codes, strict=True)]
+    return files, outcome.as_json()
+
+
+def read_verdicts(folder: Path, part: str) -> pl.DataFrame:
+    """Return ``id``, the gap of each scorer and ``reason`` (empty for kept rows) of the rows of a part."""
+    gaps, codes = _map_array(folder, f"gaps-{part}"), _map_array(folder, f"verdicts-{part}")
+    columns = {name: gaps[:, column] for column, name in enumerate(SCORERS)}
+    reasons = pl.Series(REASONS, dtype=pl.String).gather(codes)
+    return pl.DataFrame({"id": _read_strings(folder, part, "ids"), **columns, "reason": reasons})
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+def _bits(folds: IntArray) -> IntArray:
+    # The set of one fold each; empty for -1.
+    return np.where(folds >= 0, np.int64(1) << np.maximum(folds, 0), 0)
+
+
+def _places(values: pl.Series, among: pl.Series) -> npt.NDArray[np.int32]:
+    place = {name: number for number, name in enumerate(among)}
+    return np.fromiter(map(place.__getitem__, values), np.int32, len(values))
+
+
+def _number_names(parts: Sequence[pl.Series]) -> list[IntArray]:
+    # The alphabetical rank of each name among the distinct names of all parts.
+    every = pl.concat([pl.Series([], dtype=pl.String), *(each.rename("") for each in parts)])
+    ranks = every.rank("dense").to_numpy().astype(np.int64) - 1
+    return np.split(ranks, np.cumsum([len(each) for each in parts])[:-1]) if parts else []
+
+
+def _exclude_forms(folder: Path, parts: Sequence[str], fold_of_group: Sequence[IntArray]) -> list[IntArray]:
+    # For each form of each part the set of folds in which a row of any part has it.
+    hashes, sets = [], []
+    for part, fold_of in zip(parts, fold_of_group, strict=True):
+        texts = _load_all(folder, f"texts-{part}", ("forms", "positive", "negative", "row_group"))
+        bits = _bits(fold_of[texts["row_group"]])
+        own = np.zeros(len(texts["forms"]), np.int64)
+        for side in ("positive", "negative"):
+            np.bitwise_or.at(own, texts[side], bits)
+        hashes.append(texts["forms"])
+        sets.append(own)
+    order = np.argsort(np.concatenate([np.zeros(0, np.uint64), *hashes]), kind="stable")
+    ordered = np.concatenate([np.zeros(0, np.uint64), *hashes])[order]
+    every = np.concatenate([np.zeros(0, np.int64), *sets])
+    starts = np.flatnonzero(np.diff(ordered, prepend=~ordered[:1]) != 0)
+    if len(ordered):
+        united = np.bitwise_or.reduceat(every[order], starts)
+        every[order] = np.repeat(united, np.diff(starts, append=len(ordered)))
+    return np.split(every, np.cumsum([len(each) for each in hashes])[:-1]) if parts else []
+
+
+def _find_first(names: Sequence[npt.NDArray[np.uint64]]) -> list[npt.NDArray[np.bool_]]:
+    every = np.concatenate([np.zeros(0, np.uint64), *names])
+    first = np.zeros(len(every), np.bool_)
+    first[np.unique(every, return_index=True)[1]] = True
+    return np.split(first, np.cumsum([len(each) for each in names])[:-1]) if names else []
+
+
+def _number_words(folder: Path, parts: Sequence[str]) -> tuple[list[str], list[IntArray]]:
+    # The words of all captions in alphabetical order, the most frequent ones if they are too many; and the place of
+    # each word of each part among them, -1 for others.
+    times: dict[str, int] = {}
+    for part in parts:
+        texts = _load_all(folder, f"texts-{part}", ("words", "flat", "lengths", "caption_form"))
+        weight = np.bincount(texts["caption_form"], minlength=len(texts["lengths"]))
+        words = _unpack(texts["words"])
+        seen = np.bincount(texts["flat"], weights=np.repeat(weight, texts["lengths"]), minlength=len(words))
+        for word in np.flatnonzero(seen).tolist():
+            times[words[word]] = times.get(words[word], 0) + int(seen[word])
+    ranked = sorted(times, key=lambda word: (-times[word], word))[:MAX_WORDS] if len(times) > MAX_WORDS else times
+    place = {word: number for number, word in enumerate(sorted(ranked))}
+    numbers = [
+        np.array([place.get(word, -1) for word in _unpack(_load(folder, f"texts-{part}", "words"))], np.int64)
+        for part in parts
+    ]
+    return list(place), numbers
+
+
+def _counts_without(folder: Path, parts: Sequence[str], fold: int, kind: str) -> Iterator[tuple[IntArray, IntArray]]:
+    for part in parts:
+        with np.load(folder / f"counts-{part}.npz", allow_pickle=False) as stored:
+            for place, excluding in enumerate(stored["sets"].tolist()):
+                if not excluding >> fold & 1:
+                    yield stored[f"{place}-{kind}-keys"], stored[f"{place}-{kind}-times"]
+
+
+def _read_texts(folder: Path, part: str) -> tuple[EncodedTexts, dict[str, npt.NDArray[Any]]]:
+    texts = _load_all(folder, f"texts-{part}", ("flat", "lengths", "words"))
+    folds = _load_all(folder, f"folds-{part}")
+    lengths = texts["lengths"].astype(np.int64)
+    return EncodedTexts.of(texts["flat"], lengths, _unpack(texts["words"]), folds["numbers"]), folds
+
+
+def _read_strings(folder: Path, part: str, name: str) -> pl.Series:
+    return pl.Series("id", _unpack(_load(folder, f"texts-{part}", name)), pl.String)
+
+
+def _fold_path(folder: Path, fold: int) -> Path:
+    return folder / f"fold-{fold}.arrow"
+
+
+def _pack(names: Sequence[str]) -> npt.NDArray[np.uint8]:
+    return np.frombuffer(orjson.dumps(names), np.uint8)
+
+
+def _unpack(packed: npt.NDArray[np.uint8]) -> list[str]:
+    found: list[str] = orjson.loads(packed.tobytes())
+    return found
+
+
+def _save(folder: Path, name: str, arrays: dict[str, Any]) -> Path:
+    path = folder / f"{name}.npz"
+    with replace_atomically(path) as temporary, temporary.open("wb") as handle:
+        np.savez(handle, **arrays)
+    return path
+
+
+def _save_array(folder: Path, name: str, array: npt.NDArray[Any]) -> Path:
+    path = folder / f"{name}.npy"
+    with replace_atomically(path) as temporary, temporary.open("wb") as handle:
+        np.save(handle, array)
+    return path
+
+
+def _map_array(folder: Path, name: str) -> npt.NDArray[Any]:
+    # The array stays on disk.
+    found: npt.NDArray[Any] = np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
+    return found
+
+
+def _load(folder: Path, name: str, array: str) -> npt.NDArray[Any]:
+    return _load_all(folder, name, (array,))[array]
+
+
+def _load_all(folder: Path, name: str, arrays: Sequence[str] = ()) -> dict[str, npt.NDArray[Any]]:
+    with np.load(folder / f"{name}.npz", allow_pickle=False) as stored:
+        return {each: stored[each] for each in arrays or stored.files}

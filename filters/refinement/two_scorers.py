@@ -12,6 +12,7 @@ protect against a third scorer, and it cannot balance rows that all favour one s
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,10 +23,12 @@ from pairwright.datasets.progress import track
 from pairwright.filters.attacks.accuracy import AttackSummary, RoundResult, summarize_attacks, summarize_attacks_by_type
 from pairwright.filters.attacks.evidence import RowTexts
 from pairwright.filters.attacks.registry import build_paper_scorers
-from pairwright.filters.refinement.grid_balancing import BalancingStep, balance_grid
+from pairwright.filters.refinement.grid_balancing import REASONS as BALANCE_REASONS
+from pairwright.filters.refinement.grid_balancing import BalancingStep, balance_strata
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
-from pairwright.generators.language.vocabulary import FloatArray, normalize_text
+from pairwright.generators.language.vocabulary import FloatArray, encode_names, normalize_text
 
+REASONS = (*BALANCE_REASONS, "identical")
 ROW_COLUMNS = ("id", "positive", "negative", "group", "type")
 
 
@@ -79,15 +82,7 @@ class Refinement:
     def as_json(self) -> dict[str, object]:
         """Return ``in``, ``kept``, ``attacks``, ``by_type``, ``rejected`` (by reason), ``ledger`` and ``rounds``."""
         rejected = Counter(filter(None, self.reasons))
-        found: dict[str, object] = {
-            **self.total.as_json(),
-            "by_type": {name: each.as_json() for name, each in self.by_type.items()},
-            "rejected": dict(sorted(rejected.items())),
-            "ledger": [
-                {"rule": step.rule, "type": step.stratum, "rows": step.rows, "kept": step.kept} for step in self.ledger
-            ],
-            "rounds": self.rounds,
-        }
+        found = _describe(self.total, self.by_type, rejected, self.ledger, self.rounds)
         if self.bound is not None:
             found |= {
                 "bound": self.bound,
@@ -147,27 +142,83 @@ def refine_scored_rows(
     Raises:
         UsageError: ids repeat, or a gap is outside -1..1.
     """
-    entering = np.flatnonzero(~same)
-    balanced = balance_grid(
-        np.column_stack([gap[entering] for gap in gaps.values()]),
-        ids.gather(entering),
-        strata=[types[row] for row in entering.tolist()] if options.by_type else None,
-        cells=options.cells,
-        seed=options.seed,
-    )
-    kept = np.zeros(len(ids), np.bool_)
-    kept[entering] = balanced.kept
-    reasons = ["identical"] * len(ids)
-    for row, reason in zip(entering.tolist(), balanced.reasons, strict=True):
-        reasons[row] = reason
+    found = balance_scored_rows(ids, *encode_names(types), gaps, same, options)
     return Refinement(
-        kept=kept,
-        reasons=tuple(reasons),
+        kept=found.codes == 0,
+        reasons=tuple(REASONS[code] for code in found.codes.tolist()),
         gaps=pl.DataFrame({"id": ids, **gaps}),
-        total=summarize_attacks(gaps, kept),
-        by_type=summarize_attacks_by_type(types, gaps, kept),
-        ledger=balanced.ledger,
+        total=found.total,
+        by_type=found.by_type,
+        ledger=found.ledger,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class BalancedRows:
+    """Result of `balance_scored_rows`, without names.
+
+    Attributes:
+        codes: uint8 (n,), the place of the reason of each row in ``REASONS``; 0 for kept rows.
+        total: as of `Refinement`.
+        by_type: likewise.
+        ledger: likewise.
+    """
+
+    codes: npt.NDArray[np.uint8]
+    total: AttackSummary
+    by_type: Mapping[str, AttackSummary]
+    ledger: tuple[BalancingStep, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the same as `Refinement.as_json`."""
+        counts = np.bincount(self.codes, minlength=len(REASONS)).tolist()
+        rejected = {reason: count for reason, count in zip(REASONS, counts, strict=True) if reason and count}
+        return _describe(self.total, self.by_type, rejected, self.ledger, 1)
+
+
+def balance_scored_rows(  # noqa: PLR0913, PLR0917 - columns of the rows
+    ids: pl.Series,
+    names: Sequence[str],
+    kind: npt.NDArray[np.integer[Any]],
+    gaps: Mapping[str, FloatArray],
+    same: npt.NDArray[np.bool_],
+    options: RefineOptions,
+) -> BalancedRows:
+    """Refine rows with known gaps and numbered types; arguments as of `refine_scored_rows`.
+
+    Args:
+        ids: of the rows.
+        names: of the types.
+        kind: int (n,), the place of each row's type among ``names``.
+        gaps: of two scorers.
+        same: whether the texts of a row are equal.
+        options: see `RefineOptions`.
+    """
+    entering = np.flatnonzero(~same)
+    strata = (names, kind[entering]) if options.by_type else ([""], np.zeros(len(entering), np.uint8))
+    both = np.column_stack([gap[entering] for gap in gaps.values()])
+    balanced = balance_strata(both, ids.gather(entering), *strata, cells=options.cells, seed=options.seed)
+    codes = np.full(len(ids), REASONS.index("identical"), np.uint8)
+    codes[entering] = balanced.codes
+    kept = codes == 0
+    by_type = summarize_attacks_by_type(names, kind, gaps, kept)
+    return BalancedRows(codes, summarize_attacks(gaps, kept), by_type, balanced.ledger)
+
+
+def _describe(
+    total: AttackSummary,
+    by_type: Mapping[str, AttackSummary],
+    rejected: Mapping[str, int],
+    ledger: Sequence[BalancingStep],
+    rounds: int,
+) -> dict[str, object]:
+    return {
+        **total.as_json(),
+        "by_type": {name: each.as_json() for name, each in by_type.items()},
+        "rejected": dict(sorted(rejected.items())),
+        "ledger": [{"rule": step.rule, "type": step.stratum, "rows": step.rows, "kept": step.kept} for step in ledger],
+        "rounds": rounds,
+    }
 
 
 def find_equal_texts(rows: RowTexts) -> npt.NDArray[np.bool_]:

@@ -17,6 +17,7 @@ They are `TextScorer`s like those of `text_scorers.py`, with scores in 0-1, and 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -179,6 +180,7 @@ class SpellingScorer:
         return _sigmoid(2.0 * (total / np.maximum(letters, 1) + 1.6))
 
 
+@lru_cache(maxsize=16_384)  # as in `tokenize`
 def describe_word_shapes(text: str) -> str:
     """Return the word shapes of ``text``: function words and punctuation unchanged, else the last two letters."""
     return " ".join(

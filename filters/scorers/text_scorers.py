@@ -208,7 +208,7 @@ class CrossFittedScorer:
         Raises:
             InputError: every caption of a corpus from elsewhere is under test.
         """
-        corpus = self.corpus or _collect_unique_captions(positives, groups)
+        corpus = self.corpus or collect_unique_captions(positives, groups)
         if self.half is not None:
             corpus = corpus.halves[self.half]
         fold = assign_folds(groups, self.folds, seed) if corpus.pool else np.zeros(len(groups), np.int64)
@@ -249,6 +249,7 @@ def assign_group_folds(groups: int, folds: int, seed: int | str) -> IntArray:
     return (shuffled % folds).astype(np.int64)
 
 
-def _collect_unique_captions(positives: Sequence[str], groups: Sequence[str]) -> CaptionCorpus:
+def collect_unique_captions(positives: Sequence[str], groups: Sequence[str]) -> CaptionCorpus:
+    """Return the positives of rows as the pool that they were made from, each once per group."""
     rows = dict.fromkeys(zip(positives, groups, strict=True))
     return CaptionCorpus([caption for caption, _ in rows], [group for _, group in rows], pool=True)

@@ -6,7 +6,7 @@ from pairwright.flows.config.sections import Section
 
 
 class SlurmSection(Section):
-    """The array tasks of a build with ``runner: slurm``; empty settings are the cluster's defaults."""
+    """The array tasks of a build with runner slurm; empty settings are the cluster's defaults."""
 
     partition: str = ""
     account: str = ""
@@ -16,7 +16,7 @@ class SlurmSection(Section):
     cpus: int = Field(
         1, ge=1, description="cores per task: so many jobs at a time, or threads where a stage is one job"
     )
-    memory: str = Field("", description="per task, such as 8G; about 2 GiB per core")
+    memory: str = Field("", description="per task, such as 8G")
     array: int = Field(100, ge=1, description="tasks per array, at most; each runs a share of the jobs of a stage")
     at_once: int = Field(0, ge=0, description="tasks of an array that run at the same time, at most (0 = unlimited)")
     options: tuple[str, ...] = Field((), description="further options of sbatch, such as --qos=long")

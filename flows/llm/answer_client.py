@@ -6,7 +6,7 @@ service are in its cache. After `RECONNECT_S` seconds without a service the job 
 
 import asyncio
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +25,7 @@ from pairwright.flows.llm.answer_messages import (
     read_error,
     read_reply,
 )
-from pairwright.generators.llm.client.messages import Image, Reply, Request, Schema
+from pairwright.generators.llm.client.messages import Image, Reply, Request, Schema, Usage
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.session import Snapshot
 
@@ -64,6 +64,7 @@ class ServiceModel:
     """Model that the service of the build answers; for one event loop, within an ``async with``.
 
     Attributes:
+        used: prompt and completion tokens of the answers so far, by cache key.
         counts: answered requests of all jobs, and parts with unanswered ones; as of the latest error.
     """
 
@@ -79,6 +80,7 @@ class ServiceModel:
         self._connecting: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
         self.counts = (0, 0)
+        self.used: dict[str, tuple[int, int]] = {}
 
     async def ask(self, request: Request) -> Reply:
         """Return the service's answer.
@@ -198,7 +200,11 @@ class ServiceModel:
         elif waiting.reply.done():
             return
         elif "reply" in message:
-            waiting.reply.set_result(read_reply(message["reply"]))
+            reply = read_reply(message["reply"])
+            self.used[reply.key] = reply.usage.prompt_tokens, reply.usage.completion_tokens
+            if message["reply"].get("estimated"):  # by the service; the job's bill estimates and counts it likewise
+                reply = replace(reply, usage=Usage(0, 0))
+            waiting.reply.set_result(reply)
         else:
             self.counts = (message["counts"][0], message["counts"][1])
             waiting.reply.set_exception(read_error(message["error"]))

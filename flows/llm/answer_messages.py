@@ -104,18 +104,18 @@ def describe_schema(schema: Schema) -> dict[str, Any]:
 def describe_reply(reply: Reply) -> dict[str, Any]:
     """Return the JSON values of a reply; its body only if a reader looks into it: no text, or cut off."""
     usage = reply.usage
-    # Without tokens, the receiver estimates and counts them as the service did.
-    unknown = not reply.cached and b'"usage"' not in reply.raw
     described: dict[str, Any] = {
         "text": reply.text,
         "finish": reply.finish_reason,
-        "usage": [0, 0, 0] if unknown else [usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens],
+        "usage": [usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens],
         "model": reply.model,
         "key": reply.key,
         "cached": reply.cached,
     }
     if reply.refusal:
         described["refusal"] = reply.refusal
+    if not reply.cached and b'"usage"' not in reply.raw:
+        described["estimated"] = True
     if not reply.text or reply.finish_reason == "length":
         described["raw"] = reply.raw.decode("utf-8", "replace")
     return described

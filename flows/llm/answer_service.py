@@ -21,11 +21,11 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 
@@ -94,11 +94,13 @@ class AnswerService:
         self._root, self._host, self._progress = root, host, progress
         self._others_go_on = others_go_on
         self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
         self._closing = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._halt: asyncio.Event | None = None
         self._ready: Future[None] = Future()
         self._clients: set[_Connection] = set()
+        self._tasks: set[asyncio.Task[None]] = set()  # requests, also those of jobs that have ended
         self._stages: dict[str, _StageProgress] = {}
         self.answered = 0  # requests
         self.without_answer: set[str] = set()  # parts with requests that got none
@@ -112,10 +114,13 @@ class AnswerService:
         Raises:
             PairwrightError: settings, prices or limits cannot work, or the cache cannot be opened.
         """
-        if self._thread is None:
-            access.check()
-            self._thread = threading.Thread(target=self._run, args=(access,), name="pairwright-answers", daemon=True)
-            self._thread.start()
+        with self._starting:
+            if self._thread is None:
+                access.check()
+                self._thread = threading.Thread(
+                    target=self._run, args=(access,), name="pairwright-answers", daemon=True
+                )
+                self._thread.start()
         self._ready.result()
 
     def close(self) -> None:
@@ -177,16 +182,26 @@ class AnswerService:
             await self._halt.wait()
             session.stop_sending()
             until = self._loop.time() + SHUTDOWN_GRACE_S
-            while self._loop.time() < until and any(client.asking for client in self._clients):  # noqa: ASYNC110 - few
-                await asyncio.sleep(WATCH_S / 5)
+            while self._tasks and self._loop.time() < until:
+                await asyncio.wait(self._tasks, timeout=until - self._loop.time())
         finally:
             if self._others_go_on:
                 path.unlink(missing_ok=True)
             else:
                 _write_private(path, {"closed": True})
             server.close()
+            for task in self._tasks:
+                task.cancel()
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.sleep(0)  # the last lines are written
             for client in list(self._clients):
-                await client.end()
+                client.close()
+
+    def run(self, answering: Coroutine[Any, Any, None]) -> None:
+        """Answer a request; it goes on when its job ends."""
+        task = asyncio.get_running_loop().create_task(answering)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     def watch(self, stage: str, of: int, part: str, described: list[Any], cost: float | None) -> None:
         """Take the progress of a job: rows, failed rows, and its totals."""
@@ -220,7 +235,6 @@ class _Connection(asyncio.Protocol):
         self._hello: dict[str, Any] | None = None
         self._schemas: dict[int, Schema] = {}
         self._images: dict[int, asyncio.Future[str]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
         self._transport: asyncio.Transport | None = None
         self._out: LineWriter | None = None
 
@@ -228,16 +242,10 @@ class _Connection(asyncio.Protocol):
     def _owner(self) -> str:
         return str(self._hello["owner"]) if self._hello else ""
 
-    @property
-    def asking(self) -> bool:
-        """Whether requests of this connection are open."""
-        return bool(self._tasks)
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin."""
-        assert isinstance(transport, asyncio.Transport) or hasattr(transport, "write")
-        self._transport = transport
-        self._out = LineWriter(self._loop, transport.write)  # type: ignore[attr-defined]
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are of other classes
+        self._out = LineWriter(self._loop, self._transport.write)
         self._service.joined(self)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
@@ -247,11 +255,8 @@ class _Connection(asyncio.Protocol):
             if not waiting.done():
                 waiting.set_exception(RequestError("connection_lost", "the job that had the image has ended"))
 
-    async def end(self) -> None:
-        """Cancel what is open, and close the connection."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+    def close(self) -> None:
+        """Close the connection."""
         if self._transport is not None:
             self._transport.close()
 
@@ -275,9 +280,7 @@ class _Connection(asyncio.Protocol):
                 return
             self._hello = message
         elif "ask" in message:
-            task = self._loop.create_task(self._answer(message["id"], message["ask"]))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._service.run(self._answer(message["id"], message["ask"]))
         elif "define" in message:
             self._schemas[message["define"]] = Schema(**message["schema"])
         elif "image" in message:
@@ -322,7 +325,8 @@ class _Connection(asyncio.Protocol):
         ticket = len(self._images) + 1
         while ticket in self._images:
             ticket += 1
-        self._images[ticket] = waiting = self._loop.create_future()
+        waiting: asyncio.Future[str] = self._loop.create_future()
+        self._images[ticket] = waiting
         self._out.write(encode({"fetch": ticket, "id": number, "position": position}))
         return await waiting
 

@@ -74,9 +74,16 @@ async def run_as_task(
     reported.flow_run = str(context.flow_run.id) if context and context.flow_run else ""
     reported.started += 1
     tags = {"pairwright", batch[0].stage, *(["model"] if batch[0].asks is not None else [])}
-    retried = {"retries": RETRIES, "retry_delay_seconds": RETRY_SECONDS, "retry_condition_fn": _is_of_storage}
     # Prefect copies and hashes the arguments of a task; this one has none.
-    await task(name=batch[0].stage, task_run_name=name, tags=tags, cache_policy=NO_CACHE, **retried)(run)()
+    await task(
+        name=batch[0].stage,
+        task_run_name=name,
+        tags=tags,
+        cache_policy=NO_CACHE,
+        retries=RETRIES,
+        retry_delay_seconds=RETRY_SECONDS,
+        retry_condition_fn=_is_of_storage,
+    )(run)()
 
 
 def _is_of_storage(task: Any, run: Any, state: Any) -> bool:  # noqa: ARG001 - as Prefect calls it

@@ -193,6 +193,8 @@ class SlurmPool(Executor):
         folder = self._folder / uuid4().hex[:12]
         array = _Array("", folder, dict(enumerate(tasks)))
         self._arrays.append(array)  # before anything may fail
+        self._folder.mkdir(exist_ok=True)
+        folder.mkdir(mode=0o700)  # what tasks read from it can run code
         setup = TaskSetup(self._root, self._mark, source_hash(), tuple(package_versions()), self._section.cpus)
         write_bytes(folder / "setup.pickle", pickle.dumps(setup))
         for number, calls in array.tasks.items():

@@ -6,14 +6,17 @@ Three kinds of stages are one job over all parts, in the build's process: conver
 the counts of all parts; the Batch API, whose batches should be few and large; and local models.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
+from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.datasets.records import Annotation
 from pairwright.datasets.worker_processes import WorkerProcesses
 from pairwright.flows.config.sections import ShardsSection
@@ -22,15 +25,16 @@ from pairwright.flows.llm.answer_client import AnswerSource, ServiceModel
 from pairwright.flows.llm.check_workers import CheckWorkers
 from pairwright.flows.llm.model_access import ModelAccess, model_access_for_build
 from pairwright.flows.llm.pair_task import PairTask
-from pairwright.flows.llm.quotas import QuotaPasses
+from pairwright.flows.llm.quotas import QuotaPasses, restrict_to_counts
 from pairwright.flows.llm.row_run import RowRun, write_by_part
 from pairwright.flows.stages.generate import PartOutputs, generator_state, materials_of, stage_of_run
 from pairwright.flows.stages.generating import GeneratingStage
 from pairwright.flows.stages.shards import Packing, part_state
-from pairwright.flows.state.layout import failed_files, failed_path
-from pairwright.flows.state.receipts import Job, JobResult, receipt_path
+from pairwright.flows.state.layout import answers_path, failed_files, failed_path
+from pairwright.flows.state.receipts import Counts, Job, JobResult, merged_facts, receipt_path, total_counts
 from pairwright.flows.state.selection import selected_frame, selected_pairs
 from pairwright.generators.language.tagger import load_tagger
+from pairwright.generators.llm.client.messages import Usage
 from pairwright.generators.llm.local.folder import is_local
 from pairwright.generators.llm.runner import MostlyFailingError
 from pairwright.generators.registry import build_llm_generator
@@ -38,6 +42,7 @@ from pairwright.generators.registry import build_llm_generator
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig
     from pairwright.flows.progress import BuildProgress
+    from pairwright.flows.runners.engine import StageJobs
     from pairwright.flows.stages.definition import StageRun
 
 _FAILING_PARTS = 3  # parts without any answer that end a build
@@ -54,23 +59,24 @@ def model_jobs(run: "StageRun") -> Sequence[Job]:
     return [run.job(job, parts, settings=settings, in_build_process=True)]
 
 
-def model_part_jobs(run: "StageRun") -> Sequence[Job]:
-    """Return the jobs of a generating stage whose generator asks a model, one per part."""
+def model_part_jobs(run: "StageRun") -> "StageJobs":
+    """Return the jobs of a generating stage whose generator asks a model: one per part, then one that adds up their bills."""
     stage = stage_of_run(run)
     access = model_access_for_build(run.config.llm, run.home, run.bill, seed=run.config.seed)
     identity = [repr(stage), access.stage_identity(), generator_state(stage.generator)]
-    images = dict(zip(run.parts, _images(run, stage), strict=True))
     served = access.without_address()
     rows = run.selected_pairs
     jobs = []
-    for part in run.parts:
-        failed = failed_path(run.root, stage.name, part)
-        retry = run.retry_failed and failed.is_file()
+    for part, images in zip(run.parts, _images(run, stage), strict=True):
+        retry = run.retry_failed and failed_path(run.root, stage.name, part).is_file()
         if retry:
             receipt_path(run.root, run.name, part).unlink(missing_ok=True)
         job = ModelPart(stage, replace(served, retry_failed=retry), rows, len(run.parts))
-        jobs.append(run.job(job, part, part=part, settings=[*identity, images[part]], asks=access))
-    return jobs
+        jobs.append(run.job(job, part, part=part, settings=[*identity, images], asks=access))
+    done = yield jobs
+    facts = {receipt.part: receipt.facts for receipt in done}
+    totals = ModelTotals(stage.name, facts, total_counts(done), served)
+    return [run.job(totals, settings=[facts], after=done)]
 
 
 def asks_by_part(config: "BuildConfig", options: object) -> bool:
@@ -122,9 +128,9 @@ class ModelPart:
         service = ServiceModel(AnswerSource(root, stage.name, part, self.rows_in_stage))
         access = replace(self.access, service=service)
         pairs = list(selected_pairs(root, part, stage.selection))
-        generator = build_llm_generator(
-            stage.generator, access.materials(materials_of(root, stage.seed), load_tagger()), stage.options
-        )
+        options = restrict_to_counts(stage.options, (), stage.seed)  # without `counts`, which are empty
+        materials = access.materials(materials_of(root, stage.seed), load_tagger())
+        generator = build_llm_generator(stage.generator, materials, options)
         task = PairTask(generator, access, stage.seed, stage.options)
         made: list[list[Annotation]] = []
         with RowRun(access, failed, _ignore, service.report) as run:
@@ -138,9 +144,55 @@ class ModelPart:
             bill = {**run.bill(), "failed": run.failed.counts.total()}
         if not failed.stat().st_size:
             failed.unlink()
-        outputs = PartOutputs(root, stage, [failed] if failed.exists() else [])
+        used = answers_path(root, stage.name, part)
+        _write_used(used, service.used)
+        outputs = PartOutputs(root, stage, [used, *([failed] if failed.exists() else [])])
         outputs.write(part, made)
         return outputs.result(generator, llm=bill)
+
+
+def _write_used(path: Path, used: Mapping[str, tuple[int, int]]) -> None:
+    """Write keys and tokens of answers, in the order of the keys."""
+    rows = sorted((bytes.fromhex(key), *tokens) for key, tokens in used.items())
+    frame = pl.DataFrame(rows, {"key": pl.Binary, "prompt": pl.Int64, "completion": pl.Int64}, orient="row")
+    with replace_atomically(path) as temporary:
+        frame.write_parquet(temporary)
+
+
+@dataclass(frozen=True)
+class ModelTotals:
+    """The last job of a stage: the counts of its parts, and their bills.
+
+    Attributes:
+        stage: name of the stage.
+        facts: of each part.
+        counts: of all parts.
+        access: the model, for prices.
+    """
+
+    stage: str
+    facts: Mapping[str, Mapping[str, Any]]
+    counts: Counts
+    access: ModelAccess
+
+    def __call__(self, root: Path) -> JobResult:
+        """Return counts and facts of the stage; ``in_all`` counts an answer that several parts use (equal captions) once."""
+        merged = merged_facts([*self.facts.values()])
+        used = pl.scan_parquet([answers_path(root, self.stage, part) for part in self.facts]).unique("key")
+        totals = (
+            used.select(pl.len().alias("answers"), pl.col("prompt", "completion").sum()).collect().row(0, named=True)
+        )
+        bill, summed = merged["llm"], merged["llm"]["in_all"]
+        price = self.access.prices().find(self.access.model)
+        usage = Usage(totals["prompt"], totals["completion"], bill["cached_tokens"])
+        in_all = {
+            "answers": totals["answers"],
+            "shared": summed["answers"] + summed["shared"] - totals["answers"],
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "cost": price.cost(usage) if price is not None else None,
+        }
+        return JobResult([], self.counts, {**merged, "llm": {**bill, "in_all": in_all}})
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from pairwright.datasets.readers.pieces import Piece, PieceSummary, check_pieces
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.remote.store_path import to_path
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.stages.scan import PieceSource, count_piece_lines, number_pairs, repeats_path, scan_piece
 from pairwright.flows.state.inputs import file_state, files_state, read_options
@@ -99,7 +100,7 @@ def pairs_jobs(run: "StageRun") -> "StageJobs":
 
 
 def _lines_job(run: "StageRun", number: int, piece: Piece) -> Job:
-    state = file_state([Path(piece.stretches[0].file)])
+    state = file_state([to_path(piece.stretches[0].file)])
     return run.job(count_piece_lines, piece, part=f"lines-{part_name(number)}", state=state)
 
 
@@ -117,7 +118,7 @@ def _sources(intake: Intake, pieces: Sequence[Piece], counted: Sequence[Receipt]
 
 def _piece_state(config: BuildConfig, source: PieceSource) -> str:
     """Return the state of the files that a piece is read from."""
-    files = [Path(stretch.file) for stretch in source.piece.stretches] if source.piece else []
+    files = [to_path(stretch.file) for stretch in source.piece.stretches] if source.piece else []
     return files_state(files, config.input.instances)
 
 

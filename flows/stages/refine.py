@@ -1,15 +1,16 @@
 """Stage ``refine``: rejects hard negatives that a text-only model can detect.
 
 All candidates are judged as one set; the captions of the pool train the scorers, and the verdicts are written part by
-part. Method ``reference`` (SugarCrepe, Algorithm 1) reads one part at a time and keeps numbers only
-(`filters/refinement/out_of_core.py`); method ``general`` holds the texts of all candidates in memory. SHUFFLE rows, which
-are for training only and easy to detect, are kept without being judged.
+part. Method ``reference`` (SugarCrepe, Algorithm 1) has a job per part for all that takes time, and single jobs that
+work on numbers (`filters/refinement/out_of_core.py`); its files in ``refinement/`` let a killed build resume. Method
+``general`` is one job that holds the texts of all candidates in memory. SHUFFLE rows, which are for training only and
+easy to detect, are kept without being judged.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -18,7 +19,15 @@ from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.filters.attacks.registry import MEANING, fingerprint_scorers, load_scorer
 from pairwright.filters.refinement.all_attacks import AllAttacksOptions, refine_against_all_attacks
-from pairwright.filters.refinement.out_of_core import OutOfCoreRefiner
+from pairwright.filters.refinement.out_of_core import (
+    assign_folds,
+    balance_parts,
+    count_part,
+    encode_part,
+    fit_fold,
+    read_verdicts,
+    score_part,
+)
 from pairwright.filters.refinement.two_scorers import Refinement, RefineOptions
 from pairwright.filters.scorers.image_groups import text_group
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
@@ -34,44 +43,106 @@ from pairwright.flows.stages.annotation_frames import (
 )
 from pairwright.flows.stages.generating import refined_stages
 from pairwright.flows.state.layout import annotations_path, candidates_path, pairs_path, rejected_path
-from pairwright.flows.state.receipts import Counts, Job, JobResult
+from pairwright.flows.state.receipts import Counts, JobResult
 
 if TYPE_CHECKING:
     from pairwright.flows.config.sections import RefineSection
+    from pairwright.flows.runners.engine import StageJobs
     from pairwright.flows.stages.definition import StageRun
 
+Facts = Mapping[str, Any]
 ROWS = pl.Schema(dict.fromkeys(("id", "group", "positive", "negative", "type"), pl.String))
+_FOLDER = "refinement"  # of the steps of method ``reference``
 _IS_CANDIDATE = (pl.col("kind") == NEGATIVE) & ~pl.col("form").is_in(sorted(TRAINING_ONLY_FORMS))
 
 
-def refine_jobs(run: "StageRun") -> Sequence[Job]:
-    """Return the job of stage ``refine`` in a full build."""
+def refine_jobs(run: "StageRun") -> "StageJobs":
+    """Return the jobs of stage ``refine`` in a full build."""
     config = run.config
+    if config.refine and config.refine.method == "reference":
+        return _reference_jobs(run, reference_options(config.refine, config.seed))
     args = (refined_stages(config), run.parts, config.refine, config.seed)
     return [run.job(refine_negatives, *args, state=scorers_state(config.refine))]
 
 
+def _reference_jobs(run: "StageRun", options: RefineOptions) -> "StageJobs":
+    """Yield the steps of `filters/refinement/out_of_core.py`; the last job sums up."""
+    stages, parts = refined_stages(run.config), run.parts
+    texts = yield [run.job(encode_texts, stages, part, part=f"texts-{part}") for part in parts]
+    folds = yield [run.job(assign_all_folds, parts, options, part="folds", after=texts)]
+    counts = yield [run.job(count_words, part, part=f"counts-{part}", after=folds) for part in parts]
+    models = yield [
+        run.job(fit_models, parts, fold, part=f"fold-{fold}", after=counts) for fold in range(options.folds)
+    ]
+    fitted = [fold for fold, receipt in enumerate(models) if receipt.outputs]
+    gaps = yield [run.job(score_texts, part, fitted, part=f"gaps-{part}", after=models) for part in parts]
+    (balance,) = yield [run.job(balance_all, parts, options, part="balance", after=gaps)]
+    written = yield [run.job(write_verdicts, stages, part, part=part, after=[balance]) for part in parts]
+    facts = [dict(receipt.facts) for receipt in written]
+    return [run.job(sum_up, dict(balance.facts), facts, after=[balance, *written])]
+
+
+def encode_texts(root: Path, stages: list[str], part: str) -> JobResult:
+    """Store the captions and the candidates of a part as numbers."""
+    rows = pl.concat([ROWS.to_frame(), *rows_of([(root, part)], stages, candidates_path)])
+    return _step(encode_part(root / _FOLDER, part, captions_of(root, part), rows))
+
+
+def assign_all_folds(root: Path, parts: list[str], options: RefineOptions) -> JobResult:
+    """Assign all images to folds."""
+    return _step(assign_folds(root / _FOLDER, parts, options))
+
+
+def count_words(root: Path, part: str) -> JobResult:
+    """Count the words of the captions of a part."""
+    return _step(count_part(root / _FOLDER, part))
+
+
+def fit_models(root: Path, parts: list[str], fold: int) -> JobResult:
+    """Fit the models that judge the rows of a fold."""
+    return _step(fit_fold(root / _FOLDER, parts, fold))
+
+
+def score_texts(root: Path, part: str, folds: list[int]) -> JobResult:
+    """Score the candidates of a part by the models of ``folds``."""
+    return _step(score_part(root / _FOLDER, part, folds))
+
+
+def balance_all(root: Path, parts: list[str], options: RefineOptions) -> JobResult:
+    """Decide which candidates are kept; the facts are those of the stage."""
+    outputs, facts = balance_parts(root / _FOLDER, parts, options)
+    return JobResult(outputs, Counts("negative"), facts)
+
+
+def write_verdicts(root: Path, stages: list[str], part: str) -> JobResult:
+    """Write the kept and the rejected candidates of a part."""
+    outputs, facts = _write_part(root, stages, part, read_verdicts(root / _FOLDER, part))
+    return JobResult(outputs, Counts("negative"), facts)
+
+
+def sum_up(root: Path, outcome: dict[str, Any], parts: list[dict[str, Any]]) -> JobResult:  # noqa: ARG001 - a job's
+    """Return the counts and the facts of the stage; the unit is a negative that a generator kept."""
+    return _summary([], outcome, parts)
+
+
+def _step(outputs: Sequence[Path]) -> JobResult:
+    return JobResult(outputs, Counts("negative"))
+
+
 def refine_negatives(root: Path, stages: list[str], parts: list[str], section: "RefineSection", seed: int) -> JobResult:
-    """Refine the hard negatives of ``stages``; the unit is a negative that a generator kept.
+    """Refine the hard negatives of ``stages`` by method ``general``; the unit is a negative that a generator kept.
 
     A negative is compared with its hard positive if it has one, else with the caption. SHUFFLE rows are counted as kept;
     the fact ``for_training`` is their number. Annotations of other kinds are kept, except hard positives whose negatives
     are all rejected.
     """
-    places = [(root, part) for part in parts]
-    if section.method == "reference":
-        with OutOfCoreRefiner(root) as reference:
-            for place in places:
-                reference.read_captions(captions_of(*place))
-            for rows in rows_of(places, stages, candidates_path):
-                reference.read_rows(rows)
-            outcome = reference.refine(reference_options(section, seed))
-    else:
-        corpus = corpus_of_parts(places, pool=True)
-        rows = pl.concat([ROWS.to_frame(), *rows_of(places, stages, candidates_path)])
-        scorers = added_scorers(section)
-        outcome = refine_against_all_attacks(rows, corpus, general_options(section, seed), scorers)
-    return _written(root, stages, parts, outcome)
+    corpus = corpus_of_parts([(root, part) for part in parts], pool=True)
+    scorers = added_scorers(section)
+
+    def judge(rows: pl.DataFrame) -> Refinement:
+        return refine_against_all_attacks(rows, corpus, general_options(section, seed), scorers)
+
+    return refine_with(root, stages, parts, judge)
 
 
 def refine_with(
@@ -85,8 +156,17 @@ def refine_with(
         parts: of the pairs.
         judge: takes the frame of `rows_to_judge`.
     """
-    rows = rows_of([(root, part) for part in parts], stages, candidates_path)
-    return _written(root, stages, parts, judge(pl.concat([ROWS.to_frame(), *rows])))
+    of_parts = [pl.concat([ROWS.to_frame(), *rows_of([(root, part)], stages, candidates_path)]) for part in parts]
+    outcome = judge(pl.concat([ROWS.to_frame(), *of_parts]))
+    verdicts = outcome.gaps.with_columns(reason=pl.Series(outcome.reasons, dtype=pl.String))
+    outputs, facts = [], []
+    start = 0
+    for part, rows in zip(parts, of_parts, strict=True):
+        written, found = _write_part(root, stages, part, verdicts.slice(start, rows.height))
+        outputs += written
+        facts.append(found)
+        start += rows.height
+    return _summary(outputs, outcome.as_json(), facts)
 
 
 def groups_of(root: Path, part: str) -> pl.DataFrame:
@@ -174,38 +254,52 @@ def rows_of(
             yield rows_to_judge(ANNOTATIONS.read_frame(file(root, stage, part)), groups)
 
 
-def _written(root: Path, stages: list[str], parts: list[str], outcome: Refinement) -> JobResult:
-    """Write the verdicts on the rows of `rows_to_judge`, part by part."""
+def _write_part(root: Path, stages: Sequence[str], part: str, verdicts: pl.DataFrame) -> tuple[list[Path], Facts]:
+    """Write the kept and the rejected rows of a part.
+
+    Args:
+        root: the build directory.
+        stages: that made the rows.
+        part: of the pairs.
+        verdicts: ``id``, ``reason`` and one gap per scorer of the rows of `rows_to_judge`, stage by stage.
+
+    Returns:
+        The files, and the facts ``for_training`` and ``refined_away``.
+    """
     refined_away: Counter[str] = Counter()
     start = passing = 0
-    outputs: list[Path] = []
-    for part in parts:
-        removed = []
-        for stage in stages:
-            frame = ANNOTATIONS.read_frame(candidates_path(root, stage, part))
-            judged = _judged(frame, outcome, start)
-            entered = frame.select(_IS_CANDIDATE.sum()).item()
-            start += entered
-            passing += frame.select((pl.col("kind") == NEGATIVE).sum()).item() - entered
-            kept, gone = split_by_status(judged)
-            ANNOTATIONS.write_frame(kept, annotations_path(root, stage, part))
-            outputs.append(annotations_path(root, stage, part))
-            refined_away.update(count_by_name(gone, pl.lit(f"{stage}: ") + tally_name()))
-            removed.append(gone)
-        ANNOTATIONS.write_frame(pl.concat(removed, rechunk=True), rejected_path(root, "refine", part))
-        outputs.append(rejected_path(root, "refine", part))
-    reasons = Counter(filter(None, outcome.reasons))
-    kept_rows = int(outcome.kept.sum()) + passing
-    facts = {**outcome.as_json(), "for_training": passing, "refined_away": dict(sorted(refined_away.items()))}
-    counts = Counts("negative", len(outcome.kept) + passing, kept_rows, dict(sorted(reasons.items())))
-    return JobResult(outputs, counts, facts)
+    removed, outputs = [], []
+    for stage in stages:
+        frame = ANNOTATIONS.read_frame(candidates_path(root, stage, part))
+        entering = frame.select(_IS_CANDIDATE.sum()).item()
+        passing += frame.select((pl.col("kind") == NEGATIVE).sum()).item() - entering
+        kept, gone = split_by_status(_judged(frame, verdicts.slice(start, entering)))
+        start += entering
+        ANNOTATIONS.write_frame(kept, annotations_path(root, stage, part))
+        outputs.append(annotations_path(root, stage, part))
+        refined_away.update(count_by_name(gone, pl.lit(f"{stage}: ") + tally_name()))
+        removed.append(gone)
+    ANNOTATIONS.write_frame(pl.concat(removed, rechunk=True), rejected_path(root, "refine", part))
+    return [*outputs, rejected_path(root, "refine", part)], {
+        "for_training": passing,
+        "refined_away": dict(refined_away),
+    }
 
 
-def _judged(frame: pl.DataFrame, outcome: Refinement, start: int) -> pl.DataFrame:
-    """Return the rows of a file with their verdicts; its first candidate is row ``start`` of ``outcome``."""
-    entering = frame.filter(_IS_CANDIDATE)["id"]
-    gaps = outcome.gaps.slice(start, len(entering)).rename(lambda name: name if name == "id" else f"{name}_gap")
-    reasons = pl.Series("reason", outcome.reasons[start : start + len(entering)], pl.String)
-    verdicts = pl.DataFrame([entering, reasons]).filter(pl.col("reason") != "")
+def _judged(frame: pl.DataFrame, verdicts: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of a file with their verdicts."""
+    gaps = verdicts.drop("reason").rename(lambda name: name if name == "id" else f"{name}_gap")
     scores = frame.select("id").join(gaps, on="id", how="left", maintain_order="left").drop("id")
-    return reject_annotations(with_scores(frame, scores.to_dict()), verdicts)
+    rejected = verdicts.select("id", "reason").filter(pl.col("reason") != "")
+    return reject_annotations(with_scores(frame, scores.to_dict()), rejected)
+
+
+def _summary(outputs: Sequence[Path], outcome: Facts, parts: Sequence[Facts]) -> JobResult:
+    """Return the counts and facts of all parts, whose refinement is ``outcome`` (`Refinement.as_json`)."""
+    refined_away: Counter[str] = Counter()
+    for part in parts:
+        refined_away.update(part["refined_away"])
+    passing = sum(part["for_training"] for part in parts)
+    facts = {**outcome, "for_training": passing, "refined_away": dict(sorted(refined_away.items()))}
+    counts = Counts("negative", outcome["in"] + passing, outcome["kept"] + passing, outcome["rejected"])
+    return JobResult(outputs, counts, facts)

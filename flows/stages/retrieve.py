@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
 
 _FACTS = ("queries", "hits", "k_counts", "excluded", "uncompared", "modes", "uncovered")
-_CHOSEN = pl.Schema({"key": pl.String, **REJECTS.schema})
+_CHOSEN = ["key", *REJECTS.schema.names()]
 
 
 def retrieve_jobs(run: "StageRun") -> "StageJobs":
@@ -121,7 +121,7 @@ def _write_chosen(root: Path, part: str, keys: pl.Series, leaks: pl.DataFrame) -
     """Write the selected and the excluded pairs of a part, in the order of its pairs; a selected one has no reason."""
     own = pl.read_parquet(pairs_path(root, part), columns=["key"])
     selected = keys.unique().to_frame("key").with_columns(pl.lit("").alias(name) for name in REJECTS.schema.names())
-    marked = pl.concat([selected, leaks.select(_CHOSEN.names()).join(selected, on="key", how="anti")])
+    marked = pl.concat([selected, leaks.select(_CHOSEN).join(selected, on="key", how="anti")])
     path = chosen_path(root, part)
     with replace_atomically(path) as temporary:
         own.join(marked, on="key", how="inner", maintain_order="left").write_parquet(temporary)

@@ -29,8 +29,8 @@ from pairwright.flows.state.layout import captions_path
 from pairwright.flows.state.receipts import Counts, JobResult, json_hash
 
 _KEYS_AT_ONCE = 2**24  # whose repetitions are looked for in memory
-_NO_REJECTS = REJECTS.frame([]).with_columns(before=pl.lit(0, pl.UInt32))
-REPEATS = pl.Schema({"position": pl.UInt64, "key": pl.String, **REJECTS.schema})
+_REJECTS = pl.Schema([*REJECTS.schema.items(), ("before", pl.UInt32())])
+REPEATS = pl.Schema([("position", pl.UInt64()), ("key", pl.String()), *REJECTS.schema.items()])
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class PieceSource:
         """Read the piece and write its pairs and rejected rows; return summary, keys and facts."""
         import pyarrow.parquet as pq
 
-        summary, keys, rejects = PieceSummary(), list[NDArray[np.uint64]](), [_NO_REJECTS]
+        summary, keys, rejects = PieceSummary(), list[NDArray[np.uint64]](), [pl.DataFrame(schema=_REJECTS)]
         formats, count, without_image = Counter[str](), 0, 0
         first = _with_places([], [])
         with (
@@ -166,7 +166,7 @@ def number_pairs(root: Path, sources: Sequence[PieceSource], part_size: int) -> 
     Raises:
         InputError: for a repeated key, if the options say stop.
     """
-    counts = [len(np.load(source.path(root, ".npy"), mmap_mode="r")) for source in sources]
+    counts = [len(_load_keys(root, source)) for source in sources]
     offsets = np.cumsum([0, *counts])
     repeats = _repeats(root, sources, offsets)
     gone = repeats.filter(pl.col("reason") != "")
@@ -195,12 +195,9 @@ def _repeats(root: Path, sources: Sequence[PieceSource], offsets: NDArray[np.int
     Raises:
         InputError: for the first that is rejected, if the options say stop.
     """
-    keys = [
-        np.load(source.path(root, ".npy"), mmap_mode="r") if source.piece else np.empty(0, np.uint64)
-        for source in sources
-    ]
+    keys = [_load_keys(root, source) if source.piece else np.empty(0, np.uint64) for source in sources]
     positions = _repeated_positions(keys, offsets)
-    found = [pl.DataFrame(schema={**REPEATS, "image": pl.String})]
+    found = [pl.DataFrame(schema=pl.Schema([*REPEATS.items(), ("image", pl.String())]))]
     known: set[int] | None = None
     for number, source in enumerate(sources):
         rows = positions[(positions >= offsets[number]) & (positions < offsets[number + 1])]
@@ -249,6 +246,11 @@ def default_part_size(pairs: int) -> int:
     So 4,000 pairs are 8 parts, 100,000 are 40, ten million 396 and 400 million 8,000.
     """
     return int(min(max(round(8 * pairs**0.5, -1), 250), 50_000))
+
+
+def _load_keys(root: Path, source: PieceSource) -> NDArray[np.uint64]:
+    keys: NDArray[np.uint64] = np.load(source.path(root, ".npy"), mmap_mode="r", allow_pickle=False)
+    return keys
 
 
 def _with_places(pairs: Sequence[Pair], places: Sequence[str]) -> pl.DataFrame:

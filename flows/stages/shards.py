@@ -20,6 +20,7 @@ from pairwright.datasets.progress import track
 from pairwright.datasets.record_tables import EXAMPLES, REJECTS
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.rejects import Reject, make_reject
+from pairwright.datasets.remote.store_path import to_path
 from pairwright.datasets.shards.content_counts import ContentCounts, add_counts
 from pairwright.datasets.shards.index import index_path
 from pairwright.datasets.shards.sample_source import load_image
@@ -156,7 +157,7 @@ def part_state(root: Path, part: str, packing: Packing) -> str:
     files = frame.select(pl.col("image").str.replace(f"(?s){MEMBER_SEPARATOR}.*$", "${1}").unique(maintain_order=True))[
         "image"
     ]
-    return json_hash(file_state([path for file in files if file and (path := Path(file)).is_file()]))
+    return json_hash(file_state([path for file in files if file and (path := to_path(file)).is_file()]))
 
 
 def part_sizes(root: Path, part: str, packing: Packing) -> list[int]:

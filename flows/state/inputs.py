@@ -15,6 +15,8 @@ from pairwright.datasets.option_names import OptionNames
 from pairwright.datasets.readers.formats import locate_input
 from pairwright.datasets.readers.pairs import ReadOptions
 from pairwright.datasets.remote.local_copies import GIB, LocalCopies
+from pairwright.datasets.remote.object_store import is_remote
+from pairwright.datasets.remote.store_path import list_in_place
 
 if TYPE_CHECKING:
     from pairwright.flows.config.build import BuildConfig
@@ -47,7 +49,7 @@ def read_options(section: "InputSection", *, without_caption: bool = False) -> R
 
 
 def with_local_inputs(config: "BuildConfig", folder: Path) -> "BuildConfig":
-    """Return a config with local inputs: those in an object store are copied into ``folder`` first.
+    """Return a config with inputs to read: those in an object store that are not read in place are copied into ``folder``.
 
     Raises:
         InputError, StorageError, UsageError, MissingResource: as `LocalCopies.fetch`.
@@ -56,7 +58,11 @@ def with_local_inputs(config: "BuildConfig", folder: Path) -> "BuildConfig":
     given, asked = config.input, config.retrieve
     update: dict[str, Any] = {
         "input": given.model_copy(
-            update={name: near(getattr(given, name)) for name in ("path", "image_root", "instances")}
+            update={
+                "path": given.path if is_remote(given.path) and list_in_place(given.path) else near(given.path),
+                "image_root": near(given.image_root),
+                "instances": near(given.instances),
+            }
         )
     }
     if asked:

@@ -8,9 +8,11 @@ index/      FAISS index and encoder        retrieval/  hits of the queries and t
 tokens/     tagged captions, in parts      statistics/ word counts of the captions
 chosen/     keys of the selected pairs, in parts
 downloads/  downloaded images              fetched/    table of the image of each pair, whole and in parts
+answers/    keys and tokens of the answers that a stage uses, in parts
 failed/     rows that the model failed on, by stage and part
 drafts/     texts before balancing          balance/    counts of the texts of each part, and which exceed the limits
 candidates/ texts before refinement        annotations/ kept texts, in parts
+refinement/ scores and verdicts, in parts
 rationales/ kept rationales, in parts
 shards/     WebDataset tars and sizes.json receipts/   finished jobs (receipts.py)
 remote/     copies of inputs in an object store
@@ -37,6 +39,8 @@ SWEPT = (
     "drafts",
     "balance",
     "candidates",
+    "answers",
+    "refinement",
     "annotations",
     "rationales",
     "rejected",
@@ -71,6 +75,11 @@ def tokens_path(root: Path, part: str) -> Path:
 def rejected_path(root: Path, stage: str, part: str) -> Path:
     """Return the file of the rows of a part that ``stage`` rejected."""
     return root / "rejected" / f"{stage}-{part}.parquet"
+
+
+def answers_path(root: Path, stage: str, part: str) -> Path:
+    """Return the file of the answers that the rows of a part use."""
+    return root / "answers" / f"{stage}-{part}.parquet"
 
 
 def failed_path(root: Path, stage: str, part: str = "") -> Path:

@@ -138,6 +138,39 @@ def count_parts(done: Mapping[str, Sequence[Receipt]]) -> int:
     return sum(receipt.facts.get("parts", 0) for receipt in done["pairs"])
 
 
+def merged_facts(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the facts of all parts together: numbers are summed, other values taken from the first part with one."""
+    merged: dict[str, Any] = dict(facts[0])
+    for later in facts[1:]:
+        for name, value in later.items():
+            # A bill has fractions of USD, and is unknown if one of its prices is.
+            merged[name] = sum_facts(merged[name], value) if name == "llm" else _added(merged.get(name), value)
+    return merged
+
+
+def _added(one: Any, other: Any) -> Any:
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return {name: _added(one.get(name), other.get(name)) for name in sorted({*one, *other})}
+    if isinstance(one, int) and isinstance(other, int):
+        return one + other
+    return other if one is None else one
+
+
+def sum_facts(one: Any, other: Any) -> Any:
+    """Return the sum of counts, nested too; a missing count is 0, and the sum with an unknown price is unknown."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        names = [*one, *sorted(set(other) - set(one))]
+        return {
+            name: sum_facts(one[name], other[name]) if name in one and name in other else {**one, **other}[name]
+            for name in names
+        }
+    if one is None or other is None:
+        return None
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return round(one + other, 9)
+    return one
+
+
 def receipt_path(root: Path, stage: str, part: str) -> Path:
     """Return the path of the receipt of a job in the build directory ``root``."""
     return root / "receipts" / stage / f"{part}.json"

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -71,7 +71,7 @@ class Vocabulary:
         """Return (concatenated ids of all captions, number of words of each caption)."""
         ids, known = self._ids, chain.from_iterable(tokens)
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
-        flat = np.fromiter((ids.get(word, UNKNOWN) for word in known), dtype=np.int64, count=int(lengths.sum()))
+        flat = np.fromiter(map(ids.get, known, repeat(UNKNOWN)), dtype=np.int64, count=int(lengths.sum()))
         return flat, lengths
 
 

@@ -99,12 +99,9 @@ def plan_index(
     head = {"choice": asdict(choice), "ends": pool.ends, "captions": pool.captions}
     path = surveys[0].parent / "index-plan.npz"
     with replace_atomically(path) as temporary, temporary.open("wb") as handle:
-        np.savez(
-            handle,
-            head=np.frombuffer(json.dumps(head).encode(), np.uint8),
-            siblings=pool.siblings,
-            **{name: rows for name, rows in queries.items() if rows is not None},
-        )
+        arrays: dict[str, Any] = {name: rows for name, rows in queries.items() if rows is not None}
+        arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
+        np.savez(handle, siblings=pool.siblings, **arrays)
     return [*files, path]
 
 

@@ -33,7 +33,7 @@ def test_shares_run_in_turns_and_a_last_run_completes_the_build(tmp_path: Path) 
     config, out = checked(given), tmp_path / "parts"
     alone = run_part(config, out, "2/2")
     assert (alone["left"].stage, str(alone["left"].first)) == ("pairs", "1/2")
-    turns = []
+    turns: list[str] = []
     while (left := run_part(config, out, f"{1 + len(turns) % 2}/2")["left"]) is not None:
         turns.append(left.stage)
     assert "tag" in turns

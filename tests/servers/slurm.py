@@ -10,11 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+Moment = Literal["start", "work"]
 
 AT_ONCE = 2
 _TICK = 0.02
@@ -27,7 +29,7 @@ class Slurm:
     bin: Path
     state: Path
 
-    def kill_next(self, *moments: Literal["start", "work"]) -> None:
+    def kill_next(self, *moments: Moment) -> None:
         """Kill the next tasks, one per moment: at their start, or when their array has its first result."""
         (self.state / "kills").write_text("\n".join(moments))
 
@@ -153,6 +155,10 @@ def _cancel(array: Path) -> None:
 
 
 if __name__ == "__main__":
-    {"sbatch": _sbatch, "schedule": _schedule, "squeue": _squeue, "scancel": _scancel}[sys.argv[1]](
-        Path(sys.argv[2]), *sys.argv[3:]
-    )
+    commands: dict[str, Callable[..., None]] = {
+        "sbatch": _sbatch,
+        "schedule": _schedule,
+        "squeue": _squeue,
+        "scancel": _scancel,
+    }
+    commands[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

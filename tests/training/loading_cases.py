@@ -29,10 +29,9 @@ def tokenizer(folder: Path) -> str:
     return str(folder / "tokenizer")
 
 
-def loader(
-    data: str, recipe: Collator[Any], words: str, max_tokens: int = 77, *, fixed: bool = False, **options: Any
-) -> ShardLoader[Any]:
+def loader(data: str, recipe: Collator[Any], words: str, max_tokens: int = 77, **options: Any) -> ShardLoader[Any]:
     """Return a loader of small pictures."""
+    fixed = options.pop("fixed", False)
     named = {"batch_size": 4, "seed": 7, **options}
     return ShardLoader(
         data, recipe, LoadingOptions(**named), TextOptions(words, max_tokens, fixed), ImageOptions(SIDE, crop=0.5)

@@ -1,112 +1,125 @@
-"""The benchmark of the papers' claims: its data, its table, and a short run."""
+"""The benchmark of the papers' claims: its worlds, its statistics and table, and short runs."""
 
-import importlib
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from random import Random
 
 import pytest
 
 pytest.importorskip("torch", reason="the benchmark trains models")
 
-from pairwright.datasets.colorshape.corpus import read_scene
-from pairwright.datasets.colorshape.oracle.statements import OracleVerdict, judge
-from pairwright.datasets.shards.samples import Sample
+from benchmarks.claims import composition, positions, rationales, synonyms
+from benchmarks.claims.__main__ import PAGE, RESULTS
+from benchmarks.claims.pictures import COLOURS, SHAPES, Kind, draw
+from benchmarks.claims.registry import CLAIMS
+from benchmarks.claims.results import Claim, Comparison, Row, paired_difference, read_rows, rows_of, table
+from benchmarks.claims.trials import Trials
 
 
 @pytest.fixture(scope="module")
-def claims() -> Iterator[ModuleType]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-        yield importlib.import_module("claims")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Trials:
+    return Trials(tmp_path_factory.mktemp("claims"), 1, effort=0.1)
 
 
-@pytest.fixture(scope="module")
-def edited(claims: ModuleType) -> list[Sample]:
-    made = claims.with_edits(claims.three_things(5, 40), 5)
-    assert made.left_out == 0
-    return list(made.samples)
+def test_every_kind_is_drawn_differently() -> None:
+    kinds = [Kind(colour, shape) for colour in COLOURS for shape in SHAPES]
+    assert len(kinds) == 120
+    assert len({draw([kind], Random(1), pixels=32) for kind in kinds}) == 120
 
 
-def test_every_caption_and_text_is_as_true_as_its_kind_says(claims: ModuleType, edited: list[Sample]) -> None:
-    right = {"hard_negative": OracleVerdict.FALSE, "hard_positive": OracleVerdict.TRUE}
-    for sample in (*edited, *claims.also_there_is(edited), *claims.planted(edited, 0.5, 1)):
-        scene = read_scene(sample.pair)
-        assert judge(sample.pair.caption, scene) is OracleVerdict.TRUE
+def test_negatives_of_the_slice_are_false_and_swaps_have_the_words_of_the_caption() -> None:
+    for sample in composition.slice_samples(3, "finetuning", 60):
+        caption = _kinds(sample.pair.caption)
+        assert [f"{row.form}-{row.target}" for row in sample.annotations] == list(composition.KINDS)
         for row in sample.annotations:
-            assert judge(row.text, scene) is right[row.kind], row.text
-    kinds = {f"{row.form}-{row.target}" for one in edited for row in one.annotations if row.kind == "hard_negative"}
-    assert kinds == {"replace-object", "replace-attribute", "swap-attribute"}
+            assert _kinds(row.text) != caption
+            same_words = sorted(row.text.replace("an ", "a ").split()) == sorted(
+                sample.pair.caption.replace("an ", "a ").split()
+            )
+            assert same_words == (row.form == "swap")
 
 
-def test_shown_one_way_no_two_captions_have_the_same_words(claims: ModuleType) -> None:
-    captions = [one.pair.caption for one in claims.three_things(3, 1100, one_way=True)]
-    assert len({tuple(sorted(one.replace(",", "").split())) for one in captions}) == 1100
-    free = [one.pair.caption for one in claims.three_things(3, 1100)]
-    assert len(set(free)) == 1100
-    assert len({tuple(sorted(one.replace(",", "").split())) for one in free}) < 1000
+def test_finetuning_uses_the_second_word_of_a_colour_in_edits_only() -> None:
+    second = set(synonyms.WORDS.values())
+    for sample in synonyms.pictures("finetuning", 3, 60, both_words=False):
+        assert not second & set(sample.pair.caption.split())
+        first = {word: colour for colour, word in synonyms.WORDS.items()}
+        for row in sample.annotations:
+            (word,) = second & set(row.text.split())
+            true = _kinds(row.text.replace(word, first[word])) == _kinds(sample.pair.caption)
+            assert true == (row.kind == "hard_positive")
+    before = {
+        word for one in synonyms.pictures("pretraining", 3, 60, both_words=True) for word in one.pair.caption.split()
+    }
+    assert second <= before
 
 
-def test_the_share_that_is_planted_gives_itself_away_and_nothing_else_changes(
-    claims: ModuleType, edited: list[Sample]
-) -> None:
-    before = [row for one in edited for row in one.annotations]
-    after = [row for one in claims.planted(edited, 0.9, 1) for row in one.annotations]
-    changed = [row.kind for row, other in zip(before, after, strict=True) if row.text != other.text]
-    assert set(changed) == {"hard_negative"}
-    assert 0.8 < len(changed) / sum(row.kind == "hard_negative" for row in before) < 1
-    for row, other in zip(before, after, strict=True):
-        assert other.text in {row.text, f"there is {row.text}"}
+def test_a_label_is_a_function_of_the_fact_in_its_rationale() -> None:
+    colours: dict[str, set[str]] = {}
+    for example in rationales.examples(2, 300, 20):
+        colour, shape, _ = example.rationale.split()
+        assert f"{shape} {colour} ." in example.input
+        assert example.input.startswith(f"{shape} ? ")
+        colours.setdefault(colour, set()).add(example.label)
+    assert all(len(labels) == 1 for labels in colours.values())
+    assert {label for labels in colours.values() for label in labels} == {"yes", "no"}
 
 
-def test_a_fact_is_answered_by_its_rationale(claims: ModuleType) -> None:
-    found = claims.facts(2, 200, 50)
-    assert [one.split for one in found] == ["train"] * 200 + ["validation"] * 50
-    assert 0.4 < sum(one.label == "yes" for one in found) / 250 < 0.6
-    for one in found:
-        first, colour, _, second, other, _ = one.rationale.split()
-        assert one.label == ("yes" if colour == other else "no")
-        assert f"{first} {colour} ." in one.input
-        assert f"{second} {other} ." in one.input
-        assert one.input.endswith(f"{first} and {second} ?")
+def test_a_smaller_training_set_is_a_prefix_of_a_larger_one() -> None:
+    assert rationales.examples(2, 10, 0) == rationales.examples(2, 30, 0)[:10]
 
 
-def test_a_claim_is_shown_when_the_interval_of_the_differences_leaves_out_zero(claims: ModuleType) -> None:
-    middle, low, high, verdict = claims.judged([0.9, 0.8, 0.85], [0.7, 0.7, 0.7])
-    half = 4.303 * 0.05 / 3**0.5  # Student's t of two degrees of freedom, and the spread of 0.2, 0.1 and 0.15
-    assert (middle, low, high) == pytest.approx((0.15, 0.15 - half, 0.15 + half))
-    assert verdict == "shown"
-    assert claims.judged([0.7, 0.7, 0.7], [0.9, 0.8, 0.85])[3] == "refuted"
-    assert claims.judged([0.9, 0.5, 0.7], [0.7, 0.6, 0.8])[3] == "open"
-    assert claims.judged([0.9], [0.1])[3] == "open"
+def test_a_claim_is_shown_when_the_interval_of_paired_differences_lies_above_zero() -> None:
+    found = paired_difference([0.9, 0.8, 0.85], [0.7, 0.7, 0.7])
+    half = 4.303 * 0.05 / 3**0.5  # Student's t of two degrees of freedom; the differences are 0.2, 0.1 and 0.15
+    assert (found.mean, found.low, found.high) == pytest.approx((0.15, 0.15 - half, 0.15 + half), abs=1e-4)
+    assert found.verdict == "shown"
+    assert paired_difference([0.7, 0.7, 0.7], [0.9, 0.8, 0.85]).verdict == "refuted"
+    assert paired_difference([0.9, 0.5, 0.7], [0.7, 0.6, 0.8]).verdict == "open"
+    assert paired_difference([0.9], [0.1]).verdict == "open"
 
 
-def test_the_table_has_the_claims_whose_groups_were_run(claims: ModuleType) -> None:
-    run = {"multi-task": {"label accuracy": 0.9}, "single-task": {"label accuracy": 0.5}}
-    run["label alone"] = {"label accuracy": 0.6}
-    lines = claims.table({("rationales", seed): run for seed in (0, 1)}).splitlines()[2:]
-    assert lines == [
-        "| f | label accuracy | multi-task 90.0 | label alone 60.0 | +30.0 (+30.0 to +30.0) | 2 | shown |",
-        "| f | label accuracy | multi-task 90.0 | single-task 50.0 | +40.0 (+40.0 to +40.0) | 2 | shown |",
-    ]
+def _claim(**arms: float) -> Claim:
+    figures = {arm: {"accuracy": value} for arm, value in arms.items()}
+    compared = (Comparison("accuracy", "one", "other"),)
+    return Claim("x", "example", "One is better", synonyms.DESIGN, lambda _: figures, compared)
+
+
+def test_the_table_compares_the_rows_of_one_design_and_leaves_the_design_seed_out() -> None:
+    claim = _claim(one=0.9, other=0.6)
+    rows = [row for seed in (0, 1, 99) for row in rows_of(claim, seed, claim.run(Trials(Path(), seed)))]
+    rows.append(Row("x", 0, "one", "of another design", {"accuracy": 0.0}))
+    (line,) = table([claim], rows).splitlines()[2:]
+    assert line == "| x | accuracy | one 90.0 | other 60.0 | +30.0 (+30.0 to +30.0) | 2 | shown |"
+
+
+def test_what_is_trained_once_is_taken_from_the_cache(small: Trials) -> None:
+    made = [small.save(synonyms.pictures("test", 1, 4, both_words=False)) for _ in range(2)]
+    assert made[0] == made[1]
+    assert made[0] != small.save(synonyms.pictures("test", 2, 4, both_words=False))
+
+
+def test_the_documentation_has_the_table_of_the_committed_results() -> None:
+    rows = read_rows(RESULTS)
+    assert rows
+    assert f"<!-- claims -->\n{table(CLAIMS, rows)}\n<!-- end -->" in PAGE.read_text("utf-8")
+
+
+def test_calibration_recovers_an_injected_bias(tmp_path: Path) -> None:
+    found = positions.run(Trials(tmp_path, 3, effort=0.05))
+    measure = "correlation, bias in own heads"
+    assert found["linear"][measure] > found["plain"][measure]
 
 
 @pytest.mark.slow
-def test_refinement_keeps_few_of_the_negatives_that_give_themselves_away(claims: ModuleType) -> None:
-    hacked = claims.planted(claims.with_edits(claims.three_things(5, 200), 5).samples, 0.9, 1)
-    kept = claims.refine(hacked)
-    rows = [row for one in hacked for row in one.annotations if row.kind == "hard_negative"]
-    existential = {row.id for row in rows if row.text.startswith("there is")}
-    assert kept
-    assert len(kept & existential) / len(existential) < 0.1
-    assert len(kept - existential) / (len(rows) - len(existential)) > 0.1
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_every_claim_runs_and_measures_what_it_compares(claim: Claim, small: Trials) -> None:
+    found = claim.run(small)
+    for one in claim.comparisons:
+        for arm in (one.better, one.worse):
+            assert 0 <= found[arm][one.measure] <= 1 or "correlation" in one.measure
 
 
-@pytest.mark.slow
-def test_every_group_runs_and_finds_what_its_comparisons_ask(claims: ModuleType, tmp_path: Path) -> None:
-    begun = claims.Begun(claims.Trials(tmp_path, 1, effort=0.1))
-    found = {(group, 1): run(begun) for group, run in claims.GROUPS.items() if group != "refined"}
-    lines = claims.table(found).splitlines()[2:]
-    assert len(lines) == sum(one.group != "refined" for one in claims.COMPARISONS)
-    assert all(line.endswith("| 1 | open |") for line in lines)
-    assert all(0 <= value <= 1 for run in found.values() for arm in run.values() for value in arm.values())
+def _kinds(caption: str) -> set[tuple[str, str]]:
+    """Return the colours and shapes that a caption names."""
+    words = [word for word in caption.split() if word not in {"a", "an", "and"}]
+    return set(zip(words[::2], words[1::2], strict=True))

@@ -20,6 +20,7 @@ from pairwright.training.optimization import WeightAverage  # noqa: E402
 from pairwright.training.recipes.clip import PairMethod  # noqa: E402
 from pairwright.training.recipes.pair_embeddings import join_rows, split_rows  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
+from pairwright.training.recipes.schema import Recipe  # noqa: E402
 from pairwright.training.training_step import TrainingStep  # noqa: E402
 from tests.training import tiny_models  # noqa: E402
 from tests.training.pair_batches import batch  # noqa: E402
@@ -93,6 +94,7 @@ def test_both_passes_of_a_part_drop_the_same_numbers() -> None:
 
 def step_of(recipe: str, *changes: str) -> Any:
     settings = read_recipe(recipe, ["precision=fp32", "schedule.warmup=0", *changes])
+    assert isinstance(settings, Recipe)
     model = prepared(recipe)[1]
     step = TrainingStep(settings, model, accelerate.Accelerator(cpu=True), ALONE)
     step.start(4)
@@ -142,6 +144,13 @@ def test_only_trained_weights_are_averaged() -> None:
     model = tiny_models.clip()
     train_only(model, "clip-locked-text")
     assert not any(name.startswith("network.text_model") for name in WeightAverage(model, 0.9).weights)
+
+
+def test_a_validation_loss_in_parts_is_that_of_the_whole_batch() -> None:
+    whole, parts = step_of("fsc-clip"), step_of("fsc-clip", "batches.chunk=2")
+    expected = whole.validation_loss(batch())
+    torch.testing.assert_close(parts.validation_loss(batch()), expected)
+    torch.testing.assert_close(whole.take(batch(), 0).total.loss.detach(), expected)
 
 
 @pytest.mark.parametrize(

@@ -118,7 +118,7 @@ def unpack(packed: PackedBatch[B], device: torch.device, mean: tuple[float, ...]
     images = to_device(packed.pixels).float().sub_(middle).div_(spread)
     if len(images) != len(packed.image_index):
         images = images[to_device(packed.image_index)]
-    return replace(batch, images=images)  # type: ignore[call-arg]  # a batch with pixels has images
+    return replace(batch, images=images)
 
 
 @lru_cache(maxsize=8)

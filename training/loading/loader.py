@@ -106,6 +106,7 @@ class ShardLoader(Generic[B]):
         unit: plural name of what epochs and steps count: samples or conversations.
         skipped: samples skipped in the batches so far, by place.
         order: sample order.
+        batches: the batches as workers make them, by (epoch, step).
         epoch: of the next batch.
         step: of the next batch.
     """
@@ -141,8 +142,11 @@ class ShardLoader(Generic[B]):
         self._places = self.index.places()
         self.epoch = self.step = 0
         self._sampler = _StepSampler()
+        self.batches: StepBatches[B] = StepBatches(
+            self.index, self.order, recipe, texts, images, options.seed, options.rank, options.on_error
+        )
         self._loader: DataLoader[Any] = DataLoader(
-            StepBatches(self.index, self.order, recipe, texts, images, options.seed, options.rank, options.on_error),
+            self.batches,
             batch_size=None,
             sampler=self._sampler,
             num_workers=options.workers,

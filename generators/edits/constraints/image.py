@@ -49,7 +49,7 @@ def is_said_thing(edit: ProposedEdit, known: Knowledge) -> bool:
     words, new, old = edit.caption.words, edit.new, edit.old
     if old and old.rpartition(" ")[2] == new.rpartition(" ")[2]:
         return words.has(new)
-    own = known.own_mentions(new).found_in(frozenset(words.own), f" {' '.join(words.own)} ")
+    own = known.own_mentions(new, edit.form).found_in(frozenset(words.own), f" {' '.join(words.own)} ")
     if old and own:  # what may mean the old thing does not count
         own -= (same_forms(old) | names_of(old)) - same_forms(new)
     if own:

@@ -114,11 +114,18 @@ class Knowledge:
         head = noun.rpartition(" ")[2]
         return _names(self._forms(noun) | {noun, plural_of(noun), head, plural_of(head)})
 
-    def _find_own_mentions(self, noun: str) -> Names:
-        """Return the names by which the edited caption itself mentions a noun, strictly: it tells two things apart."""
+    def _find_own_mentions(self, noun: str, form: str) -> Names:
+        """Return the names by which the edited caption itself mentions a noun, strictly: it tells two things apart.
+
+        An addition tells apart even what another captioner takes for each other ("a skateboard and a scooter"), but one
+        of them may be a kind of the other ("two boats", "a kayak").
+        """
         wide = loosely_same(noun) | loosely_same(noun.rpartition(" ")[2])
-        wide = frozenset(word for word in wide if word != noun and not self.may_be_called(noun, word))
+        wide = frozenset(word for word in wide if word != noun and not self._may_mean(noun, word, form))
         return _names(self._forms(noun) - wide - {plural_of(word) for word in wide} | same_forms(noun))
+
+    def _may_mean(self, noun: str, word: str, form: str) -> bool:
+        return self.may_be_called(noun, word) and (form != "add" or self.related(noun, word, "NOUN"))
 
     def _find_forms(self, noun: str) -> frozenset[str]:
         """Return the forms of all words that would make a noun true: synonyms, loosely same words, and kinds of it."""

@@ -60,7 +60,10 @@ def build(
         str, typer.Option(metavar="I/N", help="Run share I of N of the jobs, as one of several processes.")
     ] = "",
     wait: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="With --part: wait so long for what other parts make.")
+        float,
+        typer.Option(
+            min=0, metavar="SECONDS", help="With --part: wait so long for what other parts make (0 = end at once)."
+        ),
     ] = 0.0,
     finish: Annotated[bool, typer.Option("--finish", help="Wait for running parts, then build what is left.")] = False,
     dry_run: Annotated[
@@ -102,8 +105,8 @@ def build(
     from pairwright.flows.config.build import load_config
     from pairwright.flows.stage_selection import Share, StageSelection
 
-    if finish and part:
-        raise UsageError("--part and --finish are mutually exclusive.")
+    if part and (finish or retry_failed):
+        raise UsageError(f"--part and {'--finish' if finish else '--retry-failed'} are mutually exclusive.")
     share = Share.parse(part, wait) if part else None
     if dry_run:
         from pairwright.flows.graph import stage_names

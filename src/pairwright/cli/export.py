@@ -120,7 +120,8 @@ def export(
     read = (input_, *(append or []), *filter(None, (decisions, rationales)))
     check_outputs(None if is_remote(out) else out, reads=tuple(map(str, read)))
     unmatched = 0
-    with upload_on_success(out) as (folder, uploaded):
+    with upload_on_success(out) as output:
+        folder, options = output.path, replace(options, finish=output.finish or options.finish)
         if rationales is None:
             written = write(source, to, folder, options)
         else:
@@ -128,7 +129,7 @@ def export(
             opened = open_sample_source(source) if isinstance(source, Path) else source
             written = write(add_examples(opened, examples, matched), to, folder, options)
             unmatched = sum(1 for each in examples if each.status == "kept" and each.key not in matched)
-    files = uploaded or [str(path) for path in written.files]
+    files = output.sent or [str(path) for path in written.files]
     counts = {**({"for_training": written.training_only_rows} if written.training_only_rows else {}), **written.details}
     rows = [[name.replace("_", " "), count] for name, count in counts.items() if count]
     more = f" and {len(files) - _SHOWN:,} more" if len(files) > _SHOWN else ""

@@ -95,7 +95,6 @@ def refine(
     from pairwright.filters.refinement.pair_selection import NOT_CHOSEN, add_original_captions
     from pairwright.filters.refinement.two_scorers import RefineOptions
     from pairwright.flows.commands.annotation_files import require_candidate_rows
-    from pairwright.flows.commands.reuse_negatives import add_reused_negatives
     from pairwright.flows.state.overwrite_checks import refuse_overwriting
 
     nothing_written_on_interrupt()
@@ -112,6 +111,8 @@ def refine(
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
         note(f"{shuffled:,} shuffle rows are for training only: rejected as {FOR_TRAINING}.")
     if mirror_negatives:
+        from pairwright.flows.commands.reuse_negatives import add_reused_negatives  # imports the editors
+
         frame = add_reused_negatives(frame, corpus, note)
     pool = _read_corpus(corpus, frame) if corpus else None
     if fix in {"format", "both"}:

@@ -35,7 +35,9 @@ def train(
         ),
     ],
     *,
-    data: Annotated[str, input_option(help="Shards: {00000..00099}.tar, a tar or a folder of them.")],
+    data: Annotated[
+        str, input_option(help="Shards: {00000..00099}.tar, a tar or a folder of them, or the URL of one (s3://...).")
+    ],
     validation: Annotated[str, input_option(help="Shards for early_stop, if the recipe has it.")] = "",
     on_error: Annotated[
         Literal["skip", "stop"], input_option(help="Skip broken samples and count them, or stop.")

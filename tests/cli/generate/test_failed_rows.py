@@ -91,7 +91,7 @@ def test_a_build_counts_rejected_rows_apart_from_failed_rows(server: Server) -> 
     )
     done = CliRunner().invoke(app, ["build", "build.yaml", "--out", "out", "--no-prefect"], catch_exceptions=False)
     assert done.exit_code == 0, done.output
-    where = Path("out", "failed", "negatives.jsonl")
+    where = Path("out", "failed", "negatives", "00000.jsonl")
     told = [line for line in done.stdout.splitlines() if line.startswith("negatives: ") and " rows" in line]
     failed, rejected = told
     assert failed.startswith(f"negatives: 2 rows failed: 1 bad_request, 1 refused. See {where}; --retry-failed")

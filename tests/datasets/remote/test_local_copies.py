@@ -2,17 +2,22 @@
 
 import gzip
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pairwright.datasets.errors import InputError, StorageError, UsageError
+from pairwright.datasets.exports import webdataset
+from pairwright.datasets.exports.formats import DEFAULT_OPTIONS
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.remote.local_copies import LocalCopies, fetch_local_copy
 from pairwright.datasets.remote.object_store import RemoteStore, open_store
-from pairwright.datasets.remote.output import upload_on_success
+from pairwright.datasets.remote.output import keep_file, upload_on_success
+from pairwright.datasets.shards.sample_source import SampleSource
+from tests.datasets.sample_builders import samples
 from tests.servers.s3 import BUCKET, SECRET, s3_server
 
 
@@ -195,7 +200,8 @@ def test_an_export_into_a_store_equals_the_local_one_and_sends_metadata_last(
     monkeypatch.setattr(RemoteStore, "put", noted)
     for text in ("first", "again"):
         order.clear()
-        with upload_on_success(Path("memory://pool/birds")) as (folder, sent):
+        with upload_on_success(Path("memory://pool/birds")) as output:
+            folder, sent = output.path, output.sent
             folder.mkdir()
             for name in ("00000.tar", "00001.tar", "README.md", "sizes.json"):
                 (folder / name).write_text(text + name)
@@ -203,6 +209,49 @@ def test_an_export_into_a_store_equals_the_local_one_and_sends_metadata_last(
         assert sorted(sent) == [f"memory:///pool/birds/{name}" for name in sorted(order)]
     store, _ = open_store("memory://pool")
     assert store.files.cat_file("/pool/birds/sizes.json") == b"againsizes.json"
+
+
+def test_shards_are_sent_while_the_next_ones_are_written_and_no_more_than_a_few_are_on_disk(
+    pool: Any, tmp_path: Path
+) -> None:
+    source = SampleSource(lambda: iter(samples(12)))
+    with upload_on_success(tmp_path / "near") as output:
+        webdataset.write(source, output.path, replace(DEFAULT_OPTIONS, max_samples=1))
+    on_disk = []
+    with upload_on_success(Path("memory://pool/sent")) as output:
+
+        def finish(path: Path, metadata: Sequence[str]) -> None:
+            assert output.finish is not None
+            output.finish(path, metadata)
+            on_disk.append(len(list(path.parent.glob("*.tar"))))
+
+        webdataset.write(source, output.path, replace(DEFAULT_OPTIONS, max_samples=1, finish=finish))
+    store, _ = open_store("memory://pool")
+    sent = {Path(each.path).name: store.files.cat_file(each.path) for each in store.find("/pool/sent")}
+    assert sent == {path.name: path.read_bytes() for path in (tmp_path / "near").iterdir()}
+    assert len(output.sent) == len(sent)
+    assert max(on_disk) <= 3
+
+
+def test_an_early_upload_that_fails_fails_the_export_and_leaves_no_sizes(
+    pool: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, _ = open_store("memory://pool")
+    store.files.pipe_file("/pool/failed/sizes.json", b"{}")
+
+    def refused(*_: object) -> None:
+        raise StorageError("refused")
+
+    monkeypatch.setattr(RemoteStore, "put", refused)
+
+    def export() -> None:
+        with upload_on_success(Path("memory://pool/failed")) as output:
+            options = replace(DEFAULT_OPTIONS, max_samples=1, finish=output.finish or keep_file)
+            webdataset.write(SampleSource(lambda: iter(samples(12))), output.path, options)
+
+    with pytest.raises(StorageError, match="refused"):
+        export()
+    assert not store.find("/pool/failed")
 
 
 def test_a_local_path_is_unchanged() -> None:

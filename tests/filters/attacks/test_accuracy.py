@@ -37,5 +37,5 @@ def test_a_set_that_is_balanced_in_total_can_be_unbalanced_in_each_type() -> Non
     gaps = {"grammar": np.array([0.1, 0.2, -0.1, -0.2])}
     kept = np.ones(4, dtype=np.bool_)
     assert summarize_attacks(gaps, kept).attacks["grammar"] == AttackChange(0.5, 0.5)
-    by_type = summarize_attacks_by_type(["swap", "swap", "add", "add"], gaps, kept)
+    by_type = summarize_attacks_by_type(["add", "swap"], np.array([1, 1, 0, 0]), gaps, kept)
     assert {name: each.attacks["grammar"].after for name, each in by_type.items()} == {"add": 1.0, "swap": 1.0}

@@ -22,6 +22,7 @@ from pairwright.flows.config.build import parse_config
 from pairwright.flows.config.sections import LLMSection
 from pairwright.flows.llm import answer_checks
 from pairwright.flows.llm.model_access import ModelAccess, build_cache_path
+from pairwright.flows.state.layout import failed_files
 from pairwright.generators.llm.grouping import split_items
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
@@ -261,7 +262,8 @@ def test_a_build_asks_once_and_tells_what_it_paid(server: Server, captions: Path
     assert manifest["cost"]["requests"] == 11
     assert manifest["cost"]["usd"] > 0
     assert stage["facts"]["llm"]["model"] == "small"
-    assert [row["reason"] for row in rows_of(out / "failed" / "shorten.jsonl")].count("too_long") == 3
+    failed = [row for path in failed_files(out, "shorten") for row in rows_of(path)]
+    assert [row["reason"] for row in failed].count("too_long") == 3
     before = server.stats()["requests"]
     again = built(captions, out)
     assert server.stats()["requests"] == before
@@ -313,11 +315,11 @@ def test_what_a_killed_build_left_of_failed_rows_goes_and_the_attempts_stay(serv
     out = captions.parent / "build"
     built(captions, out)
     built(captions, out, retry_failed=True)
-    half = out / "failed" / ".shorten.jsonl.tmp-1"
+    half = out / "failed" / "shorten" / ".00000.jsonl.tmp-1"
     half.write_text("half a li")
     built(captions, out)
     assert not half.exists()
-    assert (out / "failed" / "shorten.attempts.json").exists()
+    assert list((out / "failed" / "shorten").glob("*.attempts.json"))
 
 
 def test_asking_anew_passes_over_stages_of_which_no_row_has_failed(server: Server, captions: Path) -> None:

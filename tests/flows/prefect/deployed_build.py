@@ -7,6 +7,7 @@ imported.
 import json
 import subprocess
 import sys
+from uuid import UUID
 
 from pairwright.flows.prefect.build_flow import build_flow
 from pairwright.flows.prefect.runner import EntrypointType, get_client
@@ -23,6 +24,7 @@ if __name__ == "__main__":
         print_next_steps=False,
     )
     with get_client(sync_client=True) as client:
+        assert isinstance(deployed, UUID)
         run = client.create_flow_run_from_deployment(deployed)
         subprocess.run([*prefect, "worker", "start", "--pool", pool, "--run-once"], check=True, stdout=sys.stderr)
         state = client.read_flow_run(run.id).state

@@ -1,5 +1,6 @@
 """Jobs as array tasks of a simulated Slurm: killed ones run again, and a build has the bytes of one machine."""
 
+import json
 import os
 import signal
 import subprocess
@@ -16,9 +17,13 @@ from pairwright.datasets.errors import MissingResourceError, PairwrightError, Us
 from pairwright.flows.build import build
 from pairwright.flows.config.slurm import SlurmSection
 from pairwright.flows.runners.slurm_pool import RETRIES, SlurmPool, task_script
+from pairwright.generators.llm.testing.app import ServerApp
+from pairwright.generators.llm.testing.script import ServerScript
+from pairwright.generators.llm.testing.serving import serve_in_thread
+from pairwright.generators.plausible_model.model import PlausibleModel
 from tests.flows.conftest import checked, settings
 from tests.flows.runners.test_ray_pool import contents
-from tests.servers.slurm import Slurm, simulated_slurm
+from tests.servers.slurm import Moment, Slurm, simulated_slurm
 
 
 @pytest.fixture
@@ -33,7 +38,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Slurm]:
 def pool_of(root: Path, **section: object) -> tuple[SlurmPool, list[str]]:
     root.mkdir(exist_ok=True)
     notes: list[str] = []
-    return SlurmPool(root, SlurmSection(**{"poll_seconds": 0.2, **section}), "test", notes.append), notes
+    return SlurmPool(root, SlurmSection(**{"poll_seconds": 0.1, **section}), "test", notes.append), notes
 
 
 def test_jobs_run_in_tasks_and_killed_tasks_are_submitted_again(slurm: Slurm, tmp_path: Path) -> None:
@@ -55,7 +60,8 @@ def test_an_error_of_a_job_is_raised_and_not_tried_again(slurm: Slurm, tmp_path:
 
 
 def test_a_task_that_always_dies_ends_the_build_with_the_path_of_its_log(slurm: Slurm, tmp_path: Path) -> None:
-    slurm.kill_next(*["start"] * (RETRIES + 1))
+    moments: list[Moment] = ["start"] * (RETRIES + 1)
+    slurm.kill_next(*moments)
     pool, _ = pool_of(tmp_path / "build")
     with pool, pytest.raises(PairwrightError, match=f"ended {RETRIES + 1} times without a result.*log-0.txt"):
         pool.submit(add, 1, 1).result(120)
@@ -80,7 +86,7 @@ def test_arrays_of_a_killed_build_are_cancelled_by_the_next_one(slurm: Slurm, tm
     code += "SlurmPool(Path(sys.argv[1]), SlurmSection(), 'x', print).submit(time.sleep, 600).result()"
     (tmp_path / "build").mkdir()
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "build")]) as killed:
-        while not (slurm.running() and list((tmp_path / "build" / ".slurm").glob("*/id"))):
+        while not (slurm.running() and any((tmp_path / "build" / ".slurm").glob("*/id"))):
             time.sleep(0.02)
         killed.send_signal(signal.SIGKILL)
     assert slurm.running()
@@ -134,6 +140,30 @@ def test_a_build_with_killed_tasks_has_the_bytes_of_one_machine(slurm: Slurm, co
     section = {"poll_seconds": 0.2, "cpus": 2, "array": 3}
     build(checked({**whole, "workers": 0, "runner": "slurm", "slurm": section}), tmp_path / "two", prefect=False)
     assert not slurm.unkilled()
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
+
+
+@pytest.mark.slow
+def test_a_stage_that_asks_a_model_runs_in_tasks_and_killed_ones_ask_nothing_twice(
+    slurm: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captions = [
+        f"A {colour} {what} sits on a bed." for colour in ("red", "blue", "grey") for what in ("dog", "cat", "cow")
+    ]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"caption": text}) + "\n" for text in captions))
+    given = {"name": "t", "input": {"path": str(tmp_path / "in.jsonl")}, "part_size": 2, "host": "127.0.0.1"}
+    given |= {"positives": {"method": "llm"}, "llm": {"model": "small", "requests_per_minute": 600}}
+    on_slurm = {"runner": "slurm", "slurm": {"poll_seconds": 0.2, "array": 2}}
+    with serve_in_thread(ServerApp(ServerScript(latency_ms=50), answer=PlausibleModel())) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        build(checked({**given, "positives": None, "llm": None}), tmp_path / "two", prefect=False)
+        slurm.kill_next("start", "work", "work")
+        manifest = build(checked({**given, **on_slurm}), tmp_path / "two", prefect=False)
+        stats = server.stats()
+        assert stats["bodies"]["answered_again"] == 0
+        assert manifest["stages"]["positives"]["facts"]["llm"]["in_all"]["answers"] == stats["bodies"]["answered"]
+        build(checked({**given, "workers": 1}), tmp_path / "one", prefect=False)
+        assert server.stats()["bodies"]["answered_again"] == stats["bodies"]["answered"]  # its cache is another one
     assert contents(tmp_path / "two") == contents(tmp_path / "one")
 
 

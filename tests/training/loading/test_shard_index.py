@@ -9,15 +9,21 @@ from typing import Any, NamedTuple
 import pytest
 
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
-pytest.importorskip("transformers", reason="the trainer's tokenizers are those of transformers")
+pytest.importorskip("accelerate", reason="the trainer's processes are those of accelerate")
+pytest.importorskip("peft", reason="LoRA is peft's")
 
-from pairwright.datasets.errors import InputError, StorageError  # noqa: E402 - behind the guard of torch
+from typer.testing import CliRunner  # noqa: E402 - behind the guard of torch
+
+from pairwright.cli.main import app  # noqa: E402
+from pairwright.datasets.errors import InputError, StorageError  # noqa: E402
 from pairwright.datasets.shards.index import decode_index, index_path, scan_samples  # noqa: E402
 from pairwright.training.loading.pairs import PairCollator  # noqa: E402
 from pairwright.training.loading.triplets import TripletCollator  # noqa: E402
 from tests.servers.s3 import BUCKET, s3_server  # noqa: E402
+from tests.training import training_cases  # noqa: E402
 from tests.training.loading.test_loader import same  # noqa: E402
 from tests.training.loading_cases import loader, shards, tokenizer  # noqa: E402
+from tests.training.training_cases import SMALL  # noqa: E402
 
 COLLATORS = [
     PairCollator(negatives=1, positives=1),
@@ -131,6 +137,18 @@ def test_a_run_that_began_on_disk_resumes_from_the_bucket(s3: Any, given: Given)
     far = loader(f"s3://{BUCKET}/shards", PairCollator(), given.words)
     far.load_state_dict({**near.state_dict(), "epoch": 0, "step": 3})
     assert all(same(*both) for both in zip(far, batches[3:], strict=True))
+
+
+def test_a_run_from_a_bucket_ends_with_the_weights_of_one_from_disk(s3: Any, tmp_path: Path) -> None:
+    near, model = training_cases.shards(tmp_path / "shards", count=20), training_cases.clip(tmp_path, count=20)
+    for path in (tmp_path / "shards").iterdir():
+        s3.put_file(str(path), f"{BUCKET}/scenes/{path.name}")
+    asked = ["train", "negclip", "--model", model, "--json", *(part for each in SMALL for part in ("--set", each))]
+    for data, out in ((near, "near"), (f"s3://{BUCKET}/scenes", "far")):
+        ran = CliRunner().invoke(app, [*asked, "--data", data, "--out", str(tmp_path / out)])
+        assert ran.exit_code == 0, ran.stderr
+    weights = [next((tmp_path / out).rglob("model.safetensors")).read_bytes() for out in ("near", "far")]
+    assert weights[0] == weights[1]
 
 
 def test_a_shard_that_is_replaced_in_the_bucket_is_reported(s3: Any, tmp_path: Path, given: Given) -> None:

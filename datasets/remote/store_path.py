@@ -1,0 +1,108 @@
+"""Paths of files in an object store, for readers that take a `Path`: opened by byte ranges, never copied."""
+
+import os
+import stat
+from pathlib import Path, PosixPath
+from typing import Any
+
+from pairwright.datasets.remote.listing import find_input_files
+from pairwright.datasets.remote.object_store import RemoteStore, StoredFile, is_remote, open_store
+from pairwright.datasets.remote.reading import open_file
+
+READ_IN_PLACE = frozenset({".tar", ".parquet", ".jsonl", ".ndjson", ".csv", ".tsv"})
+"""Endings of files that are read by ranges; gzipped ones too. Inputs with other files are copied (`local_copies.py`)."""
+
+
+class StorePath(PosixPath):
+    """The URL of a file in a store as a path: its text is the URL, and it can be opened and asked for size and time."""
+
+    @classmethod
+    def of(cls, store: RemoteStore, file: StoredFile) -> "StorePath":
+        """Return the path of a listed file."""
+        path = cls(store.url(file.path))
+        path.listed = file
+        return path
+
+    def __str__(self) -> str:
+        return super().__str__().replace(":/", "://", 1)
+
+    def __fspath__(self) -> str:
+        return str(self)
+
+    listed: StoredFile | None = None
+    """What the store's listing says of the file, where it is known."""
+
+    def open(self, *_: Any, **__: Any) -> Any:
+        """Open the file for reading bytes, as `open_file`."""
+        return open_file(str(self))
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002 - as of Path
+        """Return size and time of change: as listed if known, else as the store lists them now.
+
+        Raises:
+            FileNotFoundError: there is no such file.
+            StorageError: the store fails.
+        """
+        store, path = open_store(str(self))
+        file = self.listed or next((each for each in store.find(path) if each.path == path), None)
+        if file is None:
+            raise FileNotFoundError(2, os.strerror(2), str(self))
+        time = round(file.time * 1000) * 1_000_000  # as of local copies: whole milliseconds
+        seconds = time // 10**9
+        mode = stat.S_IFREG | 0o444
+        return os.stat_result((mode, 0, 0, 1, 0, 0, file.size, seconds, seconds, seconds), {"st_mtime_ns": time})
+
+    def exists(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - as of Path
+        """Return whether there is such a file; folders of a store do not exist."""
+        return self.is_file()
+
+    def is_file(self) -> bool:
+        """Return whether there is such a file."""
+        try:
+            self.stat()
+        except FileNotFoundError:
+            return False
+        return True
+
+    def is_dir(self) -> bool:
+        """Return False: a store has no folders."""
+        return False
+
+    def absolute(self) -> "StorePath":
+        """Return the path itself."""
+        return self
+
+
+def to_path(name: str | Path) -> Path:
+    """Return a path: a `StorePath` for a URL of a store."""
+    return StorePath(name) if is_remote(name) else Path(name)
+
+
+def list_in_place(written: str) -> tuple[Path, ...]:
+    """Return the files of an input in a store that are read in place, without tables of tars; empty if it must be copied.
+
+    Raises:
+        InputError: nothing is there, or a file of a pattern is missing.
+        StorageError: the store fails.
+        UsageError: a URL with a user or a query.
+    """
+    store, path = open_store(written)
+    if store.scheme == "file":
+        return ()
+    path, files = find_input_files(store, path)
+    if any(_kind(file.path) not in READ_IN_PLACE for file in files):
+        return ()
+    names = {file.path for file in files}
+    tables = {name.removesuffix(".tar") + ".parquet" for name in names if name.endswith(".tar")}
+    found = [StorePath.of(store, file) for file in files if file.path not in tables]
+    nested = "{" not in path and any(
+        str(file.parent) != store.url(path) for file in found if str(file) != store.url(path)
+    )
+    mixed = len({_kind(file.name) for file in found}) != 1
+    return (
+        () if nested or mixed else tuple(found)
+    )  # folders in folders and mixed kinds are read as on disk, from a copy
+
+
+def _kind(name: str) -> str:
+    return os.path.splitext(name.removesuffix(".gz"))[1].lower()  # noqa: PTH122 - text, not a path

@@ -1,0 +1,182 @@
+"""Inputs in a bucket: read by ranges, with the rows and bytes of the same files on disk."""
+
+import gzip
+import json
+import tarfile
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from pairwright.datasets.errors import StorageError
+from pairwright.datasets.images.loading import open_image, publishable_image_name
+from pairwright.datasets.readers.formats import locate_input
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
+from pairwright.datasets.records import Pair
+from pairwright.datasets.remote.object_store import RemoteStore, open_store
+from pairwright.datasets.remote.reading import open_file, read_ranges
+from pairwright.datasets.remote.store_path import StorePath
+from tests.datasets.sample_builders import picture
+from tests.servers.s3 import BUCKET, s3_server
+
+COLORS = ("red", "green", "blue", "white", "black")
+COUNT = len(COLORS)
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[Any]:
+    pytest.importorskip("moto", reason="moto is not installed (extra `s3server`)")
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed (extra `remote`)")
+    with s3_server():
+        yield s3fs.S3FileSystem(use_listings_cache=False)
+
+
+def rows() -> list[dict[str, Any]]:
+    return [{"caption": f"a red cup {number}", "key": f"{number:04d}"} for number in range(COUNT)]
+
+
+def write_jsonl(path: Path) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows()), encoding="utf-8")
+
+
+def write_gzipped(path: Path) -> None:
+    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows()).encode()))
+
+
+def write_csv(path: Path) -> None:
+    path.write_text("key,caption\n" + "".join(f"{row['key']},{row['caption']}\n" for row in rows()), encoding="utf-8")
+
+
+def write_parquet(path: Path) -> None:
+    images = [{"bytes": picture(COLORS[number]), "path": f"{number}.jpg"} for number in range(COUNT)]
+    parquet.write_table(
+        pa.Table.from_pylist([{**row, "image": image} for row, image in zip(rows(), images, strict=True)]), path
+    )
+
+
+def write_tar(path: Path) -> None:
+    with tarfile.open(path, "w") as tar:
+        for number, row in enumerate(rows()):
+            for ext, data in (("jpg", picture(COLORS[number])), ("txt", row["caption"].encode())):
+                member = tarfile.TarInfo(f"{row['key']}.{ext}")
+                member.size = len(data)
+                tar.addfile(member, BytesIO(data))
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "a.jsonl": write_jsonl,
+    "a.jsonl.gz": write_gzipped,
+    "a.csv": write_csv,
+    "a.parquet": write_parquet,
+    "00000.tar": write_tar,
+}
+
+
+def read(where: str) -> list[Pair]:
+    return [pair for batch in read_pairs(ReadOptions(where, source="cups")) for pair in batch.pairs]
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_pairs_and_images_are_those_of_the_disk_and_nothing_is_copied(
+    s3: Any, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PAIRWRIGHT_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "in").mkdir()
+    WRITERS[name](tmp_path / "in" / name)
+    s3.put_file(str(tmp_path / "in" / name), f"{BUCKET}/{name}/{name}")
+    near = read(str(tmp_path / "in" / name))
+    assert len(near) == COUNT
+    for where in (f"s3://{BUCKET}/{name}/{name}", f"s3://{BUCKET}/{name}"):
+        far = read(where)
+        assert [pair.key for pair in far] == [pair.key for pair in near]
+        assert [publishable_image_name(pair.image) for pair in far] == [publishable_image_name(p.image) for p in near]
+        images = [[open_image(pair.image) for pair in pairs if pair.image] for pairs in (near, far)]
+        assert images[0] == images[1]
+    assert not (tmp_path / "cache" / "remote").exists()
+
+
+def test_a_pattern_is_read_in_order_and_the_tables_of_tars_are_no_input(s3: Any, tmp_path: Path) -> None:
+    write_tar(tmp_path / "00000.tar")
+    write_parquet(tmp_path / "table.parquet")
+    for number in (1, 0):
+        s3.put_file(str(tmp_path / "00000.tar"), f"{BUCKET}/many/{number:05d}.tar")
+    s3.put_file(str(tmp_path / "table.parquet"), f"{BUCKET}/many/00000.parquet")
+    for where in (f"s3://{BUCKET}/many/{{00000..00001}}.tar", f"s3://{BUCKET}/many"):
+        located = locate_input(where)
+        assert [str(file) for file in located.files] == [f"s3://{BUCKET}/many/{n:05d}.tar" for n in range(2)]
+        assert (located.format, located.name) == ("webdataset", "many")
+
+
+class FlakyFile:
+    """A file of a store whose reads fail or come short, once each."""
+
+    def __init__(self, file: Any, faults: list[str]) -> None:
+        self.file, self.faults, self.size = file, faults, file.size
+
+    def seek(self, offset: int) -> None:  # noqa: D102 - as of a file
+        self.file.seek(offset)
+
+    def read(self, size: int) -> bytes:  # noqa: D102 - as of a file
+        fault = self.faults.pop() if self.faults else ""
+        if fault == "drop":
+            raise ConnectionResetError("the connection was reset")
+        data: bytes = self.file.read(size)
+        return data[: len(data) // 2] if fault == "short" else data
+
+    def close(self) -> None:  # noqa: D102 - as of a file
+        self.file.close()
+
+
+@pytest.mark.parametrize("faults", [["drop"], ["short"], ["drop", "short", "drop"]])
+def test_a_connection_that_drops_is_tried_again(faults: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    store, path = open_store("memory://flaky/rows.jsonl")
+    data = b"".join(b'{"caption": "a red cup %d"}\n' % number for number in range(1000))
+    store.files.pipe_file(path, data)
+    opened = store.files.open
+    monkeypatch.setattr(type(store.files), "open", lambda _, *args, **how: FlakyFile(opened(*args, **how), [*faults]))
+    with open_file("memory://flaky/rows.jsonl", buffer=4096) as handle:
+        assert handle.read() == data
+
+
+def test_a_connection_that_always_drops_is_an_error_and_no_short_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, path = open_store("memory://broken/rows.jsonl")
+    store.files.pipe_file(path, b'{"caption": "a red cup"}\n' * 1000)
+    opened = store.files.open
+    monkeypatch.setattr(
+        type(store.files), "open", lambda _, *args, **how: FlakyFile(opened(*args, **how), ["short"] * 9)
+    )
+    with pytest.raises(StorageError, match=r"rows\.jsonl"):
+        read("memory://broken/rows.jsonl")
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_an_error(s3: Any) -> None:
+    s3.pipe_file(f"{BUCKET}/replaced.jsonl", b"one\n" * 5000)
+    with open_file(f"s3://{BUCKET}/replaced.jsonl", buffer=4096) as handle:
+        assert handle.read(4) == b"one\n"
+        s3.pipe_file(f"{BUCKET}/replaced.jsonl", b"two\n" * 5000)
+        with pytest.raises(StorageError, match="replaced while it was read"):
+            handle.read()
+
+
+def test_ranges_of_several_files_come_in_order(s3: Any, tmp_path: Path) -> None:
+    s3.pipe_file(f"{BUCKET}/ranges/a", b"0123456789")
+    s3.pipe_file(f"{BUCKET}/ranges/b", b"abcdefghij")
+    (tmp_path / "c").write_bytes(b"local")
+    a, b, c = f"s3://{BUCKET}/ranges/a", f"s3://{BUCKET}/ranges/b", str(tmp_path / "c")
+    assert read_ranges([(b, 2, 4), (c, 0, 3), (a, 5, 10), (b, 0, 1)]) == [b"cd", b"loc", b"56789", b"a"]
+    with pytest.raises(StorageError, match="ranges/a"):
+        read_ranges([(a, 5, 11)])
+
+
+def test_a_store_path_keeps_its_url_and_knows_size_and_time(s3: Any) -> None:
+    s3.pipe_file(f"{BUCKET}/one/a.tar", bytes(1024))
+    path = StorePath(f"s3://{BUCKET}/one/a.tar")
+    assert (str(path), path.name, str(path.parent)) == (f"s3://{BUCKET}/one/a.tar", "a.tar", f"s3://{BUCKET}/one")
+    assert (path.stat().st_size, path.is_file(), path.with_suffix(".parquet").is_file()) == (1024, True, False)
+    store, key = open_store(str(path))
+    assert isinstance(store, RemoteStore)
+    assert path.stat().st_mtime_ns == round(store.find(key)[0].time * 1000) * 1_000_000

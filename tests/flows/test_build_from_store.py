@@ -1,0 +1,44 @@
+"""A build whose input is a tar in a bucket: the bytes of one from disk, nothing copied, and changes are noticed."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pairwright.flows.build import build
+from tests.datasets.remote.test_reading_in_place import COUNT, write_tar
+from tests.flows.conftest import checked
+from tests.servers.s3 import BUCKET, s3_server
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_tar_in_a_bucket_is_built_as_from_disk_without_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("moto", reason="moto is not installed (extra `s3server`)")
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed (extra `remote`)")
+    monkeypatch.setenv("PAIRWRIGHT_CACHE", str(tmp_path / "cache"))
+    write_tar(tmp_path / "00000.tar")
+    url = f"s3://{BUCKET}/in/00000.tar"
+
+    def config(path: str) -> Any:
+        return checked({"name": "cups", "input": {"path": path, "source": "cups"}, "shards": {"samples": 3}})
+
+    build(config(str(tmp_path / "00000.tar")), tmp_path / "near", prefect=False)
+    with s3_server():
+        store = s3fs.S3FileSystem(use_listings_cache=False)
+        store.put_file(str(tmp_path / "00000.tar"), url)
+        build(config(url), tmp_path / "far", prefect=False)
+        assert files(tmp_path / "far" / "shards") == files(tmp_path / "near" / "shards")
+        assert not (tmp_path / "far" / "remote").exists()
+        assert not (tmp_path / "cache" / "remote").exists()
+        other = io.BytesIO((tmp_path / "00000.tar").read_bytes().replace(b"a red cup 1", b"a tall cup1"))
+        store.pipe_file(url, other.getvalue())
+        manifest = build(config(url), tmp_path / "far", prefect=False)
+        s3fs.S3FileSystem.clear_instance_cache()
+    assert manifest["shards"]["samples"] == COUNT
+    assert b"a tall cup1" in b"".join(files(tmp_path / "far" / "shards").values())
