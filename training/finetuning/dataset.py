@@ -83,7 +83,7 @@ def open_dataset(data: str, collator: RowCollator, on_error: OnError = "skip") -
     if data.endswith(".jsonl"):
         index: SampleIndex = index_rationales(Path(data), collator.lacks)
     else:
-        index = index_shards(data, SampleSelection(collator.lacks, collator.units, on_error=on_error))
+        index = index_shards(data, SampleSelection(collator.lacks, units=collator.units, on_error=on_error))
     check_usable(index, {}, data)
     return ShardDataset(index, on_error)
 
