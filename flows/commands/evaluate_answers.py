@@ -1,6 +1,6 @@
 """Evaluation of answers to questions about images by a language model: ``pairwright evaluate answers``.
 
-A model is a LLaVA, which answers first, or a JSONL file of existing answers (which needs no torch). Judgements are in the
+A model is an image-text-to-text model, which answers first, or a JSONL file of existing answers (which needs no torch). Judgements are in the
 cache; failed and unreadable ones are retried with ``--retry-failed``.
 """
 
@@ -41,7 +41,7 @@ class JudgingRequest:
     """Models, questions and output of an evaluation.
 
     Attributes:
-        models: LLaVA models, or .jsonl files of answers.
+        models: image-text-to-text models, or .jsonl files of answers.
         questions: file for `filters.metrics.answer_judging.read_questions`.
         images: root folder of the images.
         out: output next to which failed rows are written.
@@ -60,7 +60,7 @@ class JudgingRequest:
 
 
 def plan_judging(request: JudgingRequest, access: ModelAccess) -> StagePlan:
-    """Return an estimate of `judge_models`, in which the answers of a LLaVA are as long as the references.
+    """Return an estimate of `judge_models`, in which the answers of a model are as long as the references.
 
     Raises:
         PairwrightError: settings, prices, questions or answers are invalid.

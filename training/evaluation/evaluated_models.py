@@ -1,7 +1,7 @@
 """Evaluated models, opened one after the other, optionally interpolated with their base model (WiSE-FT).
 
 A model is the folder of a run of ``pairwright train``, a folder of a saved model, or a checkpoint of transformers (CLIP,
-LLaVA, T5 and other encoder-decoders) by folder or name. Its kind is read before its weights, so that an unsupported task
+image-text-to-text models, T5 and other encoder-decoders) by folder or name. Its kind is read before its weights, so that an unsupported task
 fails immediately.
 
 WiSE-FT (Wortsman et al. 2022): share 0 is the model before training, share 1 the trained one. REACT's gated blocks, which

@@ -1,6 +1,6 @@
 """Images for evaluation: checked before a model is opened, and prepared for its vision tower.
 
-Preparation is CLIP's: shorter side resized, center crop; or, for a LLaVA with tiles, the whole image and its tiles.
+Preparation is CLIP's: shorter side resized, center crop; or, for a FocalLens-MLLM with tiles, the whole image and its tiles.
 Decoding uses several threads. Memory: one batch.
 """
 

@@ -43,6 +43,7 @@ def training_arguments(
     require_known("trainer: no such setting of transformers:", recipe.trainer, known)
     if set_twice := sorted(recipe.trainer.keys() & (ours.keys() | {"gradient_accumulation_steps"})):
         raise UsageError(f"trainer.{set_twice[0]} has a key of its own in the recipe: remove it from `trainer`.")
+    os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(out / "tensorboard"))
     processes = max(1, int(os.environ.get("WORLD_SIZE", "1")))
     ours |= divide_batch(recipe, processes)
     named = dict(recipe.trainer)

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 from transformers import PreTrainedModel, Seq2SeqTrainer, Trainer, TrainerCallback
 from transformers.trainer_pt_utils import LengthGroupedSampler
 
@@ -37,6 +38,8 @@ class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow trans
     def __init__(self, *arguments: Any, order: EpochOrder, lengths: Sequence[int] | None = None, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.lengths = lengths
+        if not self.model_accepts_loss_kwargs:  # Qwen2.5-VL: its own loss is a mean per forward pass, and parts differ
+            self.compute_loss_func = answer_loss
         self.order, self.skipped, self.cut = order, dict[str, Reject](), 0
 
     def _get_train_sampler(self, train_dataset: Any = None) -> Any:  # noqa: ARG002 - interface of Trainer
@@ -80,6 +83,20 @@ class ShardTrainer(Trainer):  # type: ignore[misc]  # mypy does not follow trans
         self.cut += inputs.pop("cut", 0)
         # A cache of keys would be extended again where FSDP computes a layer's activations once more.
         return {**super()._prepare_inputs(inputs), "use_cache": False}
+
+
+def answer_loss(outputs: Any, labels: Tensor, num_items_in_batch: Tensor | None = None) -> Tensor:
+    """Return the cross entropy of the labelled tokens (LLaVA, eq. 3.3), as a part of the whole batch's mean.
+
+    Args:
+        outputs: with ``logits``, float (b, t, v).
+        labels: int64 (b, t), `IGNORE_INDEX` at tokens without a loss.
+        num_items_in_batch: labelled tokens of the whole batch; None: those of ``labels``.
+    """
+    wanted = labels[:, 1:].contiguous()
+    logits = outputs.logits[:, :-1].float()
+    total = functional.cross_entropy(logits.mT, wanted, ignore_index=IGNORE_INDEX, reduction="sum")
+    return total / ((wanted != IGNORE_INDEX).sum().clamp(min=1) if num_items_in_batch is None else num_items_in_batch)
 
 
 class StepByStepTrainer(ShardTrainer, Seq2SeqTrainer):  # type: ignore[misc]
@@ -162,6 +179,13 @@ class RunCallback(TrainerCallback):  # type: ignore[misc]
     def on_epoch_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Set the epoch of the order, which accelerate does not reach through the sampler of a resumed run."""
         self._order.epoch = int(state.epoch or 0)
+
+    def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:  # noqa: ARG002
+        """Give unused parameters a gradient of 0 in the first step: FSDP resumes only with a state for each parameter."""
+        if state.global_step == 0:
+            for parameter in model.parameters():
+                if parameter.requires_grad and parameter.grad is None:
+                    parameter.grad = torch.zeros_like(parameter)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
         """Advance the progress bar."""

@@ -103,34 +103,31 @@ def test_a_judge_is_needed_and_answers_to_all_questions(folder: Path) -> None:
 def test_a_llava_sees_the_images_and_answers_first(
     folder: Path, judge: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    torch = pytest.importorskip("torch", reason="a LLaVA needs torch")
+    pytest.importorskip("torch", reason="a LLaVA needs torch")
+    pytest.importorskip("peft", reason="the tiny models are beside the trainer's")
     from PIL import Image
 
-    from pairwright.training.evaluation import llava_answers as answering
-    from pairwright.training.models.llava import IMAGE_TOKEN, Llava
-    from tests.training import tiny_models
+    from pairwright.training.evaluation import image_answers as answering
+    from pairwright.training.models.generative import ImageTextModel
+    from tests.training.finetuning import tiny_vlms
 
     shorter = partial(answering.generate_answers, longest=6)
     monkeypatch.setattr(answering, "generate_answers", shorter)
     for n, colour in enumerate(["red", "blue", "white", "black"]):
         Image.new("RGB", (20, 30), colour).save(f"{n}.jpg")
-    words = tiny_models.tokenizer()
-    model = Llava(tiny_models.vision(), tiny_models.language(), tokenizer=words).eval()
-    model.save(Path("llava"))
+    model = ImageTextModel.load(tiny_vlms.llava(Path("llava"))).eval()
     asking = ["--model", "m", "--base-url", judge.url, "--price", "1/1", "--batch-size", "3"]
     llava = json.loads(called("llava", "one.jsonl", *asking, "--json").stdout)["models"][0]
-    assert llava["kind"] == "llava"
+    assert llava["kind"] == "image-text"
     assert len(llava["judgements"]) == 4
-
-    ids = [words.bos_token_id, *words("USER: ")["input_ids"], IMAGE_TOKEN, *words("What 0?")["input_ids"]]
-    asked = torch.tensor([[*ids, *words(" ASSISTANT: ")["input_ids"]]])
     for n, judged in enumerate(llava["judgements"]):
-        raw = torch.tensor(Image.open(f"{n}.jpg").convert("RGB").getpixel((9, 9))) / 255
-        mean, deviation = (torch.tensor(each) for each in (model.pixels.mean, model.pixels.deviation))
-        image = ((raw - mean) / deviation)[None, :, None, None].expand(1, 3, tiny_models.SIZE, tiny_models.SIZE)
-        with torch.no_grad():
-            said = model.answer(asked, torch.ones_like(asked, dtype=torch.bool), image, most=6)
-        assert judged["answer"] == str(words.decode(said[0], skip_special_tokens=True)).strip()
+        content = [{"type": "image", "image": Image.open(f"{n}.jpg")}, {"type": "text", "text": f"What {n}?"}]
+        asked = [{"role": "user", "content": content}]
+        inputs = model.processor.apply_chat_template(
+            asked, add_generation_prompt=True, tokenize=True, return_dict=True, return_tensors="pt"
+        )
+        said = model.answer(dict(inputs), most=6)[0, inputs["input_ids"].shape[1] :]
+        assert judged["answer"] == str(model.processor.tokenizer.decode(said, skip_special_tokens=True)).strip()
 
 
 def test_a_judge_that_sees_gets_the_image_and_questions_without_one_have_no_score(folder: Path, judge: Server) -> None:

@@ -12,12 +12,15 @@ pytest.importorskip("peft", reason="LoRA is peft's")
 from PIL import Image  # noqa: E402 - after the skips
 
 from pairwright.datasets.errors import UsageError  # noqa: E402
+from pairwright.datasets.shards.samples import Sample  # noqa: E402
+from pairwright.datasets.shards.webdataset import write_shards  # noqa: E402
 from pairwright.training.finetuning.chat import LLAVA_TEMPLATE, find_answers, to_messages  # noqa: E402
 from pairwright.training.finetuning.conversations import ConversationCollator  # noqa: E402
+from pairwright.training.finetuning.dataset import EpochOrder, open_dataset  # noqa: E402
 from pairwright.training.loading.samples import StoredSample  # noqa: E402
 from pairwright.training.loading.tokenization import IGNORE_INDEX  # noqa: E402
 from pairwright.training.models.generative import ImageTextModel  # noqa: E402
-from tests.datasets.sample_builders import picture  # noqa: E402
+from tests.datasets.sample_builders import conversation, pair, picture  # noqa: E402
 from tests.training.finetuning import tiny_vlms  # noqa: E402
 
 TURNS = (
@@ -102,6 +105,19 @@ def test_long_conversations_are_cut_and_those_that_lose_image_or_answers_are_ski
     gone = replace(one, max_tokens=10)([sample(), sample(1, b"", TURNS[:2])])
     assert [(each.place, each.reason) for each in gone["skipped"]] == [("shard::0", "too_many_tokens")]
     assert learnt(one, gone, 0).startswith("red")
+
+
+def test_each_conversation_of_a_sample_is_a_row(tmp_path: Path) -> None:
+    def asked(number: int) -> Sample:
+        of = pair(number, f"a red circle {number}", f"{number}.jpg")
+        said = [conversation(of, "what colour is it ?", f"red {turn}") for turn in range(number)]
+        return Sample(of, tuple(said), (), picture(), "jpg")
+
+    one = collator(tmp_path / "model")
+    dataset = open_dataset(write_shards(map(asked, range(5)), tmp_path / "shards", max_samples=2).pattern, one)
+    assert (len(dataset), dataset.index.left_out) == (10, {"no_conversations": 1})
+    assert len({(sample.key, sample.unit) for sample in dataset.__getitems__(range(10))}) == 10
+    assert sorted(EpochOrder(dataset.index.counts, 4, seed=1)) == list(range(10))
 
 
 def test_broken_images_are_skipped(tmp_path: Path) -> None:

@@ -143,10 +143,11 @@ def test_a_resumed_run_ends_as_an_uninterrupted_one(data: str, tmp_path: Path) -
         run("vlm-instruct", data, model, tmp_path / "parts", *changes, "optimizer.lr=0.5", resume=True)
 
 
-def test_accumulated_gradients_are_those_of_the_whole_batch(data: str, tmp_path: Path) -> None:
-    model = tiny_vlms.llava(tmp_path / "model")
+@pytest.mark.parametrize("kind", ["llava", "qwen"])
+def test_accumulated_gradients_are_those_of_the_whole_batch(data: str, tmp_path: Path, kind: str) -> None:
+    model = getattr(tiny_vlms, kind)(tmp_path / "model")
     for name, changes in (("one", ()), ("four", ("batches.per_device=2", "gradient_checkpointing=true"))):
-        run("llava-instruct", data, model, tmp_path / name, *changes, "schedule.steps=5")
+        run("vlm-instruct", data, model, tmp_path / name, *changes, "schedule.steps=5")
     assert losses(tmp_path / "four") == pytest.approx(losses(tmp_path / "one"), rel=1e-5)
 
 

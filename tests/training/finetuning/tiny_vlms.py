@@ -42,7 +42,7 @@ QWEN_TEMPLATE = (
 SIDE, PATCH = 32, 8
 
 
-class ImageOnlyQwenProcessor(Qwen2_5_VLProcessor):
+class ImageOnlyQwenProcessor(Qwen2_5_VLProcessor):  # type: ignore[misc]  # mypy does not follow transformers
     """Qwen2.5-VL's processor without videos."""
 
     def __init__(self, image_processor: Any = None, tokenizer: Any = None, chat_template: Any = None) -> None:
@@ -101,7 +101,7 @@ def qwen(folder: Path) -> str:
     """Write a Qwen2.5-VL of random weights and return its folder."""
     text = _text_sizes() | {"max_position_embeddings": 512, "eos_token_id": 6}
     text["rope_parameters"] = {"rope_type": "default", "mrope_section": [1, 1, 2], "rope_theta": 10000.0}
-    vision = {"depth": 2, "hidden_size": 16, "intermediate_size": 32, "num_heads": 2, "patch_size": 4}
+    vision: dict[str, Any] = {"depth": 2, "hidden_size": 16, "intermediate_size": 32, "num_heads": 2, "patch_size": 4}
     vision |= {"out_hidden_size": 16, "window_size": 16, "fullatt_block_indexes": [1]}
     ids = {"image_token_id": 9, "video_token_id": 10, "vision_start_token_id": 7, "vision_end_token_id": 8}
     with torch.random.fork_rng():

@@ -1,4 +1,4 @@
-"""``pairwright evaluate answers``: answers of a LLaVA, judged by a language model."""
+"""``pairwright evaluate answers``: answers of an image-text-to-text model, judged by a language model."""
 
 import time
 from pathlib import Path
@@ -22,7 +22,7 @@ from pairwright.datasets.errors import UsageError
 @with_model_options
 def answers(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="LLaVA models: folders or hub names; or .jsonl of answers.")
+        list[str], typer.Argument(metavar="MODEL...", help="Image-text-to-text models: folders or hub names; or .jsonl of answers.")
     ],
     *,
     data: Annotated[Path, input_option("--data", help="A .jsonl of questions.")],
@@ -36,7 +36,7 @@ def answers(
     as_json: JsonOption = False,
     asked: ModelOptions,
 ) -> None:
-    """Evaluate answers of a LLaVA by a judge, a language model.
+    """Evaluate answers of a vision-language model by a judge, a language model.
 
     The judge reads each pair of answers in both orders.
 
