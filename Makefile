@@ -66,7 +66,7 @@ lock: $(INSTALLED)
 	@$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes \
 	    --no-header --no-annotate --quiet --upgrade --output-file requirements.lock
 	@printf 'torch ; sys_platform == "never"\ndataclasses ; sys_platform == "never"\n' > .venv/overrides.txt
-	@$(BIN)/uv pip compile pyproject.toml --extra dev --extra download --extra clip --extra minilm --extra train --extra consumers --extra ray --extra remote --extra s3server --override .venv/overrides.txt \
+	@$(BIN)/uv pip compile pyproject.toml --extra dev --extra download --extra clip --extra minilm --extra train --extra consumers --extra ray --extra remote --extra hub --extra s3server --override .venv/overrides.txt \
 	    --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --quiet --upgrade \
 	    --no-emit-package torch --no-emit-package dataclasses --output-file requirements-full.lock
 
