@@ -22,7 +22,10 @@ from pairwright.datasets.errors import UsageError
 @with_model_options
 def answers(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Image-text-to-text models: folders or hub names; or .jsonl of answers.")
+        list[str],
+        typer.Argument(
+            metavar="MODEL...", help="Image-text-to-text models: folders or hub names; or .jsonl of answers."
+        ),
     ],
     *,
     data: Annotated[Path, input_option("--data", help="A .jsonl of questions.")],
