@@ -151,9 +151,9 @@ async def run_stages(stages: Sequence[Stage], run: StageRun) -> bool:
         inputs = [] if stage.own_part else [receipt.digest for receipt in receipts]
         version = json_hash([code_hash(build_jobs.__module__), package_versions(), inputs])
         jobs = build_jobs(replace(run, engine=engine, name=stage.name, version=version))
-        receipts = await engine.run_stage(stage.name, jobs)
+        done = await engine.run_stage(stage.name, jobs)
         if stage.leftovers:
             remove_leftovers(run.root, run.engine.done, *stage.leftovers)
-        if stage.name == "pairs" and run.base and not total_counts(receipts).kept:
+        if stage.name == "pairs" and run.base and not total_counts(done).kept:
             return False
     return True
