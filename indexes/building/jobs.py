@@ -97,11 +97,11 @@ def plan_index(
     stored = StoredPairs(pairs[0].parent, tuple(path.name for path in pairs), pool.ends, pool.captions, pool.siblings)
     choice = choose_pair_storage(source, stored, settings.modalities, settings.options)
     head = {"choice": asdict(choice), "ends": pool.ends, "captions": pool.captions}
+    arrays: dict[str, Any] = {name: rows for name, rows in queries.items() if rows is not None}
+    arrays |= {"head": np.frombuffer(json.dumps(head).encode(), np.uint8), "siblings": pool.siblings}
     path = surveys[0].parent / "index-plan.npz"
     with replace_atomically(path) as temporary, temporary.open("wb") as handle:
-        arrays: dict[str, Any] = {name: rows for name, rows in queries.items() if rows is not None}
-        arrays["head"] = np.frombuffer(json.dumps(head).encode(), np.uint8)
-        np.savez(handle, siblings=pool.siblings, **arrays)
+        np.savez(handle, **arrays)
     return [*files, path]
 
 
