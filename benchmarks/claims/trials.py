@@ -16,11 +16,13 @@ from pairwright.datasets.records import compact_json
 from pairwright.datasets.shards.samples import Sample, encode_members
 from pairwright.datasets.shards.webdataset import write_shards
 from pairwright.training.evaluation.tasks import EvaluationRequest, evaluate_models
+from pairwright.training.finetuning.run import FinetuningRun, finetune
+from pairwright.training.finetuning.settings import FinetuningRecipe
 from pairwright.training.loading.tokenization import load_tokenizer
 from pairwright.training.models.random_clip import ClipSizes, new_clip
 from pairwright.training.recipes.reading import read_recipe
 from pairwright.training.tiny_clip import write_word_tokenizer
-from pairwright.training.trainer import TrainingRun, train
+from pairwright.training.trainer import TrainingReport, TrainingRun, train
 
 DESIGN_SEED = 99
 """The seed on which designs and learning rates are chosen; it is never reported."""
@@ -28,7 +30,6 @@ DESIGN_SEED = 99
 COMMON = (
     "batches.size=64",
     "batches.workers=0",
-    "batches.crop=1",
     "schedule.warmup=0.1",
     "precision=fp32",
     "optimizer.weight_decay=0.05",
@@ -127,10 +128,16 @@ class Trials:
             settings: further ones, ``key=value`` as for ``--set``.
         """
         fixed = [*COMMON, f"optimizer.lr={schedule.lr}", f"schedule.steps={self.number(schedule.steps)}"]
-        read = read_recipe(recipe, [*fixed, f"seed={self.seed}", *settings])
+        uncropped = () if recipe == "step-by-step" else ("batches.crop=1",)
+        read = read_recipe(recipe, [*fixed, *uncropped, f"seed={self.seed}", *settings])
+
+        def run(out: Path) -> TrainingReport:
+            if isinstance(read, FinetuningRecipe):
+                return finetune(FinetuningRun(read, data, model, out))
+            return train(TrainingRun(read, data, model, out))
+
         content = [read.model_dump(mode="json"), cached_name(model), cached_name(data)]
-        run = self.folder("run", content, lambda out: train(TrainingRun(read, data, model, out)))
-        return f"{run}/model"
+        return f"{self.folder('run', content, run)}/model"
 
     def figures(self, task: str, model: str, data: str, **request: Any) -> Figures:
         """Return what an evaluation measures, by part and measure.

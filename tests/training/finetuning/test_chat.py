@@ -116,7 +116,8 @@ def test_each_conversation_of_a_sample_is_a_row(tmp_path: Path) -> None:
     one = collator(tmp_path / "model")
     dataset = open_dataset(write_shards(map(asked, range(5)), tmp_path / "shards", max_samples=2).pattern, one)
     assert (len(dataset), dataset.index.left_out) == (10, {"no_conversations": 1})
-    assert len({(sample.key, sample.unit) for sample in dataset.__getitems__(range(10))}) == 10
+    rows = [row for row in dataset.__getitems__(range(10)) if isinstance(row, StoredSample)]
+    assert len({(row.key, row.unit) for row in rows}) == len(rows) == 10
     assert sorted(EpochOrder(dataset.index.counts, 4, seed=1)) == list(range(10))
 
 
