@@ -28,7 +28,7 @@ from benchmarks.claims.trials import Trials
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 RESULTS, PAGE = DOCS / "claims.jsonl", DOCS / "concepts" / "training.md"
-_TABLE = re.compile(r"(?<=<!-- claims -->\n).*?(?=\n<!-- end -->)", re.DOTALL)
+_TABLE = re.compile(r"<!-- claims -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def main() -> None:
@@ -47,8 +47,8 @@ def main() -> None:
     rows = read_rows(asked.results)
     print(table([claim for claim in CLAIMS if claim.letter in asked.claims], rows))
     if asked.results.resolve() == RESULTS:
-        page = PAGE.read_text("utf-8")
-        PAGE.write_text(_TABLE.sub(lambda _: table(CLAIMS, rows), page), encoding="utf-8")
+        page, part = PAGE.read_text("utf-8"), f"<!-- claims -->\n{table(CLAIMS, rows)}\n<!-- end -->"
+        PAGE.write_text(_TABLE.sub(lambda _: part, page), encoding="utf-8")
 
 
 def run(letters: list[str], seeds: list[int], results: Path, cache: Path) -> None:
