@@ -21,6 +21,7 @@ from pairwright.datasets.record_tables import ANNOTATIONS, EXAMPLES, PAIRS
 from pairwright.datasets.records import Annotation, Example, Pair
 from pairwright.datasets.shards.samples import Sample
 from pairwright.datasets.shards.webdataset import DUPLICATE_KEY_FIX, SIZES_FILE, find_shards, read_shard
+from pairwright.datasets.version_switch import MANIFEST_FILE
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def drop_duplicates(samples: Iterable[Sample]) -> Iterator[Sample]:
 
 
 def open_sample_source(path: Path) -> SampleSource:
-    """Return a build directory, a folder of shards, a tar, a brace pattern or a table of examples as a source.
+    """Return a build, one of its published versions, a folder of shards, a tar, a pattern or a table of examples.
 
     Raises:
         InputError: if ``path`` is none of these.
@@ -125,7 +126,15 @@ def open_sample_source(path: Path) -> SampleSource:
         return _from_build(path)
     if path.suffix == ".parquet":
         return SampleSource(lambda: iter(()), examples=tuple(EXAMPLES.read(path)))
+    if (path / MANIFEST_FILE).is_file() and (path / "shards" / SIZES_FILE).is_file():
+        return _from_published(path)
     return _from_shards(find_shards(path))
+
+
+def _from_published(folder: Path) -> SampleSource:
+    manifest = read_manifest(folder)
+    require_manifest_files(folder, manifest, ("shards/",))
+    return replace(_from_shards(find_shards(folder / "shards")), manifest=manifest)
 
 
 def _from_shards(tars: Sequence[Path]) -> SampleSource:

@@ -235,6 +235,9 @@ def test_from_bucket_to_bucket_the_shards_are_those_of_local_files_and_no_key_is
     shards = {path.name: path.read_bytes() for path in (published / "shards").iterdir()}
     assert shards == {path.name: path.read_bytes() for path in (tmp_path / "local" / "shards").iterdir()}
     assert verify(published) == []
+    read = CliRunner().invoke(app, ["inspect", str(published), "--json"])
+    assert read.exit_code == 0, read.stderr
+    assert json.loads(read.stdout)["samples"] == manifest["shards"]["samples"]
     ours = [path for root in (tmp_path / "far", published) for path in root.rglob("*") if path.is_file()]
     assert not any(SECRET.encode() in path.read_bytes() for path in ours)
     assert SECRET not in ran.stderr + ran.stdout
