@@ -38,11 +38,8 @@ def training_arguments(
         UsageError: settings that transformers refuses, that contradict each other, or that do not fit the processes.
     """
     ours = _our_arguments(recipe, out, validated=validated) | {"report_to": list(report_to)}
-    kind = Seq2SeqTrainingArguments if isinstance(recipe.method, StepByStepMethod) else TrainingArguments
-    known = [one.name for one in dataclasses.fields(kind)]
-    require_known("trainer: no such setting of transformers:", recipe.trainer, known)
-    if set_twice := sorted(recipe.trainer.keys() & (ours.keys() | {"gradient_accumulation_steps"})):
-        raise UsageError(f"trainer.{set_twice[0]} has a key of its own in the recipe: remove it from `trainer`.")
+    check_trainer_settings(recipe)
+    kind = _arguments_class(recipe)
     os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(out / "tensorboard"))
     processes = max(1, int(os.environ.get("WORLD_SIZE", "1")))
     ours |= divide_batch(recipe, processes)
@@ -62,6 +59,23 @@ def training_arguments(
         raise UsageError(f"transformers refuses these settings: {str(error).strip().splitlines()[0]}") from None
     arguments._n_gpu = min(arguments.n_gpu, 1)  # noqa: SLF001 - DataParallel would split packed image patches
     return arguments
+
+
+def check_trainer_settings(recipe: FinetuningRecipe) -> None:
+    """Check the names in ``trainer``.
+
+    Raises:
+        UsageError: one that transformers does not know, or that has a key of its own in the recipe.
+    """
+    known = [one.name for one in dataclasses.fields(_arguments_class(recipe))]
+    require_known("trainer: no such setting of transformers:", recipe.trainer, known)
+    ours = {*_our_arguments(recipe, Path(), validated=False), "report_to", "gradient_accumulation_steps"}
+    if set_twice := sorted(recipe.trainer.keys() & ours):
+        raise UsageError(f"trainer.{set_twice[0]} has a key of its own in the recipe: remove it from `trainer`.")
+
+
+def _arguments_class(recipe: FinetuningRecipe) -> type[TrainingArguments]:
+    return Seq2SeqTrainingArguments if isinstance(recipe.method, StepByStepMethod) else TrainingArguments
 
 
 def divide_batch(recipe: FinetuningRecipe, processes: int) -> dict[str, int]:

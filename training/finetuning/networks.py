@@ -48,22 +48,29 @@ def open_network(recipe: FinetuningRecipe, model: str) -> Network:
         PairwrightError: a checkpoint cannot be read.
     """
     method, dtype = recipe.method, _DTYPES[recipe.method.weights]
-    kind = model_kind(model)
+    _require_kind(method, model)
     if isinstance(method, ConversationMethod):
         if method.language:
             found = join_llava(model, method.language, dtype)
         else:
-            _require(kind, ImageTextModel.kind, model, "an image-text-to-text model, or --set method.language=PATH")
             opened = ImageTextModel.load(model, dtype=dtype)
             found = Network(opened.network, opened.processor)
         read_template(found.processor, method.chat_template)
         return found
-    _require(kind, EncoderDecoder.kind, model, "an encoder-decoder such as T5")
     student = EncoderDecoder.load(model, dtype=dtype)
     return Network(student.network, student.processor)
 
 
-def _require(kind: str, needed: str, model: str, what: str) -> None:
+def _require_kind(method: FinetuningMethod, model: str) -> None:
+    """Check that ``model`` is what the method finetunes, or has the vision tower for a new LLaVA."""
+    kind = model_kind(model)
+    if isinstance(method, ConversationMethod) and method.language:
+        if kind == ImageTextModel.kind or not hasattr(read_config(model), "vision_config"):
+            raise UsageError(f"{model} is no CLIP or SigLIP whose vision tower could be used: remove method.language.")
+        return
+    needed, what = EncoderDecoder.kind, "an encoder-decoder such as T5"
+    if isinstance(method, ConversationMethod):
+        needed, what = ImageTextModel.kind, "an image-text-to-text model, or --set method.language=PATH"
     if kind != needed:
         raise UsageError(f"{model} is a {kind}; this recipe requires {what}.")
 
@@ -80,11 +87,8 @@ def join_llava(vision: str, language: str, dtype: torch.dtype = torch.float32) -
         dtype: of the weights.
 
     Raises:
-        UsageError: ``vision`` has no vision tower.
         PairwrightError: a checkpoint cannot be read.
     """
-    if not hasattr(read_config(vision), "vision_config") or model_kind(vision) == ImageTextModel.kind:
-        raise UsageError(f"{vision} is no CLIP or SigLIP whose vision tower could be used: remove method.language.")
     tower = cast("Any", load_pretrained(AutoModel, vision, dtype=dtype)).vision_model
     speaker = cast("Any", load_pretrained(AutoModelForCausalLM, language, dtype=dtype))
     tokenizer = cast("Any", read_tokenizer(language))
@@ -136,6 +140,7 @@ def sketch_network(recipe: FinetuningRecipe, model: str) -> PreTrainedModel:
         PairwrightError: a config cannot be read, or is of another kind of model.
     """
     method, config = recipe.method, read_config(model)
+    _require_kind(method, model)
     if isinstance(method, ConversationMethod) and method.language:
         language = read_config(method.language)
         config = _llava_config(config.vision_config, language, language.vocab_size - 1)

@@ -20,7 +20,7 @@ from typing import Any
 from torch import nn
 
 from pairwright.datasets.errors import UsageError
-from pairwright.training.finetuning.arguments import divide_batch
+from pairwright.training.finetuning.arguments import check_trainer_settings, divide_batch
 from pairwright.training.finetuning.conversations import ConversationCollator
 from pairwright.training.finetuning.dataset import RowCollator, open_dataset, read_lengths
 from pairwright.training.finetuning.networks import choose_trained, layers_to_wrap, sketch_network
@@ -124,8 +124,9 @@ def make_plan(recipe: FinetuningRecipe, data: str, model: str) -> FinetuningPlan
     """Return the plan of a run; reads the config of ``model`` and the texts of ``data``.
 
     Raises:
-        PairwrightError: no such config or data; a batch that cannot be divided.
+        PairwrightError: no such config or data; settings that a run would refuse.
     """
+    check_trainer_settings(recipe)
     sketch = sketch_network(recipe, model_folder(model))
     network: Any = choose_trained(sketch, recipe.method)
     sizes, gpus = count_parameters(network), recipe.hardware.gpus
@@ -165,7 +166,7 @@ def sharding_of(recipe: FinetuningRecipe) -> str:
     """Return how the recipe's trainer settings shard the model.
 
     Raises:
-        UsageError: the DeepSpeed config cannot be read.
+        UsageError: the DeepSpeed config cannot be read, or its ZeRO stage is not 0 to 3.
     """
     if recipe.trainer.get("fsdp"):
         return "full"
@@ -179,7 +180,10 @@ def sharding_of(recipe: FinetuningRecipe) -> str:
             config = json.loads(Path(config).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise UsageError(f"trainer.deepspeed: {config} cannot be read ({error}).") from None
-    stage = int(config.get("zero_optimization", {}).get("stage", 0))
+    zero = config.get("zero_optimization", {}) if isinstance(config, dict) else None
+    stage = zero.get("stage", 0) if isinstance(zero, dict) else None
+    if stage not in range(4):
+        raise UsageError("trainer.deepspeed: zero_optimization.stage must be 0, 1, 2 or 3.")
     return ("none", "zero-1", "zero-2", "full")[stage]
 
 

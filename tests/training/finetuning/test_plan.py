@@ -14,6 +14,7 @@ from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig  # noqa: E40
 from typer.testing import CliRunner  # noqa: E402
 
 from pairwright.cli.main import app  # noqa: E402
+from pairwright.datasets.errors import UsageError  # noqa: E402
 from pairwright.training.finetuning.plan import FinetuningPlan, make_plan, sharding_of  # noqa: E402
 from pairwright.training.finetuning.settings import FinetuningRecipe  # noqa: E402
 from pairwright.training.recipes.reading import read_recipe  # noqa: E402
@@ -98,3 +99,24 @@ def test_sharding_of_a_config_file(tmp_path: Path) -> None:
     settings = read_recipe("vlm-instruct", [f"trainer.deepspeed={path}"])
     assert isinstance(settings, FinetuningRecipe)
     assert sharding_of(settings) == "zero-2"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (["trainer.fspd=true"], "fspd"),
+        (["trainer.learning_rate=1"], "key of its own"),
+        (["trainer={deepspeed: {zero_optimization: {stage: 7}}}"], "must be 0, 1, 2 or 3"),
+        (["trainer={deepspeed: no.json}"], "cannot be read"),
+        (["batches.size=100"], "not a multiple of 8 processes"),
+        (["method.language=none"], "whose vision tower could be used"),
+    ],
+)
+def test_a_plan_refuses_what_a_run_refuses(data: str, llava: str, changes: list[str], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        plan("llava-7b-8gpu", data, llava, *changes)
+
+
+def test_a_plan_names_the_kind_of_a_model_that_cannot_be_finetuned(data: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is a clip; this recipe requires an image-text-to-text model"):
+        plan("vlm-instruct", data, clip(tmp_path))
