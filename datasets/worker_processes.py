@@ -21,6 +21,7 @@ from multiprocessing import resource_tracker
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from pairwright.datasets.garbage import collect_rarely
 from pairwright.datasets.progress import ProgressReport, has_listener, send_report, set_listener
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def _hold_interrupts() -> Iterator[None]:
 
 def _initialize_worker(deaf: bool, reports: "Connection | None") -> None:  # noqa: FBT001 - a pool passes it by position
     _exit_with_parent(deaf)
+    collect_rarely()
     if reports is not None:
         set_listener(lambda report: _send_report(reports, report) if report.owner else None)
 

@@ -6,22 +6,24 @@ trains the cloze model on a sample of bounded size. The word balance of the edit
 """
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pairwright.datasets.record_tables import PAIRS
 from pairwright.flows.stages.tag import partial_statistics_path, slots_path, statistics_path
+from pairwright.flows.state.inputs import file_state
 from pairwright.flows.state.layout import pairs_path, part_name, tokens_path
 from pairwright.flows.state.receipts import Counts, JobResult
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.edit_model import EditModel
-from pairwright.generators.edits.editors import BALANCED_TYPES
+from pairwright.generators.edits.editors import BALANCED_TYPES, EditorSet
 from pairwright.generators.edits.general_english import MIN_CAPTIONS
 from pairwright.generators.edits.learning import (
     BALANCE_BATCH,
     BALANCE_CAPTIONS,
     allowed_proposals,
+    balanced_editors,
     carried_model,
     merge_balances,
 )
@@ -110,7 +112,10 @@ def count_pool(root: Path, names: list[str], by_rules: bool) -> JobResult:  # no
 def propose(root: Path, number: int, spans: Sequence[Span]) -> JobResult:
     """Write the edits that could be made of some pairs, on which the word balance is learned."""
     captions = [caption for span in spans for caption in _captions(root, span)]
-    found = allowed_proposals(_materials(root), captions, number * BALANCE_BATCH)
+    path = statistics_path(root)
+    found = allowed_proposals(
+        _editors(path, file_state([path, EditModel.files(path.parent)[0]])), captions, number * BALANCE_BATCH
+    )
     outputs = []
     for name, proposals in found.items():
         outputs.append(_proposals_path(root, name, number))
@@ -124,8 +129,9 @@ def balance_words(root: Path, batches: int, captions: int) -> JobResult:
         {name: AllowedProposals.load(_proposals_path(root, name, number)) for name in BALANCED_TYPES}
         for number in range(batches)
     ]
-    materials, folder = _materials(root), statistics_path(root).parent
-    EditModel(materials.model.cloze, merge_balances(materials, found)).save_balance(folder)
+    folder = statistics_path(root).parent
+    cloze = ClozeModel.load(EditModel.files(folder)[0])
+    EditModel(cloze, merge_balances(cloze, found)).save_balance(folder)
     return JobResult([EditModel.files(folder)[1]], Counts("caption", captions, captions))
 
 
@@ -157,10 +163,11 @@ def _captions(root: Path, span: Span) -> list[Caption]:
     return [Caption(pair, words) for pair, words in list(zip(pairs, tokens, strict=True))[start:stop]]
 
 
-def _materials(root: Path) -> EditMaterials:
-    path = statistics_path(root)
+@lru_cache(maxsize=1)
+def _editors(path: Path, _state: str) -> EditorSet:
+    """Return the editors of the pool with these statistics, which a process keeps for its next batch."""
     model = EditModel(ClozeModel.load(EditModel.files(path.parent)[0]))
-    return EditMaterials.of(load_wordnet(), PoolStatistics.load(path), model)
+    return balanced_editors(EditMaterials.of(load_wordnet(), PoolStatistics.load(path), model))
 
 
 def _proposals_path(root: Path, name: str, number: int) -> Path:

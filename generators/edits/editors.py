@@ -15,9 +15,9 @@ import numpy as np
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.captions.edited import BothOutcome
 from pairwright.generators.edits.additions.places import ATTRIBUTE, OBJECT
-from pairwright.generators.edits.additions.proposals import AdditionProposals, Additions
+from pairwright.generators.edits.additions.proposals import KINDS, AdditionProposals, Additions
 from pairwright.generators.edits.constraints.knowledge import Knowledge
-from pairwright.generators.edits.constraints.table import find_violation
+from pairwright.generators.edits.constraints.table import find_violation, is_allowed
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.negation import Negations
 from pairwright.generators.edits.replacement_types import REPLACEMENT_TYPES, build_replacements
@@ -30,8 +30,11 @@ from pairwright.generators.edits.swaps.fit import ClozeFit
 from pairwright.generators.edits.swaps.objects import swap_objects
 from pairwright.generators.edits.swaps.proposal import SwapMaterials, SwapProposal
 
-BALANCED_TYPES: Final = (*REPLACEMENT_TYPES, "add-object", "add-attribute")
 ADDED: Final = {"add-object": OBJECT, "add-attribute": ATTRIBUTE}
+BALANCED_TYPES: Final = {  # with the slots whose vocabulary they insert
+    **{name: each.kind for name, each in REPLACEMENT_TYPES.items()},
+    **{name: KINDS[target] for name, target in ADDED.items()},
+}
 SWAPPED: Final = {"swap-object": swap_objects, "swap-attribute": swap_attributes}
 PAIRED_TYPES: Final = frozenset((*ADDED, "negation"))  # whose negative and positive can be made together
 
@@ -71,11 +74,6 @@ Proposal = tuple[int, int, float]  # index of the replaced word, of the inserted
 class BalancedEditor(Editor, Protocol):
     """An editor whose inserted and replaced words are balanced."""
 
-    @property
-    def targets(self) -> Sequence[str]:
-        """The vocabulary."""
-        ...
-
     def allowed(self, prepared: PreparedCaption) -> Iterator[Proposal]:
         """Yield the likeliest proposals that no constraint rejects."""
         ...
@@ -87,11 +85,6 @@ class ReplaceEditor:
 
     name: str
     replacements: Replacements
-
-    @property
-    def targets(self) -> Sequence[str]:
-        """The vocabulary."""
-        return self.replacements.targets
 
     def outcomes(self, prepared: PreparedCaption, seed: int) -> Iterator[Outcome]:
         """Yield edits in random order, and reasons."""
@@ -108,7 +101,6 @@ class InsertEditor:
 
     Attributes:
         name: type of the edits.
-        targets: the vocabulary.
         balance: of each word of the vocabulary, for paired edits.
         knowledge: what the constraints read.
         paired: yield pairs of a false and a true edit.
@@ -116,7 +108,6 @@ class InsertEditor:
     """
 
     name: str
-    targets: Sequence[str]
     balance: FloatArray
     knowledge: Knowledge
     paired: bool
@@ -140,7 +131,7 @@ class InsertEditor:
         """Yield the likeliest proposals that no constraint rejects."""
         proposals: AdditionProposals = prepared.proposals[self.name]
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
-            if find_violation(proposals.proposed_edit(at), self.knowledge, skip=self.skip) is None:
+            if is_allowed(proposals.proposed_edit(at), self.knowledge, skip=self.skip):
                 yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
 
     def _weights(self, proposals: AdditionProposals) -> FloatArray:
@@ -264,6 +255,6 @@ def _negations(negations: Negations, captions: Sequence[Caption]) -> Sequence[Ad
 
 
 def _insert_editor(name: str, materials: EditMaterials, *, paired: bool, skip: frozenset[str]) -> InsertEditor:
-    targets = materials.model.cloze.targets("adjective" if ADDED.get(name) == ATTRIBUTE else "noun")
+    targets = materials.model.cloze.targets(BALANCED_TYPES.get(name, "noun"))
     balance = balance_of_targets(targets, materials.model.balance.get(name, {}))
-    return InsertEditor(name, targets, balance, materials.knowledge, paired, skip)
+    return InsertEditor(name, balance, materials.knowledge, paired, skip)

@@ -9,7 +9,7 @@ import numpy as np
 from pairwright.datasets.records import Pair
 from pairwright.generators.captions.caption import Caption
 from pairwright.generators.edits.edit_model import EditModel, load_carried_model
-from pairwright.generators.edits.editors import BALANCED_TYPES, build_editors
+from pairwright.generators.edits.editors import BALANCED_TYPES, EditorSet, build_editors
 from pairwright.generators.edits.floors import DEFAULT_FLOOR
 from pairwright.generators.edits.materials import EditMaterials
 from pairwright.generators.edits.slots import context_of, find_slots
@@ -86,21 +86,24 @@ def _known_share(sample: ClozeSample, model: ClozeModel) -> float:
 
 def learn_balances(materials: EditMaterials, captions: Sequence[Caption]) -> dict[str, dict[str, float]]:
     """Return the word balance of the types of edits that have one, learned on captions and what is said of their images."""
-    starts = range(0, len(captions), BALANCE_BATCH)
-    return merge_balances(
-        materials, [allowed_proposals(materials, captions[start : start + BALANCE_BATCH], start) for start in starts]
-    )
+    starts, editors = range(0, len(captions), BALANCE_BATCH), balanced_editors(materials)
+    found = [allowed_proposals(editors, captions[start : start + BALANCE_BATCH], start) for start in starts]
+    return merge_balances(materials.model.cloze, found)
 
 
-def allowed_proposals(materials: EditMaterials, captions: Sequence[Caption], first: int) -> dict[str, AllowedProposals]:
+def balanced_editors(materials: EditMaterials) -> EditorSet:
+    """Return the editors whose proposals teach the word balance."""
+    return build_editors(materials, BALANCED_TYPES, DEFAULT_FLOOR, both_sides=True)
+
+
+def allowed_proposals(editors: EditorSet, captions: Sequence[Caption], first: int) -> dict[str, AllowedProposals]:
     """Return the proposals of some captions, at most `BALANCE_BATCH`, for each type of edits that has a balance.
 
     Args:
-        materials: with the cloze model of the pool.
+        editors: of `balanced_editors`, with the cloze model of the pool.
         captions: of the pool.
         first: number of the first of them.
     """
-    editors = build_editors(materials, BALANCED_TYPES, DEFAULT_FLOOR, both_sides=True)
     found: dict[str, list[tuple[int, int, int, float]]] = {name: [] for name in BALANCED_TYPES}
     for at, prepared in enumerate(editors.prepare(captions), first):
         for name, rows in found.items():
@@ -108,14 +111,11 @@ def allowed_proposals(materials: EditMaterials, captions: Sequence[Caption], fir
     return {name: _as_arrays(rows) for name, rows in found.items()}
 
 
-def merge_balances(
-    materials: EditMaterials, found: Sequence[Mapping[str, AllowedProposals]]
-) -> dict[str, dict[str, float]]:
+def merge_balances(cloze: ClozeModel, found: Sequence[Mapping[str, AllowedProposals]]) -> dict[str, dict[str, float]]:
     """Return the word balances learned on the proposals of all batches of captions, in order."""
-    editors = build_editors(materials, BALANCED_TYPES, DEFAULT_FLOOR, both_sides=True)
     return {
-        name: learn_balance(editors.balanced(name).targets, AllowedProposals.joined([each[name] for each in found]))
-        for name in BALANCED_TYPES
+        name: learn_balance(cloze.targets(kind), AllowedProposals.joined([each[name] for each in found]))
+        for name, kind in BALANCED_TYPES.items()
     }
 
 

@@ -4,7 +4,7 @@ Proposals come from the lexicon and the cloze model (`proposals`), are drawn (`s
 by one until one makes a text.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -14,7 +14,7 @@ import numpy as np
 from pairwright.generators.captions.caption import Caption, Outcome
 from pairwright.generators.edits.constraints.knowledge import Knowledge
 from pairwright.generators.edits.constraints.proposed_edit import ProposedEdit
-from pairwright.generators.edits.constraints.table import find_violation
+from pairwright.generators.edits.constraints.table import find_violation, is_allowed
 from pairwright.generators.edits.proposals import Proposals, Proposer
 from pairwright.generators.edits.sampling import sample_proposals
 from pairwright.generators.edits.scored_captions import FloatArray
@@ -49,16 +49,11 @@ class Replacements:
             violated = find_violation(proposed_edit(caption, slot, new), self.knowledge, skip=self.skip)
             yield violated.reason if violated is not None else (write_slot(caption, slot, new),)
 
-    @property
-    def targets(self) -> Sequence[str]:
-        """The vocabulary."""
-        return self.proposer.model.targets(self.proposer.kind)
-
     def allowed(self, caption: Caption, proposals: Proposals) -> Iterator[tuple[int, int, float]]:
         """Yield the likeliest proposals that no constraint rejects: indices of the old and new word, and log-ratio."""
         for at in np.argsort(-proposals.log_ratio, kind="stable")[:MAX_TRIES].tolist():
             slot, new = proposals.at(at)
-            if find_violation(proposed_edit(caption, slot, new), self.knowledge, skip=self.skip) is None:
+            if is_allowed(proposed_edit(caption, slot, new), self.knowledge, skip=self.skip):
                 yield int(proposals.old[at]), int(proposals.new[at]), float(proposals.log_ratio[at])
 
 

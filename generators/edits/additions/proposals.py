@@ -46,7 +46,7 @@ PAIR_FLOOR: Final = 0.05  # the same of objects, both of a pair
 RELATION_FLOOR: Final = 0.1  # of p(relation) / p(typical relation)
 _MAX_LOG_RATIO: Final = 0.0  # a word that is likelier than a typical one is not preferred
 _MOST_LETTERS: Final = 3  # by which the true and the false word of a pair differ
-_KINDS: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
+KINDS: Final = {OBJECT: "noun", ATTRIBUTE: "adjective"}
 
 
 class AnyPlace(Protocol):
@@ -162,7 +162,7 @@ class Additions:
         """Return the places of captions, scored together; those in which no relation fits are left out."""
         find = object_places if target == OBJECT else attribute_places
         found = self._with_fitting_relations([(at, place) for at, each in enumerate(captions) for place in find(each)])
-        scores = self._model.log_probs(_KINDS[target], [place.context for _, place in found])
+        scores = self._model.log_probs(KINDS[target], [place.context for _, place in found])
         typical = typical_log_probs(scores)
         sizes = np.bincount([at for at, _ in found], minlength=len(captions)) if found else np.zeros(len(captions), int)
         ends = np.cumsum(sizes)
@@ -317,7 +317,7 @@ class Additions:
     def _proposals(  # noqa: PLR0913 - the fields of a record
         self, scored: ScoredPlaces, target: str, place: IntArray, old: IntArray, new: IntArray, *, ratios: FloatArray
     ) -> AdditionProposals:
-        targets = self._model.targets(_KINDS[target])
+        targets = self._model.targets(KINDS[target])
         ratios = np.minimum(ratios, _MAX_LOG_RATIO)
         return AdditionProposals(scored.caption, scored.places, targets, place, old, new, ratios)
 

@@ -4,6 +4,7 @@ Pool statistics answer which words stand next to each other (adjacency), and wha
 verb, a preposition and a noun).
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Protocol
@@ -30,6 +31,7 @@ SLACK: Final = 0.05  # plausibility by which a word may fall short
 KNOWN: Final = 20  # links to a noun, from which what is not among them tells something
 MISPLACED: Final = 0.2  # of the links that chance would have, below which captions do not put things so
 _MANY_KINDS: Final = 400  # of a thing; of more, only those count that the pool has
+_MAX_DECIDED: Final = 100_000
 _ON: Final = ("on", "on top of", "atop", "upon")
 _IN: Final = ("in", "inside", "inside of", "within")
 _BENEATH: Final = ("under", "underneath", "beneath")
@@ -65,6 +67,9 @@ class Knowledge:
     Args:
         thesaurus: WordNet.
         pool: statistics of the reference captions.
+
+    Attributes:
+        decided: what `decide` remembers.
     """
 
     def __init__(self, thesaurus: EditThesaurus, pool: Pool) -> None:
@@ -72,6 +77,7 @@ class Knowledge:
         self.nouns = NounLexicon(thesaurus)
         self.attributes = AttributeLexicon(thesaurus, self.nouns)
         self.relations = load_relations()
+        self.decided: dict[tuple[Hashable, ...], int] = {}
         self._nouns = tuple(noun_features())
         self._persons = tuple(noun for noun in self._nouns if self.nouns.is_person(noun))
         self._forms = lru_cache(maxsize=10_000)(self._find_forms)
@@ -86,6 +92,13 @@ class Knowledge:
     def __reduce__(self) -> tuple[object, ...]:
         """Pickle without the caches."""
         return Knowledge, (self.thesaurus, self.pool)
+
+    def decide(self, words: tuple[Hashable, ...], answer: int) -> int:
+        """Remember and return what follows from some words alone."""
+        if len(self.decided) >= _MAX_DECIDED:
+            self.decided.clear()
+        self.decided[words] = answer
+        return answer
 
     def may_be_called(self, one: str, other: str) -> bool:
         """Whether captioners use two nouns for the same thing, and do not tell them apart."""

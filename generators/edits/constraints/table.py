@@ -54,6 +54,7 @@ class Constraint:
         blocked: an edit that violates it.
         allowed: a similar edit that does not.
         kinds: of annotations.
+        by_words: whether the words of the edit decide alone, so that the answer is the same in every caption.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Constraint:
     blocked: Example
     allowed: Example
     kinds: tuple[str, ...] = ("hard_negative",)
+    by_words: bool = False
 
     def applies_to(self, kind: str, form: str, target: str) -> bool:
         """Whether it is asked of edits of a kind, form and target."""
@@ -78,17 +80,44 @@ def find_violation(edit: ProposedEdit, known: Knowledge, *, skip: frozenset[str]
         known: of words.
         skip: ids or groups of constraints that are not asked.
     """
-    for constraint in _applicable(edit.kind, edit.form, edit.target, skip):
+    constraints, by_caption = _applicable(edit.kind, edit.form, edit.target, skip)
+    first = _first_by_words(edit, known, skip)
+    for at, constraint in by_caption:
+        if at > first:
+            break
         if constraint.violated(edit, known):
             return constraint
-    return None
+    return constraints[first] if first < len(constraints) else None
+
+
+def is_allowed(edit: ProposedEdit, known: Knowledge, *, skip: frozenset[str] = frozenset()) -> bool:
+    """Return whether an edit violates no constraint, in less time than `find_violation`; for the arguments see there."""
+    constraints, by_caption = _applicable(edit.kind, edit.form, edit.target, skip)
+    return _first_by_words(edit, known, skip) == len(constraints) and not any(
+        constraint.violated(edit, known) for _, constraint in by_caption
+    )
+
+
+def _first_by_words(edit: ProposedEdit, known: Knowledge, skip: frozenset[str]) -> int:
+    """Return the place of the first violated constraint among those that words decide, remembered by these words."""
+    words = (edit.old, edit.new, edit.before, edit.after, edit.form, edit.target, edit.kind, skip)
+    first = known.decided.get(words)
+    if first is None:
+        constraints, _ = _applicable(edit.kind, edit.form, edit.target, skip)
+        violated = (at for at, each in enumerate(constraints) if each.by_words and each.violated(edit, known))
+        first = known.decide(words, next(violated, len(constraints)))
+    return first
 
 
 @lru_cache(maxsize=1_000)
-def _applicable(kind: str, form: str, target: str, skip: frozenset[str]) -> tuple[Constraint, ...]:
-    return tuple(
+def _applicable(
+    kind: str, form: str, target: str, skip: frozenset[str]
+) -> tuple[tuple[Constraint, ...], tuple[tuple[int, Constraint], ...]]:
+    """Return the constraints of a type of edits, and, with their places, those that depend on the caption."""
+    found = tuple(
         each for each in CONSTRAINTS if skip.isdisjoint((each.id, each.group)) and each.applies_to(kind, form, target)
     )
+    return found, tuple((at, each) for at, each in enumerate(found) if not each.by_words)
 
 
 def _negation_scope(edit: ProposedEdit, known: Knowledge) -> bool:
@@ -140,6 +169,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "denial", "truth", "another_target", ("replace-*", "swap-*", "add-*"), _denial,
         Example("a street [with] cars", "without", "replace-relation"),
         Example("a cat [under] a table", "on", "replace-relation"),
+        by_words=True,
     ),
     Constraint(
         "negation_scope", "truth", "true_of_image", ("*",), _negation_scope,
@@ -155,27 +185,31 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "same_thing", "truth", "same_meaning", ("replace-object",), meaning.is_same_thing,
         Example("a man on a [couch]", "sofa", "replace-object"),
         Example("a man on a [bench]", "chair", "replace-object"),
+        by_words=True,
     ),
     Constraint(
         "general_noun", "truth", "same_meaning", ("replace-object",), meaning.is_general_noun,
         Example("a [room] with a lamp", "kitchen", "replace-object"),
         Example("a [bathroom] with a lamp", "kitchen", "replace-object"),
+        by_words=True,
     ),
     Constraint(
         "same_attribute", "truth", "same_meaning", ("replace-attribute",), meaning.is_same_attribute,
         Example("a [big] dog on a bed", "large", "replace-attribute"),
         Example("a [big] dog on a bed", "small", "replace-attribute"),
+        by_words=True,
     ),
     Constraint(
         "same_relation", "truth", "same_meaning", ("replace-relation",), meaning.is_same_relation,
         Example("a dog [next to] a bed", "near", "replace-relation"),
         Example("a dog [next to] a bed", "under", "replace-relation"),
+        by_words=True,
     ),
     Constraint(
         "no_rewording", "truth", "may_be_false", ("replace-*",), meaning.is_no_rewording,
         Example("a [dog] on a sofa", "puppy", "replace-object"),
         Example("a [dog] on a sofa", "animal", "replace-object"),
-        ("hard_positive",),
+        ("hard_positive",), by_words=True,
     ),
     Constraint(
         "unstated_addition", "truth", "may_be_false", ("add-*",), stated.is_unstated,
@@ -203,6 +237,7 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "swapped_count", "truth", "same_meaning", ("swap-attribute",), swapped.counts_the_same,
         Example("[three] men look at [some] dogs", "", "swap-attribute"),
         Example("[two] men look at [five] dogs", "", "swap-attribute"),
+        by_words=True,
     ),
     Constraint(
         "swapped_description", "truth", "same_meaning", ("swap-attribute",), swapped.describes_one_thing,
@@ -253,16 +288,19 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "everywhere", "truth", "true_of_image", _THINGS, plausibility.is_everywhere,
         Example("a dog on a bed | .", "floor", "add-object"),
         Example("a dog on a bed | .", "kite", "add-object"),
+        by_words=True,
     ),
     Constraint(
         "beside", "truth", "true_of_image", ("replace-object",), plausibility.may_be_beside,
         Example("a [plate] on a table", "fork", "replace-object"),
         Example("a [plate] on a table", "boat", "replace-object"),
+        by_words=True,
     ),
     Constraint(
         "misplaced_relation", "plausibility", "no_candidate", ("replace-relation",), plausibility.is_misplaced_relation,
         Example("a boat [near] a table", "on", "replace-relation"),
         Example("a cat [near] a table", "on", "replace-relation"),
+        by_words=True,
     ),
     Constraint(
         "unused_form", "plausibility", "no_candidate", ("replace-object",), plausibility.is_unused_form,
@@ -278,21 +316,25 @@ CONSTRAINTS: Final[tuple[Constraint, ...]] = (
         "unseen_relation", "plausibility", "no_candidate", ("replace-relation",), plausibility.is_unseen_relation,
         Example("a cat [near] a table", "look for", "replace-relation"),
         Example("a cat [near] a table", "sit on", "replace-relation"),
+        by_words=True,
     ),
     Constraint(
         "wrong_subject", "plausibility", "no_candidate", ("replace-relation",), plausibility.has_wrong_subject,
         Example("a plate [near] a table", "walk on", "replace-relation"),
         Example("a cat [near] a table", "walk on", "replace-relation"),
+        by_words=True,
     ),
     Constraint(
         "lacks_motion", "plausibility", "no_candidate", ("replace-relation",), plausibility.lacks_motion,
         Example("a cat [near] a box", "into", "replace-relation"),
         Example("a cat [near] a box", "jump into", "replace-relation"),
+        by_words=True,
     ),
     Constraint(
         "unknown_quality", "plausibility", "no_candidate", ("replace-attribute",), plausibility.is_no_quality,
         Example("a [red] cat on a table", "wooden", "replace-attribute"),
         Example("a [red] chair at a table", "wooden", "replace-attribute"),
+        by_words=True,
     ),
     Constraint(
         "strange_company", "plausibility", "no_candidate", ("replace-object",), plausibility.is_strange_beside,

@@ -1,0 +1,15 @@
+"""Garbage collection of processes that hold large tables and make many small records.
+
+Reference counts free nearly everything; the collector looks for cycles alone, of which there are hardly any. With
+Python's thresholds it visits every live object again and again, a sixth of the time in which rules edit captions.
+"""
+
+import gc
+from typing import Final
+
+_NEW_OBJECTS: Final = 50_000  # between two collections; some ten megabytes
+
+
+def collect_rarely() -> None:
+    """Collect garbage after many more new objects than Python does of itself."""
+    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
