@@ -17,6 +17,7 @@ from pairwright.datasets.errors import InputError
 from pairwright.datasets.readers.image_columns import classify_columns
 from pairwright.datasets.readers.input_rows import InputRow, InputRowIterator
 from pairwright.datasets.rejects import make_reject
+from pairwright.datasets.remote.object_store import is_remote
 from pairwright.datasets.remote.reading import open_table
 
 BATCH_ROWS = 4096
@@ -40,7 +41,8 @@ def read_parquet(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> Input
     try:
         with parquet.ParquetFile(open_table(path)) as file:
             columns, rows = classify_columns(path, file), file.metadata.num_rows
-            for batch in _batches(file, columns.read, range(start, stop or file.num_row_groups)):
+            groups = range(start, stop or file.num_row_groups)
+            for batch in _batches(file, columns.read, groups, threads=not is_remote(path)):
                 for values in batch:
                     number += 1
                     place = f"{path}:row {number}"
@@ -57,11 +59,12 @@ def read_parquet(path: Path, stretch: tuple[int, int, int] = (0, 0, 0)) -> Input
         yield make_reject(place, "broken_parquet", what + left)
 
 
-def _batches(file: Any, read: list[str], groups: range) -> Iterator[Iterable[dict[str, Any] | None]]:
+def _batches(file: Any, read: list[str], groups: range, *, threads: bool) -> Iterator[Iterable[dict[str, Any] | None]]:
+    """Yield the rows of row groups; Arrow's ``threads`` must not read a Python file: they may abort the exit."""
     if not read:  # image columns only: there would be no batch
         yield ({} for group in groups for _ in range(file.metadata.row_group(group).num_rows))
         return
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=read, row_groups=list(groups)):
+    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=read, row_groups=list(groups), use_threads=threads):
         yield _values(_stringify_dates(batch))
 
 

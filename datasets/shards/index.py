@@ -110,7 +110,7 @@ class ShardIndex:
         contents = pa.DictionaryArray.from_arrays(pa.array(self.contents_of), pa.array(self.contents, pa.binary()))
         facts = orjson.dumps({"version": _VERSION, "size": self.size, "sha256": self.sha256})
         table = pa.table({"start": self.spans[:, 0], "end": self.spans[:, 1], "contents": contents})
-        out = io.BytesIO()
+        out = pa.BufferOutputStream()
         parquet.write_table(
             table.replace_schema_metadata({_METADATA: facts}),
             out,
@@ -119,7 +119,7 @@ class ShardIndex:
             column_encoding={"start": "DELTA_BINARY_PACKED", "end": "DELTA_BINARY_PACKED"},
             write_statistics=False,
         )
-        return out.getvalue()
+        return bytes(out.getvalue())
 
 
 class IndexBuilder:
@@ -152,7 +152,8 @@ def decode_index(data: bytes) -> ShardIndex | None:
     from pyarrow import parquet
 
     try:
-        table = parquet.read_table(io.BytesIO(data), read_dictionary=["contents"])
+        # Neither a Python file nor threads: Arrow's threads may abort the interpreter's exit with them.
+        table = parquet.ParquetFile(pa.BufferReader(data), read_dictionary=["contents"]).read(use_threads=False)
         facts = orjson.loads((table.schema.metadata or {}).get(_METADATA, b"{}"))
         if facts.get("version") != _VERSION:
             return None
