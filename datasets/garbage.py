@@ -1,7 +1,7 @@
 """Garbage collection of processes that hold large tables and make many small records.
 
 Reference counts free nearly everything; the collector looks for cycles alone, of which there are hardly any. With
-Python's thresholds it visits every live object again and again, a sixth of the time in which rules edit captions.
+Python's thresholds it visits every live object again and again, a tenth of the time in which rules edit captions.
 """
 
 import gc
