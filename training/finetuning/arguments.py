@@ -75,7 +75,10 @@ def check_trainer_settings(recipe: FinetuningRecipe) -> None:
 
 
 def _arguments_class(recipe: FinetuningRecipe) -> type[TrainingArguments]:
-    return Seq2SeqTrainingArguments if isinstance(recipe.method, StepByStepMethod) else TrainingArguments
+    chosen: type[TrainingArguments] = (
+        Seq2SeqTrainingArguments if isinstance(recipe.method, StepByStepMethod) else TrainingArguments
+    )
+    return chosen
 
 
 def divide_batch(recipe: FinetuningRecipe, processes: int) -> dict[str, int]:

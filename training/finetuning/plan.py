@@ -182,7 +182,7 @@ def sharding_of(recipe: FinetuningRecipe) -> str:
             raise UsageError(f"trainer.deepspeed: {config} cannot be read ({error}).") from None
     zero = config.get("zero_optimization", {}) if isinstance(config, dict) else None
     stage = zero.get("stage", 0) if isinstance(zero, dict) else None
-    if stage not in range(4):
+    if not isinstance(stage, int) or stage not in range(4):
         raise UsageError("trainer.deepspeed: zero_optimization.stage must be 0, 1, 2 or 3.")
     return ("none", "zero-1", "zero-2", "full")[stage]
 
