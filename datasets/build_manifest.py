@@ -69,10 +69,13 @@ def describe_finished_stages(folder: Path) -> str:
 
 def _count_parts(folder: Path) -> int:
     receipts = folder / RECEIPTS_FOLDER / PAIRS_FOLDER
-    try:
-        return int(orjson.loads((receipts / "all.json").read_bytes())["facts"]["parts"])  # of an increment
-    except (OSError, ValueError, LookupError, TypeError):
-        return sum(path.stem.isdigit() for path in receipts.glob("*.json"))
+    for name, fact in (("all", "parts"), ("numbers", "starts")):  # of an increment, of a full build
+        try:
+            stated = orjson.loads((receipts / f"{name}.json").read_bytes())["facts"][fact]
+        except (OSError, ValueError, LookupError, TypeError):
+            continue
+        return len(stated) if isinstance(stated, list) else int(stated)
+    return sum(path.stem.isdigit() for path in receipts.glob("*.json"))
 
 
 def _describe_stage(name: str, done: Sequence[Path], parts: int) -> str:

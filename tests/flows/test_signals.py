@@ -30,7 +30,7 @@ def test_a_build_as_a_flow_ends_in_order_at_every_moment(tmp_path: Path, through
         "the flow starts and the loop has it",
     )
     assert done.stdout.splitlines() == [f"{moment} - {said}" for moment in moments]
-    assert (tmp_path / "a-stage-has-ended" / "receipts" / "pairs" / "all.json").exists()
+    assert (tmp_path / "a-stage-has-ended" / "receipts" / "pairs" / "00000.json").exists()
 
 
 def terminate() -> None:

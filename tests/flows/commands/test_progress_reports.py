@@ -65,5 +65,4 @@ def test_the_end_of_a_build_is_reported(tmp_path: Path) -> None:
 
     build(parse_config(settings, where="test"), tmp_path / "out", Watching(), prefect=False)
     ended = {report.name: report.done for report in heard if report.ended}
-    assert ended["counting texts"] == 5
     assert "writing the report" in ended

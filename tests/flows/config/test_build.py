@@ -55,7 +55,7 @@ LEAST = {"name": "birds", "input": {"path": "captions.jsonl"}}
         ),
         ({"refine": {}}, "refine requires hard negatives"),
         ({"seed": -1}, "`seed` is -1"),
-        ({"part_size": 0}, "`part_size` is 0"),
+        ({"part_size": -1}, "`part_size` is -1"),
     ],
 )
 def test_a_wrong_config_is_refused_with_its_place(change: dict[str, object], message: str) -> None:

@@ -181,5 +181,5 @@ def test_a_build_without_prefect_ends_in_order_at_sigterm(tmp_path: Path) -> Non
     with pytest.raises(PairwrightError, match="stopped by a signal"):
         build(config, tmp_path / "build", Ended(), prefect=False)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
-    assert (tmp_path / "build" / "receipts" / "pairs" / "all.json").exists()
+    assert (tmp_path / "build" / "receipts" / "pairs" / "00000.json").exists()
     assert build(config, tmp_path / "build", prefect=False)["stages"]["pairs"]["kept"] == 1

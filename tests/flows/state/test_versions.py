@@ -202,7 +202,7 @@ def test_an_abandoned_version_takes_room_for_what_changed_only_and_goes_with_the
     with pytest.raises(KeyboardInterrupt):
         build(checked(settings(folder, shards={"samples": 20})), out, StopsAt("sizes"))
     made = {path.name for path in (out / ".next").rglob("*") if path.is_file() and not path.is_symlink()}
-    assert {name for name in made if not name.endswith(".json")} == {"build.yaml", "kind", "00000.tar", "00001.tar", "shards-00000.parquet", "shards-00001.parquet"}  # fmt: skip
+    assert {name for name in made if not name.endswith(".json")} == {"build.yaml", "kind", "00000.tar", "00001.tar", "00000.tar.index", "00001.tar.index", "shards-00000.parquet", "shards-00001.parquet"}  # fmt: skip
     build(checked(settings(folder)), out)
     assert everything(out) == names
     assert verify(out) == []

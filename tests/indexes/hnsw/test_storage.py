@@ -241,8 +241,8 @@ def test_nothing_fits_a_budget_that_is_too_small() -> None:
 
 
 def test_a_small_pool_has_no_graph() -> None:
-    assert choose_storage(49_999, 512, IndexOptions()).kind == "flat"
-    assert choose_storage(50_000, 512, IndexOptions()).kind == "hnsw"
+    assert choose_storage(199_999, 512, IndexOptions()).kind == "flat"
+    assert choose_storage(200_000, 512, IndexOptions()).kind == "hnsw"
 
 
 @pytest.mark.parametrize("storage", ["int8", "ivfpq"])

@@ -3,6 +3,7 @@
 import math
 import os
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -91,7 +92,10 @@ rows = model.log_probs("noun", contexts)
 sys.exit(any(model.log_probs("noun", [each])[0].tobytes() != row.tobytes() for each, row in zip(contexts, rows)))
 """
     environment = {**os.environ, "OPENBLAS_CORETYPE": kernels}
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+    done = subprocess.run([sys.executable, "-c", code], check=False, env=environment)
+    if done.returncode == -signal.SIGILL:
+        pytest.skip(f"this processor lacks the instructions of the {kernels} kernels")
+    assert done.returncode == 0
 
 
 def test_an_unknown_word_is_not_a_missing_one(model: ClozeModel) -> None:
