@@ -119,6 +119,7 @@ class Template:
         Raises:
             TemplateError: it is invalid or uses a disallowed feature.
         """
+        self._source = source
         try:
             tree = _ENVIRONMENT.parse(source)
             _check(tree, None)
@@ -128,6 +129,10 @@ class Template:
             raise TemplateError(str(error.message), error.lineno) from None
         except (RecursionError, SyntaxError, MemoryError):
             raise TemplateError("it is nested too deeply", 1) from None
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        """Pickle the source: compiled templates cannot be pickled."""
+        return Template, (self._source,)
 
     def render(self, values: Mapping[str, object]) -> str:
         """Return the message, stripped of surrounding white space.

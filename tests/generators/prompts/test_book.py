@@ -1,6 +1,7 @@
 """Prompt files: allowed content, requests, and values as data."""
 
 import json
+import pickle
 import shutil
 import time
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from pairwright.generators.llm.client.messages import Image, Schema
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.prompts.book import BUILT_IN, Prompt, PromptBook, load_prompt
 from pairwright.generators.prompts.prompt import pair_values
-from pairwright.generators.prompts.templates import MAX_LENGTH, json_for_prompt
+from pairwright.generators.prompts.templates import MAX_LENGTH, Template, json_for_prompt
 
 PLAIN = """\
 version: 1
@@ -478,3 +479,10 @@ def test_texts_for_the_image_change_the_id_of_requests_with_it_only(write: Write
     assert len({plain.id, plain.with_image().id, own.with_image().id}) == 3
     with pytest.raises(ConfigError, match="4: unknown key 'sytem'"):
         load_prompt(write(("temperature: 0", "with_image: {sytem: Look.}")))
+
+
+def test_a_template_can_be_pickled() -> None:
+    """Worker processes get the prompts of the generators whose answers they check."""
+    again = pickle.loads(pickle.dumps(Template("{{ caption }}, {{ number }}")))  # noqa: S301 - our own
+    assert again.needs == {"caption", "number"}
+    assert again.render({"caption": "a cat", "number": 2}) == '"a cat", 2'
