@@ -506,6 +506,6 @@ def test_an_increment_asks_about_new_pairs_alone_and_the_bill_is_of_all(server: 
     assert both["answers"] == second["cost"]["requests"] > one["answers"]
     assert both["cost"] > one["cost"]
     failed = [line for path in (out / "increments" / "0002" / "failed" / "shorten").iterdir() for line in path.open()]
-    assert all("injected" in line for line in failed)
+    assert any("injected" in line for line in failed)
     assert second["increments"][0]["stages"]["shorten"]["facts"]["llm"]["failed"] == len(failed) > 0
     assert second["contents"]["samples"] == len(rows)
