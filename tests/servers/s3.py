@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from pairwright.datasets.tar_index import _open_stored
+
 SECRET = "a-secret-that-nobody-may-read"  # noqa: S105 - that of a server in this process
 BUCKET = "pool"
 
@@ -13,7 +15,10 @@ def s3_server() -> Iterator[None]:
     """Run a server in a thread; for the block, the environment lets clients find it and lets them in."""
     import boto3
     from moto.server import ThreadedMotoServer
+    from s3fs import S3FileSystem
 
+    S3FileSystem.clear_instance_cache()  # clients of an earlier server in this process
+    _open_stored.cache_clear()
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
