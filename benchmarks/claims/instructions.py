@@ -58,7 +58,7 @@ def run(trials: Trials) -> Arms:
     new = trials.new_clip(words, small_clip(one.pixels, one.patch))
     data = trials.save(pictures(trials.seed, "training", trials.number(one.pictures))[0])
     shown, labels = pictures(trials.seed, "test", trials.number(one.test))
-    test, told = (
+    test, answers = (
         trials.save(shown),
         trials.save_text("labels.jsonl", "".join(compact_json(row) + "\n" for row in labels)),
     )
@@ -67,7 +67,7 @@ def run(trials: Trials) -> Arms:
     models |= {arm: trials.train(recipe, base, data, Schedule(one.steps, one.lr)) for arm, recipe in ARMS.items()}
     found = {}
     for arm, model in models.items():
-        figures = trials.figures("conditions", model, test, labels=told, by=tuple(QUESTIONS), asked=QUESTIONS)
+        figures = trials.figures("conditions", model, test, labels=answers, by=tuple(QUESTIONS), asked=QUESTIONS)
         found[arm] = {f"mAP by {by}": figures[by, "mAP"] for by in QUESTIONS}
     return found
 

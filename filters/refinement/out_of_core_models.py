@@ -19,7 +19,7 @@ import numpy.typing as npt
 from pairwright.datasets.atomic_files import replace_atomically
 from pairwright.filters.scorers.cooccurrence import Cooccurrence, find_cooccurrences, is_content_word
 from pairwright.filters.scorers.text_scorers import compute_grammar_score, compute_plausibility_score
-from pairwright.generators.language.trigram_model import TrigramModel, trigram_keys
+from pairwright.generators.language.trigram_model import ARRAYS, TrigramModel, trigram_keys
 from pairwright.generators.language.vocabulary import (
     ID_BITS,
     SPECIAL,
@@ -33,17 +33,6 @@ from pairwright.generators.language.vocabulary import (
 GRAMMAR, PLAUSIBILITY = "grammar", "plausibility"
 _MERGE_EVERY = 16  # parts whose counts are merged at once
 _LOW_BITS = (1 << ID_BITS) - 1
-_TRIGRAM_ARRAYS = (
-    "unigrams",
-    "bigrams",
-    "bigram_log",
-    "contexts1",
-    "backoff1",
-    "trigrams",
-    "trigram_log",
-    "contexts2",
-    "backoff2",
-)
 _COOCCURRENCE_ARRAYS = ("totals", "pairs", "times")
 
 Flags = npt.NDArray[np.bool_]
@@ -162,7 +151,7 @@ class TextModels:
         """Write all arrays to an Arrow file, one row of lists."""
         import pyarrow as pa
 
-        arrays = {name: getattr(self.trigrams, name) for name in _TRIGRAM_ARRAYS}
+        arrays = {name: getattr(self.trigrams, name) for name in ARRAYS}
         arrays |= {name: getattr(self.cooccurrence, name) for name in _COOCCURRENCE_ARRAYS}
         arrays |= {"trigram_ids": self.trigram_ids, "content_ids": self.content_ids}
         lists = {
@@ -182,7 +171,7 @@ class TextModels:
         array = {name: table[name].chunk(0).values.to_numpy() for name in table.column_names}
         none = Vocabulary(())
         return cls(
-            TrigramModel(none, *(array[name] for name in _TRIGRAM_ARRAYS)),
+            TrigramModel(none, *(array[name] for name in ARRAYS)),
             array["trigram_ids"],
             Cooccurrence(none, *(array[name] for name in _COOCCURRENCE_ARRAYS)),
             array["content_ids"],

@@ -137,7 +137,7 @@ class ModelPart:
             try:
                 run.run(task, task.rows(pairs), len(pairs), nullcontext(lambda _, rows: made.append(rows)))
             except MostlyFailingError:
-                # A part of few rows may fail as a whole; that the server answers nobody shows in more of them.
+                # A part of few rows may fail as a whole; that the server answers no request shows in more of them.
                 answered, failing_parts = service.counts
                 if run.done < len(pairs) or (not answered and failing_parts >= min(_FAILING_PARTS, self.parts)):
                     raise

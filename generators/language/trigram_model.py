@@ -39,7 +39,7 @@ from pairwright.generators.language.vocabulary import (
 FORMAT_VERSION = 1
 _LAST = (1 << ID_BITS) - 1
 _LAST_TWO = (1 << 2 * ID_BITS) - 1
-_ARRAYS = (
+ARRAYS = (
     "unigrams",
     "bigrams",
     "bigram_log",
@@ -50,6 +50,7 @@ _ARRAYS = (
     "contexts2",
     "backoff2",
 )
+"""The fields of a `TrigramModel` that are stored as arrays, in their order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,14 +139,14 @@ class TrigramModel:
     def fingerprint(self) -> str:
         """Hash of the model, 32 hex digits; equal for equal models."""
         hasher = hashlib.blake2b("\n".join(self.vocabulary.words).encode("utf-8", "surrogatepass"), digest_size=16)
-        for name in _ARRAYS:
+        for name in ARRAYS:
             hasher.update(getattr(self, name).tobytes())
         return hasher.hexdigest()
 
     def save(self, path: Path) -> None:
         """Write the model to a ``.npz`` file atomically; equal models give equal bytes."""
         text = "\n".join(self.vocabulary.words).encode("utf-8", "surrogatepass")
-        arrays = {name: getattr(self, name) for name in _ARRAYS}
+        arrays = {name: getattr(self, name) for name in ARRAYS}
         with replace_atomically(path) as temporary, temporary.open("wb") as handle:
             np.savez(
                 handle,
@@ -165,7 +166,7 @@ class TrigramModel:
         try:
             with np.load(path, allow_pickle=False) as stored:
                 text = stored["words"].tobytes().decode("utf-8", "surrogatepass")
-                model = cls(Vocabulary(tuple(text.split("\n")) if text else ()), *(stored[name] for name in _ARRAYS))
+                model = cls(Vocabulary(tuple(text.split("\n")) if text else ()), *(stored[name] for name in ARRAYS))
                 intact = (
                     stored["format"][0] == FORMAT_VERSION and stored["fingerprint"].tobytes().hex() == model.fingerprint
                 )

@@ -192,7 +192,7 @@ def _replace(temporary: Path, folder: Path) -> Path:
 
 
 def _merge_adapter(run: FinetuningRun, adapter: Path, folder: Path) -> None:
-    """Write the initial model with the adapter merged into its weights: opened anew, as the trained one may be sharded."""
+    """Write the initial model with the adapter merged into its weights; it is opened again, as the trained one may be sharded."""
     from peft import PeftModel
 
     torch.manual_seed(run.recipe.seed)  # a projection that was new

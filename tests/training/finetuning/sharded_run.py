@@ -4,7 +4,7 @@ Arguments: recipe, shards, model, run folder, step (0: nothing is killed), setti
 log row of that step, with a signal that no process can handle.
 
 accelerate shards models on accelerators only, and silently trains copies on a CPU. torch's FSDP runs on a CPU, so here
-accelerate's state is told to shard there as well; everything else is what a GPU would do.
+accelerate's state is set to shard there as well; everything else is what a GPU would do.
 """
 
 import os
