@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
 from pairwright.datasets.records import Pair, pair_key
 from pairwright.filters.validation.image_questions import ImageQuestions, Judged, RowRequests
 from pairwright.filters.validation.llm_judge import FIRST, SECOND, parse_pick, read_answer
@@ -24,9 +22,12 @@ from pairwright.generators.llm.client.messages import Reply, Request
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.client.steps import LLMStep, RequestOutcome
 from pairwright.generators.llm.images import MessageImages
+from pairwright.generators.llm.local.folder import is_local
+from pairwright.generators.llm.output.log_probabilities import first_top_tokens, token_word
 from pairwright.generators.prompts.book import PromptBook
 
 NO_PROBABILITIES: Final = "no_probabilities"
+_ANSWERS: Final = ("yes", "no")
 _TOP: Final = 20  # tokens whose log-probabilities are requested: the most that OpenAI's API allows
 _SMALLEST: Final = 1e-9  # probability of an answer that is not among the top tokens
 
@@ -106,42 +107,38 @@ class CaptionChoice(_Choices):
 
 
 class CaptionProbability(_Choices):
-    """Four requests a row; scores ``caption``, ``negative``, and their priors: log-probabilities of yes."""
+    """Four requests a row; scores ``caption``, ``negative``, and their priors: log-probabilities of yes.
+
+    A local model gives all spellings of yes and no, a server those among the likeliest tokens.
+    """
 
     name, prompt = "caption-probability", "shows-caption"
 
     def _requests(self, row: ChoiceRow, requests: RowRequests) -> list[Request]:
+        exact: dict[str, Any] = {"max_tokens": 1, "logprob_words": list(_ANSWERS)}
+        asked = {"logprobs": True, "top_logprobs": _TOP, **(exact if is_local(self._model) else {})}
         return [
-            requests.request({"caption": text}, see_image=see_image, logprobs=True, top_logprobs=_TOP)
+            requests.request({"caption": text}, see_image=see_image, **asked)
             for see_image in (True, False)
             for text in (row.caption, row.negative)
         ]
 
     def _scores(self, outcomes: Sequence[RequestOutcome]) -> Mapping[str, float]:
-        found = [yes_log_probability(outcome.raw) for outcome in outcomes if isinstance(outcome, Reply)]
+        found = [yes_log_probability(outcome) for outcome in outcomes if isinstance(outcome, Reply)]
         names = ("caption", "negative", "caption_prior", "negative_prior")
         scores = {name: score for name, score in zip(names, found, strict=True) if score is not None}
         return scores if len(scores) == len(names) else {}
 
 
-def yes_log_probability(body: bytes) -> float | None:
+def yes_log_probability(reply: Reply) -> float | None:
     """Return log(p(yes) / (p(yes) + p(no))) of the first token of a chat completion.
 
     None if it has no log-probabilities, or neither word is among the top tokens.
     """
-    masses = {"yes": 0.0, "no": 0.0}
-    for token, log_probability in _top_tokens(body):
-        word = token.strip(" \t\n\"'.,!*▁Ġ").lower()
+    masses = dict.fromkeys(_ANSWERS, 0.0)
+    for token, log_probability in first_top_tokens(reply):
+        word = token_word(token)
         if word in masses:
             masses[word] += math.exp(log_probability)
     total = sum(masses.values())
     return math.log(max(masses["yes"] / total, _SMALLEST)) if total else None
-
-
-def _top_tokens(body: bytes) -> list[tuple[str, float]]:
-    """Return (token, log-probability) of the first position; empty without."""
-    try:
-        first: Any = orjson.loads(body)["choices"][0]["logprobs"]["content"][0]
-        return [(str(each["token"]), float(each["logprob"])) for each in first["top_logprobs"]]
-    except (ValueError, LookupError, TypeError):
-        return []

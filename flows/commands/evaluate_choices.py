@@ -1,4 +1,4 @@
-"""Evaluation of a model at a server on captions and hard negatives: ``pairwright evaluate choices``.
+"""Evaluation of a model that writes text on captions and hard negatives: ``pairwright evaluate choices``.
 
 The model sees each image and chooses a caption, in both orders, or gives the probability of each caption
 (`filters.metrics.image_choices`). Answers are in the cache; failed rows are retried with ``--retry-failed``.
@@ -91,7 +91,8 @@ def evaluate_choices(
         access, task, task.rows(pairs), len(pairs), nullcontext(add), out=request.out, note=note, watch=watch
     )
     found = summarize_answers(request.method, given, answers)
-    return ModelResult(access.model, f"server, {request.method}", None, found), run.bill()
+    where = "local" if access.local is not None else "server"
+    return ModelResult(access.model, f"{where}, {request.method}", None, found), run.bill()
 
 
 def _generator(
@@ -129,7 +130,7 @@ def summarize_answers(method: Method, given: HardNegativeRows, answers: Mapping[
     if method == "choice" and (unclear := sum(2 - s["caption"] - s["negative"] for _, s in scored)):
         counts["answers name no caption and are wrong"] = int(unclear)
     rows = [
-        {"image": row.image, "caption": row.caption, "negative": row.negative, "type": row.type, **scores}
+        {"image": row.image, "caption": row.caption, "negative": row.negative, "type": row.type, "scores": scores}
         for row, scores in scored
     ]
     return TaskResult(metrics, {**given.left_out, **counts}, {"rows": rows})

@@ -20,6 +20,11 @@ from typing import Any
 
 from pairwright.datasets.rng import make_rng
 from pairwright.generators.llm.local.chat_template import RenderedPrompt
+from pairwright.generators.llm.local.token_probabilities import (
+    TokenProbabilities,
+    TokenProbabilityReader,
+    TokenProbabilityRequest,
+)
 
 # Arguments: model, tokenizer, and the prompts of the batch in order.
 GenerationContext = Callable[[Any, Any, Sequence[RenderedPrompt]], AbstractContextManager[object]]
@@ -39,6 +44,7 @@ class GenerationRequest:
         top_k: draw among this many of the most likely tokens; 0: all.
         stops: texts at which the answer ends; not part of it.
         rng_key: seeds the row's random generator: seed, prompt hash and sample index.
+        probabilities: log-probabilities to return; None: none.
     """
 
     prompt: RenderedPrompt
@@ -48,24 +54,33 @@ class GenerationRequest:
     top_k: int = 0
     stops: tuple[str, ...] = ()
     rng_key: tuple[str | int, ...] = ()
+    probabilities: TokenProbabilityRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedText:
-    """Answer: text, ``stop`` or ``length``, and number of tokens including an end token."""
+    """Answer: text, ``stop`` or ``length``, number of tokens including an end token, and log-probabilities if requested."""
 
     text: str
     finish_reason: str
     tokens: int
+    probabilities: tuple[TokenProbabilities, ...] | None = None
 
 
 @dataclass
 class _GeneratingRow:
-    """Row in generation: its request, random generator, and tokens so far."""
+    """Row in generation: its request, random generator, and tokens so far.
+
+    Attributes:
+        likely: log-probabilities (vocabulary,) of the next token, where they are requested.
+        probabilities: of the tokens so far.
+    """
 
     wanted: GenerationRequest
     tokens: list[int] = field(default_factory=list)
     ended: str = ""
+    likely: Any = None
+    probabilities: list[TokenProbabilities] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.rng = make_rng("local-model", *self.wanted.rng_key)
@@ -97,6 +112,7 @@ class TextGenerator:
 
         self._model, self._tokenizer, self._around = model, tokenizer, around
         self._processor, self._halt = processor, halt or Event()
+        self._probabilities = TokenProbabilityReader(tokenizer)
         self._ends = frozenset(_end_tokens(model, tokenizer))
         self._pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else min(self._ends, default=0)
         ends = sorted(self._ends) or None
@@ -154,6 +170,8 @@ class TextGenerator:
             for row, token in zip(rows, input_ids[:, -1].tolist(), strict=True):
                 if not row.ended:
                     row.tokens.append(token)
+                    if row.wanted.probabilities is not None:
+                        row.probabilities.append(self._probabilities.read(row.likely, token, row.wanted.probabilities))
                     row.ended = self._end_of(row)
             halted = self._halt.is_set()
             return torch.tensor([bool(row.ended) or halted for row in rows], device=input_ids.device)
@@ -173,20 +191,25 @@ class TextGenerator:
         tokens = row.tokens[:-1] if row.tokens and row.tokens[-1] in self._ends else row.tokens
         text = self._text(tokens)
         places = [at for stop in row.wanted.stops if (at := text.find(stop)) >= 0]
-        return GeneratedText(text[: min(places, default=len(text))], row.ended or "length", len(row.tokens))
+        given = tuple(row.probabilities) if row.wanted.probabilities is not None else None
+        return GeneratedText(text[: min(places, default=len(text))], row.ended or "length", len(row.tokens), given)
 
     def _text(self, tokens: Sequence[int]) -> str:
         return str(self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False))
 
 
 class _TokenSampler:
-    """Logits processor that draws each row's next token and masks all others."""
+    """Logits processor that draws each row's next token and masks all others; keeps log-probabilities if requested."""
 
     def __init__(self, rows: Sequence[_GeneratingRow]) -> None:
         self._rows = rows
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002 - as generate calls it
+        import torch
+
         for at, row in enumerate(self._rows):
+            if row.wanted.probabilities is not None and not row.ended:
+                row.likely = torch.log_softmax(scores[at].to(torch.float64), dim=-1)
             if row.wanted.temperature > 0 and not row.ended:
                 token = sample_token(scores[at], row.wanted, row.rng.random())
                 scores[at] = float("-inf")

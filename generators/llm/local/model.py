@@ -47,9 +47,14 @@ from pairwright.generators.llm.local.generation import (
     GenerationRequest,
     TextGenerator,
 )
+from pairwright.generators.llm.local.token_probabilities import PARAMETERS as PROBABILITY_PARAMETERS
+from pairwright.generators.llm.local.token_probabilities import parse_request
 from pairwright.indexes.encoders.checkpoints import quiet_transformers, translate_load_errors
 
-SUPPORTED_PARAMETERS = ("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed")
+SUPPORTED_PARAMETERS = (
+    *("temperature", "top_p", "top_k", "max_tokens", "max_completion_tokens", "stop", "seed"),
+    *PROBABILITY_PARAMETERS,
+)
 DEFAULT_MAX_TOKENS = 1024
 MAX_BATCH_TOKENS = 32_768  # of prompts and longest answers, including padding
 BATCH_DELAY_S = 0.005  # to collect requests before a batch
@@ -197,9 +202,12 @@ class LocalModel:
             given["top_k"],
             (*given["stops"], *prompt.stops),
             (given["seed"], prompt_hash, request.sample),
+            parse_request(request.parameters),
         )
 
     def _reply(self, waiting: _PendingRequest, written: GeneratedText) -> Reply:
+        given = written.probabilities
+        logprobs = {} if given is None else {"logprobs": {"content": [each.described() for each in given]}}
         body = {
             "object": "chat.completion",
             "model": self._name,
@@ -208,6 +216,7 @@ class LocalModel:
                     "index": 0,
                     "message": {"role": "assistant", "content": written.text},
                     "finish_reason": written.finish_reason,
+                    **logprobs,
                 }
             ],
             "usage": {"prompt_tokens": waiting.tokens, "completion_tokens": written.tokens},

@@ -1,4 +1,4 @@
-"""``pairwright evaluate choices``: a server's model on captions and hard negatives of images."""
+"""``pairwright evaluate choices``: a model, at a server or local, on captions and hard negatives of images."""
 
 import base64
 import io
@@ -16,10 +16,12 @@ from typer.testing import CliRunner
 from pairwright.cli.main import app
 from pairwright.datasets.errors import PairwrightError
 from pairwright.filters.metrics.image_choices import yes_log_probability
+from pairwright.generators.llm.client.messages import Reply, Usage
 from pairwright.generators.llm.testing.answers import ServerAnswer
 from pairwright.generators.llm.testing.app import ServerApp
 from pairwright.generators.llm.testing.chat_request import ChatRequest
 from pairwright.generators.llm.testing.serving import Server, serve_in_thread
+from pairwright.generators.prompts.book import PromptBook
 
 Serve = Callable[[Callable[[ChatRequest], ServerAnswer]], Server]
 
@@ -148,6 +150,72 @@ def test_a_plan_without_requests_says_why(folder: Path, serve: Serve) -> None:
     assert line in CliRunner().invoke(app, call).stdout
 
 
+@pytest.fixture(scope="module")
+def seeing(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A LLaVA with random weights whose tokenizer knows yes and no in several spellings."""
+    pytest.importorskip("transformers", reason="the extra `train` is not installed")
+    from tests.generators.llm.local.tiny_models import make_seeing_model
+
+    return make_seeing_model(tmp_path_factory.mktemp("models") / "seeing", words=["Yes", " yes", "yes.", "No"])
+
+
+def called_locally(model: Path, data: Path, *more: str) -> Any:
+    call = ["evaluate", "choices", "--data", str(data), "--model", f"local:{model}", *more, "--json"]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == 0, done.output or done.exception
+    return json.loads(done.stdout)
+
+
+def yes_by_transformers(model: Path, caption: str, image: str = "") -> float:
+    """Return log(p(yes) / (p(yes) + p(no))) over all spellings, from the logits behind the prompt."""
+    import torch
+    from transformers import AutoProcessor, LlavaForConditionalGeneration
+
+    processor: Any = AutoProcessor.from_pretrained(model)
+    network = LlavaForConditionalGeneration.from_pretrained(model).eval()
+    asked = PromptBook().get("shows-caption").request({"caption": caption}, model="", row="")
+    chat = [
+        {
+            "role": each.role,
+            "content": [{"type": "image"}] * (each.role == "user" and bool(image))
+            + [{"type": "text", "text": each.text}],
+        }
+        for each in asked.messages
+    ]
+    text = processor.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+    given = {"images": [Image.open(image)]} if image else {}
+    inputs = processor(text=[text], **given, add_special_tokens=False, return_tensors="pt")
+    with torch.inference_mode():
+        likely = torch.softmax(network(**inputs).logits[0, -1].double(), dim=-1)
+    spelt = [processor.tokenizer.decode([token]).strip(" .").lower() for token in range(len(processor.tokenizer))]
+    yes, no = (sum(float(likely[at]) for at, text in enumerate(spelt) if text == word) for word in ("yes", "no"))
+    return math.log(yes / (yes + no))
+
+
+def test_a_local_model_gives_the_exact_probability_of_yes(folder: Path, seeing: Path) -> None:
+    data = rows(folder, "a red cup", "two dogs")
+    summary = called_locally(seeing, data, "--method", "probability")
+    (model,) = summary["models"]
+    assert model["model"].startswith("local:llava@")
+    assert set(figures(summary)) == {"accuracy", "accuracy (prior removed)"}
+    for row in model["rows"]:
+        for name, text, image in (
+            ("caption", row["caption"], "red.png"), ("negative", row["negative"], "red.png"),
+            ("caption_prior", row["caption"], ""), ("negative_prior", row["negative"], ""),
+        ):  # fmt: skip
+            assert row["scores"][name] == pytest.approx(yes_by_transformers(seeing, text, image), abs=1e-4), name
+    assert summary["llm"]["requests"] == 8
+    assert called_locally(seeing, data, "--method", "probability")["llm"]["requests"] == 0
+
+
+def test_a_local_model_chooses_in_both_orders(folder: Path, seeing: Path) -> None:
+    data = rows(folder, "a red cup", "two dogs")
+    summary = called_locally(seeing, data, "--parameter", "max_tokens=4")
+    assert set(figures(summary)) == {"accuracy", "both orders", "order decides"}
+    assert summary["llm"]["requests"] == 4
+    assert called_locally(seeing, data, "--dry-run")["plan"][0]["requests"]["value"] == 4
+
+
 @pytest.mark.parametrize(
     ("top", "expected"),
     [
@@ -161,5 +229,5 @@ def test_a_plan_without_requests_says_why(folder: Path, serve: Serve) -> None:
 def test_spellings_of_yes_and_no_are_added_up(top: dict[str, float] | None, expected: float | None) -> None:
     content = None if top is None else [{"top_logprobs": [{"token": t, "logprob": p} for t, p in top.items()]}]
     body = json.dumps({"choices": [{"logprobs": {"content": content}}]}).encode()
-    found = yes_log_probability(body)
+    found = yes_log_probability(Reply("", "stop", "", Usage(0, 0), "m", raw=body))
     assert found is None if expected is None else found == pytest.approx(expected)

@@ -1,4 +1,4 @@
-"""``pairwright evaluate choices``: a vision-language model at a server on captions and hard negatives."""
+"""``pairwright evaluate choices``: a vision-language model, at a server or local, on captions and hard negatives."""
 
 import time
 from pathlib import Path
@@ -41,7 +41,7 @@ def choices(
     \b
     Examples:
       pairwright evaluate choices --data valse/existence.json --images coco --model gpt-4o-mini --dry-run
-      pairwright evaluate choices --data examples.jsonl --images winoground --method probability --model qwen-vl
+      pairwright evaluate choices --data examples.jsonl --images winoground --method probability --model local:qwen-vl
     """
     from pairwright.flows.commands.evaluate_choices import ChoiceRequest, evaluate_choices, plan_choices
 

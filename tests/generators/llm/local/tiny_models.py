@@ -1,5 +1,6 @@
 """Makes language models of a few thousand weights, for tests: random Llamas with a tokenizer trained on some lines."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,23 @@ SEEING_CHAT = (
 )
 
 
-def make_seeing_model(folder: Path, *, template: str | None = SEEING_CHAT, seed: int = 0, context: int = 4096) -> Path:
-    """Write a LLaVA with random weights into ``folder`` and return it; it reads images of 28 x 28 pixels as four tokens."""
+def make_seeing_model(
+    folder: Path,
+    *,
+    template: str | None = SEEING_CHAT,
+    seed: int = 0,
+    context: int = 4096,
+    words: Sequence[str] = (),
+) -> Path:
+    """Write a LLaVA with random weights into ``folder`` and return it; it reads images of 28 x 28 pixels as four tokens.
+
+    Args:
+        folder: made.
+        template: of chats; None: the tokenizer has none.
+        seed: of the weights.
+        context: tokens that it reads at most.
+        words: further tokens.
+    """
     import torch
     from transformers import (
         CLIPImageProcessorPil,
@@ -71,6 +87,7 @@ def make_seeing_model(folder: Path, *, template: str | None = SEEING_CHAT, seed:
 
     tokenizer = make_tokenizer(template)
     tokenizer.add_special_tokens({"additional_special_tokens": ["<image>"]})
+    tokenizer.add_tokens(list(words))
     torch.manual_seed(seed)
     vision = CLIPVisionConfig(
         hidden_size=32,
