@@ -15,6 +15,7 @@ from pairwright.datasets.exports import (
     hugging_face,
     llava,
     lmms_eval,
+    negbench,
     negclip,
     openai_chat,
     parquet,
@@ -41,6 +42,12 @@ _BUILT_IN = (
     ),
     ExportFormat(
         "negclip", "image, caption and hard negatives in the layout of NegCLIP", negclip.write, (".tsv", ".csv")
+    ),
+    ExportFormat(
+        "negbench-retrieval",
+        "image and captions in NegBench's layout of retrieval",
+        negbench.write_retrieval,
+        (".csv",),
     ),
     ExportFormat(
         "openai",

@@ -1,8 +1,9 @@
-"""Rows of published benchmarks as candidate rows, and back.
+"""Rows of published benchmarks as candidate rows; `benchmark_writers.py` is the way back.
 
 A benchmark whose score is over several texts or images gives several candidate rows with a field ``question``:
 
-- ``{"choice": ID}``: one image with several negatives, one row each (What'sUp, NegBench).
+- ``{"choice": ID, "option": NUMBER, "options": COUNT}``: one image with several negatives, one row each (What'sUp,
+  NegBench). NUMBER is the position of the negative among all texts, from 0.
 - ``{"group": ID}``: two images with two captions, one row per image (Winoground, ColorSwap, BiVLC, MMVP-VLM): the
   caption of one is the negative of the other.
 - ``pair`` and ``set``: questions that only count together (What'sUp). ``class``: classes whose accuracies are averaged
@@ -16,14 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-import polars as pl
-
-from pairwright.datasets.atomic_files import write_bytes
 from pairwright.datasets.images.parquet_cells import format_cell_name
 from pairwright.filters.candidates.invalid_rows import InvalidRow
 from pairwright.filters.candidates.row_formats import edit_type_of_file
-from pairwright.filters.candidates.rows import candidate_rows
 from pairwright.filters.candidates.source_rows import LocatedReading, LocatedRow, Source, SourceRow
 
 REASONS: Final[Mapping[str, str]] = {
@@ -49,7 +45,8 @@ _RELATION = re.compile(
     r"(?P<one>.+?)_(?P<relation>left_of|right_of|on|under|in-front_of|in_front_of|behind)_(?P<two>.+)"
 )
 _AXES = {"left_of": "side", "right_of": "side", "on": "height", "under": "height"}  # others: depth
-_MMVP = ("Question ID", "Type", "Statement")
+MMVP: Final = ("Question ID", "Type", "Statement")
+UNTEMPLATED: Final = "untemplated"
 _FEWEST_OPTIONS = 2
 
 
@@ -181,25 +178,29 @@ def whatsup_qa(row: SourceRow) -> Iterator[LocatedRow]:
     value = row.value
     if not isinstance(value, list) or len(value) != 3 or not all(isinstance(text, str) for text in value[1:]):
         raise _type_error("the row", value, "[image id, caption, negative]", row.place)
-    image = f"{value[0]}.jpg" if row.stem.startswith("vg") else f"{str(value[0]).zfill(12)}.jpg"
-    yield (
-        row.place,
-        {"id": row.index, "image": image, "caption": value[1], "negative": value[2], "form": "position"},
-    )
+    texts = {"image": whatsup_qa_image(value[0], row.stem), "caption": value[1], "negative": value[2]}
+    yield row.place, {"id": row.index, **texts, "form": "position"}
+
+
+def whatsup_qa_image(number: object, file: str) -> str:
+    """Return the file name of an image by its number: as of COCO, or of Visual Genome in a file ``vg_qa_...``."""
+    return f"{number}.jpg" if file.startswith("vg") else f"{str(number).zfill(12)}.jpg"
 
 
 def negbench(row: SourceRow) -> Iterator[LocatedRow]:
     """Yield the rows of a NegBench question, one per wrong option."""
     fields = mapping_of(row)
     image = text_of(fields, ["image_path", "filepath"], row.place)
-    names = sorted((name for name in fields if re.fullmatch(r"caption_\d+", name)), key=lambda name: int(name[8:]))
+    given = (name for name, text in fields.items() if re.fullmatch(r"caption_\d+", name) and text)
+    names = sorted(given, key=lambda name: int(name[8:]))  # without the empty cells of a shorter question
     options = [text_of(fields, [name], row.place) for name in names]
     right = str(take(fields, ["correct_answer"], row.place))
     number = right.removesuffix(".0")  # pandas writes whole numbers so where others are missing
     if not number.isdecimal() or int(number) >= len(options):
         what = f"correct_answer is {right!r}, not an index of the {len(options)} captions"
         raise InvalidRow("wrong_type", what, where=row.place, fix="Write the index of the right caption, from 0.")
-    form = fields.pop("correct_answer_template", None) or "untemplated"
+    form = fields.pop("correct_answer_template", None) or UNTEMPLATED
+    fields = {name: value for name, value in fields.items() if not re.fullmatch(r"caption_\d+", name)}
     body = {**fields, "image": image, "form": form, "question": {"choice": row.index}}
     yield from _options(row, body, options, int(number))
 
@@ -215,8 +216,9 @@ def _options(row: SourceRow, body: Mapping[str, Any], options: list[str], right:
         raise InvalidRow("empty_negative", "fewer than two captions", where=row.place, fix="Add the wrong ones.")
     for number, option in enumerate(options):
         if number != right:
-            id_ = f"{row.index}-{number}"
-            yield row.place, {**body, "id": id_, "caption": options[right], "negative": option}
+            question = {**body["question"], "option": number, "options": len(options)}
+            texts = {"id": f"{row.index}-{number}", "caption": options[right], "negative": option}
+            yield row.place, {**body, **texts, "question": question}
 
 
 def two_by_two_names(fields: Iterable[str]) -> tuple[str, str, str, str] | None:
@@ -270,7 +272,7 @@ def mmvp(source: Source) -> Iterator[LocatedReading]:
             continue
         fields = {name.strip(): value for name, value in mapping_of(row).items()}
         try:
-            id_, kind, statement = (text_of(fields, [name], row.place) for name in _MMVP)
+            id_, kind, statement = (text_of(fields, [name], row.place) for name in MMVP)
         except InvalidRow as flaw:
             yield row.place, flaw
             continue
@@ -284,96 +286,3 @@ def mmvp(source: Source) -> Iterator[LocatedReading]:
     if waiting is not None:
         where = str(source.path)
         yield where, InvalidRow("missing_column", f"question {waiting[0]} has no partner", where=where, fix="Add it.")
-
-
-# Writers: what a reader renamed gets its name back; all other fields are as read.
-
-_OURS = frozenset({"id", "key", "image", "caption", "negative", "positive", "form", "target", "status", "reason"})
-
-
-def _written_rows(frame: pl.DataFrame) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield (row, its other fields)."""
-    for extra, row in zip(frame["extra"], candidate_rows(frame), strict=True):
-        yield row, orjson.loads(extra)
-
-
-def _dump(path: Path, rows: Any) -> None:
-    write_bytes(path, orjson.dumps(rows, option=orjson.OPT_INDENT_2) + b"\n")
-
-
-def write_plus_plus(frame: pl.DataFrame, path: Path) -> None:
-    """Write rows with two true texts as SugarCrepe++: a list."""
-    _dump(
-        path,
-        [
-            {
-                "id": row["id"],
-                "filename": row["image"],
-                "caption": row["caption"],
-                "caption2": row["positive"],
-                "negative_caption": row["negative"],
-                **more,
-            }
-            for row, more in _written_rows(frame)
-            if row["positive"]
-        ],
-    )
-
-
-def write_valse(frame: pl.DataFrame, path: Path) -> None:
-    """Write rows as VALSE: an object by id."""
-    _dump(
-        path,
-        {
-            row["id"]: {
-                "image_file": row["image"],
-                "caption": row["caption"],
-                "foil": row["negative"],
-                "linguistic_phenomena": row["form"],
-                **more,
-            }
-            for row, more in _written_rows(frame)
-        },
-    )
-
-
-def write_aro(frame: pl.DataFrame, path: Path) -> None:
-    """Write rows as ARO's VG-Relation and VG-Attribution: a list."""
-    _dump(
-        path,
-        [
-            {
-                "image_path": row["image"],
-                "true_caption": row["caption"],
-                "false_caption": row["negative"],
-                **{name: value for name, value in more.items() if name != "question"},
-            }
-            for row, more in _written_rows(frame)
-        ],
-    )
-
-
-def write_two_by_two(frame: pl.DataFrame, path: Path) -> None:
-    """Write groups of two images and two captions as Winoground; a group that lost a row is skipped."""
-    groups: dict[str, list[tuple[dict[str, Any], dict[str, Any]]]] = {}
-    for row, more in _written_rows(frame):
-        question = more.get("question")
-        if isinstance(question, Mapping) and "group" in question:
-            groups.setdefault(str(question["group"]), []).append((row, more))
-    _dump(
-        path,
-        [
-            {
-                "id": id_,
-                "image_0": one["image"],
-                "caption_0": one["caption"],
-                "image_1": two["image"],
-                "caption_1": two["caption"],
-                "type": one["form"],
-                **{name: value for name, value in more.items() if name != "question"},
-            }
-            for id_, found in groups.items()
-            if len(found) == len(TWO_BY_TWO[0]) // 2
-            for (one, more), (two, _) in [found]
-        ],
-    )

@@ -15,12 +15,13 @@ layouts of other tools (``.json``, ``.tsv``) contain kept rows only: their reade
 into memory as a whole.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
 
 from pairwright.datasets.errors import InputError
+from pairwright.filters.candidates.benchmark_writers import complete_questions
 from pairwright.filters.candidates.invalid_rows import InvalidRow, InvalidRowPolicy
 from pairwright.filters.candidates.layouts import BENCHMARK_FILES, Layout, find_layout, layout_to_write
 from pairwright.filters.candidates.rows import candidate_frame
@@ -80,7 +81,14 @@ def find_benchmark_files(folder: Path) -> list[Path]:
     return files if any(path.name in BENCHMARK_FILES for path in files) else []
 
 
-def write_candidates(frame: pl.DataFrame, path: Path, *, only_kept: bool = False, like: Layout | None = None) -> int:
+def write_candidates(
+    frame: pl.DataFrame,
+    path: Path,
+    *,
+    only_kept: bool = False,
+    like: Layout | None = None,
+    note: Callable[[str], object] = lambda _: None,
+) -> int:
     """Write candidate rows to ``path`` atomically, and return their number.
 
     Args:
@@ -88,6 +96,7 @@ def write_candidates(frame: pl.DataFrame, path: Path, *, only_kept: bool = False
         path: its extension selects the format.
         only_kept: skip rejected rows; the layouts of other tools never contain them.
         like: layout of the input, which is used if it has the extension.
+        note: takes a message about kept rows that are not written, because their question or group is incomplete.
 
     Raises:
         UsageError: the extension of ``path`` has no format.
@@ -95,14 +104,25 @@ def write_candidates(frame: pl.DataFrame, path: Path, *, only_kept: bool = False
     layout = layout_to_write(path, like)
     assert layout.write is not None  # `layout_to_write` returns no other
     rows = frame.filter(pl.col("status") == "kept") if only_kept or layout.stores_only_kept else frame
+    if layout.joins_rows:
+        kept, rows = len(rows), rows.filter(complete_questions(rows))
+        if len(rows) < kept:
+            what = (
+                f"{kept - len(rows):,} kept rows are not written: other rows of their question or group are rejected."
+            )
+            note(f"{what} A .jsonl file keeps them.")
     layout.write(rows, path)
     return len(rows)
 
 
-def check_extension(path: Path) -> None:
+def check_extension(path: Path, like: Layout | None = None) -> None:
     """Check that candidate rows can be written to a file of this name.
+
+    Args:
+        path: of the file.
+        like: layout of the input; None: the rows have no layout yet.
 
     Raises:
         UsageError: the extension of ``path`` has no format.
     """
-    layout_to_write(path)
+    layout_to_write(path, like)

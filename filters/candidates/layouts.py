@@ -15,7 +15,7 @@ import polars as pl
 
 from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.plugins import PluginRegistry, call_plugin, iterate_plugin
-from pairwright.filters.candidates import benchmark_rows, row_formats
+from pairwright.filters.candidates import benchmark_rows, benchmark_writers, row_formats
 from pairwright.filters.candidates.invalid_rows import InvalidRow
 from pairwright.filters.candidates.source_rows import SUFFIXES, LocatedReading, LocatedRow, Source, SourceRow
 
@@ -38,6 +38,7 @@ class Layout:
         write: writes a frame of kept rows; None: read only.
         scores: measures that are reported, of `ALL_SCORES` and those of the evaluation.
         stores_only_kept: whether files contain kept rows only; other layouts have a status.
+        joins_rows: whether one row of a file is several candidate rows: it is written if all of them are kept.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Layout:
     write: Callable[[pl.DataFrame, Path], None] | None = None
     scores: tuple[str, ...] = ALL_SCORES
     stores_only_kept: bool = True
+    joins_rows: bool = False
 
 
 def each_row(convert: Callable[[SourceRow], Iterable[LocatedRow]]) -> Callable[[Source], Iterator[LocatedReading]]:
@@ -97,7 +99,7 @@ _BUILT_IN = (
         each_row(benchmark_rows.sugarcrepe_plus_plus),
         _has("caption2", "negative_caption"),
         ".json",
-        benchmark_rows.write_plus_plus,
+        benchmark_writers.write_plus_plus,
         ("accuracy", "augmented", "brittleness", "text-only"),
     ),
     Layout(
@@ -106,7 +108,7 @@ _BUILT_IN = (
         each_row(benchmark_rows.valse),
         lambda source: source.container == "object" and bool({"foil", "foils"} & source.fields),
         ".json",
-        benchmark_rows.write_valse,
+        benchmark_writers.write_valse,
         ACCURACY,
     ),
     Layout(
@@ -115,7 +117,7 @@ _BUILT_IN = (
         each_row(benchmark_rows.aro),
         _has("true_caption", "false_caption"),
         ".json",
-        benchmark_rows.write_aro,
+        benchmark_writers.write_aro,
         ("accuracy", "class mean"),
     ),
     Layout(
@@ -123,28 +125,39 @@ _BUILT_IN = (
         "What'sUp: four positions of two objects",
         each_row(benchmark_rows.whatsup),
         _has("caption_options"),
-        scores=("choice", "pair", "set", "class mean"),
+        ".json",
+        benchmark_writers.write_whatsup,
+        ("choice", "pair", "set", "class mean"),
+        joins_rows=True,
     ),
     Layout(
         "whatsup-qa",
         "What'sUp: COCO-QA and VG-QA",
         each_row(benchmark_rows.whatsup_qa),
         _is_triple_list,
-        scores=ACCURACY,
+        ".json",
+        benchmark_writers.write_whatsup_qa,
+        ACCURACY,
     ),
     Layout(
         "negbench",
         "NegBench: multiple choice",
         each_row(benchmark_rows.negbench),
         _is_negbench,
-        scores=("choice",),
+        ".csv",
+        benchmark_writers.write_negbench,
+        ("choice",),
+        joins_rows=True,
     ),
     Layout(
         "mmvp",
         "MMVP-VLM: Questions.csv, two lines a group",
         lambda source: benchmark_rows.screen(benchmark_rows.mmvp(source)),
         _has("Question ID", "Statement"),
-        scores=("text", "image", "group"),
+        ".csv",
+        benchmark_writers.write_mmvp,
+        ("text", "image", "group"),
+        joins_rows=True,
     ),
     Layout(
         "winoground",
@@ -152,8 +165,9 @@ _BUILT_IN = (
         each_row(benchmark_rows.two_by_two),
         _is_two_by_two,
         ".json",
-        benchmark_rows.write_two_by_two,
+        benchmark_writers.write_two_by_two,
         ("text", "image", "group"),
+        joins_rows=True,
     ),
     Layout(
         "sugarcrepe",
@@ -251,6 +265,9 @@ def layout_to_write(path: Path, like: Layout | None = None) -> Layout:
     suffix = path.suffix.lower()
     if like is not None and like.write is not None and like.suffix == suffix:
         return like
-    if suffix not in WRITTEN:
-        raise UsageError(f"{path}: candidate rows are in {', '.join(WRITTEN)} files. Rename or convert it.")
-    return LAYOUTS.built_in[WRITTEN[suffix]]
+    if suffix in WRITTEN:
+        return LAYOUTS.built_in[WRITTEN[suffix]]
+    if suffix in {layout.suffix for layout in LAYOUTS.built_in.values() if layout.write is not None}:
+        what = f"rows of the layout {like.name}" if like is not None else "rows made from captions"
+        raise UsageError(f"{path}: {what} are not written as {suffix}. Use one of {', '.join(WRITTEN)}.")
+    raise UsageError(f"{path}: candidate rows are in {', '.join(WRITTEN)} files. Rename or convert it.")

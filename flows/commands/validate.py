@@ -112,7 +112,8 @@ class Validation:
     def __init__(self, request: ValidationRequest) -> None:
         given = request.captions.input if request.captions else ""
         refuse_overwriting(request.out, str(request.input), *([given] if isinstance(given, str) else given))
-        check_extension(request.out)
+        self._layout = layout_of(request.input, request.layout)
+        check_extension(request.out, self._layout)
         self.request = request
         self.started = time.perf_counter()
         self._screening = InvalidRowPolicy(request.on_error)
@@ -238,8 +239,11 @@ class Validation:
         judge = NegativeJudge(access.prompts(), access.model, access.images, rows)
         return PairTask(judge, access, self.request.seed, {"image_root": str(self.request.image_root)})
 
-    def finish(self) -> dict[str, Any]:
+    def finish(self, note: Callable[[str], object] = lambda _: None) -> dict[str, Any]:
         """Write the rows and return the counts.
+
+        Args:
+            note: takes a message about kept rows that are not written (`write_candidates`).
 
         Returns:
             ``in``, ``kept``, ``rejected`` (by reason; ``rejected_before`` was rejected in the input), ``by`` (counts by
@@ -250,7 +254,8 @@ class Validation:
             candidate_frame((f"row {at}", row) for at, row in enumerate(rows)),
             self.request.out,
             only_kept=self.request.only_kept,
-            like=layout_of(self.request.input, self.request.layout),
+            like=self._layout,
+            note=note,
         )
         types = sorted({edit_type_name(row["form"], row["target"]) for row in rows})
         by_type = {
@@ -301,7 +306,7 @@ def validate(
         work.clip()
     if "llm" in request.by and access is not None:
         work.llm(access, note, watch)
-    return work.finish()
+    return work.finish(note)
 
 
 def plan_validation(request: ValidationRequest, access: ModelAccess, note: Callable[[str], None]) -> StagePlan:

@@ -101,12 +101,12 @@ def refine(
     path, choose = Path(input_), fix in {"choose", "both"}
     if reference and choose:
         raise UsageError("--reference and --fix choose are mutually exclusive. Omit one of them.")
-    check_extension(out)
     added = ExtraAttacks.parse(add_attacks, asked)
     refuse_overwriting(out, input_, corpus, *([str(decisions)] if decisions else []))
     check_outputs(None if asked.sends_nothing else out)
     policy = InvalidRowPolicy(on_error)
     frame, like = _read_rows(path, decisions, policy, layout)
+    check_extension(out, like)
     require_candidate_rows(path, frame.height)
     if shuffled := frame.filter(reason=FOR_TRAINING).height:
         note(f"{shuffled:,} shuffle rows are for training only: rejected as {FOR_TRAINING}.")
@@ -135,7 +135,7 @@ def refine(
     rows, outcome = refine_candidates(frame, pool, method, scorers, choose=choose)
     if choose:
         note(f"{rows.filter(reason=NOT_CHOSEN).height:,} rows are {NOT_CHOSEN}: another pair of their caption is used.")
-    write_candidates(rows, out, only_kept=only_kept, like=like)
+    write_candidates(rows, out, only_kept=only_kept, like=like, note=note)
     result: dict[str, Any] = {
         **outcome.as_json(),
         **policy.skipped.as_json(),

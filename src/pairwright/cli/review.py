@@ -196,13 +196,13 @@ def _apply(
     from pairwright.filters.review.decisions import combine_decisions, read_decisions
     from pairwright.filters.review.positives import check_positive_fixes, write_positives
 
-    check_extension(out)
+    check_extension(out, rows.layout)
     judged = combine_decisions(rows.frame, read_decisions(path), [reviewer] if reviewer else None)
     note_uncounted(judged.uncounted)
     check, write = (
         (check_positive_fixes, write_positives)
         if rows.positives
-        else (None, partial(write_candidates, like=rows.layout))
+        else (None, partial(write_candidates, like=rows.layout, note=note))
     )
     found = decide_outcomes(rows, judged, only_reviewed=only_reviewed, check=check)
     write(apply_to_rows(rows.frame, found), out, only_kept=only_kept)

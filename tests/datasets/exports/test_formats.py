@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pairwright.datasets.errors import InputError, StorageError, UsageError
 from pairwright.datasets.exports.formats import EXPORTS, export, export_records
 from pairwright.datasets.exports.writing import ExportOptions
+from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.record_tables import ANNOTATIONS, PAIRS
 from pairwright.datasets.records import Annotation, Pair
 from pairwright.datasets.shards.sample_source import load_image, open_sample_source, source_from_records
@@ -331,3 +332,15 @@ def test_foreign_shards_are_an_error(tmp_path: Path) -> None:
             tar.addfile(info, io.BytesIO(data))
     with pytest.raises(StorageError, match="Use other shards as the input of a build"):
         export(tmp_path, "llava", tmp_path / "l.json")
+
+
+def test_the_captions_of_images_come_back_from_negbench_retrieval_table(
+    records: tuple[list[Pair], list[Annotation]], tmp_path: Path
+) -> None:
+    pairs = [replace(records[0][0], captions=("two 'quotes'", 'and "more"')), *records[0][1:], pair(99)]
+    out, images = tmp_path / "retrieval.csv", tmp_path / "images"
+    result = export_records(pairs, [], "negbench-retrieval", out, ExportOptions(images=images))
+    assert (result.rows, result.details["without_image"]) == (len(pairs) - 1, 1)
+    again = [one for batch in read_pairs(ReadOptions(input=str(out), image_root=str(images))) for one in batch.pairs]
+    assert [(one.caption, one.captions) for one in again] == [(one.caption, one.captions) for one in pairs[:-1]]
+    assert all(Path(one.image).is_file() for one in again)

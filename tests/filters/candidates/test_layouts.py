@@ -258,20 +258,69 @@ def test_a_broken_row_is_one_line_or_is_skipped_and_counted(
         assert sum(screening.skipped.rows.values()) == 1
 
 
-@pytest.mark.parametrize("name", ["sugarcrepe++", "valse", "aro", "winoground"])
+@pytest.mark.parametrize("name", CONTENTS)
 def test_kept_rows_are_written_in_the_layout_of_the_input(name: str, tmp_path: Path) -> None:
     path = save(tmp_path, *CONTENTS[name])
-    frame, layout, out = (
-        read_candidates(path),
-        layout_of(path),
-        tmp_path / "out" / Path(CONTENTS[name][0]).with_suffix(".json"),
-    )
+    layout, frame = layout_of(path), read_candidates(path)
+    out = tmp_path / "out" / Path(CONTENTS[name][0]).with_suffix(layout.suffix)
     out.parent.mkdir()
     assert write_candidates(frame, out, like=layout) == frame.height
     assert layout_of(out).name == name
     again = read_candidates(out)
     assert again.drop("extra").to_dicts() == frame.drop("extra").to_dicts()
     assert [json.loads(extra) for extra in again["extra"]] == [json.loads(extra) for extra in frame["extra"]]
+
+
+def test_a_written_choice_keeps_its_answer_and_the_place_of_every_option(tmp_path: Path) -> None:
+    texts_of_two = {"caption_0": "a, 'b'", "caption_1": 'c "d"', "caption_2": "", "caption_3": ""}
+    rows = [NEGBENCH, {**NEGBENCH, **texts_of_two, "correct_answer": "0", "correct_answer_template": ""}]
+    path = save(tmp_path, "mcq.csv", rows)
+    out = tmp_path / "out.csv"
+    write_candidates(read_candidates(path), out, like=layout_of(path))
+    with out.open(newline="") as handle:
+        assert list(csv.DictReader(handle)) == rows
+
+
+def test_a_question_that_lost_an_option_is_not_written_and_its_rows_are_counted(tmp_path: Path) -> None:
+    path = save(tmp_path, "whatsup.json", [WHATSUP, {**WHATSUP, "image_path": "b_on_c.jpg"}])
+    frame = read_candidates(path).with_columns(status=pl.Series(["kept", "rejected", "kept", *["kept"] * 3]))
+    notes: list[str] = []
+    out = tmp_path / "out.json"
+    assert write_candidates(frame, out, like=layout_of(path), note=notes.append) == 3
+    assert [row["image_path"] for row in json.loads(out.read_text())] == ["b_on_c.jpg"]
+    assert notes == [
+        "2 kept rows are not written: other rows of their question or group are rejected. A .jsonl file keeps them."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "out", "complaint"),
+    [
+        ("whatsup-qa", "vg_qa.json", "Name a file of Visual Genome vg_qa_"),
+        ("aro", "out.csv", r"rows of the layout aro are not written as \.csv"),
+        ("negbench", "out.txt", "candidate rows are in .*files"),
+    ],
+)
+def test_what_a_layout_cannot_hold_is_one_line(name: str, out: str, complaint: str, tmp_path: Path) -> None:
+    path = save(tmp_path, *CONTENTS[name])
+    with pytest.raises(UsageError, match=complaint):
+        write_candidates(read_candidates(path), tmp_path / out, like=layout_of(path))
+
+
+def test_images_with_other_names_are_no_mmvp(tmp_path: Path) -> None:
+    path = save(tmp_path, *CONTENTS["mmvp"])
+    frame = read_candidates(path).with_columns(image=pl.lit("photo.jpg"))
+    with pytest.raises(UsageError, match=r"not photo.jpg. Write .json"):
+        write_candidates(frame, tmp_path / "Questions.csv", like=layout_of(path))
+
+
+def test_refine_writes_a_table_of_choices(tmp_path: Path) -> None:
+    rows = [{**NEGBENCH, "image_path": f"{number}.jpg"} for number in range(6)]
+    path, out = save(tmp_path, "mcq.csv", rows), tmp_path / "out.csv"
+    done = CliRunner().invoke(app, ["refine", str(path), "--out", str(out), "--min-keep", "1"])
+    assert done.exit_code in {0, 3}, done.output or done.exception
+    assert out.read_text().startswith("image_path,caption_0,caption_1")
+    assert "kept rows are not written" in done.stderr
 
 
 def test_a_group_that_lost_a_row_is_not_written(tmp_path: Path) -> None:
