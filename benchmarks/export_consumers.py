@@ -78,7 +78,8 @@ def _row(consumer: Consumer, source: Path, cache: Path, scratch: Path) -> tuple[
     name = consumer.pins[0].replace("==", " ")
     out = scratch / consumer.format
     if not out.exists():
-        export(source, consumer.format, out)
+        export(source, consumer.format, scratch / "written" / consumer.format)
+        (scratch / "written" / consumer.format).rename(out)  # an export can be moved
     try:
         found = _open(consumer, out, cache, Path(tempfile.mkdtemp(dir=scratch)))
     except CannotBeUsed as error:

@@ -2,13 +2,14 @@
 
 ``lmms_eval --include_path FOLDER --tasks NAME`` runs it; ``NAME`` is the folder's name. The folder has the task
 (``NAME.yaml``), its functions (``utils.py``, a copy of `lmms_eval_functions.py`) and the questions with embedded images
-(``data/test-00000.parquet``, ...). The task names the data by an absolute path, as lmms-eval has no other for local files: to
-move the folder, change ``data_files``. Metrics: accuracy, the share of negatives right in both orders, and the share of
+(``data/test-00000.parquet``, ...). The task names each of these files by its path below the folder, which lmms-eval resolves
+against that of the task, so the folder can be moved. Metrics: accuracy, the share of negatives right in both orders, and the share of
 answers A.
 
-Source: lmms-eval 0.7.3, docs/task_guide.md.
+Source: lmms-eval 0.7.3, docs/task_guide.md and ``load_yaml_config`` (local files, not patterns, below the task's folder).
 """
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -28,7 +29,7 @@ _TASK = """task: {name}
 dataset_path: parquet
 dataset_kwargs:
   data_files:
-    test: {data}/test-*.parquet
+    test: {files}
 test_split: test
 output_type: generate_until
 doc_to_visual: !function utils.doc_to_visual
@@ -59,7 +60,8 @@ def write(source: SampleSource, out: Path, options: ExportOptions) -> ExportResu
     written = write_tables(_rows(choices, options), _SCHEMA, out / "data", options, "test")
     name = re.sub(r"\W+", "_", out.name)
     task, functions = out / f"{name}.yaml", out / "utils.py"
-    write_text(task, _TASK.format(name=name, data=(out / "data").absolute()))
+    files = [file.relative_to(out).as_posix() for file in written.files]
+    write_text(task, _TASK.format(name=name, files=json.dumps(files)))
     with replace_atomically(functions) as temporary:
         shutil.copyfile(_FUNCTIONS, temporary)
     details = {"without_negatives": choices.without}

@@ -7,8 +7,11 @@ negative is a wrong text for every image of the batch, as in NegCLIP.
     import open_clip_train.main as script
     script.create_loss = loss_factory("negclip")
 
-Limits: ``--accum-freq`` above 1 mixes captions and negatives of several batches, and is not supported. Written for the
-interface of open_clip_torch 3.3.
+With ``--accum-freq`` above 1, OpenCLIP concatenates every output of the model over the accumulated batches, so that
+captions and negatives alternate. `mark_negatives` adds an output that says which text is which; it is accumulated like the
+features. `openclip_script.py` does all of this for OpenCLIP's own training script.
+
+Written for the interface of open_clip_torch 3.3.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -50,27 +53,33 @@ class OpenClipLoss(nn.Module):
         logit_scale: Tensor,
         logit_bias: Tensor | None = None,
         *,
+        is_negative: Tensor | None = None,
         output_dict: bool = False,
     ) -> Tensor | dict[str, Tensor]:
         """Return the loss of this rank's rows among those of all ranks; its mean over ranks is that of the whole batch.
 
         Args:
             image_features: float (b, d), rows of unit length.
-            text_features: float (b + m, d), rows of unit length: the captions, then the negatives.
+            text_features: float (b + m, d), rows of unit length: captions in the order of the images, and negatives.
             logit_scale: 1 / temperature.
             logit_bias: of SigLIP.
+            is_negative: bool (b + m,), as of `mark_negatives`; None: the captions come first.
             output_dict: return ``{"contrastive_loss": loss}``.
 
         Raises:
-            UsageError: fewer texts than images, or ``siglip-hn`` for a model without a bias.
+            UsageError: not as many captions as images, or ``siglip-hn`` for a model without a bias.
         """
         own = len(image_features)
-        if len(text_features) < own:
-            raise UsageError(f"{len(text_features)} texts for {own} images: give the captions, then the negatives")
-        negatives = text_features[own:].unsqueeze(1)
+        wrong = _after(own, text_features) if is_negative is None else is_negative
+        captions, negatives = text_features[~wrong], text_features[wrong].unsqueeze(1)
+        if len(captions) != own:
+            raise UsageError(
+                f"{len(text_features)} texts, of which {len(captions)} are captions, for {own} images: give a caption for each "
+                "image, then the negatives"
+            )
         mask = torch.ones(negatives.shape[:2], dtype=torch.bool, device=negatives.device)
         ranks = self.ranks.agree(max(own, len(negatives)), negatives.device)
-        given = (image_features, text_features[:own], negatives, mask, logit_scale)
+        given = (image_features, captions, negatives, mask, logit_scale)
         if self.name == "negclip":
             loss = negclip_loss(*given, ranks)
         elif logit_bias is None:
@@ -80,12 +89,39 @@ class OpenClipLoss(nn.Module):
         return {"contrastive_loss": loss} if output_dict else loss
 
 
-def loss_factory(name: str) -> Callable[[Any], OpenClipLoss]:
-    """Return a function that makes a loss from OpenCLIP's arguments, to be used for ``create_loss``."""
+def _after(count: int, texts: Tensor) -> Tensor:
+    """Return which texts come after the first ``count``, bool (n,)."""
+    return torch.arange(len(texts), device=texts.device) >= count
+
+
+def mark_negatives(model: nn.Module) -> nn.Module:
+    """Make a model of OpenCLIP return ``is_negative`` beside its features: which texts come after those of the images.
+
+    Args:
+        model: called with images (b, 3, h, w) and tokens (b + m, t), returns a dictionary (``output_dict``). Changed.
+    """
+
+    def add(_: nn.Module, inputs: tuple[Any, ...], output: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {**output, "is_negative": _after(len(inputs[0]), output["text_features"])}
+
+    model.register_forward_hook(add)
+    return model
+
+
+def loss_factory(name: str, *, marked: bool = False) -> Callable[[Any], OpenClipLoss]:
+    """Return a function that makes a loss from OpenCLIP's arguments, to be used for ``create_loss``.
+
+    Args:
+        name: one of `LOSSES`.
+        marked: whether the model is one of `mark_negatives`, which ``--accum-freq`` above 1 requires.
+    """
 
     def create_loss(args: Any) -> OpenClipLoss:
-        if args.accum_freq > 1:
-            raise UsageError(f"--accum-freq {args.accum_freq}: hard negatives require 1. Use more processes instead.")
+        if args.accum_freq > 1 and not marked:
+            raise UsageError(
+                f"--accum-freq {args.accum_freq}: accumulated batches mix captions and negatives. Use mark_negatives(model) "
+                "and loss_factory(..., marked=True), as pairwright.training.objectives.openclip_script does."
+            )
         return OpenClipLoss(name, args.rank, args.world_size)
 
     return create_loss

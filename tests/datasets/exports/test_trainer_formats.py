@@ -239,7 +239,9 @@ def test_the_functions_of_an_lmms_eval_task_score_both_orders(
     assert (functions.accuracy(items), functions.both_orders(items), functions.answered_a(items)) == (0.5, 0, 1)
     right = [functions.process_results(row, [f"The answer is {row['answer']}"])["accuracy"] for row in rows]
     assert functions.both_orders(right) == 1
-    assert (tmp_path / "my-task/my_task.yaml").read_text().startswith("task: my_task\n")
+    task = (tmp_path / "my-task/my_task.yaml").read_text()
+    assert task.startswith("task: my_task\n")
+    assert '    test: ["data/test-00000.parquet"]\n' in task  # the folder can be moved
 
 
 def test_equal_records_give_equal_bytes(records: tuple[list[Pair], list[Annotation]], tmp_path: Path) -> None:
