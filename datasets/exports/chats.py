@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pairwright.datasets.errors import InputError
-from pairwright.datasets.exports.contradictions import contradict_answer
+from pairwright.datasets.exports.contradictions import CaptionEdit, contradict_answer
 from pairwright.datasets.exports.writing import (
     TRAINING_ONLY_FORMS,
     find_positive,
@@ -107,7 +107,11 @@ def _caption_preferences(sample: Sample) -> Iterator[tuple[list[tuple[str, str]]
 
 
 def _answer_preferences(sample: Sample) -> Iterator[tuple[list[tuple[str, str]], str]]:
-    edits = [each.edits[0] for each in list_negatives(sample) if each.form == "replace" and len(each.edits) == 1]
+    edits = [
+        CaptionEdit(each.edits[0], each.source_text, each.target)
+        for each in list_negatives(sample)
+        if each.form == "replace" and len(each.edits) == 1
+    ]
     captions = {sample.pair.caption, *(find_positive(sample, each) for each in list_negatives(sample))}
     for annotation in list_conversations(sample):
         exchanges = list(iter_exchanges(annotation.turns))

@@ -46,7 +46,7 @@ class OpenClipLoss(nn.Module):
         require_known("no such loss:", [name], LOSSES)
         self.name, self.ranks = name, Ranks(rank, world_size)
 
-    def forward(
+    def forward(  # noqa: PLR0913 - as OpenCLIP calls it
         self,
         image_features: Tensor,
         text_features: Tensor,

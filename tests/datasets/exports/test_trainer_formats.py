@@ -4,6 +4,7 @@ import base64
 import csv
 import importlib.util
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from pairwright.datasets.errors import InputError
 from pairwright.datasets.exports.chats import require_marks
-from pairwright.datasets.exports.contradictions import contradict_answer
+from pairwright.datasets.exports.contradictions import CaptionEdit, contradict_answer
 from pairwright.datasets.exports.embedded_tables import write_tables
 from pairwright.datasets.exports.formats import export_records
 from pairwright.datasets.exports.writing import ExportOptions
@@ -24,7 +25,7 @@ from pairwright.datasets.records import Annotation, Edit, Pair
 from tests.datasets.sample_builders import conversation, negative, pair, picture
 from tests.example_counts import examples
 
-RED_TO_BLUE = Edit("red", "blue", (2, 5), (2, 6))
+RED_TO_BLUE = CaptionEdit(Edit("red", "blue", (2, 5), (2, 6)), "A red circle above a star.", "attribute")
 texts = st.lists(
     st.sampled_from(["<image>", "<video>", "<audio>", "a red dog", "\n", "\t", '"', "é"]), min_size=1, max_size=4
 ).map(" ".join)
@@ -155,7 +156,12 @@ def test_a_row_with_another_number_of_marks_is_refused() -> None:
         ("Are there stars?", "No, there are no stars.", ["Yes, there are stars."]),
         ("Is it red?", "Yes.", ["No."]),
         ("Is it red?", "No", ["Yes"]),
-        ("What color is it?", "It is red.", ["It is blue."]),
+        ("What color is the circle?", "It is red.", ["It is blue."]),
+        ("What is its color?", "The circle is red.", ["The circle is blue."]),
+        ("What color is the circle?", "red", ["blue"]),
+        ("What do you see?", "A small red circle.", ["A small blue circle."]),
+        ("What color is the star?", "The star is red.", []),  # the caption calls something else red
+        ("What is the circle?", "The circle is a red.", []),
         ("What color is it?", "It is not red.", []),  # a denial of another word can be true
         ("What color is it?", "It isn't red.", []),
         ("What is red?", "The red circle.", []),  # the question names the word
@@ -168,12 +174,32 @@ def test_contradictions(question: str, answer: str, contradiction: list[str]) ->
 
 
 def test_a_contradiction_keeps_its_article_right() -> None:
-    orange = Edit("red", "orange", (2, 5), (2, 8))
+    orange = CaptionEdit(Edit("red", "orange", (2, 5), (2, 8)), "A red circle.", "attribute")
     assert list(contradict_answer("What is it?", "It is a red circle.", [orange])) == []
-    assert (
-        list(contradict_answer("How many hearts are there?", "One heart.", [Edit("heart", "star", (0, 5), (0, 4))]))
-        == []
-    )
+    heart = CaptionEdit(Edit("heart", "star", (4, 9), (4, 8)), "One heart.", "object")
+    assert list(contradict_answer("How many hearts are there?", "One heart.", [heart])) == []
+
+
+@pytest.mark.parametrize(
+    ("edited", "target", "question", "answer", "contradiction"),
+    [
+        ("A bundle in a [glass=wooden] vase.", "attribute", "Which material?", "The vase is made of glass.", ""),
+        ("A [red=blue] fire hydrant.", "attribute", "What?", "The hydrant is red.", "The hydrant is blue."),
+        ("Two men [cutting=holding] a ribbon.", "relation", "What is it?", "A ribbon cutting event.", ""),
+        ("A man [sitting on=standing by] a bed.", "relation", "What is he doing?", "The man is sitting on a bed.",
+         "The man is standing by a bed."),
+        ("A girl [on=standing by] a bike.", "relation", "What is she doing?", "The girl is sitting on a bike.", ""),
+        ("A man rides a [horse=bike].", "object", "What is on the road?", "There is a horse.", "There is a bike."),
+        ("Sand with [beach=kitchen] chairs.", "object", "Where is it?", "It is the beach.", ""),
+    ],
+)  # fmt: skip
+def test_a_word_is_replaced_where_the_answer_uses_it_as_the_caption_does(
+    edited: str, target: str, question: str, answer: str, contradiction: str
+) -> None:
+    start, before, after, end = re.split(r"[\[=\]]", edited)
+    span = (len(start), len(start) + len(before))
+    known = CaptionEdit(Edit(before, after, span, span), f"{start}{before}{end}", target)
+    assert list(contradict_answer(question, answer, [known])) == ([contradiction] if contradiction else [])
 
 
 def test_hf_parquet_declares_its_features_and_has_the_texts(

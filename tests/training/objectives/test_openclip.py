@@ -9,12 +9,15 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
+from torch import nn  # noqa: E402
+
 from pairwright.datasets.errors import UsageError  # noqa: E402
 from pairwright.training.objectives.contrastive import clip_loss, negclip_loss  # noqa: E402
 from pairwright.training.objectives.openclip import (  # noqa: E402
     OpenClipLoss,
     collate_with_negatives,
     loss_factory,
+    mark_negatives,
     texts_of_sample,
 )
 from pairwright.training.objectives.sigmoid import siglip_hn_loss, siglip_loss  # noqa: E402
@@ -61,6 +64,46 @@ def test_a_batch_of_shards_has_the_captions_first(tmp_path: Path) -> None:
     assert len(flat) > 8
 
 
+class Towers(nn.Module):
+    """Two linear towers, called and answering as OpenCLIP's model with ``output_dict``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.image, self.text = torch.nn.Linear(5, 6), torch.nn.Linear(4, 6)
+
+    def forward(self, images: Any, texts: Any) -> dict[str, Any]:
+        """Return unit features and the scale."""
+        features = [torch.nn.functional.normalize(each, dim=1) for each in (self.image(images), self.text(texts))]
+        return {"image_features": features[0], "text_features": features[1], "logit_scale": torch.tensor(9.0)}
+
+    def gradients(self) -> list[Any]:
+        """Return the gradients of all parameters."""
+        return [each.grad.clone() for each in self.parameters() if each.grad is not None]
+
+
+def test_accumulated_batches_have_the_gradient_of_one_batch() -> None:
+    """``--accum-freq 2`` of batches with 2 and 3 negatives, as `train_one_epoch` accumulates."""
+    model, loss = Towers(), loss_factory("negclip", marked=True)(Namespace(**{**vars(ARGS), "accum_freq": 2}))
+    drawn = [(torch.randn(3, 5), torch.randn(3 + negatives, 4)) for negatives in (2, 3)]
+    captions, negatives = [texts[:3] for _, texts in drawn], [texts[3:] for _, texts in drawn]
+    one_batch = torch.cat([images for images, _ in drawn]), torch.cat([*captions, *negatives])
+    loss(**model(*one_batch)).backward()
+    expected = model.gradients()
+
+    model = Towers()
+    mark_negatives(model)
+    with torch.no_grad():
+        kept = [model(*batch) for batch in drawn]
+    for number, batch in enumerate(drawn):
+        outputs = [*kept[:number], model(*batch), *kept[number + 1 :]]
+        scale = outputs[number]["logit_scale"]
+        inputs = {name: torch.cat([each[name] for each in outputs]) for name in kept[0] if name != "logit_scale"}
+        loss(**inputs, logit_scale=scale, output_dict=True)["contrastive_loss"].backward()
+    for found, right in zip(model.gradients(), expected, strict=True):
+        torch.testing.assert_close(found, right)
+
+
 def test_what_cannot_work_is_refused() -> None:
     with pytest.raises(UsageError, match="negclip"):
         OpenClipLoss("neg-clip")
@@ -68,7 +111,7 @@ def test_what_cannot_work_is_refused() -> None:
         loss_factory("negclip")(Namespace(rank=0, world_size=1, accum_freq=2))
     with pytest.raises(UsageError, match="bias"):
         OpenClipLoss("siglip-hn")(rows(2, 0), rows(2, 1), torch.tensor(1.0))
-    with pytest.raises(UsageError, match="1 texts for 2 images"):
+    with pytest.raises(UsageError, match="1 texts, of which 1 are captions, for 2 images"):
         OpenClipLoss("negclip")(rows(2, 0), rows(1, 1), torch.tensor(1.0))
 
 
