@@ -1,6 +1,7 @@
 """Copies of images by perceptual hash: found and false alarms by change, and memory for a million images.
 
     python -m benchmarks.image_copies [--images 2000] [--million 1000000]
+    python -m benchmarks.image_copies --clip-model FOLDER [--images 2000]       # by embedding instead
 
 Half of the images are ColorShape scenes, half are drawn (overlapping shapes on a gradient). Known are ``--images`` of
 them; each change makes a copy of each. False alarms are counted among as many other images of the same kinds, changed
@@ -10,16 +11,19 @@ many kept images of a pool, and compares 1,000 images.
 
 import argparse
 import sys
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
 from benchmarks.process_usage import measured
 from pairwright.datasets.colorshape.rendering import render_scene
 from pairwright.datasets.colorshape.scenes import make_scene
 from pairwright.filters.pairs.near_duplicate_images import NearDuplicateImages
+from pairwright.indexes.encoders.clip import ClipEncoder
 from pairwright.indexes.image_copies.known_images import HashedImage, KnownImages
 from pairwright.indexes.image_copies.perceptual_hash import COPY_DISTANCE, HASH_BYTES, hash_crops, hash_image
 from tests.image_variants import CHANGES, draw
@@ -32,8 +36,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--million", type=int, default=1_000_000)
+    parser.add_argument("--clip-model", default="", help="folder or hub name, or random")
     parser.add_argument("--hold", choices=["known", "kept"], help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    if chosen.clip_model:
+        compare_embeddings(chosen.images, chosen.clip_model)
+        return
     if chosen.hold:
         hold(chosen.hold, chosen.million)
         return
@@ -79,6 +87,28 @@ def compare(count: int) -> None:
         shares = [right.mean(), right[::2].mean(), right[1::2].mean(), (first <= COPY_DISTANCE).mean()]
         shown = "".join(f"{share:>{width}.1%}" for share, width in zip(shares, (8, 8, 8, 12), strict=True))
         print(f"{name:<24}{shown}{wrong:>7}{alarms:>14}{spent:>6.1f}", flush=True)
+
+
+def compare_embeddings(count: int, model: str) -> None:
+    """Print for each change how many copies have a cosine above the threshold, and how many other images."""
+    with tempfile.TemporaryDirectory() as scratch:
+        if model == "random":
+            from tests.indexes.tiny_clip import transformers_folder
+
+            transformers_folder(Path(scratch))
+            model = scratch
+        encoder = ClipEncoder(model, device="cpu")
+
+        def embed(change: Callable[[Image.Image], Image.Image], *, others: bool) -> np.ndarray:
+            return encoder.encode_images([change(image) for image in images(count, others=others)])
+
+        known = embed(lambda image: image, others=False)
+        threshold = float((embed(lambda image: image, others=True) @ known.T).max())
+        print(f"{count:,} known images; threshold {threshold:.4f}\n{'':<24}{'found':>8}{'false alarms':>14}")
+        for name, change in {"mirrored": ImageOps.mirror, **CHANGES}.items():
+            found = (np.einsum("nd,nd->n", embed(change, others=False), known) > threshold).mean()
+            alarms = int(((embed(change, others=True) @ known.T).max(axis=1) > threshold).sum())
+            print(f"{name:<24}{found:>8.1%}{alarms:>14}", flush=True)
 
 
 def as_hashed(image: Image.Image) -> HashedImage:

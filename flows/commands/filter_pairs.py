@@ -1,24 +1,23 @@
 """Filters over pairs (``pairwright filter``).
 
 Cheap filters come first, and each judges only the pairs that the earlier ones keep: sizes of caption and image,
-near-duplicate captions, copies of evaluation images, near-duplicate images, CLIP score, and at last, over the whole set, concept coverage.
+near-duplicate captions, copies of evaluation images, near-duplicate images by hash and then by embedding, CLIP score, and
+at last, over the whole set, concept coverage.
 
-Memory: the pairs as columns, about 0.3 kB each; for near-duplicates a sketch of each kept caption or a hash of each
-kept image, for concepts the phrases of all captions.
+Memory: the pairs as columns, about 0.3 kB each; for near-duplicates a sketch of each kept caption, a hash or an
+embedding of each kept image, for concepts the phrases of all captions.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import polars as pl
 
-from pairwright.datasets.errors import InputError, UsageError
-from pairwright.datasets.images.loading import UnusableImageError, decode_image, is_url, open_image
+from pairwright.datasets.errors import UsageError
 from pairwright.datasets.readers.pairs import ReadOptions, read_pairs
 from pairwright.datasets.readers.skip_counts import SkipCounts
 from pairwright.datasets.record_tables import PAIRS, REJECTS
@@ -26,6 +25,7 @@ from pairwright.datasets.records import Pair
 from pairwright.datasets.rejects import Reject, make_reject
 from pairwright.filters.pairs.concept_coverage import ConceptCoverage
 from pairwright.filters.pairs.near_duplicate_images import NearDuplicateImages
+from pairwright.filters.pairs.similar_images import SimilarImages, read_image_or_reason
 from pairwright.filters.pairs.size_limits import SizeLimits, has_unknown_size
 from pairwright.filters.scorers.image_groups import pair_group
 from pairwright.flows.commands.generate import BATCH, total_for_progress
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
     from pairwright.filters.validation.clip_margin import ImageTextEncoder
+    from pairwright.indexes.encoders.protocols import Vectors
 
 _IMAGES = 64  # in memory at a time
 
@@ -54,6 +55,7 @@ class FilterRequest:
         near_duplicates: Jaccard similarity from which the later caption is rejected.
         exclude_images: evaluation images (folders, or pairs) of which no copy is kept.
         near_duplicate_images: bits of the perceptual hash up to which the later image is rejected.
+        image_similarity: cosine of embeddings from which the later image is rejected, and a copy of an evaluation image.
         min_clip_score: minimal cosine of image and caption.
         clip_model: folder, hub name or ``ARCH::pretrained``.
         device: of the model.
@@ -68,12 +70,18 @@ class FilterRequest:
     near_duplicates: float = 0.0
     exclude_images: tuple[str, ...] = ()
     near_duplicate_images: int = 0
+    image_similarity: float = 0.0
     min_clip_score: float = 0.0
     clip_model: str = ""
     device: str = ""
     concept_floor: int = 0
     concept_cap: int = 0
     seed: int = 0
+
+    @property
+    def uses_model(self) -> bool:
+        """Whether a filter sees images through a model."""
+        return bool(self.min_clip_score or self.image_similarity)
 
     @property
     def rejected(self) -> Path:
@@ -97,11 +105,13 @@ class FilterRequest:
             )
         if bool(self.concept_floor) != bool(self.concept_cap):
             raise UsageError("concepts require both a floor and a cap, such as 3 and 100.")
-        if self.clip_model and not self.min_clip_score:
-            raise UsageError("a CLIP model requires a minimal score, such as 0.25.")
-        if self.device and not self.min_clip_score:
-            raise UsageError("a device is for a CLIP model, and requires a minimal score, such as 0.25.")
-        of_images = (self.exclude_images, self.near_duplicate_images, self.min_clip_score)
+        if not 0 <= self.image_similarity <= 1:
+            raise UsageError(f"image_similarity {self.image_similarity}: a cosine is from 0 to 1, such as 0.95.")
+        if self.clip_model and not self.uses_model:
+            raise UsageError("a CLIP model requires a minimal score, such as 0.25, or a similarity of images.")
+        if self.device and not self.uses_model:
+            raise UsageError("a device is for a CLIP model: it requires a minimal score or a similarity of images.")
+        of_images = (self.exclude_images, self.near_duplicate_images, self.uses_model)
         if not any((self.bounds != SizeLimits(), self.near_duplicates, *of_images, self.concept_cap)):
             raise UsageError("no filter given. Add one, such as --min-words 3.")
         for out in (self.out, self.rejected):
@@ -189,10 +199,13 @@ class _FilterPass:
             from pairwright.filters.pairs.near_duplicates import NearDuplicates  # slow to import
 
             self._captions = NearDuplicates(request.near_duplicates)
-        if request.min_clip_score:
+        self._similar = SimilarImages(request.image_similarity) if request.image_similarity else None
+        if request.uses_model:
             from pairwright.indexes.encoders.clip import ClipEncoder  # slow to import
 
             self._encoder = ClipEncoder(request.clip_model, device=request.device)
+            if self._similar is not None and self._excluded is not None:
+                self._similar.add_known(self._excluded.images.names, self._encoder)
 
     def take(self, pairs: Sequence[Pair]) -> None:
         """Apply the filters on single pairs."""
@@ -205,7 +218,7 @@ class _FilterPass:
                 reason = "near_duplicate"
             self.reasons.append(reason)
         self._compare_images(pairs, start)
-        self._score(pairs, start)
+        self._see_images(pairs, start)
         if self._concepts is not None and self._tagger is not None:
             left = [at for at in range(start, len(self.reasons)) if not self.reasons[at]]
             tokens = self._tagger.tag([pairs[at - start].caption for at in left])
@@ -215,7 +228,7 @@ class _FilterPass:
 
     def _compare_images(self, pairs: Sequence[Pair], start: int) -> None:
         """Reject copies of evaluation images and of earlier images."""
-        if self._excluded is None and self._images is None:
+        if not self._compares_hashes:
             return
         known = self._excluded.images if self._excluded else NO_IMAGES
         left = [at for at in range(start, len(self.reasons)) if not self.reasons[at]]
@@ -231,31 +244,55 @@ class _FilterPass:
                 continue
             self.reasons[at] = "near_duplicate_image"
 
-    def _score(self, pairs: Sequence[Pair], start: int) -> None:
+    def _see_images(self, pairs: Sequence[Pair], start: int) -> None:
+        """Apply the filters that see images through a model."""
         if self._encoder is None:
             return
         left = [at for at in range(start, len(self.reasons)) if not self.reasons[at]]
         for first in range(0, len(left), _IMAGES):
-            places = left[first : first + _IMAGES]
             opened: dict[int, Image.Image] = {}
-            for at in places:
-                image = _read_image_or_reason(pairs[at - start].image)
-                if isinstance(image, str):
-                    self.reasons[at] = image
-                else:
+            for at in left[first : first + _IMAGES]:
+                image = read_image_or_reason(pairs[at - start].image)
+                if not isinstance(image, str):
                     opened[at] = image
+                elif self._request.min_clip_score:
+                    self.reasons[at] = image
+                elif not self._compares_hashes:  # which counts it
+                    self._image_outcomes["unreadable"] += 1
             if opened:
-                images = self._encoder.encode_images(list(opened.values()))
-                texts = self._encoder.encode_texts([pairs[at - start].caption for at in opened])
-                for at, score in zip(opened, np.einsum("nd,nd->n", images, texts), strict=True):
-                    if score < self._request.min_clip_score:
-                        self.reasons[at] = "low_clip_score"
+                vectors = dict(zip(opened, self._encoder.encode_images(list(opened.values())), strict=True))
+                self._compare_embeddings(pairs, start, vectors)
+                self._score(pairs, start, {at: vector for at, vector in vectors.items() if not self.reasons[at]})
+
+    def _compare_embeddings(self, pairs: Sequence[Pair], start: int, vectors: Mapping[int, "Vectors"]) -> None:
+        """Reject images that are similar to evaluation images or earlier images."""
+        if self._similar is None:
+            return
+        for at, vector in vectors.items():
+            pair = pairs[at - start]
+            if found := self._similar.find_or_add(vector[None], pair.image):
+                self.copies[pair.key] = found
+                self.reasons[at] = "near_duplicate_image"
+
+    def _score(self, pairs: Sequence[Pair], start: int, vectors: Mapping[int, "Vectors"]) -> None:
+        """Reject captions that do not fit their images."""
+        if self._encoder is None or not self._request.min_clip_score or not vectors:
+            return
+        texts = self._encoder.encode_texts([pairs[at - start].caption for at in vectors])
+        for (at, image), text in zip(vectors.items(), texts, strict=True):
+            if image @ text < self._request.min_clip_score:
+                self.reasons[at] = "low_clip_score"
+
+    @property
+    def _compares_hashes(self) -> bool:
+        return self._excluded is not None or self._images is not None
 
     def finish(self) -> dict[str, Any]:
         """Apply the filters on the whole set, and return facts for the summary."""
         facts: dict[str, Any] = {"unknown_size": int(self._unknown)} if self._request.bounds.of_images else {}
-        if self._excluded is not None or self._images is not None:
+        if self._compares_hashes:
             facts["featureless"] = self._image_outcomes["featureless"]
+        if self._compares_hashes or self._similar is not None:
             facts["uncompared"] = self._image_outcomes["unreadable"]
         if self._concepts is not None:
             found = self._concepts.covered()
@@ -264,17 +301,3 @@ class _FilterPass:
                     self.reasons[at] = "rare_concepts" if rare else "common_concepts"
             facts["concepts"] = {"phrases": found.phrases, "counted": found.counted, "capped": found.capped}
         return facts
-
-
-def _read_image_or_reason(locator: str) -> "Image.Image | str":
-    """Return the image, or the reason why it cannot be scored."""
-    if not locator:
-        return "missing_image"
-    if is_url(locator):
-        return "not_fetched"
-    try:
-        return decode_image(open_image(locator), locator)
-    except UnusableImageError as error:
-        return error.reason
-    except InputError:  # not a tar
-        return "bad_image"

@@ -142,6 +142,39 @@ def test_copies_of_evaluation_images_and_of_earlier_images_go(run: Run, pool: Pa
     assert without["rejected"] == {"near_duplicate_image": 1}
 
 
+def test_images_with_similar_embeddings_go(run_model: Run, pool: Path, tmp_path: Path) -> None:
+    """Copies of evaluation images and of earlier images; a mirrored one, which has another hash, if the model says so."""
+    pytest.importorskip("transformers", reason="the 'clip' extra is not installed")
+    from tests.indexes import tiny_clip
+
+    model = tiny_clip.transformers_folder(tmp_path / "clip")
+    call = [
+        "filter",
+        pool,
+        "--image-similarity",
+        0.9999,
+        "--clip-model",
+        model,
+        "--device",
+        "cpu",
+        "--out",
+        "k.parquet",
+    ]
+    (tmp_path / "2.png").unlink()
+    draw(3).save(tmp_path / "4.png")  # equal to 3.png
+    printed = json.loads(run_model(*call, "--exclude-images", "val", "--json").stdout)
+    details = dict(pl.read_parquet(tmp_path / "k.rejected.parquet").select("excerpt", "detail").iter_rows())
+    assert "3.png: cosine 1.000" in details["picture 4"] or "bits differ" in details["picture 4"]
+    assert printed["uncompared"] == 1
+    alone = json.loads(run_model(*call, "--json").stdout)
+    assert alone["rejected"]["near_duplicate_image"] >= 1
+    assert alone["uncompared"] == 1
+    details = dict(pl.read_parquet(tmp_path / "k.rejected.parquet").select("excerpt", "detail").iter_rows())
+    assert "the image is similar to" in details["picture 4"]
+    assert "3.png: cosine 1.000" in details["picture 4"]
+    assert "the same picture" not in details  # of the same file as an earlier pair
+
+
 def test_images_that_cannot_be_compared_are_kept_and_counted(run: Run, rows: Path) -> None:
     """Uniform images have no hash: equal ones are not rejected as copies of each other."""
     call = ["filter", rows, "--near-duplicate-images", 31, "--out", "k.parquet"]

@@ -1,6 +1,7 @@
 """Registry of the model classes; opens any saved model or checkpoint of transformers by folder or name."""
 
 from pathlib import Path
+from typing import Final
 
 import torch
 from transformers.models.auto.modeling_auto import MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
@@ -16,6 +17,7 @@ from pairwright.training.models.siglip import Siglip
 
 Model = Clip | EncoderDecoder | ImageTextModel | FocalLensMllm
 
+_NAFLEX: Final = "siglip2"  # transformers' name; a SigLIP 2 of a fixed resolution is a "siglip"
 _KINDS: dict[str, type[Model]] = {
     kind.kind: kind for kind in (Clip, Siglip, ReactClip, FocalLensClip, ImageTextModel, FocalLensMllm, EncoderDecoder)
 }
@@ -57,6 +59,13 @@ def _kind_of_checkpoint(name: str) -> str:
         return EncoderDecoder.kind
     if config.model_type in (Clip.kind, Siglip.kind):
         return str(config.model_type)
+    if config.model_type == _NAFLEX:
+        raise InputError(
+            "a SigLIP 2 of variable resolution (NaFlex), which is neither trained nor evaluated",
+            where=name,
+            fix="Use its sibling of a fixed resolution (google/siglip2-base-patch16-224 instead of "
+            "google/siglip2-base-patch16-naflex). `index`, `filter` and `validate` read NaFlex.",
+        )
     raise InputError(
         f"a checkpoint of kind {config.model_type}",
         where=name,

@@ -51,6 +51,12 @@ def filter_pairs(
             min=0, max=63, help="Hash bits that differ from an earlier image, such as 31.", show_default=DISABLED
         ),
     ] = 0,
+    image_similarity: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="Cosine of embeddings with an earlier image, such as 0.95.", show_default=DISABLED
+        ),
+    ] = 0,
     min_clip_score: Annotated[
         float, typer.Option(min=0, max=1, help="Cosine of image and caption, such as 0.25.", show_default=DISABLED)
     ] = 0,
@@ -61,7 +67,7 @@ def filter_pairs(
         int, typer.Option(min=0, help="Captions to keep of a noun phrase, such as 100.", show_default=DISABLED)
     ] = 0,
     clip_model: Annotated[
-        str, advanced_option(help="Model of --min-clip-score: folder, hub name or ARCH::pretrained.")
+        str, advanced_option(help="Model that sees images: folder, hub name or ARCH::pretrained.")
     ] = "",
     device: Annotated[str, advanced_option(help="Device of the model: cpu, cuda; else detected.")] = "",
     seed: SeedOption = 0,
@@ -77,6 +83,7 @@ def filter_pairs(
       pairwright filter captions.jsonl --min-words 3 --near-duplicates 0.8 --out pairs.parquet
       pairwright filter '{00000..00099}.tar' --min-side 224 --max-aspect 3 --out pairs.parquet
       pairwright filter pairs.parquet --exclude-images val2017 --near-duplicate-images 31 --out clean.parquet
+      pairwright filter pairs.parquet --exclude-images val2017 --image-similarity 0.95 --clip-model clip --out clean.parquet
       pairwright filter cc3m.parquet --concept-floor 3 --concept-cap 100 --out covered.parquet
     """
     from pairwright.filters.pairs.size_limits import SizeLimits
@@ -89,6 +96,7 @@ def filter_pairs(
         near_duplicates,
         tuple(exclude_images),
         near_duplicate_images,
+        image_similarity,
         min_clip_score,
         clip_model,
         device,

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="the trainer needs torch")
 
 import transformers  # noqa: E402
 
-from pairwright.datasets.errors import UsageError  # noqa: E402
+from pairwright.datasets.errors import InputError, UsageError  # noqa: E402
 from pairwright.indexes.encoders.clip import ClipEncoder  # noqa: E402
 from pairwright.training.evaluation.embedding import Embedder  # noqa: E402
 from pairwright.training.evaluation.evaluated_models import identify_model, open_models  # noqa: E402
@@ -60,6 +60,15 @@ def test_evaluation_embeds_as_the_encoder_does(folder: Path, tmp_path: Path) -> 
     np.testing.assert_allclose(embedder.texts(texts), encoder.encode_texts(texts), atol=1e-4)
     pictures = [str(tmp_path / "a.png")]
     np.testing.assert_allclose(embedder.images(pictures), encoder.encode_images([Image.open(pictures[0])]), atol=1e-4)
+
+
+def test_naflex_is_refused_with_what_to_use(folder: Path, tmp_path: Path) -> None:
+    transformers.Siglip2Config().save_pretrained(tmp_path / "naflex")
+    refusal = r"variable resolution \(NaFlex\).*siglip2-base-patch16-224.*filter. and .validate. read NaFlex"
+    with pytest.raises(InputError, match=refusal):
+        open_model(str(tmp_path / "naflex"))
+    with pytest.raises(InputError, match=refusal):
+        run("siglip", data(folder), str(tmp_path / "naflex"), tmp_path / "run")
 
 
 @pytest.mark.parametrize("recipe", ["siglip", "siglip-hn"])
