@@ -116,9 +116,10 @@ def compute_attack_gaps(
     evidence = {name: each for name, each in evidence.items() if not each.balance_only}
     found: dict[str, list[FloatArray]] = {}
     for name, each in track(evidence.items(), "attacking", unit="attacks"):
-        trained = each.gaps is None
         found[name] = (
-            compute_repeated_gaps(each.features, groups, seeds, cost=each.cost) if trained else [each.gaps] * len(seeds)
+            compute_repeated_gaps(each.features, groups, seeds, cost=each.cost)
+            if each.gaps is None
+            else [each.gaps] * len(seeds)
         )
     if len(evidence) > 1:
         together = hstack([each.features for each in evidence.values()], format="csr")

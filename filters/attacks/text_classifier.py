@@ -62,7 +62,7 @@ def compute_repeated_gaps(
     if not tested:
         return [np.zeros(features.shape[0]) for _ in seeds]
     margins = _fit_columns(features, ~np.stack(tested, axis=1), cost)[1]
-    found, column = [], 0
+    found, column = list[FloatArray](), 0
     for fold in assigned:
         gaps = np.zeros(features.shape[0])
         for _ in range(len(np.unique(fold))):

@@ -233,6 +233,10 @@ async def open_engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
             *(root, pool, progress, {}, local_pool, asking_pool, stop, selection, artifacts, reported, max_task_runs),
             *(workers, answers),
         )
+    except asyncio.CancelledError:
+        if isinstance(pool, WorkerProcesses):
+            pool.kill()
+        raise
     finally:
         stop.set()
         answers.close()
