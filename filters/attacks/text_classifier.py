@@ -7,8 +7,8 @@ classifier of the others. Fitted by accelerated gradient descent with restarts (
 where there is nothing to learn. It stops after `STEPS` steps, which regularises a little more.
 
 The weights are sums of training rows, w = F'a, and so are all steps. So the descent works on a and on the margins F w:
-only the product F F' of each step reads the features, and all classifiers of one matrix (each fold of each set of
-folds) are columns of one product. The margins of the rows that a column did not train on are its held-out gaps. Sparse
+only the product F F' of each step reads the features, equal features count once there, and all classifiers of one matrix
+(each fold of each set of folds) are columns of one product. The margins of the rows that a column did not train on are its held-out gaps. Sparse
 products run on one thread: same input, same bytes.
 """
 
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.scorers.text_scorers import assign_folds
 from pairwright.generators.language.vocabulary import FloatArray
 
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
     from pairwright.filters.attacks.text_features import Differences
 
 FOLDS = 5
-STEPS, POWER_STEPS = 80, 20
+STEPS = 80
+POWER_STEPS, COLUMN_POWER_STEPS = 20, 4
 GRADIENT_TOLERANCE = 1e-3
 _DECIMALS = 9
 
@@ -61,7 +63,7 @@ def compute_repeated_gaps(
     tested = [fold == number for fold in assigned for number in np.unique(fold)]
     if not tested:
         return [np.zeros(features.shape[0]) for _ in seeds]
-    margins = _fit_columns(features, ~np.stack(tested, axis=1), cost)[1]
+    margins = _fit_columns(_merge_equal_features(features), ~np.stack(tested, axis=1), cost)[1]
     found, column = list[FloatArray](), 0
     for fold in assigned:
         gaps = np.zeros(features.shape[0])
@@ -70,6 +72,19 @@ def compute_repeated_gaps(
             column += 1
         found.append(np.round(gaps, _DECIMALS))
     return found
+
+
+def _merge_equal_features(features: "Differences") -> "Differences":
+    # A matrix with the same F F': of equal or opposite columns, as those of n-grams that only occur together, the first,
+    # times the root of their number. Columns are compared by two random sums.
+    from scipy.sparse import diags
+
+    sums = features.T @ make_numpy_rng(0, "equal features").standard_normal((features.shape[0], 2))
+    sums = np.ascontiguousarray(np.where(sums[:, :1] < 0, -sums, sums))
+    _, first, number = np.unique(sums.view(np.complex128)[:, 0], return_index=True, return_counts=True)
+    merged = features[:, first]
+    used = np.bincount(merged.indices, minlength=merged.shape[1]) > 0
+    return (merged @ diags(np.sqrt(number))).tocsr()[:, used]
 
 
 def fit_weights(features: "Differences", cost: float) -> FloatArray:
@@ -118,11 +133,22 @@ def _estimate_largest_eigenvalues(
     features: "Differences", transposed: "Differences", training: npt.NDArray[np.bool_]
 ) -> FloatArray:
     # `estimate_largest_eigenvalue` of the training rows of each column, float64 (columns,).
-    vectors = np.where(training, 1.0 + 0.01 * (np.arange(len(training)) % 7)[:, np.newaxis], 0.0)
-    for _ in range(POWER_STEPS):
+    vectors = training * _iterate_power(features, transposed)[:, np.newaxis]
+    for _ in range(COLUMN_POWER_STEPS):
         vectors /= np.maximum(_column_norms(vectors), 1e-300)
         vectors = training * (features @ (transposed @ vectors))
     return 1.1 * _column_norms(vectors)
+
+
+def _iterate_power(features: "Differences", transposed: "Differences", weights: FloatArray | float = 1.0) -> FloatArray:
+    # The product of F diag(weights) F' and about its first eigenvector of unit length.
+    vector: FloatArray = 1.0 + 0.01 * (np.arange(features.shape[0]) % 7)
+    for _ in range(POWER_STEPS):
+        size = float(np.sqrt(np.sum(vector * vector)))
+        if not size:
+            break
+        vector = features @ (weights * (transposed @ (vector / size)))
+    return vector
 
 
 def _column_norms(vectors: FloatArray) -> FloatArray:
@@ -140,11 +166,5 @@ def estimate_largest_eigenvalue(
         transposed: F'.
         weights: float64 (d,), at least 0.
     """
-    vector: FloatArray = 1.0 + 0.01 * (np.arange(features.shape[0]) % 7)
-    size = 0.0
-    for _ in range(POWER_STEPS):
-        size = float(np.sqrt(np.sum(vector * vector)))
-        if not size:
-            return 0.0
-        vector = features @ (weights * (transposed @ (vector / size)))
+    vector = _iterate_power(features, transposed, weights)
     return 1.1 * float(np.sqrt(np.sum(vector * vector)))
