@@ -48,6 +48,11 @@ class WorkerProcesses(ProcessPoolExecutor):
         with _hold_interrupts():
             return super().submit(work, *args, **kwargs)
 
+    def kill(self) -> None:
+        """End the processes at once, also those that are starting and would act on an interrupt only when ready."""
+        for process in list((self._processes or {}).values()):
+            process.kill()
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as the base has it
         """End the processes."""
         super().shutdown(wait, cancel_futures=cancel_futures)

@@ -42,6 +42,7 @@ from pairwright.flows.prefect.server import build_server
 from pairwright.flows.prefect.task_runs import ReportedRuns, runs_per_stage
 from pairwright.flows.progress import BuildProgress, SilentProgress
 from pairwright.flows.runners.engine import Engine, open_engine
+from pairwright.flows.runners.slurm_pool import check_slurm_commands
 from pairwright.flows.signals import BuildTerminated, SigtermHandler
 from pairwright.flows.stage_selection import OtherPartsLeft, RequestedStageDone, Share, StageSelection
 from pairwright.flows.stages.definition import Stage, StageRun
@@ -50,7 +51,7 @@ from pairwright.flows.stages.generating import generating_stages
 from pairwright.flows.state.hub_publishing import publish_to_hub
 from pairwright.flows.state.inputs import input_state, with_local_inputs
 from pairwright.flows.state.layout import COPIES
-from pairwright.flows.state.locks import build_lock, part_lock, setup_lock
+from pairwright.flows.state.locks import build_lock, part_lock, remove_lock_files, setup_lock
 from pairwright.flows.state.publishing import PublishResult, publish
 from pairwright.flows.state.receipts import json_hash
 from pairwright.flows.state.versions import (
@@ -193,6 +194,8 @@ async def run_build(config: dict[str, Any], out: str) -> dict[str, Any]:
         if checked.publish and not settings.selection.only:
             published = await asyncio.to_thread(_publish, root, manifest, checked)
             settings.progress.note(published.summary)
+        if not settings.selection.only:
+            remove_lock_files(root)
         return manifest
 
 
@@ -211,6 +214,8 @@ def _check_requirements(config: BuildConfig, root: Path) -> None:
         check_hub(config.publish)
     elif config.publish:
         open_store(config.publish)
+    if config.runner == "slurm":
+        check_slurm_commands()
     if config.retrieve and not is_remote(config.retrieve.queries):
         read_queries(Path(config.retrieve.queries))
     if config.model_stages and not (root / "receipts").exists():  # a resumed build may need no more requests

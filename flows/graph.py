@@ -10,7 +10,7 @@ from pairwright.datasets.errors import ConfigError
 from pairwright.flows.config.build import BuildConfig
 from pairwright.flows.manifest import remove_leftovers
 from pairwright.flows.stages.balance import balance_jobs
-from pairwright.flows.stages.captions import captions_jobs
+from pairwright.flows.stages.captions import captions_jobs, captions_part_jobs
 from pairwright.flows.stages.definition import Stage, StageRun
 from pairwright.flows.stages.fetch import fetch_jobs
 from pairwright.flows.stages.generate import generate_jobs
@@ -26,7 +26,7 @@ from pairwright.flows.stages.incremental import (
 from pairwright.flows.stages.index import index_jobs
 from pairwright.flows.stages.new_pairs import new_pairs_jobs
 from pairwright.flows.stages.pairs import pairs_jobs
-from pairwright.flows.stages.rationales import rationales_jobs
+from pairwright.flows.stages.rationales import rationales_jobs, rationales_part_jobs
 from pairwright.flows.stages.refine import refine_jobs
 from pairwright.flows.stages.retrieve import retrieve_jobs
 from pairwright.flows.stages.shards import shards_jobs, sizes_jobs
@@ -42,6 +42,8 @@ _MATERIALS = (*_SELECTED, "tag", "words")
 _BALANCES = ("balance", "balance-positives", "balance-conversations")
 _TEXTS = ("negatives", "positives", "conversations", THIRD_PARTY, *_BALANCES, "refine")
 _MODEL = "the model, prompts and parameters, if a model is used"
+# Stages that are one job with the Batch API and local models (`stages/generate_with_model.py`).
+_WHOLE_SET = {"captions": captions_jobs, "rationales": rationales_jobs}
 
 
 def _has(section: str) -> Callable[[BuildConfig], bool]:
@@ -55,7 +57,8 @@ def _limits_conversations(config: BuildConfig) -> bool:
 # One entry per stage, in the order in which they run.
 # fmt: off
 STAGES: tuple[Stage, ...] = (
-    Stage("captions", "writes captions of images that have none", (), "attempt", "set", captions_jobs, captions_jobs,
+    Stage("captions", "writes captions of images that have none", (), "attempt", "part, set",
+          captions_part_jobs, captions_part_jobs,
           depends_on="the input files, the model, prompts and parameters", applies=_has("captions")),
     Stage("pairs", "reads and checks the input", ("captions",), "row", "part, set", pairs_jobs, new_pairs_jobs,
           depends_on="the input files", leftovers=("scan/*", "pairs/*", "rejected/pairs-*")),
@@ -88,8 +91,8 @@ STAGES: tuple[Stage, ...] = (
           depends_on="the last full build", applies=_has("refine"), in_base=True),
     Stage("refine", "rejects negatives that a text-only model can detect", ("pairs", "balance", THIRD_PARTY, "freeze"),
           "negative", "part", refine_jobs, refine_new_jobs, applies=_has("refine")),
-    Stage("rationales", "explains negatives and true captions", (*_SELECTED, *_TEXTS), "row", "set",
-          rationales_jobs, rationales_jobs, depends_on=_MODEL, applies=_has("rationales")),
+    Stage("rationales", "explains negatives and true captions", (*_SELECTED, *_TEXTS), "row", "part",
+          rationales_part_jobs, rationales_part_jobs, depends_on=_MODEL, applies=_has("rationales")),
     Stage("shards", "packs WebDataset shards", (*_SELECTED, *_TEXTS, "rationales"), "pair", "shard",
           shards_jobs, shards_jobs, depends_on="the image files", leftovers=("shards/*.tar", "shards/*.index")),
     Stage("sizes", "writes sizes and checksums of the shards", ("shards",), "sample", "set",
@@ -130,6 +133,8 @@ def _named(stage: Stage, config: BuildConfig) -> list[Stage]:
     of_set = replace(stage, scope="set", full=model_jobs, incremental=model_jobs)
 
     def variant(name: str) -> Stage:
+        if name in _WHOLE_SET and not asks_by_part(config, {}):
+            return replace(stage, scope="set", full=_WHOLE_SET[name], incremental=_WHOLE_SET[name])
         if name not in with_model:
             return stage
         return of_parts if asks_by_part(config, with_model[name].options) else of_set

@@ -115,8 +115,10 @@ class StageSelection:
             for job in jobs:
                 receipt_path(root, job.stage, job.part).unlink(missing_ok=True)
         if self.only and stage != self.only and not all(valid_receipt(root, job) for job in jobs):
+            made = all(receipt_path(root, job.stage, job.part).is_file() for job in jobs)
+            state = "is out of date: its input, settings or code have changed" if made else "is not done"
             raise UsageError(
-                f"--only {self.only}: the earlier stage {stage} is not done. "
+                f"--only {self.only}: the earlier stage {stage} {state}. "
                 f"Run with --only {stage} first, or without --only."
             )
 

@@ -97,11 +97,8 @@ class Normaliser:
         """
         try:
             return self._candidates(row)
-        except RejectError as flaw:
-            return [make_reject(row.place, flaw.reason, flaw.detail, row.fields)]
-        except UnusableImageError as flaw:
-            detail = flaw.what if flaw.where == row.place else f"{flaw.where}: {flaw.what}"
-            return [make_reject(row.place, flaw.reason, detail, row.fields)]
+        except (RejectError, UnusableImageError) as flaw:
+            return [make_reject(row.place, flaw.reason, _describe_flaw(flaw, row), row.fields)]
 
     def _candidates(self, row: InputRow) -> list[Pair | Reject]:
         plan = self._plan(row)
@@ -111,15 +108,19 @@ class Normaliser:
         if refused and not captions:
             return refused
         source_id = parse_identifier(get(plan.key), "key")
-        written, image = self._image(get(plan.image), get(plan.picture), found=row.load is not None)
+        try:
+            written, image, size = self._verified_image(row, get(plan.image), get(plan.picture))
+        except (RejectError, UnusableImageError) as flaw:
+            if not self.rules.explode or len(captions) <= 1:
+                raise
+            # Each caption is a row of its own, and is counted as one.
+            detail = _describe_flaw(flaw, row)
+            return [*(make_reject(row.place, flaw.reason, detail, caption) for caption in captions), *refused]
         if not captions and not image:
             raise RejectError("missing_image", "there is neither a caption nor an image")
         caption = captions[0] if captions else ""
         width, height = parse_pixel_size(get(plan.width), "width"), parse_pixel_size(get(plan.height), "height")
-        if self.rules.verify != "off" and image and not is_url(image):
-            seen = _verify_image(row, image, self.rules.verify)
-            width, height = width or seen[0], height or seen[1]
-            self.formats[seen[2]] += is_table_cell(image)
+        width, height = width or size[0], height or size[1]
         source = self.rules.source or parse_text_field(get(plan.source), "source") or self.source
         first = Pair(
             key=_stored_key(fields, plan, self.rules.option_names) or pair_key(source, source_id or written, caption),
@@ -160,6 +161,15 @@ class Normaliser:
                 self._plans.clear()
             self._plans[names] = plan
         return plan
+
+    def _verified_image(self, row: InputRow, value: Any, picture: Any) -> tuple[str, str, tuple[int, int]]:
+        """Return an image as `_image` does, with its width and height, 0 where the image is not opened."""
+        written, image = self._image(value, picture, found=row.load is not None)
+        if self.rules.verify == "off" or not image or is_url(image):
+            return written, image, (0, 0)
+        width, height, image_format = _verify_image(row, image, self.rules.verify)
+        self.formats[image_format] += is_table_cell(image)
+        return written, image, (width, height)
 
     def _image(self, value: Any, picture: Any, *, found: bool) -> tuple[str, str]:
         """Return an image as written, which determines the key, and its locator.
@@ -273,6 +283,12 @@ def _stored_key(fields: Mapping[str, Any], plan: ColumnPlan, option_names: Optio
         other = "rename it" if option_names.no_options else f"map it: {option_names.column('key', 'NAME')}"
         raise RejectError("wrong_type", f"in rows with source_id, key must be 32 hex digits (or {other})")
     return key
+
+
+def _describe_flaw(flaw: RejectError | UnusableImageError, row: InputRow) -> str:
+    if isinstance(flaw, RejectError):
+        return flaw.detail
+    return flaw.what if flaw.where == row.place else f"{flaw.where}: {flaw.what}"
 
 
 def _explode_captions(first: Pair, captions: list[str], locator: str) -> list[Pair | Reject]:

@@ -19,7 +19,7 @@ import polars as pl
 from pairwright.datasets.progress import track
 from pairwright.filters.attacks.evidence import Evidence, RowTexts, collect_evidence
 from pairwright.filters.attacks.registry import CLASSIFIERS, COMBINED, build_fixed_scorers
-from pairwright.filters.attacks.text_classifier import compute_held_out_gaps
+from pairwright.filters.attacks.text_classifier import compute_repeated_gaps
 from pairwright.filters.metrics.confidence_intervals import Z95, wilson_interval
 from pairwright.filters.scorers.text_scorers import CaptionCorpus, GapScorer
 from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names
@@ -93,30 +93,38 @@ def measure_attacks(
     evidence = collect_evidence(texts, fixed, seed, classifiers)
     names, kind = encode_names(texts.types)
     found = {}
-    for name, gap in compute_attack_gaps(evidence, texts.groups, seed).items():
+    for name, gap in compute_attack_gaps(evidence, texts.groups, seed)[0].items():
         by_type = {each: _measure(gap[kind == number], {}) for number, each in enumerate(names)}
         found[name] = _measure(gap, by_type)
     return found
 
 
 def compute_attack_gaps(
-    evidence: Mapping[str, Evidence], groups: Sequence[str], seed: int | str
-) -> dict[str, FloatArray]:
+    evidence: Mapping[str, Evidence], groups: Sequence[str], *seeds: int | str
+) -> list[dict[str, FloatArray]]:
     """Return how much each attack prefers the positive of each row, float64 (n,) by name, *combined* last.
 
     A row is judged by classifiers that were trained on the given rows of other groups.
+
+    Args:
+        evidence: of each attack, by name.
+        groups: group of each row.
+        seeds: of sets of folds; the result has one mapping for each.
     """
     from scipy.sparse import hstack
 
     evidence = {name: each for name, each in evidence.items() if not each.balance_only}
-    found = {
-        name: compute_held_out_gaps(each.features, groups, seed, cost=each.cost) if each.gaps is None else each.gaps
-        for name, each in track(evidence.items(), "attacking", unit="attacks")
-    }
+    found: dict[str, list[FloatArray]] = {}
+    for name, each in track(evidence.items(), "attacking", unit="attacks"):
+        found[name] = (
+            compute_repeated_gaps(each.features, groups, seeds, cost=each.cost)
+            if each.gaps is None
+            else [each.gaps] * len(seeds)
+        )
     if len(evidence) > 1:
         together = hstack([each.features for each in evidence.values()], format="csr")
-        found[COMBINED] = compute_held_out_gaps(together, groups, seed, cost=COMBINED_COST)
-    return found
+        found[COMBINED] = compute_repeated_gaps(together, groups, seeds, cost=COMBINED_COST)
+    return [{name: gaps[number] for name, gaps in found.items()} for number in range(len(seeds))]
 
 
 def compute_preference_rate(gaps: FloatArray) -> float:
@@ -230,7 +238,7 @@ class SubsetEvaluator:
         # The folds move the accuracy on a small set by one or two points, so there the mean of three sets of folds is
         # used.
         times = 3 if len(rows) < _SMALL_SET else 1
-        return [compute_attack_gaps(within, groups, f"{seed} {number}") for seed in seeds for number in range(times)]
+        return compute_attack_gaps(within, groups, *(f"{seed} {number}" for seed in seeds for number in range(times)))
 
     def parts(self, kept: KeptMask) -> list[KeptMask]:
         """Return masks over the kept rows: all of them, then those of each type."""

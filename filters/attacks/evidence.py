@@ -16,7 +16,7 @@ from pairwright.datasets.progress import track
 from pairwright.filters.attacks.registry import CLASSIFIERS, TRANSFER, WORD_CLUSTERS, compute_classifier_features
 from pairwright.filters.attacks.transfer_prior import SplitCorpusGaps, estimate_transfer
 from pairwright.filters.attacks.word_clusters import compute_cluster_differences
-from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer, collect_unique_captions
+from pairwright.filters.scorers.text_scorers import CrossFittedScorer, GapScorer, collect_unique_captions, cross_fit
 from pairwright.generators.language.vocabulary import FloatArray, encode_names
 
 if TYPE_CHECKING:
@@ -162,35 +162,38 @@ def collect_evidence(
         classifiers: names of classifiers of the table (`registry.py`).
         transfer: goals of evidence against held-out attacks; without, the gaps of each scorer as they are.
     """
-
-    def gaps(scorer: GapScorer) -> FloatArray:
-        return scorer.gaps(texts.positives, texts.negatives, texts.groups, seed)
-
     # One corpus for all scorers that are trained on the rows: its texts are normalized once.
     rows = collect_unique_captions(texts.positives, texts.groups)
-    scorers = [
-        replace(each, corpus=rows) if isinstance(each, CrossFittedScorer) and each.corpus is None else each
+    trained = [
+        replace(each, corpus=rows) if each.corpus is None else each
         for each in scorers
+        if isinstance(each, CrossFittedScorer)
     ]
+    # Scorers without training data have no held-out variant.
+    halves = () if transfer is None else (0, 1)
+    variants = [*trained, *(replace(each, half=half) for half in halves for each in trained)]
+    gaps = cross_fit(variants, texts.positives, texts.negatives, texts.groups, seed)
+    whole = dict(zip((each.name for each in trained), gaps, strict=False))
     found: dict[str, Evidence] = {}
-    trained: dict[str, SplitCorpusGaps] = {}
-    for scorer in track(scorers, "training text-only scorers", unit="scorers"):
-        # Scorers without training data have no held-out variant.
-        if transfer is None or not isinstance(scorer, CrossFittedScorer):
-            found[scorer.name] = build_scorer_evidence(scorer.name, gaps(scorer))
-            continue
-        akin = [gaps(replace(scorer, half=half)) for half in (0, 1)]
-        trained[scorer.name] = SplitCorpusGaps(gaps(scorer), *akin)
-        found[scorer.name] = build_auxiliary_evidence(
-            scorer.name, trained[scorer.name].whole, texts.types, transfer.expected_rate
-        )
+    for scorer in scorers:
+        if scorer.name not in whole:
+            own = scorer.gaps(texts.positives, texts.negatives, texts.groups, seed)
+            found[scorer.name] = build_scorer_evidence(scorer.name, own)
+        elif transfer is None:
+            found[scorer.name] = build_scorer_evidence(scorer.name, whole[scorer.name])
+        else:
+            found[scorer.name] = build_auxiliary_evidence(
+                scorer.name, whole[scorer.name], texts.types, transfer.expected_rate
+            )
     for name in track(classifiers, "reading features", unit="classifiers"):
         found[name] = build_classifier_evidence(name, texts.positives, texts.negatives)
     if transfer is not None and transfer.captions:
         read = compute_cluster_differences(texts.positives, texts.negatives, transfer.captions)
         found[WORD_CLUSTERS] = Evidence(WORD_CLUSTERS, scale_to_unit_length(read))
     if transfer is not None and trained:
-        found[TRANSFER] = _build_transfer_evidence(trained, texts.types, transfer.target_share)
+        split = [gaps[start : start + len(trained)] for start in range(0, len(gaps), len(trained))]
+        by_half = {name: SplitCorpusGaps(*each) for name, each in zip(whole, zip(*split, strict=True), strict=True)}
+        found[TRANSFER] = _build_transfer_evidence(by_half, texts.types, transfer.target_share)
     return found
 
 

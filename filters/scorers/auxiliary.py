@@ -29,9 +29,9 @@ from pairwright.filters.scorers.cooccurrence import (
     FUNCTION_WORDS,
     Cooccurrence,
     add_boundaries,
-    extract_content_words,
     find_cooccurrences,
 )
+from pairwright.filters.scorers.shared_texts import SharedTexts
 from pairwright.filters.scorers.text_scorers import DECIMALS
 from pairwright.generators.language.trigram_model import TrigramModel
 from pairwright.generators.language.vocabulary import ID_BITS, FloatArray, IntArray, Vocabulary, sum_by_key, tokenize
@@ -57,14 +57,13 @@ class FrequencyScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "FrequencyScorer":
         """Return the scorer trained on ``captions``."""
-        tokens = [tokenize(caption) for caption in captions]
-        vocabulary = Vocabulary.of(tokens)
-        counts = np.bincount(vocabulary.encode(tokens)[0], minlength=len(vocabulary)) + 0.5
-        return cls(vocabulary, np.log(counts / counts.sum()))
+        texts = SharedTexts.of(captions)
+        counts = np.bincount(texts.encode(texts.words)[0], minlength=len(texts.words)) + 0.5
+        return cls(texts.words, np.log(counts / counts.sum()))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
-        flat, lengths = self.vocabulary.encode([tokenize(text) for text in texts])
+        flat, lengths = SharedTexts.of(texts).encode(self.vocabulary)
         owner = np.repeat(np.arange(len(lengths)), lengths)
         total = np.bincount(owner, weights=self.log_share[flat], minlength=len(lengths))
         return _sigmoid(total / np.maximum(lengths, 1) + 5.0)
@@ -96,11 +95,14 @@ class CooccurrenceScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "CooccurrenceScorer":
         """Return the scorer trained on ``captions``."""
-        return cls(Cooccurrence.fit(captions, WIDE_WINDOW))
+        texts = SharedTexts.of(captions)
+        encoded = texts.encode_content(texts.content_words)
+        return cls(Cooccurrence.fit_encoded(texts.content_words, *encoded, WIDE_WINDOW))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1; 0.5 without two known words."""
-        return _sigmoid(self.model.association(texts))
+        encoded = SharedTexts.of(texts).encode_content(self.model.vocabulary)
+        return _sigmoid(self.model.association_encoded(*encoded))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,14 +115,14 @@ class SimilarityScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "SimilarityScorer":
         """Return the scorer trained on ``captions``."""
-        tokens = [extract_content_words(caption) for caption in captions]
-        vocabulary = Vocabulary.of(tokens)
-        keys, _ = find_cooccurrences(*vocabulary.encode(tokens))
+        texts = SharedTexts.of(captions)
+        vocabulary = texts.content_words
+        keys, _ = find_cooccurrences(*texts.encode_content(vocabulary))
         return cls(vocabulary, _compute_cooccurrence_factors(*sum_by_key(keys), len(vocabulary)))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1; 0.5 without two known words."""
-        keys, owner = find_cooccurrences(*self.vocabulary.encode([extract_content_words(text) for text in texts]))
+        keys, owner = find_cooccurrences(*SharedTexts.of(texts).encode_content(self.vocabulary))
         cosine = np.einsum("nd,nd->n", self.vectors[keys >> ID_BITS], self.vectors[keys & _LOW_BITS])
         times = np.bincount(owner, minlength=len(texts))
         total = np.bincount(owner, weights=cosine, minlength=len(texts))
@@ -141,10 +143,10 @@ class WordOrderScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "WordOrderScorer":
         """Return the scorer trained on ``captions``."""
-        tokens = [tokenize(caption) for caption in captions]
-        vocabulary = Vocabulary.of(tokens)
+        texts = SharedTexts.of(captions)
+        vocabulary = texts.words
         size = len(vocabulary)
-        left, right, _ = _find_following_pairs(*vocabulary.encode(tokens), size)
+        left, right, _ = _find_following_pairs(*texts.encode(vocabulary), size)
         keys, times = sum_by_key(left * (FOLLOWING_WORDS * size) + right)
         return cls(
             vocabulary,
@@ -155,7 +157,7 @@ class WordOrderScorer:
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the score of each text, float64 (n,) in 0-1."""
-        flat, lengths = self.vocabulary.encode([tokenize(text) for text in texts])
+        flat, lengths = SharedTexts.of(texts).encode(self.vocabulary)
         left, right, owner = _find_following_pairs(flat, lengths, len(self.vocabulary))
         fit = np.einsum("nd,nd->n", self.before[left], self.after[right])
         places = np.bincount(owner, minlength=len(texts))

@@ -22,8 +22,9 @@ from pairwright.datasets.errors import InputError, UsageError
 from pairwright.datasets.progress import track
 from pairwright.datasets.rng import make_numpy_rng
 from pairwright.filters.scorers.cooccurrence import Cooccurrence
+from pairwright.filters.scorers.shared_texts import SharedTexts
 from pairwright.generators.language.trigram_model import TrigramModel
-from pairwright.generators.language.vocabulary import FloatArray, IntArray, encode_names, normalize_text
+from pairwright.generators.language.vocabulary import FloatArray, IntArray, Vocabulary, encode_names, normalize_text
 
 DECIMALS = 9
 _BATCH_SIZE = 5_000  # rows; scorers use some KB per text
@@ -62,11 +63,11 @@ class GrammarScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "GrammarScorer":
         """Return the scorer trained on ``captions``."""
-        return cls(TrigramModel.fit(captions))
+        return cls(SharedTexts.of(captions).trigram_model)
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the fluency of each text, float64 (n,) in 0-1."""
-        return compute_grammar_score(*self.model.log_prob(texts))
+        return compute_grammar_score(*SharedTexts.of(texts).log_prob(self.model))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +82,12 @@ class PlausibilityScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "PlausibilityScorer":
         """Return the scorer trained on ``captions``."""
-        return cls(Cooccurrence.fit(captions))
+        return cls(Cooccurrence.fit_encoded(*_read_content(captions)))
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the plausibility of each text, float64 (n,) in 0-1."""
-        return compute_plausibility_score(self.model.association(texts))
+        encoded = SharedTexts.of(texts).encode_content(self.model.vocabulary)
+        return compute_plausibility_score(self.model.association_encoded(*encoded))
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +102,11 @@ class LikelihoodScorer:
     @classmethod
     def train(cls, captions: Sequence[str]) -> "LikelihoodScorer":
         """Return the scorer trained on ``captions``."""
-        return cls(TrigramModel.fit(captions))
+        return cls(SharedTexts.of(captions).trigram_model)
 
     def score(self, texts: Sequence[str]) -> FloatArray:
         """Return the likelihood of each text, float64 (n,) in 0-1."""
-        total, _ = self.model.log_prob(texts)
+        total, _ = SharedTexts.of(texts).log_prob(self.model)
         result: FloatArray = np.round(1.0 / (1.0 - total / 40.0), DECIMALS)
         return result
 
@@ -121,6 +123,11 @@ class LengthScorer:
         positive, negative = (np.array([len(text) for text in texts], np.float64) for texts in (positives, negatives))
         result: FloatArray = np.round(50.0 / (50.0 + positive) - 50.0 / (50.0 + negative), DECIMALS)
         return result
+
+
+def _read_content(captions: Sequence[str]) -> tuple[Vocabulary, IntArray, IntArray]:
+    shared = SharedTexts.of(captions)
+    return shared.content_words, *shared.encode_content(shared.content_words)
 
 
 def compute_grammar_score(total: FloatArray, tokens: IntArray) -> FloatArray:
@@ -208,30 +215,67 @@ class CrossFittedScorer:
         Raises:
             InputError: every caption of a corpus from elsewhere is under test.
         """
-        corpus = self.corpus or collect_unique_captions(positives, groups)
-        if self.half is not None:
-            corpus = corpus.halves[self.half]
-        fold = assign_folds(groups, self.folds, seed) if corpus.pool else np.zeros(len(groups), np.int64)
-        gaps = np.full(len(groups), np.nan)
+        return cross_fit([self], positives, negatives, groups, seed)[0]
+
+
+def cross_fit(
+    scorers: Sequence[CrossFittedScorer],
+    positives: Sequence[str],
+    negatives: Sequence[str],
+    groups: Sequence[str],
+    seed: int,
+) -> list[FloatArray]:
+    """Return `CrossFittedScorer.gaps` of each scorer; those of one corpus read its captions and the rows together.
+
+    Args:
+        scorers: any number.
+        positives: of n rows.
+        negatives: of the rows.
+        groups: of the rows.
+        seed: of the folds.
+
+    Raises:
+        InputError: every caption of a corpus from elsewhere is under test.
+    """
+    gaps = [np.full(len(groups), np.nan) for _ in scorers]
+    own = collect_unique_captions(positives, groups) if any(each.corpus is None for each in scorers) else None
+    alike: dict[tuple[int, int | None, int], list[int]] = {}
+    for number, scorer in enumerate(scorers):
+        alike.setdefault((id(scorer.corpus), scorer.half, scorer.folds), []).append(number)
+    for (_, half, folds), members in track(alike.items(), "training text-only scorers", unit="sets of captions"):
+        corpus = scorers[members[0]].corpus or own
+        if corpus is None:
+            raise ValueError("the rows were not read")
+        part = corpus if half is None else corpus.halves[half]
+        fold = assign_folds(groups, folds, seed) if corpus.pool else np.zeros(len(groups), np.int64)
         for number in track(np.unique(fold), "scoring", unit="folds"):
             rows = np.flatnonzero(fold == number).tolist()
-            tested_positives, tested_negatives = [positives[row] for row in rows], [negatives[row] for row in rows]
-            tested = {normalize_text(text) for text in (*tested_positives, *tested_negatives)}
-            training = corpus.without({groups[row] for row in rows}, tested)
-            if training:
-                scorer = self.train(training)
-                for start in range(0, len(rows), _BATCH_SIZE):
-                    some = slice(start, start + _BATCH_SIZE)
-                    gaps[rows[some]] = np.round(
-                        scorer.score(tested_positives[some]) - scorer.score(tested_negatives[some]), DECIMALS
-                    )
-            elif not corpus.pool and self.half is None:
+            training, texts = _split_fold(part, rows, positives, negatives, groups)
+            if not training and not corpus.pool and half is None:
                 raise InputError(
                     "no caption is left without the images and texts under test",
                     where="corpus",
                     fix="Give captions of other images, or no corpus to train on the rows themselves.",
                 )
-        return gaps
+            for member in members if training else ():
+                trained = scorers[member].train(training)
+                scores = np.concatenate([trained.score(batch).reshape(2, -1) for batch in texts], axis=1)
+                gaps[member][rows] = np.round(scores[0] - scores[1], DECIMALS)
+    return gaps
+
+
+def _split_fold(
+    corpus: CaptionCorpus,
+    rows: Sequence[int],
+    positives: Sequence[str],
+    negatives: Sequence[str],
+    groups: Sequence[str],
+) -> tuple[SharedTexts, list[SharedTexts]]:
+    # The captions that may train the scorers of these rows; and batches of their positives, then negatives.
+    batches = [rows[start : start + _BATCH_SIZE] for start in range(0, len(rows), _BATCH_SIZE)]
+    texts = [SharedTexts(side[row] for side in (positives, negatives) for row in batch) for batch in batches]
+    tested = {normalize_text(text) for batch in texts for text in batch}
+    return SharedTexts(corpus.without({groups[row] for row in rows}, tested)), texts
 
 
 def assign_folds(groups: Sequence[str], folds: int, seed: int | str) -> IntArray:

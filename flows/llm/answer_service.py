@@ -44,12 +44,12 @@ from pairwright.flows.llm.answer_messages import (
 )
 from pairwright.flows.llm.model_access import ModelAccess
 from pairwright.flows.progress import BuildProgress
+from pairwright.flows.state.locks import ANSWERS_LOCK
 from pairwright.generators.llm.client.messages import Model, Schema
 from pairwright.generators.llm.client.request_errors import RequestError
 from pairwright.generators.llm.runner import RequestTotals
 from pairwright.generators.llm.session import RATE_S, SHUTDOWN_GRACE_S, WATCH_S, Session, Snapshot
 
-LOCK_FILE = ".answers.lock"
 LOOPBACK = "127.0.0.1"
 _POLL_S = 0.1  # between attempts to get the lock
 
@@ -139,7 +139,7 @@ class AnswerService:
 
     def _run(self, access: ModelAccess) -> None:
         try:
-            with (self._root / LOCK_FILE).open("a") as lock:
+            with (self._root / ANSWERS_LOCK).open("a") as lock:
                 while not self._closing.is_set():
                     try:
                         acquire_lock(lock, self._root)

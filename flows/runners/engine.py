@@ -35,6 +35,7 @@ The generator yields a group, is sent its receipts, and returns the last group. 
 merges yields a job per part and returns the merging job.
 """
 
+_ASKING_JOBS = 2  # at once in one process: while one waits for the server, the other checks answers
 _POLL_S = 1.0  # between two looks for the receipts of other shares
 
 
@@ -48,6 +49,7 @@ class Engine:
         progress: receives the progress.
         done: receipts by stage, in the order of parts; filled as stages end.
         local_pool: runs the jobs that must run in this process.
+        asking_pool: runs the jobs that ask a model.
         stop: set when the build ends early; jobs that run in this process check it.
         selection: which stages run.
         artifacts: the progress on Prefect's page.
@@ -62,6 +64,7 @@ class Engine:
     progress: BuildProgress
     done: dict[str, tuple[Receipt, ...]]
     local_pool: Executor
+    asking_pool: Executor
     stop: threading.Event
     selection: StageSelection
     artifacts: FlowArtifacts
@@ -155,6 +158,7 @@ class Engine:
         if job.asks is not None:
             await asyncio.to_thread(self.answers.start, job.asks)
             job = replace(job, asks=None)  # it holds the address of the server
+            pool = self.asking_pool
         if job.in_build_process:
             pool = self.local_pool
         elif job.multi_core:
@@ -218,6 +222,7 @@ async def open_engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
         MissingResourceError: when Ray is not installed.
     """
     pool, local_pool, stop = _pool(root, config, progress.note), ThreadPoolExecutor(1), threading.Event()
+    asking_pool = ThreadPoolExecutor(_ASKING_JOBS) if isinstance(pool, ThreadPoolExecutor) else pool
     workers = _workers(config)
     # Other shares of the build may run on other machines.
     on_this_machine = config.runner == "processes" and selection.share is None
@@ -225,13 +230,17 @@ async def open_engine(  # noqa: PLR0913, PLR0917 - what belongs to one run
     answers = AnswerService(root, host, progress, others_go_on=selection.share is not None)
     try:
         yield Engine(
-            *(root, pool, progress, {}, local_pool, stop, selection, artifacts, reported, max_task_runs, workers),
-            answers,
+            *(root, pool, progress, {}, local_pool, asking_pool, stop, selection, artifacts, reported, max_task_runs),
+            *(workers, answers),
         )
+    except asyncio.CancelledError:
+        if isinstance(pool, WorkerProcesses):
+            pool.kill()
+        raise
     finally:
         stop.set()
         answers.close()
-        for each in (pool, local_pool):
+        for each in (pool, local_pool, asking_pool):
             each.shutdown(wait=True, cancel_futures=True)
         answers.remove_address()
 

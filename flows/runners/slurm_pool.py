@@ -60,6 +60,19 @@ class _Array:
     ended: set[int] = field(default_factory=set)  # tasks that squeue did not show at the last look
 
 
+def check_slurm_commands() -> None:
+    """Check that Slurm's commands are installed.
+
+    Raises:
+        MissingResourceError: when one is not.
+    """
+    for command in ("sbatch", "squeue", "scancel"):
+        if shutil.which(command) is None:
+            raise MissingResourceError(
+                f"`{command}` was not found: start the build where Slurm's commands are installed, such as a login node."
+            )
+
+
 class SlurmPool(Executor):
     """Runs jobs as array tasks.
 
@@ -74,11 +87,7 @@ class SlurmPool(Executor):
     """
 
     def __init__(self, root: Path, section: SlurmSection, name: str, note: Callable[[str], None]) -> None:
-        for command in ("sbatch", "squeue", "scancel"):
-            if shutil.which(command) is None:
-                raise MissingResourceError(
-                    f"`{command}` was not found: start the build where Slurm's commands are installed, such as a login node."
-                )
+        check_slurm_commands()
         self._root, self._section, self._name, self._note = root, section, name, note
         self._folder, self._mark = root / FOLDER, uuid4().hex
         self._number = 0

@@ -1,6 +1,6 @@
 """Stages ``negatives``, ``positives``, ``conversations`` and third-party ones: a generator over the parts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from pairwright.generators.language.token_storage import read_tokens
 from pairwright.generators.language.wordnet import load_wordnet
 from pairwright.generators.language.wordnet_table import table_path
 from pairwright.generators.protocols import AnyLLMGenerator, RuleGenerator, annotate_pairs
-from pairwright.generators.registry import Materials, build_generator, generator_fingerprint
+from pairwright.generators.registry import BUILT_IN, Materials, build_generator, generator_fingerprint
 
 if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
@@ -89,7 +89,7 @@ class PartOutputs:
 
 def generate_part(root: Path, part: str, stage: GeneratingStage) -> JobResult:
     """Run a generator over the selected pairs of a part; see `PartOutputs`."""
-    generator = build_generator(stage.generator, materials_of(root, stage.seed), stage.options)
+    generator = _generator_of(root, stage)
     outputs = PartOutputs(root, stage)
     pairs = PAIRS.read(pairs_path(root, part))
     tokens = read_tokens(tokens_path(root, part), [pair.caption for pair in pairs])
@@ -99,6 +99,33 @@ def generate_part(root: Path, part: str, stage: GeneratingStage) -> JobResult:
     )
     outputs.write(part, annotate_pairs(generator, selected, stage.seed))
     return outputs.result(generator)
+
+
+def _generator_of(root: Path, stage: GeneratingStage) -> RuleGenerator:
+    """Return the generator of a stage; a process keeps one of ours, which remembers words and edits, for its next part.
+
+    What it remembers changes no text. A third-party generator may count what it has made: it begins anew in each part.
+    """
+    materials = materials_of(root, stage.seed)
+    if stage.generator not in BUILT_IN:
+        return build_generator(stage.generator, materials, stage.options)
+    return _keep_generator(_Construction(stage.generator, id(materials), repr(stage.options), materials, stage.options))
+
+
+@dataclass(frozen=True)
+class _Construction:
+    """How a generator is constructed; compared by name, identity of the materials and text of the options."""
+
+    name: str
+    materials_id: int
+    written_options: str
+    materials: Materials = field(compare=False)
+    options: Mapping[str, Any] = field(compare=False)
+
+
+@lru_cache(maxsize=1)
+def _keep_generator(construction: _Construction) -> RuleGenerator:
+    return build_generator(construction.name, construction.materials, construction.options)
 
 
 def materials_of(root: Path, seed: int) -> Materials:

@@ -6,7 +6,7 @@ Three kinds of stages are one job over all parts, in the build's process: conver
 the counts of all parts; the Batch API, whose batches should be few and large; and local models.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -61,22 +61,39 @@ def model_jobs(run: "StageRun") -> Sequence[Job]:
 
 def model_part_jobs(run: "StageRun") -> "StageJobs":
     """Return the jobs of a generating stage whose generator asks a model: one per part, then one that adds up their bills."""
-    stage = stage_of_run(run)
+    stage, rows, parts = stage_of_run(run), run.selected_pairs, len(run.parts)
     access = model_access_for_build(run.config.llm, run.home, run.bill, seed=run.config.seed)
     identity = [repr(stage), access.stage_identity(), generator_state(stage.generator)]
-    served = access.without_address()
-    rows = run.selected_pairs
-    jobs = []
-    for part, images in zip(run.parts, _images(run, stage), strict=True):
-        retry = run.retry_failed and failed_path(run.root, stage.name, part).is_file()
+    states = {part: [*identity, images] for part, images in zip(run.parts, _images(run, stage), strict=True)}
+    return jobs_that_ask(run, access, states, lambda served, _: ModelPart(stage, served, rows, parts), ModelTotals)
+
+
+def jobs_that_ask(
+    run: "StageRun",
+    access: ModelAccess,
+    states: Mapping[str, object],
+    job_of: Callable[[ModelAccess, str], Callable[..., JobResult]],
+    totals_of: "type[ModelTotals]",
+) -> "StageJobs":
+    """Return one job per part that asks the build's `AnswerService`, then one that adds up counts and bills.
+
+    Args:
+        run: of the stage.
+        access: the model.
+        states: for the fingerprint of the job of each part.
+        job_of: returns the job of a part, called with the model without its address and the part.
+        totals_of: makes the last job.
+    """
+    served, jobs = access.without_address(), list[Job]()
+    for part, state in states.items():
+        retry = run.retry_failed and failed_path(run.root, run.name, part).is_file()
         if retry:
             receipt_path(run.root, run.name, part).unlink(missing_ok=True)
-        job = ModelPart(stage, replace(served, retry_failed=retry), rows, len(run.parts))
-        jobs.append(run.job(job, part, part=part, settings=[*identity, images], asks=access))
+        job = job_of(replace(served, retry_failed=retry), part)
+        jobs.append(run.job(job, part, part=part, settings=state, asks=access))
     done = yield jobs
     facts = {receipt.part: receipt.facts for receipt in done}
-    totals = ModelTotals(stage.name, facts, total_counts(done), served)
-    return [run.job(totals, settings=[facts], after=done)]
+    return [run.job(totals_of(run.name, facts, total_counts(done), served), settings=[facts], after=done)]
 
 
 def asks_by_part(config: "BuildConfig", options: object) -> bool:
@@ -133,22 +150,46 @@ class ModelPart:
         generator = build_llm_generator(stage.generator, materials, options)
         task = PairTask(generator, access, stage.seed, stage.options)
         made: list[list[Annotation]] = []
-        with RowRun(access, failed, _ignore, service.report) as run:
-            try:
-                run.run(task, task.rows(pairs), len(pairs), nullcontext(lambda _, rows: made.append(rows)))
-            except MostlyFailingError:
-                # A part of few rows may fail as a whole; that the server answers no request shows in more of them.
-                answered, failing_parts = service.counts
-                if run.done < len(pairs) or (not answered and failing_parts >= min(_FAILING_PARTS, self.parts)):
-                    raise
-            bill = {**run.bill(), "failed": run.failed.counts.total()}
-        if not failed.stat().st_size:
-            failed.unlink()
-        used = answers_path(root, stage.name, part)
-        _write_used(used, service.used)
-        outputs = PartOutputs(root, stage, [used, *([failed] if failed.exists() else [])])
+        with RowRun(access, failed, ignore_message, service.report) as run:
+            take = nullcontext(lambda _, rows: made.append(rows))
+            bill = run_part(
+                run, service, self.parts, len(pairs), lambda: run.run(task, task.rows(pairs), len(pairs), take)
+            )
+        outputs = PartOutputs(root, stage, write_answers(root, stage.name, part, service))
         outputs.write(part, made)
         return outputs.result(generator, llm=bill)
+
+
+def run_part(run: RowRun, service: ServiceModel, parts: int, rows: int, start: Callable[[], None]) -> dict[str, Any]:
+    """Run the rows of a part and return their bill; a part whose rows fail may be one of few rows.
+
+    Args:
+        run: of the part.
+        service: answers its requests.
+        parts: number of parts of the stage.
+        rows: number of rows of the part.
+        start: runs them.
+
+    Raises:
+        PairwrightError: what stopped the run.
+    """
+    try:
+        start()
+    except MostlyFailingError:
+        # A part of few rows may fail as a whole; that the server answers no request shows in more of them.
+        answered, failing_parts = service.counts
+        if run.done < rows or (not answered and failing_parts >= min(_FAILING_PARTS, parts)):
+            raise
+    return {**run.bill(), "failed": run.failed.counts.total()}
+
+
+def write_answers(root: Path, stage: str, part: str, service: ServiceModel) -> list[Path]:
+    """Write which answers the rows of a part use; return that file, and the one of failed rows if there are any."""
+    used, failed = answers_path(root, stage, part), failed_path(root, stage, part)
+    _write_used(used, service.used)
+    if not failed.stat().st_size:
+        failed.unlink()
+    return [used, *([failed] if failed.exists() else [])]
 
 
 def _write_used(path: Path, used: Mapping[str, tuple[int, int]]) -> None:
@@ -262,5 +303,5 @@ def has_failed_rows(root: Path, stage: str) -> bool:
     return any(path.stat().st_size for path in failed_files(root, stage))
 
 
-def _ignore(_: str) -> None:
+def ignore_message(_: str) -> None:
     """Ignore a message: the service passes on those that matter."""

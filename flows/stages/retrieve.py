@@ -1,13 +1,15 @@
 """Stage ``retrieve``: the pairs that queries find in the index.
 
-One job searches the index with all cores of its node and writes ``chosen/PART.parquet``: the pairs of a part that later
-stages read. Then a job per part writes the rejected rows of the others.
+More than `QUERIES_PER_JOB` queries are searched in batches: one job tunes the search, others write the hits of a batch into
+``retrieval/found-BATCH.parquet``. One job ranks all hits (few queries are searched there, with all cores of its node) and
+writes ``chosen/PART.parquet``: the pairs of a part that later stages read. Then a job per part writes the rejected rows of
+the others.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -16,14 +18,16 @@ from pairwright.datasets.errors import NothingKeptError
 from pairwright.datasets.record_tables import PAIRS, REJECTS
 from pairwright.datasets.rejects import make_reject
 from pairwright.flows.state.inputs import named_state
-from pairwright.flows.state.layout import chosen_path, pairs_path, rejected_path, retrieved_keys_path
+from pairwright.flows.state.layout import chosen_path, pairs_path, part_name, rejected_path, retrieved_keys_path
 from pairwright.flows.state.receipts import Counts, JobResult, contents_of, total_counts
-from pairwright.indexes.building.open import open_index_with_encoder
+from pairwright.indexes.building.open import IndexWithEncoder, open_index_with_encoder
+from pairwright.indexes.encoders.protocols import TextEncoder, Vectors
+from pairwright.indexes.retrieval.batched_search import Mode, SearchEffort
 from pairwright.indexes.retrieval.coverage_page import write_coverage_page
 from pairwright.indexes.retrieval.exclusion import ExclusionFilter, make_exclusion_rejects, read_exclusions
 from pairwright.indexes.retrieval.queries import read_queries, read_query_vectors
 from pairwright.indexes.retrieval.results import RetrieveOptions
-from pairwright.indexes.retrieval.retrieve import retrieve
+from pairwright.indexes.retrieval.retrieve import TunedMode, retrieve, search_range, tune_search
 
 if TYPE_CHECKING:
     from pairwright.flows.config.sections import RetrieveSection
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from pairwright.flows.stages.definition import StageRun
 
 _FACTS = ("queries", "hits", "k_counts", "excluded", "uncompared", "modes", "uncovered")
+QUERIES_PER_JOB = 4096
 _CHOSEN = ["key", *REJECTS.schema.names()]
 
 
@@ -42,7 +47,18 @@ def retrieve_jobs(run: "StageRun") -> "StageJobs":
     args = (run.parts, section, index.device, *([run.base.root] if run.base else []))
     named = [section.queries, *filter(None, [section.query_vectors]), *section.exclude, *section.exclude_images]
     state = f"{named_state(named)} {run.base_state}"
-    (searched,) = yield [run.job(search_index, *args, part="search", state=state, multi_core=True)]
+    tuned, found = {}, ()
+    batches = range(0, len(read_queries(Path(section.queries))), QUERIES_PER_JOB)
+    if len(batches) > 1:
+        own = (section, index.device)
+        (planned,) = yield [run.job(plan_search, *own, part="plan", state=state, multi_core=True)]
+        tuned, names = dict(planned.facts), [part_name(number) for number in range(len(batches))]
+        found = yield [
+            run.job(search_batch, name, start, *own, tuned, part=f"found-{name}", state=state, after=[planned])
+            for name, start in zip(names, batches, strict=True)
+        ]
+        args = (*args[:3], args[3] if run.base else None, tuned, tuple(names))
+    (searched,) = yield [run.job(search_index, *args, part="search", state=state, multi_core=True, after=found)]
     chosen = contents_of([searched])
     rejected = yield [
         run.job(reject_unretrieved, part, part=part, state=chosen[f"chosen/{part}.parquet"]) for part in run.parts
@@ -50,8 +66,72 @@ def retrieve_jobs(run: "StageRun") -> "StageJobs":
     return [run.total_job(total_counts(rejected), searched.facts, after=(searched, *rejected))]
 
 
-def search_index(
-    root: Path, parts: list[str], section: "RetrieveSection", device: str, home: Path | None = None
+def plan_search(root: Path, section: "RetrieveSection", device: str) -> JobResult:
+    """Tune the search; the facts are the settings of each mode."""
+    opened, queries = open_index_with_encoder(root / "index", device=device), read_queries(Path(section.queries))
+    tuned = tune_search(opened.index, _encoding(opened, section, len(queries)), queries, _options(section))
+    facts = {
+        mode: [one.effort.ef_search, one.effort.exact, one.effort.min_score, one.recall, one.sample]
+        for mode, one in tuned.items()
+    }
+    return JobResult([], Counts("pair"), facts)
+
+
+def search_batch(  # noqa: PLR0913, PLR0917 - a job's arguments
+    root: Path, name: str, start: int, section: "RetrieveSection", device: str, tuned: Mapping[str, Sequence[Any]]
+) -> JobResult:
+    """Search the index with a batch of the queries and write their hits.
+
+    Args:
+        root: the folder of the index.
+        name: of the batch.
+        start: number of its first query vector.
+        section: of the config.
+        device: of the encoder.
+        tuned: facts of `plan_search`.
+    """
+    opened, queries = open_index_with_encoder(root / "index", device=device), read_queries(Path(section.queries))
+    encoding, asks = _encoding(opened, section, len(queries)), range(start, start + QUERIES_PER_JOB)
+    found = search_range(opened.index, encoding, queries, _options(section), _tuned_modes(tuned), asks)
+    path = _found_path(root, name)
+    frames = [frame.with_columns(mode=pl.lit(mode)) for mode, frame in found.items()]
+    with replace_atomically(path) as temporary:
+        (pl.concat(frames) if frames else pl.DataFrame()).write_parquet(temporary)
+    return JobResult([path], Counts("pair"))
+
+
+def _found_path(root: Path, name: str) -> Path:
+    return root / "retrieval" / f"found-{name}.parquet"
+
+
+def _encoding(opened: IndexWithEncoder, section: "RetrieveSection", queries: int) -> TextEncoder | Vectors | None:
+    """Return the vectors of the queries if the config names them, else the encoder of the index."""
+    if section.query_vectors:
+        return read_query_vectors(Path(section.query_vectors), queries, opened.index.info.dim)
+    return opened.encoder
+
+
+def _tuned_modes(facts: Mapping[str, Sequence[Any]]) -> dict[Mode, TunedMode]:
+    return {
+        cast("Mode", mode): TunedMode(SearchEffort(ef_search, exact, min_score), recall, sample)
+        for mode, (ef_search, exact, min_score, recall, sample) in facts.items()
+    }
+
+
+def _read_found(root: Path, names: Sequence[str], modes: Iterable[Mode]) -> dict[Mode, pl.DataFrame]:
+    """Return the hits of all batches by mode."""
+    frames = [frame for name in names if (frame := pl.read_parquet(_found_path(root, name))).width]
+    return {mode: pl.concat([frame.filter(pl.col("mode") == mode).drop("mode") for frame in frames]) for mode in modes}
+
+
+def search_index(  # noqa: PLR0913, PLR0917 - a job's arguments
+    root: Path,
+    parts: list[str],
+    section: "RetrieveSection",
+    device: str,
+    home: Path | None = None,
+    tuned: Mapping[str, Sequence[Any]] | None = None,
+    batches: Sequence[str] = (),
 ) -> JobResult:
     """Search the index with every query and select the pairs among the hits.
 
@@ -65,20 +145,22 @@ def search_index(
         device: of the encoder.
         home: the build directory that these pairs are added to. They compete with the hits there (`best_new_hits`), and
             the keys that were selected there stay selected.
+        tuned: facts of `plan_search`, if the queries were searched in batches.
+        batches: names of the batches; none: the index is searched here.
 
     Raises:
         NothingKeptError: when no query found a pair.
     """
     opened = open_index_with_encoder(root / "index", device=device)
     queries = read_queries(Path(section.queries))
-    vectors = None
-    if section.query_vectors:
-        vectors = read_query_vectors(Path(section.query_vectors), len(queries), opened.index.info.dim)
     lookup = _PairLookup(root, parts)
     exclusion = read_exclusions(section.exclude, images=section.exclude_images)
     exclusion_filter = ExclusionFilter(exclusion, lookup.of) if exclusion else None
+    modes = _tuned_modes(tuned or {})
     found = retrieve(
-        opened.index, vectors if vectors is not None else opened.encoder, queries, _options(section), exclusion_filter
+        *(opened.index, _encoding(opened, section, len(queries)), queries, _options(section), exclusion_filter),
+        modes or None,
+        _read_found(root, batches, modes) if batches else None,
     )
     folder = root / "retrieval"
     found.write_hits(folder / "hits.parquet")

@@ -62,9 +62,9 @@ def pairs_path(root: Path, part: str) -> Path:
     return root / "pairs" / f"{part}.parquet"
 
 
-def captions_path(root: Path) -> Path:
-    """Return the file of the pairs whose captions a model wrote."""
-    return root / "captions" / "all.parquet"
+def captions_path(root: Path, part: str = "all") -> Path:
+    """Return the file of the pairs whose captions a model wrote; of a piece of the input, if one is given."""
+    return root / "captions" / f"{part}.parquet"
 
 
 def tokens_path(root: Path, part: str) -> Path:

@@ -16,6 +16,9 @@ from pairwright.datasets.file_locks import acquire_lock
 from pairwright.datasets.version_switch import LOCK_FILE, STAGING_FOLDER
 from pairwright.flows.state.layout import OWNED
 
+ANSWERS_LOCK = ".answers.lock"  # of the process that sends the requests of a build (`flows/llm/answer_service.py`)
+_PART_LOCK, _SETUP_LOCK = ".part-", ".setup"
+
 
 def claim_folder(root: Path) -> None:
     """Make ``root`` a build directory, unless it is one.
@@ -74,15 +77,24 @@ def part_lock(root: Path, part: str) -> Iterator[None]:
     """
     busy = "a build of all parts is running in this folder. Wait for it, or choose another --out."
     twice = f"part {part} is being built by another process. Give each process another part."
-    with _locked(root, LOCK_FILE, busy, shared=True), _locked(root, f".part-{part.replace('/', '-of-')}", twice):
+    with _locked(root, LOCK_FILE, busy, shared=True), _locked(root, f"{_PART_LOCK}{part.replace('/', '-of-')}", twice):
         yield
 
 
 @contextmanager
 def setup_lock(root: Path) -> Iterator[None]:
     """Let one process at a time prepare the build directory ``root``; wait for the others."""
-    with _locked(root, ".setup", "", wait=True):
+    with _locked(root, _SETUP_LOCK, "", wait=True):
         yield
+
+
+def remove_lock_files(root: Path) -> None:
+    """Remove the lock files of the parts of a finished build.
+
+    Call it under `build_lock`, which no process that builds a part can hold at the same time.
+    """
+    for path in (root / _SETUP_LOCK, root / ANSWERS_LOCK, *root.glob(f"{_PART_LOCK}*-of-*")):
+        path.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def sum_by_key(keys: IntArray, weights: IntArray | None = None) -> tuple[IntArra
     if weights is None:
         distinct, counts = np.unique(keys, return_counts=True)
         return distinct, counts.astype(np.int64)
-    order = np.argsort(keys, kind="stable")
+    order = np.argsort(keys)  # integer sums do not depend on the order of equal keys
     distinct, starts = np.unique(keys[order], return_index=True)
     return distinct, np.add.reduceat(weights[order], starts) if len(distinct) else np.zeros(0, np.int64)
 

@@ -112,8 +112,28 @@ class FilteredHits:
     short: dict[Mode, int]
 
 
-def search_with_exclusion(
-    index: Index, asks: LazyVectors, k: int, efforts: Mapping[Mode, SearchEffort], guard: ExclusionFilter | None = None
+def search_some(
+    index: Index, asks: LazyVectors, k: int, efforts: Mapping[Mode, SearchEffort], numbers: NDArray[np.int64]
+) -> dict[Mode, pl.DataFrame]:
+    """Search ``index`` with some of the query vectors, for ``first`` of `search_with_exclusion`.
+
+    Args:
+        index: an open index.
+        asks: query vectors.
+        k: pairs per vector and mode.
+        efforts: search settings of the requested modes.
+        numbers: ascending numbers of the vectors to search with, at least one.
+    """
+    return _DeepeningSearch(index, asks, k, efforts, None).search_to_depth(dict.fromkeys(efforts, numbers), k)
+
+
+def search_with_exclusion(  # noqa: PLR0913, PLR0917 - of a search
+    index: Index,
+    asks: LazyVectors,
+    k: int,
+    efforts: Mapping[Mode, SearchEffort],
+    guard: ExclusionFilter | None = None,
+    first: Mapping[Mode, pl.DataFrame] | None = None,
 ) -> FilteredHits:
     """Search ``index`` with every query vector in every mode.
 
@@ -123,6 +143,7 @@ def search_with_exclusion(
         k: pairs per vector and mode.
         efforts: search settings of the requested modes.
         guard: filter of excluded pairs.
+        first: results of `search_some` for all vectors, in their order; without, they are searched here.
     """
     search = _DeepeningSearch(index, asks, k, efforts, guard)
     pending = {mode: np.arange(asks.count) for mode in efforts}
@@ -130,7 +151,8 @@ def search_with_exclusion(
     short: dict[Mode, int] = dict.fromkeys(efforts, 0)
     depth, deepest = k, max(MAX_DEPTH_FACTOR * k, MIN_DEPTH_LIMIT)
     while pending:
-        found, pending = search.remove_excluded(search.search_to_depth(pending, depth)), {}
+        searched = dict(first) if first is not None and depth == k else search.search_to_depth(pending, depth)
+        found, pending = search.remove_excluded(searched), {}
         for mode, frame in found.items():
             incomplete = _queries_short_of_hits(frame, k, efforts[mode].min_score)
             if depth >= deepest:

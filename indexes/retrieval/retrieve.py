@@ -19,9 +19,10 @@ against 100,000 pairs: 1.6 GiB in total). Hits with their texts are produced in 
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from pairwright.datasets.errors import UsageError
@@ -34,6 +35,7 @@ from pairwright.indexes.retrieval.batched_search import (
     Mode,
     SearchEffort,
     decode_keys,
+    search_some,
     search_with_exclusion,
 )
 from pairwright.indexes.retrieval.coverage import (
@@ -56,12 +58,64 @@ _MAX_EXACT_COMPARISONS = 2**30  # always affordable: a minute or less
 _MAX_EXACT_VECTORS = 2**22  # vectors read for few queries: 8 GiB in float32 at 512 dimensions
 
 
-def retrieve(
+@dataclass(frozen=True)
+class TunedMode:
+    """Search settings of a mode.
+
+    Attributes:
+        effort: of the search.
+        recall: recall@K against exact search on a sample of the queries; None if not measured.
+        sample: number of queries of the sample.
+    """
+
+    effort: SearchEffort
+    recall: float | None
+    sample: int
+
+
+def tune_search(
+    index: Index, encoding: TextEncoder | Vectors | None, queries: Sequence[Query], options: RetrieveOptions
+) -> dict[Mode, TunedMode]:
+    """Return the search settings that `retrieve` chooses; arguments and errors as there."""
+    _check_modes(index, options.modes)
+    return _tune_modes(index, prepare_queries(index.info, encoding, queries), options)
+
+
+def search_range(  # noqa: PLR0913, PLR0917 - of a search
+    index: Index,
+    encoding: TextEncoder | Vectors | None,
+    queries: Sequence[Query],
+    options: RetrieveOptions,
+    tuned: Mapping[Mode, TunedMode],
+    asks: range,
+) -> dict[Mode, pl.DataFrame]:
+    """Search with a range of the distinct query vectors, so that several jobs share the search of `retrieve`.
+
+    Args:
+        index: an open index.
+        encoding: as of `retrieve`.
+        queries: all queries.
+        options: of the retrieval.
+        tuned: from `tune_search`.
+        asks: numbers of query vectors; those beyond the last are ignored.
+
+    Returns:
+        For each mode the hits, to be passed on to `retrieve`; without rows where the range is beyond the last vector.
+    """
+    vectors = prepare_queries(index.info, encoding, queries).asks
+    numbers = np.arange(asks.start, min(asks.stop, vectors.count))
+    efforts = {mode: one.effort for mode, one in tuned.items()}
+    return search_some(index, vectors, options.k, efforts, numbers) if len(numbers) else {}
+
+
+def retrieve(  # noqa: PLR0913, PLR0917 - of a search
     index: Index,
     encoding: TextEncoder | Vectors | None,
     queries: Sequence[Query],
     options: RetrieveOptions | None = None,
     guard: ExclusionFilter | None = None,
+    tuned: Mapping[Mode, TunedMode] | None = None,
+    searched: Mapping[Mode, pl.DataFrame] | None = None,
 ) -> Retrieval:
     """Search ``index`` with every query.
 
@@ -72,6 +126,8 @@ def retrieve(
         queries: at least one query.
         options: options of the retrieval.
         guard: filter of pairs that must not be retrieved.
+        tuned: from `tune_search`; without, it is called here.
+        searched: results of `search_range` for all query vectors, in their order; without, they are searched here.
 
     Raises:
         StorageError: if the encoder is not that of the index, or a found pair is unknown to the lookup of the guard.
@@ -81,10 +137,10 @@ def retrieve(
     options = options or RetrieveOptions()
     _check_modes(index, options.modes)
     questions = prepare_queries(index.info, encoding, queries)
-    tuned = _tune_modes(index, questions, options)
+    tuned = _tune_modes(index, questions, options) if tuned is None else tuned
     efforts = {mode: one.effort for mode, one in tuned.items()}
     floors = {mode: choose_floor(index, mode, efforts[mode], options.of("floor", mode)) for mode in efforts}
-    answers = search_with_exclusion(index, questions.asks, options.k, efforts, guard)
+    answers = search_with_exclusion(index, questions.asks, options.k, efforts, guard, searched)
     of_names = list_name_floors(questions, floors)
     searches = {mode: _mode_report(mode, one, floors[mode], answers) for mode, one in tuned.items()}
     with open_step("ranking hits", unit=""):
@@ -122,22 +178,15 @@ def _check_modes(index: Index, modes: Sequence[Mode]) -> None:
             raise UsageError(f"mode {mode}: the index holds no {MODALITY_OF[mode]} vectors. Build it with them.")
 
 
-@dataclass(frozen=True)
-class _TunedMode:
-    effort: SearchEffort
-    recall: float | None
-    sample: int
-
-
-def _mode_report(mode: Mode, tuned: _TunedMode, floor: ScoreFloor, answers: FilteredHits) -> ModeReport:
+def _mode_report(mode: Mode, tuned: TunedMode, floor: ScoreFloor, answers: FilteredHits) -> ModeReport:
     effort = tuned.effort
     below, short = answers.below[mode], answers.short[mode]
     return ModeReport(effort.ef_search, effort.exact, tuned.recall, tuned.sample, floor, below, short)
 
 
-def _tune_modes(index: Index, questions: PreparedQueries, options: RetrieveOptions) -> dict[Mode, _TunedMode]:
+def _tune_modes(index: Index, questions: PreparedQueries, options: RetrieveOptions) -> dict[Mode, TunedMode]:
     """Tune the effort of each mode on a sample of the queries, or measure the recall of the given one."""
-    wanted, tuned = options.recall, dict[Mode, _TunedMode]()
+    wanted, tuned = options.recall, dict[Mode, TunedMode]()
     vectors = None if wanted is None else questions.asks.rows(questions.sample(_TUNING_SAMPLE))
     for mode in options.modes:
         effort, reached, modality = options.ef_search, None, MODALITY_OF[mode]
@@ -154,7 +203,7 @@ def _tune_modes(index: Index, questions: PreparedQueries, options: RetrieveOptio
             effort, reached = 0, None if vectors is None else 1.0
         min_score = options.of("min_score", mode)
         settings = SearchEffort(effort, exact, -1.0 if min_score is None else min_score)
-        tuned[mode] = _TunedMode(settings, reached and round(reached, 4), 0 if vectors is None else len(vectors))
+        tuned[mode] = TunedMode(settings, reached and round(reached, 4), 0 if vectors is None else len(vectors))
     return tuned
 
 

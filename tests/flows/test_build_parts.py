@@ -45,6 +45,11 @@ def test_shares_run_in_turns_and_a_last_run_completes_the_build(tmp_path: Path) 
     build(config, tmp_path / "one", prefect=False)
     assert contents(out) == contents(tmp_path / "one")
     assert manifest["files"] == json.loads((tmp_path / "one" / "manifest.json").read_text())["files"]
+    assert {path.name for path in out.glob(".*")} == {path.name for path in (tmp_path / "one").glob(".*")}
+    assert not list(out.glob(".part-*"))
+    (tmp_path / "in.jsonl").write_text(json.dumps({"caption": "a dog and 10 cats"}) + "\n")
+    with pytest.raises(UsageError, match="pairs is out of date: its input, settings or code have changed"):
+        build(config, out, prefect=False, selection=StageSelection(only="negatives"))
 
 
 def test_each_job_belongs_to_one_share_and_a_single_job_to_the_first() -> None:

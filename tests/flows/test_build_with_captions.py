@@ -76,7 +76,7 @@ def test_images_without_a_caption_get_one_and_the_others_keep_theirs(config: Pat
     }  # fmt: skip
     assert result["stages"]["pairs"]["kept"] == 5
     assert result["stages"]["negatives"]["kept"] >= 4
-    assert list(ANNOTATIONS.read(Path(result["out"]) / "rejected/captions-all.parquet")) == []
+    assert list(ANNOTATIONS.read(Path(result["out"]) / "rejected/captions-00000.parquet")) == []
     first = Path(result["shards"][0]).read_bytes()
     assert Path(build(config, "--full")["shards"][0]).read_bytes() == first
     assert server.stats()["requests"] - before == 4

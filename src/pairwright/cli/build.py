@@ -125,7 +125,7 @@ def build(
         (dataset_of if is_hub(publish) else split_url)(publish)
     loaded = loaded.model_copy(update={name: value for name, value in values.items() if value is not None})
     progress = StageBars()
-    no_prefect = no_prefect or share is not None
+    no_prefect = no_prefect or finish or share is not None
     progress.note(f"Building {loaded.name} in {folder}{start_message(no_prefect)} ...")
     from pairwright.flows.build import build as run_build
 
@@ -160,7 +160,8 @@ def _end_part(share: "Share", done: dict[str, Any], *, as_json: bool) -> None:
         return
     result["left"] = {"stage": left.stage, "jobs": left.jobs, "part": str(left.first)}
     jobs = count_phrase(left.jobs, "job")
-    next_command = f"the same command with --part {left.first}"
+    wait = "" if share.wait else "; or add --wait, if all parts run at the same time"
+    next_command = f"the same command with --part {left.first}{wait}"
     lines = ["", f"Part {share} is done so far: {left.stage} has {jobs} of other parts left. Next: {next_command}."]
     emit(result, lines, as_json=as_json)
     raise typer.Exit(PARTS_LEFT)

@@ -41,16 +41,16 @@ def verify(
     from pairwright.datasets.verification.checks import verify as problems_of
     from pairwright.datasets.verification.dataset_kinds import identify_dataset
 
-    path = Path(fetch_local_copy(str(path)))
+    given, path = str(path), Path(fetch_local_copy(str(path)))
     place = identify_dataset(path)
     if place.kind != "unfinished build":  # its one problem says everything
-        note(f"{path}: {place.description}.")
-    problems = problems_of(path, images)
-    if problems and place.kind == "build" and (path / CONFIG_FILE).is_file():
+        note(f"{given}: {place.description}.")
+    problems = [problem.replace(str(path), given) for problem in problems_of(path, images)]
+    if problems and place.kind == "build" and (path / CONFIG_FILE).is_file() and str(path) == given:
         note(f"To repair it, delete the named files and run `pairwright build {path / CONFIG_FILE} --out {path}`.")
     if readers and (few := check_shard_count(path, readers)):
         problems.append(few)
     result = {"ok": not problems, "problems": problems, "kind": place.kind}
-    emit(result, problems or [f"{path}: no problems."], as_json=as_json)
+    emit(result, problems or [f"{given}: no problems."], as_json=as_json)
     if problems:
         raise typer.Exit(FAILED)

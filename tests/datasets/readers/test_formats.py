@@ -72,6 +72,25 @@ def test_a_jsonl_row_becomes_a_pair_with_an_absolute_image_and_the_rest_in_meta(
     ]
 
 
+def test_a_missing_image_rejects_each_of_its_exploded_captions(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    file.write_text(
+        json.dumps(
+            {
+                "images": [{"id": 1, "file_name": "gone.jpg"}, {"id": 2, "file_name": "there.jpg"}],
+                "annotations": [
+                    {"image_id": 1 + place // 3, "caption": text, "id": place} for place, text in enumerate("abcd")
+                ],
+            }
+        )
+    )
+    (tmp_path / "there.jpg").write_bytes(picture())
+    for explode, rejected in ((False, 1), (True, 3)):
+        options = ReadOptions(str(file), explode=explode, image_root=str(tmp_path), on_error="skip")
+        rejects = [reject for batch in read_pairs(options) for reject in batch.rejects]
+        assert [reject.reason for reject in rejects] == ["missing_image"] * rejected
+
+
 def test_the_first_of_several_captions_is_the_caption_and_explode_makes_a_pair_of_each(tmp_path: Path) -> None:
     file = write_rows(tmp_path / "pool.jsonl", {"image_id": 1, "captions": ["a", "b", "a"]})
     columns = {"key": "image_id", "captions": "captions"}

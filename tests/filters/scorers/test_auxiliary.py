@@ -142,7 +142,7 @@ def test_the_transfer_estimate_is_balanced_and_is_no_attack() -> None:
         texts, [*build_fixed_scorers(), *build_auxiliary_scorers()], 0, ("words",), TransferOptions(0.485, 0.48)
     )
     assert found[TRANSFER].balance_only
-    attacks = compute_attack_gaps(found, texts.groups, 0)
+    attacks = compute_attack_gaps(found, texts.groups, 0)[0]
     assert TRANSFER not in attacks
     assert set(AUXILIARY_SCORERS) <= set(attacks)
     assert all(0 <= compute_preference_rate(gaps) <= 1 for gaps in attacks.values())

@@ -106,6 +106,7 @@ def test_a_machine_without_slurm_is_refused(corpus: Path, tmp_path: Path, monkey
     config = checked(settings(corpus, workers=0, runner="slurm"))
     with pytest.raises(MissingResourceError, match="`sbatch` was not found"):
         build(config, tmp_path / "build", prefect=False)
+    assert not (tmp_path / "build").exists()
 
 
 def test_the_settings_of_a_task_are_lines_of_its_script() -> None:
